@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import os
+import random
+import signal
+import time
+import warnings
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -18,6 +23,7 @@ from linspec.errors import MissingCapability
 from linspec.operators import CenteredOperator
 from linspec.testing import CheckFailed, Suite, check_operator, interface_issues, run_checks
 from linspec.testing.behaviour import Skip
+from linspec.testing.declarations import import_issue
 
 BACKENDS = ["numpy", "numpy-readonly", "array-api-strict", "products-only"]
 
@@ -760,6 +766,86 @@ class DrawsDirections(HonestSVD):
         return run.finish(Vh=place(V.T), S=s, U=None if U is None else place(U))
 
 
+# ---- what a solve does to the process ---------------------------------------------------------
+
+
+class Prints(Honest):
+    def twist(self, solution, problem, run):
+        print("solved")
+        return solution
+
+
+class SetsTheErrorState(Honest):
+    def twist(self, solution, problem, run):
+        np.seterr(divide="raise")
+        return solution
+
+
+class SetsAVariable(Honest):
+    def twist(self, solution, problem, run):
+        os.environ["LIAR"] = "1"
+        return solution
+
+
+class SilencesWarnings(Honest):
+    def twist(self, solution, problem, run):
+        warnings.simplefilter("ignore")
+        return solution
+
+
+class SeedsNumPy(Honest):
+    """The same seed each time: between two of its own solves nothing changes."""
+
+    def twist(self, solution, problem, run):
+        np.random.seed(0)  # noqa: NPY002
+        return solution
+
+
+class SeedsPython(Honest):
+    def twist(self, solution, problem, run):
+        random.seed(0)
+        return solution
+
+
+class Swallows(Honest):
+    """Goes on whatever ends a product."""
+
+    def solve(self, problem, run):
+        try:
+            run.moments("implicit").column_means()
+            problem.A.dense()
+        except BaseException:  # noqa: BLE001
+            pass
+        return super().solve(problem, run)
+
+
+class Hangs(HonestIteration):
+    def begin(self, run):
+        while True:
+            pass
+
+
+class HangsAndSwallows(HonestIteration):
+    """Ends at the second time that it is stopped."""
+
+    def begin(self, run):
+        try:
+            Hangs.begin(self, run)
+        except BaseException:  # noqa: BLE001
+            Hangs.begin(self, run)
+
+
+class Waits(HonestIteration):
+    def begin(self, run):
+        time.sleep(600)
+
+
+class Warns(Honest):
+    def twist(self, solution, problem, run):
+        warnings.warn("be careful", UserWarning, stacklevel=1)
+        return solution
+
+
 DENSE = Needs(dense=True)
 LIARS = [
     (Honest, DENSE, ("direct",), set()),
@@ -813,7 +899,11 @@ LIARS = [
     (DoesNothing, DENSE, ("approximate",), {"approximates"}),
     (DrawsDirections, DENSE, ("approximate", "randomized"), {"approximates"}),
 ]
-for _liar in (*(row[0] for row in LIARS), *PARTS):
+SIDE_EFFECTS = (
+    Prints, SetsTheErrorState, SetsAVariable, SilencesWarnings, SeedsNumPy, SeedsPython, Swallows, Warns, Hangs,
+    HangsAndSwallows, Waits,
+)  # fmt: skip
+for _liar in (*(row[0] for row in LIARS), *PARTS, *SIDE_EFFECTS):
     _liar.__doc__ = (_liar.__doc__ or "") + " After Golub 1965."
     if _liar not in (Honest, HonestSVD, HonestIteration, HonestPairs, HonestDiscriminant, HonestPart):
         dataclass(frozen=True, kw_only=True)(_liar)  # in place: the class itself is returned
@@ -860,6 +950,67 @@ def test_a_state_that_lies_fails_its_check_and_no_other(fresh_registry, cls, cau
             except (CheckFailed, Skip) as outcome:
                 found |= {check.name} if isinstance(outcome, CheckFailed) else set()
     assert found == caught
+
+
+@pytest.mark.parametrize(
+    ("cls", "check", "issue"),
+    [
+        (Honest, "process", ""),
+        (Prints, "process", r"it printed 'solved\\n'"),
+        (SetsTheErrorState, "process", "error state of NumPy"),
+        (SetsAVariable, "process", "os.environ"),
+        (SilencesWarnings, "process", "warnings.filters"),
+        (Honest, "random-state", ""),
+        (SeedsNumPy, "random-state", "that of NumPy"),
+        (SeedsPython, "random-state", "that of Python"),
+        (Honest, "interrupt", ""),
+        (HonestIteration, "interrupt", ""),
+        (Swallows, "interrupt", "Catch Exception instead"),
+        (Warns, "warnings", "got UserWarning: be careful"),
+    ],
+)
+def test_what_a_solve_does_beside_its_work_is_caught(fresh_registry, cls, check, issue):
+    needs = Needs() if issubclass(cls, HonestIteration) else DENSE
+    name = declare(cls, needs, ("iterative",) if issubclass(cls, HonestIteration) else ("direct",))
+    (found,) = [each for each in Suite(name, backends=["numpy"]).checks() if each.name == check]
+    before = [np.random.get_state()[1].copy(), random.getstate(), np.geterr(), dict(os.environ)]  # noqa: NPY002
+    if issue:
+        with pytest.raises(CheckFailed, match=issue):
+            found.run()
+    else:
+        found.run()
+    after = [np.random.get_state()[1].copy(), random.getstate(), np.geterr(), dict(os.environ)]  # noqa: NPY002
+    assert np.array_equal(before[0], after[0])  # the kit itself leaves nothing behind
+    assert before[1:] == after[1:]
+
+
+@pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="the system has no interval timers")
+@pytest.mark.parametrize("cls", [Hangs, HangsAndSwallows, Waits])
+def test_a_solver_that_does_not_end_is_ended(fresh_registry, cls):
+    report = run_checks(declare(cls, Needs(), ("iterative",)), backends=["numpy"], seconds=0.2)
+    ((check, message),) = report.failed
+    assert check == "process"
+    assert "must end within 0.2 s" in message
+    assert ("solves:numpy", "not run: the check 'process' took more than 0.2 s") in report.skipped
+    assert signal.getitimer(signal.ITIMER_PROF)[0] == signal.getitimer(signal.ITIMER_REAL)[0] == 0
+
+
+@pytest.mark.parametrize(
+    ("text", "issue"),
+    [
+        ("", ""),
+        ("print('hello')", ""),
+        ("import numpy", "loads numpy"),
+        ("raise RuntimeError('broken')", "got RuntimeError: broken"),
+        ("import time; time.sleep(1.1)", "do no work at import"),
+    ],
+)
+def test_the_import_of_a_table_is_looked_at(tmp_path, monkeypatch, text, issue):
+    (tmp_path / "table_of_a_liar.py").write_text(text, encoding="utf-8")
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path), prepend=os.pathsep)
+    found = import_issue("table_of_a_liar")
+    assert issue.lower() in found.lower()
+    assert bool(found) == bool(issue)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -1040,42 +1191,69 @@ def test_declarations(fresh_registry, cls, changes, caught):
 class Crooked(ls.LinearOperator):
     """An operator with one fault."""
 
-    def __init__(self, fault: str) -> None:
-        self.M = np.random.default_rng(0).standard_normal((9, 4))
-        self.shape, self.dtype, self.fault = self.M.shape, np.dtype(np.float64), fault
-        self.sliceable = fault == "rows"
-        self.readable = fault == "dense"
+    def __init__(self, fault: str, dtype: type = np.float64) -> None:
+        self.M = np.random.default_rng(0).standard_normal((9, 4)).astype(dtype)
+        self.shape, self.dtype, self.fault = self.M.shape, self.M.dtype, fault
+        self.sliceable = fault == "none" or fault.startswith("rows")
+        self.readable = fault == "none" or fault.startswith("dense")
 
     def _matmat(self, V):
+        product = (self.M @ V).astype(self.dtype)
         if self.fault == "linearity":
-            return self.M @ V + 1e-3 * (self.M @ V) ** 2
+            return product + 1e-3 * product**2
         if self.fault == "blocks" and V.shape[1] > 1:
-            return (self.M @ V)[:, ::-1].copy() if V.shape[1] == 3 else self.M @ V
-        return self.M @ V
+            return product[:, ::-1].copy() if V.shape[1] == 3 else product
+        return np.asarray(product, dtype=np.float64) if self.fault == "kind: wide products" else product
 
     def _rmatmat(self, U):
+        product = self.M.T.astype(np.float64) @ U
         if self.fault == "adjoint":
-            return (1 + 1e-9) * (self.M.T @ U)
-        if self.fault == "kind":
-            return (self.M.T @ U).astype(np.float32)
-        return self.M.T @ U
+            return (1 + 1e-9) * product
+        return product.astype(np.float32) if self.fault == "kind" else product
 
     def _rows(self, selection):
         if not self.sliceable:
             return super()._rows(selection)
-        return ls.as_operator(self.M[selection][::-1].copy())
+        if self.fault == "rows: sorted" and not isinstance(selection, slice):
+            selection = np.sort(selection)
+        if self.fault == "rows: once each" and not isinstance(selection, slice):
+            selection = selection[np.sort(np.unique(selection, return_index=True)[1])]
+        entries = self.M[selection]
+        entries = entries[::-1].copy() if self.fault == "rows" else entries
+        return ls.as_operator(entries.astype(np.float64) if self.fault == "rows: wide" else entries)
 
     def _dense(self):
-        return self.M + 1e-9 if self.readable else super()._dense()
+        if not self.readable:
+            return super()._dense()
+        return (
+            self.M.astype(np.float64)
+            if self.fault == "dense: wide"
+            else self.M + (self.fault == "dense") * 1e-9
+        )
 
 
-@pytest.mark.parametrize("fault", ["linearity", "blocks", "adjoint", "kind", "rows", "dense"])
+OPERATORS = ["linearity", "blocks", "adjoint", "kind", "rows", "rows: sorted", "rows: once each", "dense"]
+WIDE = ["kind: wide products", "rows: wide", "dense: wide"]
+"""Faults of operators that say float32 and give float64."""
+
+
+@pytest.mark.parametrize("fault", [*OPERATORS, *WIDE])
 def test_operator_faults_are_named(fault):
-    issues = check_operator(Crooked(fault))
-    assert any(issue.startswith(f"{fault}:") for issue in issues), issues
+    issues = check_operator(Crooked(fault, np.float32 if fault in WIDE else np.float64))
+    law = fault.partition(":")[0]
+    assert any(issue.startswith(f"{law}:") for issue in issues), issues
 
 
-def test_an_operator_without_faults_has_no_issues():
-    operator = Crooked("none")
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_an_operator_without_faults_has_no_issues(dtype):
+    operator = Crooked("none", dtype)
     assert check_operator(operator) == []
     assert is_array(operator.matmat(np.eye(4)))
+
+
+@pytest.mark.parametrize("shift", [0.0, 1e-9], ids=["right", "wrong"])
+def test_entries_that_are_known_are_compared(shift):
+    operator = Crooked("none")
+    issues = check_operator(operator, entries=operator.M + shift)
+    assert {issue.partition(":")[0] for issue in issues} >= ({"entries"} if shift else set())
+    assert bool(issues) == bool(shift)

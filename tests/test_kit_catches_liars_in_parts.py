@@ -14,6 +14,7 @@ import scipy.linalg
 import linspec as ls
 from linspec import Normalizer, TestMatrix, registry
 from linspec.arrays import from_host, host_dtype, namespace, to_host
+from linspec.column_statistics import ColumnStatistics
 from linspec.errors import InvalidProblem, NonFiniteData, UnsupportedData
 from linspec.operators import HeldSketch
 from linspec.testing import Report, conformance, run_checks
@@ -192,6 +193,18 @@ class TakesIntegers(HonestNormalizer):
             raise TypeError("floats only")
 
 
+class Prints(HonestNormalizer):
+    def twist(self, V, Q, T):
+        print(T.shape)
+        return super().twist(V, Q, T)
+
+
+class Seeds(HonestNormalizer):
+    def twist(self, V, Q, T):
+        np.random.seed(0)  # noqa: NPY002
+        return super().twist(V, Q, T)
+
+
 NORMALIZERS = [
     (HonestNormalizer, set()),
     (OverwritesV, {"input-untouched"}),
@@ -205,6 +218,8 @@ NORMALIZERS = [
     (SumsInFloat32, {"accumulation"}),
     (LetsNaNThrough, {"non-finite"}),
     (TakesIntegers, {"refusals"}),
+    (Prints, {"process"}),
+    (Seeds, {"process"}),
 ]
 
 
@@ -269,6 +284,12 @@ class TwoForms(HonestMatrix):
         return HeldSketch(rows, columns, [(slice(0, columns), -self.draw(rows, columns, rng))])
 
 
+class ChangesTheErrorState(HonestMatrix):
+    def draw(self, rows, columns, rng):
+        np.seterr(over="raise")
+        return super().draw(rows, columns, rng)
+
+
 MATRICES = [
     (HonestMatrix, set()),
     (DrawsFromTheGlobalGenerator, {"random-state"}),
@@ -279,6 +300,7 @@ MATRICES = [
     (Shifted, {"moments"}),
     (Correlated, {"moments"}),
     (TwoForms, {"forms"}),
+    (ChangesTheErrorState, {"process"}),
 ]
 for _cls, _ in (*NORMALIZERS, *MATRICES):
     _cls.__doc__ = (_cls.__doc__ or "") + " After Golub 1965."
@@ -315,13 +337,29 @@ class Adapted(ls.LinearOperator):
 
     def __init__(self, parcel: Parcel, fault: str = "") -> None:
         self.array, self.fault = parcel.array, fault
-        self.shape, self.dtype = parcel.array.shape, np.dtype(np.float64)
+        self.shape, self.dtype = parcel.array.shape, parcel.array.dtype
+        self.sliceable = fault in {"rows", "sorted", "wide"}
+        if fault == "means":
+            self.statistics = ColumnStatistics(self.home)
+            self.statistics.add(ls.as_operator(parcel.array[1:]))
+
+    def _rows(self, selection):
+        if not self.sliceable:
+            return super()._rows(selection)
+        selection = (
+            np.sort(selection) if self.fault == "sorted" and not isinstance(selection, slice) else selection
+        )
+        rows = self.array[selection]
+        return ls.as_operator(rows.astype(np.float64) if self.fault == "wide" else rows)
 
     def _matmat(self, V):
+        if self.fault == "prints":
+            print(V.shape)
+        V = V.astype(self.dtype)
         return self.array @ V + (1e-3 * (self.array @ V) ** 2 if self.fault == "linearity" else 0.0)
 
     def _rmatmat(self, U):
-        product = self.array.T @ U
+        product = self.array.T.astype(np.float64) @ U
         return product[::-1].copy() if self.fault == "adjoint" else product
 
 
@@ -341,6 +379,14 @@ ADAPTERS = {
     "honest": ({}, set()),
     "wrong-adjoint": ({"adapt": lambda data: Adapted(data, "adjoint")}, {"adjoint"}),
     "not-linear": ({"adapt": lambda data: Adapted(data, "linearity")}, {"linearity", "adjoint"}),
+    "rows": ({"adapt": lambda data: Adapted(data, "rows")}, set()),
+    "rows-sorted": ({"adapt": lambda data: Adapted(data, "sorted")}, {"rows"}),
+    "rows-of-float64": (
+        {"adapt": lambda data: Adapted(Parcel(data.array.astype(np.float32)), "wide")},
+        {"rows"},
+    ),
+    "means-of-other-rows": ({"adapt": lambda data: Adapted(data, "means")}, {"means", "moments"}),
+    "prints": ({"adapt": lambda data: Adapted(data, "prints")}, {"process"}),
     "no-operator": ({"adapt": lambda data: data.array}, {"adapt"}),
     "adapt-raises": ({"adapt": lambda data: data.missing}, {"adapt"}),
     "takes-everything": ({"matches": lambda _: True}, {"matches"}),

@@ -60,6 +60,4 @@ def gathered(engine: Engine, handles: Sequence[Handle], edges: Sequence[int], se
     found = engine.fetch_once(engine.map(Chosen(places), [Call(i, (handles[i],)) for i in places]))
     dense = isinstance(found[0], np.ndarray)
     rows = np.concatenate(found) if dense else scipy.sparse.vstack(found, format="csr")
-    back = np.empty(len(order), dtype=np.intp)
-    back[order] = np.arange(len(order))
-    return rows if np.array_equal(order, back) else rows[back]
+    return rows if np.all(np.diff(blocks) >= 0) else rows[np.argsort(order)]

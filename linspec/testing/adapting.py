@@ -24,6 +24,7 @@ from linspec.testing.behaviour import Skip
 from linspec.testing.declarations import ARRAY_LIBRARIES
 from linspec.testing.operators import LAWS, check_operator
 from linspec.testing.places import package_of, said_of
+from linspec.testing.process import left_behind, moved_generators
 
 __all__ = ["ADAPTER_CHECKS", "Adapter"]
 
@@ -137,6 +138,20 @@ def check_adapt(adapter: Adapter) -> Iterator[str]:
         yield f"the operator must have shape (n, p); got {made.shape}"
 
 
+def check_process(adapter: Adapter) -> Iterator[str]:
+    """Adapting and multiplying print nothing, use no global generator, and leave the settings as they were."""
+
+    def work() -> None:
+        made = adapter.spec.adapt(adapter.sample)
+        made.matmat(made.home.blocks.eye(made.shape[1]))
+
+    if adapter.operator is None:  # it is asked for first, so that the check is skipped where there is none
+        return
+    yield from left_behind(work)
+    for owner in moved_generators(work):
+        yield f"an adapter must not use a global random generator; it used that of {owner}"
+
+
 def _law(name: str) -> Callable[[Adapter], Iterator[str]]:
     def check(adapter: Adapter) -> Iterator[str]:
         broken = {law for law, _ in adapter.issues}
@@ -151,6 +166,7 @@ ADAPTER_CHECKS: dict[str, Callable[[Adapter], Iterator[str]]] = {
     "sample": check_sample,
     "matches": check_matches,
     "adapt": check_adapt,
+    "process": check_process,
     **{name: _law(name) for name in LAWS if name != "entries"},
 }
 """By name, as in test ids and expected failures. The law "entries" is left out: a sample's entries are not

@@ -6,7 +6,6 @@ on host arrays, and on operators that give no more than the record declares.
 
 from __future__ import annotations
 
-import random
 import re
 import tempfile
 from collections.abc import Callable, Iterator
@@ -16,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+import linspec
 from linspec.errors import BudgetTooSmall, MissingCapability, NonFiniteData
 from linspec.solution import Status
 from linspec.testing.answers import converges
@@ -24,6 +24,7 @@ from linspec.testing.family import testing_of
 from linspec.testing.operators import CountingOperator
 from linspec.testing.oracle import as_host
 from linspec.testing.problems import Case
+from linspec.testing.process import left_behind, moved_generators
 from linspec.testing.solving import Subject, Trial, attempt, quiet
 
 __all__ = ["BEHAVIOUR_CHECKS", "Skip", "check_non_finite"]
@@ -35,6 +36,9 @@ ROOM = 1e-9
 NEARER = 0.1
 """A start at the answer must have a first residual below this fraction of that of a random start."""
 
+
+STOPS = (1, 2, 3, 5, 8, 13, 30)
+"""The numbers of the products in which a run is ended."""
 
 FALLEN = 100.0
 """If the true residual falls by this factor, the residuals in the history must fall, too."""
@@ -63,12 +67,12 @@ def _same(first: Any, second: Any) -> bool:
     return all(a.shape == b.shape and a.tobytes() == b.tobytes() for a, b in pairs)
 
 
-def _limited(case: Case, *, sliceable: bool, readable: bool) -> tuple[Any, list[CountingOperator]]:
+def _limited(
+    case: Case, kind: type[CountingOperator] = CountingOperator, /, *, sliceable: bool, readable: bool
+) -> tuple[Any, list[CountingOperator]]:
     """The case on operators that have only these capabilities, and the operators."""
     operators = {
-        name: CountingOperator(
-            array if array.ndim == 2 else array[:, None], sliceable=sliceable, readable=readable
-        )
+        name: kind(array if array.ndim == 2 else array[:, None], sliceable=sliceable, readable=readable)
         for name, array in case.arrays.items()
     }
     return case.state(operators), list(operators.values())
@@ -105,13 +109,11 @@ def check_random_state(subject: Subject) -> Iterator[str]:
         yield f"a solver must not use a global random generator; it used that of {owner}. Draw from run.rng"
 
 
-def moved_generators(work: Callable[[], Any]) -> list[str]:
-    """The libraries (NumPy, Python) whose global random generators a function uses."""
-    before, python = np.random.get_state(), random.getstate()  # noqa: NPY002 (it is the global one that is meant)
-    work()
-    after = np.random.get_state()  # noqa: NPY002
-    same = all(np.array_equal(a, b) for a, b in zip(tuple(before)[1:], tuple(after)[1:], strict=True))
-    return ["NumPy"] * (not same) + ["Python"] * (python != random.getstate())
+def check_process(subject: Subject) -> Iterator[str]:
+    """A solve prints nothing, and leaves the settings of the process as they were."""
+    case = _first_case(subject)
+    problem, solver = case.state(host_data(case)), subject.for_case(case)
+    yield from left_behind(lambda: linspec.solve(problem, solver, rng=0))
 
 
 # ---- what is asked of the data ----------------------------------------------------------------
@@ -166,7 +168,8 @@ def _count_issues(subject: Subject, case: Case, level: dict[str, bool]) -> Itera
 
     result = attempt(problem, subject.for_case(case), rng=0, callback=watch)
     if result.solution is None:
-        return  # the check "declared-needs" reports it
+        yield f"{case.name}: the solve {result.raised}"
+        return
     sweeps = max(operator.passes for operator in operators)
     given = ", ".join(name for name, value in level.items() if value) or "products only"
     what = f"{case.name}, {given}"
@@ -197,6 +200,44 @@ def _count_issues(subject: Subject, case: Case, level: dict[str, bool]) -> Itera
             )
 
 
+class _Stopped(BaseException):
+    """Raised by the data, as an interrupt or the end of a run is."""
+
+
+class _StopsAt(CountingOperator):
+    """An operator that raises `_Stopped` at one of the products and readings of all operators with its counter."""
+
+    counter: list[int]
+
+    def count(self, **made: float) -> None:
+        self.counter[0] -= 1
+        if self.counter[0] == 0:
+            raise _Stopped
+        super().count(**made)
+
+
+def check_interrupt(subject: Subject) -> Iterator[str]:
+    """What ends a run from within a product, as Ctrl-C and a limit of time do, is not swallowed."""
+    case, needs = _first_case(subject), _declared_level(subject)
+    for level in (needs, dict.fromkeys(needs, True)):
+        for number in STOPS:
+            counter = [number]
+            problem, operators = _limited(case, _StopsAt, **level)
+            for operator in operators:
+                operator.counter = counter  # type: ignore[attr-defined]
+            try:
+                found = attempt(problem, subject.for_case(case), rng=0)
+            except _Stopped:
+                continue
+            if counter[0] <= 0:
+                then = found.raised or f"returned {found.solution.status.name}"
+                yield (
+                    f"a BaseException that product {number} raises must leave the solve, since limits of time and "
+                    f"interrupts are such exceptions; the solve {then}. Catch Exception instead"
+                )
+                return
+
+
 # ---- budgets and endings ----------------------------------------------------------------------
 
 
@@ -219,8 +260,10 @@ def check_budget(subject: Subject) -> Iterator[str]:
 
 
 def _budget_issues(make: Callable[[], Any], solver: Any, tol: float) -> Iterator[str]:
-    if attempt(make(), solver, rng=0).error is not None:
-        return  # the check "declared-needs" reports it
+    free = attempt(make(), solver, rng=0)
+    if free.error is not None:
+        yield f"without a budget the solve {free.raised}"
+        return
     least: float | None = None
     enough: int | None = None
     for budget in BUDGETS:
@@ -247,6 +290,7 @@ def _budget_issues(make: Callable[[], Any], solver: Any, tol: float) -> Iterator
             if result.solution.passes > budget + ROOM:
                 made = f"{result.solution.passes:g} passes were made ({result.solution.status.name})"
                 yield f"max_passes={budget}: the run must keep to the budget; {made}. Ask run.affords first"
+                return  # a solver that overruns one overruns the others, which takes long
             yield from (f"max_passes={budget}: {issue}" for issue in _dishonest(result.solution, tol))
     if least is not None:
         error = attempt(make(), solver, rng=0, max_passes=least).error
@@ -511,8 +555,10 @@ def check_resumable(subject: Subject) -> Iterator[str]:
 
 
 BEHAVIOUR_CHECKS: dict[str, Callable[[Subject], Iterator[str]]] = {
+    "process": check_process,  # first: nothing is left behind by the others
     "same-seed": check_same_seed,
     "random-state": check_random_state,
+    "interrupt": check_interrupt,
     "declared-needs": check_declared_needs,
     "counts": check_counts,
     "budget": check_budget,

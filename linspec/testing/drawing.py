@@ -21,9 +21,10 @@ import numpy as np
 from linspec.arrays import HostArray, device_of, host_dtype, is_array, namespace, to_host
 from linspec.operators import LinearOperator
 from linspec.testing.backends import Backend
-from linspec.testing.behaviour import Skip, moved_generators
+from linspec.testing.behaviour import Skip
 from linspec.testing.operators import CountingOperator, check_operator
 from linspec.testing.oracle import ROUNDING
+from linspec.testing.process import left_behind, moved_generators
 
 __all__ = ["PRODUCT_CHECKS", "TEST_MATRIX_CHECKS"]
 
@@ -127,12 +128,14 @@ def check_random_state(matrix: Any) -> Iterator[str]:
         matrix.draw(rows, columns, np.random.default_rng(0))
         matrix.operator(rows, columns, np.random.default_rng(0)).dense()
 
-    with _global_generators(0):
-        for owner in moved_generators(draw):
-            yield (
-                f"a test matrix must not use a global random generator; it used that of {owner}. Draw from "
-                "rng"
-            )
+    for owner in moved_generators(draw):
+        yield f"a test matrix must not use a global random generator; it used that of {owner}. Draw from rng"
+
+
+def check_process(matrix: Any) -> Iterator[str]:
+    """Drawing prints nothing, and leaves the settings of the process as they were."""
+    rows, columns = SHAPES[0]
+    yield from left_behind(lambda: matrix.operator(rows, columns, np.random.default_rng(0)).dense())
 
 
 def check_moments(matrix: Any) -> Iterator[str]:
@@ -170,6 +173,7 @@ def _moment_issues(drawn: HostArray) -> Iterator[str]:
 
 
 TEST_MATRIX_CHECKS: dict[str, Callable[[Any], Iterator[str]]] = {
+    "process": check_process,  # first: nothing is left behind by the others
     "shape": check_shape,
     "forms": check_forms,
     "same-seed": check_same_seed,

@@ -12,6 +12,7 @@ Source: the bounds of Yamamoto, Nakatsukasa, Yanagisawa & Fukaya 2015, ETNA 44, 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache, cached_property
 from typing import Any
@@ -24,6 +25,7 @@ from linspec.testing.backends import Backend
 from linspec.testing.oracle import ROUNDING
 from linspec.testing.places import package_of, said_of
 from linspec.testing.problems import orthonormal
+from linspec.testing.process import left_behind, moved_generators
 
 __all__ = ["NORMALIZER_CHECKS", "Blocks"]
 
@@ -292,6 +294,19 @@ def check_refusals(blocks: Blocks, backend: Backend) -> Iterator[str]:
             yield f"{what} must raise {expected.__name__}; got {error!r}"
 
 
+def check_process(blocks: Blocks, backend: Backend) -> Iterator[str]:
+    """A call prints nothing, uses no global generator, and leaves the settings of the process as they were."""
+    V = backend.wrap(_graded(20, 3, 2.0).astype(DTYPES[0] if backend.float64 else DTYPES[1]))
+
+    def work() -> None:
+        with suppress(Exception), on_device(V):  # the check "solves" reports it
+            blocks.normalizer.orthonormalize(V, None)
+
+    yield from left_behind(work)
+    for owner in moved_generators(work):
+        yield f"a normalizer must not use a global random generator; it used that of {owner}"
+
+
 def _raised(normalizer: Any, V: Any, MV: Any) -> Exception | None:
     with np.errstate(all="ignore"):
         try:
@@ -312,5 +327,6 @@ NORMALIZER_CHECKS: dict[str, Callable[[Blocks, Backend], Iterator[str]]] = {
     "accumulation": check_accumulation,
     "non-finite": check_non_finite,
     "refusals": check_refusals,
+    "process": check_process,
 }
 """By name, as in test ids and expected failures; each on every library."""

@@ -316,20 +316,34 @@ def _check_rows(w: _Watch) -> Iterator[str]:
         yield "rows must raise MissingCapability when sliceable and gathers are False; it returned rows"
         return
     V = w.block(w.p)
-    chosen: list[Any] = [slice(0, w.n), slice(w.n // 3, 2 * w.n // 3 + 1), slice(w.n - 1, w.n)]
+    last, middle = w.n - 1, w.n // 2
+    chosen: list[Any] = [slice(0, w.n), slice(w.n // 3, 2 * w.n // 3 + 1), slice(last, w.n)]
+    # Numbers come in the order given, and as often: not sorted, not once each.
+    chosen += [np.array([last, 0]), np.array([middle, 0, last, middle, 0])]
     for rows in chosen:
         part = w.A.rows(rows)
         M = w.M[rows]
+        what = f"rows {rows if isinstance(rows, slice) else rows.tolist()}"
         if part.shape != M.shape:
-            yield f"rows {rows} must have shape {M.shape}; got {part.shape}"
+            yield f"{what} must have shape {M.shape}; got {part.shape}"
             continue
-        found = to_host(part.matmat(w.A.home.blocks.place(V)))
-        yield from _told(f"the product of rows {rows}", w.differs(found, M @ V, np.abs(M) @ np.abs(V)))
+        product = part.matmat(w.A.home.blocks.place(V))
+        yield from _told(f"the product of {what}", w.differs(to_host(product), M @ V, np.abs(M) @ np.abs(V)))
         U = w.block(len(M))
         found = to_host(part.rmatmat(w.A.home.place(U, w.A.dtype)))
-        yield from _told(
-            f"the adjoint product of rows {rows}", w.differs(found, M.T @ U, np.abs(M).T @ np.abs(U))
-        )
+        yield from _told(f"the adjoint product of {what}", w.differs(found, M.T @ U, np.abs(M).T @ np.abs(U)))
+        yield from _dtype_issues(w, what, part, product)
+        if part.readable:
+            dense = part.dense()
+            yield from _told(f"the entries of {what}", w.differs(to_host(dense), M, np.abs(M)))
+            yield from _dtype_issues(w, f"the entries of {what}", dense)
+
+
+def _dtype_issues(w: _Watch, what: str, *found: Any) -> Iterator[str]:
+    """Parts and products that are not of the operator's dtype."""
+    others = dict.fromkeys(str(x.dtype) for x in found if not str(x.dtype).endswith(w.A.dtype.name))
+    if others:
+        yield f"{what} must be of the operator's dtype, {w.A.dtype}; got {', '.join(others)}"
 
 
 def _check_dense(w: _Watch) -> Iterator[str]:
@@ -340,7 +354,9 @@ def _check_dense(w: _Watch) -> Iterator[str]:
             return
         yield "dense must raise MissingCapability when readable is False; it returned the entries"
         return
-    yield from _told("dense", w.differs(to_host(w.A.dense()), w.M, np.abs(w.M)))
+    dense = w.A.dense()
+    yield from _told("dense", w.differs(to_host(dense), w.M, np.abs(w.M)))
+    yield from _dtype_issues(w, "dense", dense)
 
 
 def _check_moments(w: _Watch) -> Iterator[str]:

@@ -33,11 +33,16 @@ from linspec.testing.family import ProblemTesting, testing_of
 from linspec.testing.normalizing import NORMALIZER_CHECKS, Blocks
 from linspec.testing.places import package_of, place_of, said_of
 from linspec.testing.problems import Case
+from linspec.testing.process import Overdue, limited
 from linspec.testing.solving import Subject, Trial
 from linspec.testing.stating import PROBLEM_CHECKS, Stated
 from linspec.testing.streams import STREAM_CHECKS
 
 __all__ = ["Check", "CheckFailed", "Report", "Suite", "conformance", "interface_issues", "run_checks"]
+
+
+SECONDS = 300.0
+"""The limit of time of a check, in seconds of the processor. The slowest check of linspec takes a tenth."""
 
 
 class CheckFailed(AssertionError):  # noqa: N818 (it tells a fact about the solver)
@@ -148,6 +153,9 @@ class Suite:
         The problem of a solver whose name is registered for several problems.
     backends : sequence of str, optional
         By default all; those that are missing are skipped.
+    seconds : float, default 300
+        A check fails if it takes more time of the processor, or ten times as much by the clock; the checks that are
+        left are then skipped. There is no limit outside of the main thread, and on systems without interval timers.
 
     Examples
     --------
@@ -157,12 +165,19 @@ class Suite:
     True
     """
 
-    def __init__(self, name: str, problem: Any = None, backends: Sequence[str] | None = None) -> None:
+    def __init__(
+        self,
+        name: str,
+        problem: Any = None,
+        backends: Sequence[str] | None = None,
+        seconds: float = SECONDS,
+    ) -> None:
         self.spec: Any = registry.get_spec(None if problem is None else "solver", name, problem)
         self.name = self.spec.qualified if ":" not in name else name
         self._request = (name, problem)
         self._trials: dict[tuple[str, str], Trial] = {}
         self.backends = tables.backends(backends)
+        self.seconds, self._overdue = seconds, ""
 
     def checks(self) -> Iterator[Check]:
         """All checks, including those that will be skipped."""
@@ -242,9 +257,23 @@ class Suite:
             for required in (self.family, backend):
                 if required is not None:
                     _require(required)
-            self._fail_on(issues())
+            if self._overdue:
+                raise Skip(f"not run: {self._overdue}")
+            self._fail_on(self._in_time(name, issues))
 
         return Check(name, "" if backend is None else backend.name, run)
+
+    def _in_time(self, name: str, issues: Callable[[], Iterable[str]]) -> Iterator[str]:
+        """The issues of a check, and one more if it takes too long."""
+        try:
+            with limited(self.seconds):
+                yield from issues()
+        except Overdue:
+            self._overdue = f"the check {name!r} took more than {self.seconds:g} s"
+            yield (
+                f"the check must end within {self.seconds:g} s of the time of a processor; it did not. Does the "
+                "solver end when run.proceed or run.affords is False? Else give conformance or run_checks more seconds"
+            )
 
     @cached_property
     def family(self) -> ProblemTesting | None:
@@ -414,7 +443,9 @@ def interface_issues(name: str, problem: Any = None) -> list[str]:
     return [f"{check}: {issue}" for check, issue in found if issue and not issue.startswith("skipped: ")]
 
 
-def run_checks(name: str, problem: Any = None, backends: Sequence[str] | None = None) -> Report:
+def run_checks(
+    name: str, problem: Any = None, backends: Sequence[str] | None = None, *, seconds: float = SECONDS
+) -> Report:
     """Run all checks of a solver, normalizer, test matrix or adapter, without pytest.
 
     Parameters
@@ -425,6 +456,8 @@ def run_checks(name: str, problem: Any = None, backends: Sequence[str] | None = 
         The problem of a solver whose name is registered for several problems.
     backends : sequence of str, optional
         Names of `linspec.testing.BACKENDS`; by default all. Missing backends are skipped.
+    seconds : float, default 300
+        The time of the processor that each check may take, as for `Suite`.
 
     Returns
     -------
@@ -438,7 +471,7 @@ def run_checks(name: str, problem: Any = None, backends: Sequence[str] | None = 
     >>> report.ok
     True
     """
-    suite = Suite(name, problem, backends)
+    suite = Suite(name, problem, backends, seconds)
     report = Report(suite.name)
     for check in suite.checks():
         try:
@@ -460,6 +493,7 @@ def conformance(
     *,
     backends: Sequence[str] | None = None,
     expected_failures: Mapping[str, str] | None = None,
+    seconds: float = SECONDS,
 ) -> Callable[..., None]:
     """A pytest test of a solver, normalizer, test matrix or adapter: the whole test file of a plugin.
 
@@ -474,6 +508,8 @@ def conformance(
     expected_failures : mapping of str to str, optional
         By check ("budget") or id ("accuracy:torch", with * as a wildcard), the reason why it fails. An
         expected failure that passes counts as a failure. So does a name or id that no check has.
+    seconds : float, default 300
+        The time of the processor that each check may take, as for `Suite`.
 
     Returns
     -------
@@ -488,7 +524,7 @@ def conformance(
     import pytest
 
     expected = dict(expected_failures or {})
-    suite = Suite(name, problem, backends)
+    suite = Suite(name, problem, backends, seconds)
     listed = list(suite.checks())
     stale = [key for key in expected if not any(_names(key, check) for check in listed)]
     if stale:

@@ -594,7 +594,19 @@ def test_minibatches_of_blocks(kind, given):
 @pytest.mark.parametrize("kind", [np.array, scipy.sparse.csr_array])
 def test_rows_of_blocks_come_in_the_order_asked_for(kind):
     numbers = RNG.integers(0, N, 200)
-    for chosen in (numbers, np.sort(numbers), np.array([250]), np.array([], dtype=int), slice(240, 610)):
+    turned = (
+        np.array([899, 0]),
+        np.array([0, 700, 300, 899]),
+        np.arange(N)[::-1],
+    )  # exchanges that undo themselves
+    for chosen in (
+        numbers,
+        np.sort(numbers),
+        *turned,
+        np.array([250]),
+        np.array([], dtype=int),
+        slice(240, 610),
+    ):
         found = posted(kind(X)).rows(chosen)
         np.testing.assert_array_equal(found.dense(), X[chosen])
 

@@ -1,0 +1,170 @@
+"""What a plugin does to the process that it runs in: settings that it changes, text that it prints, time that it takes.
+
+Problem: a seed that a solver sets, or an error state that it leaves behind, changes results of other code, and no
+answer of the solver shows it. A solver that never ends leaves a report that never comes.
+Method: global generators are put into two states of which no plugin knows; each must be as before after the work.
+Settings are compared before and after it. Work that takes too much time of the processor is left by an exception that
+no ``except Exception`` catches.
+"""
+
+from __future__ import annotations
+
+import io
+import locale
+import os
+import random
+import signal
+import sys
+import threading
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, redirect_stderr, redirect_stdout
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+__all__ = ["Overdue", "left_behind", "limited", "moved_generators"]
+
+SEEDS = (1789460123, 1203987654)
+"""Of the states that the global generators are put into."""
+
+STATES = ("warn", "ignore")
+"""Of the arithmetic of NumPy."""
+
+SLEEP = 10
+"""Work may take this multiple of its limit if it waits and does not compute, because other processes compute."""
+
+
+# ---- random generators ------------------------------------------------------------------------
+
+
+def moved_generators(work: Callable[[], Any]) -> list[str]:
+    """The libraries (NumPy, Python, torch) whose global random generators a function uses or seeds."""
+    return sorted(set().union(*(_moved(work, seed) for seed in SEEDS)))
+
+
+def _moved(work: Callable[[], Any], seed: int) -> set[str]:
+    """The libraries whose generators are not in the state of this seed after the work."""
+    torch: Any = sys.modules.get("torch")
+    numpy, python = np.random.get_state(), random.getstate()  # noqa: NPY002 (it is the global one that is meant)
+    there = None if torch is None else torch.get_rng_state()
+    try:
+        np.random.seed(seed)  # noqa: NPY002
+        random.seed(seed)
+        if torch is not None:
+            torch.manual_seed(seed)
+        before = _states(torch)
+        work()
+        after = _states(torch)
+    finally:
+        np.random.set_state(numpy)  # noqa: NPY002
+        random.setstate(python)
+        if torch is not None:
+            torch.set_rng_state(there)
+    return {owner for owner, state in before.items() if state != after[owner]}
+
+
+def _states(torch: Any) -> dict[str, Any]:
+    name, keys, *rest = np.random.get_state()  # noqa: NPY002
+    found: dict[str, Any] = {"NumPy": (name, bytes(memoryview(keys)), *rest), "Python": random.getstate()}  # type: ignore[arg-type]
+    return found if torch is None else {**found, "torch": torch.get_rng_state().numpy().tobytes()}
+
+
+# ---- settings and text ------------------------------------------------------------------------
+
+
+class Unheard(Warning):
+    """A warning that nobody gives."""
+
+
+def left_behind(work: Callable[[], Any]) -> Iterator[str]:
+    """What a function prints, and the settings of the process that it leaves changed; they are set back."""
+    issues: dict[str, None] = {}
+    for state in STATES:
+        issues |= dict.fromkeys(_left(work, state))
+    yield from issues
+
+
+def _left(work: Callable[[], Any], state: Any) -> Iterator[str]:
+    """The same, begun in one of the states: a setting that was left behind before is no longer changed."""
+    text = io.StringIO()
+    error, call, shown = np.geterr(), np.geterrcall(), np.get_printoptions()
+    folder, depth, variables = Path.cwd(), sys.getrecursionlimit(), dict(os.environ)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # the check "warnings" looks at them
+            warnings.simplefilter("ignore", Unheard)  # in front, so that one that is added again is seen
+            np.seterr(all=state)
+            np.set_printoptions(precision=len(state))
+            before = _settings()
+            with redirect_stdout(text), redirect_stderr(text):
+                work()
+            after = _settings()
+    finally:
+        np.seterr(**error)
+        np.seterrcall(call)
+        np.set_printoptions(**shown)
+        os.chdir(folder)
+        sys.setrecursionlimit(depth)
+        for name in {*os.environ} - {*variables}:
+            del os.environ[name]
+        os.environ.update(variables)
+    if text.getvalue():
+        yield f"nothing must be printed; it printed {text.getvalue()[:60]!r}. Log it, or leave it out"
+    yield from (
+        f"{name} must be left as it was; it was changed"
+        for name, value in before.items()
+        if after[name] != value
+    )
+
+
+def _settings() -> dict[str, Any]:
+    return {
+        "the error state of NumPy (numpy.seterr)": (np.geterr(), np.geterrcall()),
+        "the print options of NumPy": np.get_printoptions(),
+        "warnings.filters": list(warnings.filters),
+        "os.environ": dict(os.environ),
+        "the working folder": Path.cwd(),
+        "the recursion limit": sys.getrecursionlimit(),
+        "the locale": locale.setlocale(locale.LC_ALL),
+        "the handler of SIGINT": signal.getsignal(signal.SIGINT),
+    }
+
+
+# ---- time -------------------------------------------------------------------------------------
+
+
+class Overdue(BaseException):
+    """Work has taken more time than it may."""
+
+
+@contextmanager
+def limited(seconds: float) -> Iterator[None]:
+    """End a block by `Overdue` after so many seconds of the processor, or ten times as many by the clock.
+
+    The time of the processor does not depend on what else runs on the machine. There is a limit in the main thread of a
+    system that has interval timers, and elsewhere none.
+    """
+    timers: list[tuple[int, int, float]] = []
+    if hasattr(signal, "setitimer") and threading.current_thread() is threading.main_thread():
+        timers = [
+            (signal.ITIMER_PROF, signal.SIGPROF, seconds),
+            (signal.ITIMER_REAL, signal.SIGALRM, SLEEP * seconds),
+        ]
+    # A timer that someone else has set is left alone.
+    timers = [timer for timer in timers if signal.getitimer(timer[0])[0] == 0]
+    handlers = [(number, signal.signal(number, _overdue)) for _, number, _ in timers]
+    try:
+        for timer, _, after in timers:
+            signal.setitimer(timer, after, 1.0)  # again each second: work may swallow what is raised in it
+        yield
+    finally:
+        for timer, _, _ in timers:
+            signal.setitimer(timer, 0.0)
+        for number, handler in handlers:
+            signal.signal(number, handler)
+
+
+def _overdue(*_: Any) -> None:
+    raise Overdue
