@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import copy
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import ClassVar
+from typing import Any, ClassVar
 
+import numpy as np
 import pytest
 
 import linspec as ls
 from linspec import registry
 from linspec.cli.kinds import Kind
+from linspec.conclusion import NO_TERMS
 from linspec.testing import conformance, run_checks, testing_of
 
 HERE = Path(__file__).name
@@ -38,6 +41,175 @@ class Astray(Honest):
     means: ClassVar[dict[str, str]] = {"A": "average"}
 
 
+class TakesAnyWeights(Honest):
+    """Does not look at its weights."""
+
+    def adopt_rows(self):
+        pass
+
+
+class ForgetsWeights(Honest):
+    """Takes weights, and solves without them."""
+
+    def adjusted(self):
+        bare = copy.copy(self)
+        object.__setattr__(bare, "sample_weight", None)
+        return super(Honest, bare).adjusted()
+
+
+class ForgetsConfounds(Honest):
+    """Takes confounds, and solves without them."""
+
+    def adjusted(self):
+        bare = copy.copy(self)
+        object.__setattr__(bare, "confounds", None)
+        return super(Honest, bare).adjusted()
+
+
+class ScalesNothing(Honest):
+    """Has a flag that says scale, and no matrix that it is for."""
+
+    scaled: ClassVar[dict[str, str]] = {}
+
+
+class ScalesOtherVectors(Honest):
+    """Gives right singular vectors back as if they were weights."""
+
+    scaled: ClassVar[dict[str, str]] = {"A": "Vh"}
+
+
+class ScoresNowhere(Honest):
+    """Names a score that is in no module."""
+
+    held_out_scores: ClassVar[dict[str, str]] = {"reconstruction": "nowhere:X"}
+
+
+class ScoresByAnythingElse(Honest):
+    """Names a class that is no score."""
+
+    held_out_scores: ClassVar[dict[str, str]] = {"reconstruction": f"{__name__}:Honest"}
+
+
+class NoNumber(ls.HeldOutScore):
+    label = "nothing"
+
+    def of_solution(self, problem, solution, ks):
+        return np.full(len(ks), np.nan)
+
+
+class TwoNumbers(ls.HeldOutScore):
+    """One number from solutions, and another from second moments."""
+
+    label = "something"
+
+    def of_solution(self, problem, solution, ks):
+        return np.full(len(ks), 1.0)
+
+    def of_moments(self, problem, split, ridges, ks):
+        return np.full((len(ridges), len(ks)), 2.0)
+
+
+class ScoresNaN(Honest):
+    """Its score is no number."""
+
+    held_out_scores: ClassVar[dict[str, str]] = {"nothing": f"{__name__}:NoNumber"}
+
+
+class ScoresTwice(Honest):
+    """Its score depends on how it is computed."""
+
+    held_out_scores: ClassVar[dict[str, str]] = {"something": f"{__name__}:TwoNumbers"}
+
+
+class LawOfZero(Honest):
+    """Every answer is exact."""
+
+    def conclude(self, moments, terms=NO_TERMS, *, Vh, S=None, U=None):
+        found = super().conclude(moments, terms, Vh=Vh, S=S, U=U)
+        return replace(found, residual=0.0)
+
+
+# ---- answers ----------------------------------------------------------------------------------
+
+
+def answers(fault: Any, member: str = "transform") -> type:
+    """A class of answers with one fault, found under its name in this module."""
+    own = {"__module__": __name__, "__doc__": "An answer that is here to be caught.", member: fault}
+    cls = dataclass(frozen=True, kw_only=True, repr=False)(
+        type(f"Answer_{fault.__name__}", (ls.SVDSolution,), own)
+    )
+    globals()[cls.__name__] = cls
+    return cls
+
+
+def _with(solution: Any, **fields: Any) -> Any:
+    twin = copy.copy(solution)
+    for name, value in fields.items():
+        object.__setattr__(twin, name, value)
+    return twin
+
+
+def forgets_scale(self, A, *, confounds=None):
+    return ls.SVDSolution.transform(_with(self, scale=None), A, confounds=confounds)
+
+
+def forgets_mean(self, A, *, confounds=None):
+    bare = _with(self, mean=None if self.mean is None else 0 * self.mean)
+    return ls.SVDSolution.transform(bare, A, confounds=confounds)
+
+
+def forgets_confounds(self, A, *, confounds=None):
+    none = {} if self.slopes is None else {"slopes": 0 * self.slopes}
+    return ls.SVDSolution.transform(_with(self, **none), A, confounds=confounds)
+
+
+def gives_zeros(self, A, *, confounds=None):
+    return 0 * ls.SVDSolution.transform(self, A, confounds=confounds)
+
+
+def centres_the_rows(self, A, *, confounds=None):
+    scores = ls.SVDSolution.transform(self, A, confounds=confounds)
+    return scores - scores.mean(axis=0)
+
+
+def refuses_float32(self, A, *, confounds=None):
+    if getattr(A, "dtype", None) == np.float32:
+        raise ls.errors.UnsupportedData("float64 only")
+    return ls.SVDSolution.transform(self, A, confounds=confounds)
+
+
+def loses_the_values(self):
+    return {**ls.SVDSolution.saved_parts(self), "S": 2 * self.S}
+
+
+class TransformForgetsScale(Honest):
+    solution: ClassVar[type] = answers(forgets_scale)
+
+
+class TransformForgetsMean(Honest):
+    solution: ClassVar[type] = answers(forgets_mean)
+
+
+class TransformForgetsConfounds(Honest):
+    solution: ClassVar[type] = answers(forgets_confounds)
+
+
+class TransformGivesZeros(Honest):
+    solution: ClassVar[type] = answers(gives_zeros)
+
+
+class TransformCentresRows(Honest):
+    solution: ClassVar[type] = answers(centres_the_rows)
+
+
+class TransformRefusesFloat32(Honest):
+    solution: ClassVar[type] = answers(refuses_float32)
+
+
+class SavesOtherValues(Honest):
+    solution: ClassVar[type] = answers(loses_the_values, "saved_parts")
+
+
 def cases():
     return tuple(replace(case, problem="liar") for case in testing_of("svd").cases()[:3])
 
@@ -47,6 +219,21 @@ TWICE = replace(TESTING, cases=lambda: cases() * 2)
 NONE = replace(TESTING, cases=lambda: ())
 ELSEWHERE = replace(TESTING, cases=lambda: testing_of("svd").cases()[:1])
 BLIND = replace(TESTING, oracle=lambda case, reading: object())
+ORACLE = testing_of("svd").oracle
+
+
+class NoLaw(ORACLE):
+    def law(self, solution):
+        return replace(super().law(solution), residual=0.0)
+
+
+class NoErrors(ORACLE):
+    def errors(self, solution):
+        return []
+
+
+LAWLESS = replace(TESTING, oracle=NoLaw)
+ERRORLESS = replace(TESTING, oracle=NoErrors)
 COMMAND = Kind(name="liar", matrices=("A",), parameters=list, answer=lambda solution: [], score=None)
 TWO_FILES = replace(COMMAND, matrices=("A", "B"))
 VARIES = replace(COMMAND, varied=("ridge",))
@@ -68,6 +255,28 @@ SCORES = replace(COMMAND, scored=True)
         ({"command": "VARIES"}, {"command"}),
         ({"command": "SCORES"}, {"command"}),
         ({"summary": "liar"}, {"summary"}),
+        ({"testing": "LAWLESS"}, {"law"}),
+        ({"testing": "ERRORLESS"}, {"oracle-errors"}),
+        ({"target": "LawOfZero"}, {"law"}),
+        ({"target": "TakesAnyWeights"}, {"weights"}),
+        ({"target": "ForgetsWeights"}, {"weights", "scale"}),
+        ({"target": "ForgetsConfounds"}, {"confounds", "scale"}),
+        ({"target": "ScalesNothing"}, {"scale"}),
+        ({"target": "ScalesOtherVectors"}, {"scale"}),
+        ({"target": "TransformForgetsScale"}, {"scale"}),
+        ({"target": "TransformForgetsMean"}, {"weights", "confounds", "scale", "shift"}),
+        ({"target": "TransformForgetsConfounds"}, {"confounds", "scale"}),
+        (
+            {"target": "TransformGivesZeros"},
+            {"transform", "weights", "confounds", "scale", "shift", "held-out"},
+        ),
+        ({"target": "TransformCentresRows"}, {"transform", "held-out"}),
+        ({"target": "TransformRefusesFloat32"}, {"transform"}),
+        ({"target": "SavesOtherValues"}, {"saved"}),
+        ({"target": "ScoresNowhere"}, {"held-out"}),
+        ({"target": "ScoresByAnythingElse"}, {"held-out"}),
+        ({"target": "ScoresNaN"}, {"held-out"}),
+        ({"target": "ScoresTwice"}, {"held-out"}),
     ],
     ids=lambda value: ", ".join(f"{k}={v}" for k, v in value.items()) if isinstance(value, dict) else "",
 )
@@ -79,6 +288,7 @@ def test_each_liar_fails_the_check_of_its_promise(monkeypatch, record, failing):
     targets |= {role: value for role, value in record.items() if role != "summary"}
     places = {role: value and f"{__name__}:{value}" for role, value in targets.items()}
     ls.register(ls.ProblemSpec(name="liar", summary=summary, **places))
+    ls.register(replace(registry.get_spec("solver", "direct", "svd"), problem="liar"))
     report = run_checks("problem/liar")
     assert {name for name, _ in report.failed} == failing, report
     assert all(HERE in message for name, message in report.failed if name != "summary"), report

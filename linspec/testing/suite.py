@@ -29,6 +29,7 @@ from linspec.testing.approximating import check_approximates
 from linspec.testing.behaviour import BEHAVIOUR_CHECKS, Skip, check_non_finite
 from linspec.testing.declarations import declaration_issues, table_file
 from linspec.testing.drawing import PRODUCT_CHECKS, TEST_MATRIX_CHECKS
+from linspec.testing.equivalents import EQUIVALENCE_CHECKS, Solved
 from linspec.testing.family import ProblemTesting, testing_of
 from linspec.testing.normalizing import NORMALIZER_CHECKS, Blocks
 from linspec.testing.places import package_of, place_of, said_of
@@ -232,6 +233,15 @@ class Suite:
     def _of_problem(self) -> Iterator[Check]:
         for name, keeps in PROBLEM_CHECKS.items():
             yield self._check(name, partial(self._stated, keeps))
+        for name, equal in EQUIVALENCE_CHECKS.items():
+            yield self._check(name, partial(self._solved, equal))
+
+    def _solved(self, equal: Callable[[Solved], Iterator[str]]) -> Iterator[str]:
+        return equal(self._problem)
+
+    @cached_property
+    def _problem(self) -> Solved:
+        return Solved(self.spec, self.cls)
 
     def _stated(self, keeps: Callable[[Stated], Iterator[str]]) -> Iterator[str]:
         return keeps(Stated(self.spec, self.cls))

@@ -1,0 +1,603 @@
+"""Checks of a kind of problem by other problems that must have the same answer.
+
+Problem: weights, confounds, scale, means, files and held-out rows come to a problem by a few declarations. If one of
+them is wrong or missing, every solver finds the answer to another problem, with a residual of zero.
+Method: theorems, of which linspec knows nothing here. A weight of three is three equal rows. Data with confounds have
+the answer of the residuals of a regression on them (Frisch & Waugh 1933), scaled data that of columns divided by their
+root mean squares, and shifted columns that of the columns. The plain data are computed by NumPy; the oracle of the
+problem judges the answer to the other ones as an answer to the plain ones. Scores of rows (`transform`) are compared
+with those that the plain answer gives to the plain rows, by their inner products, which have no signs.
+Source: Frisch & Waugh 1933, Econometrica 1(4), doi:10.2307/1907330; metamorphic testing, Chen, Cheung & Yiu 1998.
+"""
+
+from __future__ import annotations
+
+import copy
+import dataclasses
+import inspect
+import math
+import tempfile
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import scipy.sparse
+
+import linspec
+from linspec import registry
+from linspec.arrays import HostArray, is_array, to_host
+from linspec.errors import LinspecError, UnknownName
+from linspec.held_out.scores import HeldOutScore
+from linspec.kinds import resolve
+from linspec.solver import Solver
+from linspec.testing.behaviour import Skip
+from linspec.testing.family import ProblemTesting, testing_of
+from linspec.testing.oracle import Reading, as_host
+from linspec.testing.problems import Case
+from linspec.testing.solving import Attempt, Subject, attempt
+
+__all__ = ["EQUIVALENCE_CHECKS", "Solved"]
+
+AGREE = 1e-6
+"""Scores and values of two answers may differ by this fraction, and by what their residuals explain."""
+
+NEW_ROWS = 9
+"""Rows of which scores are compared."""
+
+
+@dataclass(frozen=True)
+class Equivalent:
+    """A problem on data with weights, confounds, scale or shifted columns, and the plain problem with the same answer.
+
+    Attributes
+    ----------
+    arrays : mapping of str to numpy.ndarray
+    parameters : mapping of str
+        Weights, confounds and scale.
+    plain : Case
+    rows, plain_rows : mapping of str to numpy.ndarray
+        Rows with the same scores, for the one answer and the other.
+    beside : mapping of str
+        What `transform` takes beside the rows: their confounds.
+    scales : mapping of str to numpy.ndarray
+        What the columns of plain matrices were divided by.
+    """
+
+    arrays: Mapping[str, HostArray]
+    parameters: Mapping[str, Any]
+    plain: Case
+    rows: Mapping[str, HostArray]
+    plain_rows: Mapping[str, HostArray]
+    beside: Mapping[str, Any] = field(default_factory=dict)
+    scales: Mapping[str, HostArray] = field(default_factory=dict)
+
+
+class Solved:
+    """A kind of problem, with one of its solvers and the first of its gentle cases.
+
+    Parameters
+    ----------
+    spec : ProblemSpec
+    cls : type
+    """
+
+    def __init__(self, spec: Any, cls: Any) -> None:
+        self.spec, self.cls = spec, cls
+
+    @cached_property
+    def testing(self) -> ProblemTesting:
+        """The cases and the oracle."""
+        if not self.spec.testing:
+            raise Skip("the record names no oracle")
+        found = testing_of(self.spec.name)
+        if found.missing():
+            raise Skip(found.missing())
+        cases = found.cases()
+        if not cases or any(case.problem != self.spec.name for case in cases):
+            raise Skip("the cases are not those of the problem")
+        fields = {each.name for each in dataclasses.fields(self.cls.solution)}
+        if not fields.issuperset([*self.cls.means.values(), *filter(None, self.cls.scaled.values())]):
+            raise Skip("the fields are not those of the answer")
+        oracle = found.oracle(cases[0], Reading())
+        if not all(hasattr(oracle, name) for name in ("law", "errors")):
+            raise Skip("the oracle has no law or no errors")
+        return found
+
+    @cached_property
+    def subjects(self) -> list[Subject]:
+        """The solvers of the problem, those that are exact and direct first."""
+        found: list[Subject] = []
+        names: tuple[str, ...] = ()
+        with suppress(UnknownName):  # where the problem has no solver yet
+            names = registry.solvers(self.spec.name)
+        for name in names:
+            spec = registry.get_spec("solver", name, self.spec.name)
+            cls: Any = registry.get_part("solver", name, self.spec.name)
+            found.append(Subject(name=name, spec=spec, cls=cls))
+        return sorted(found, key=lambda subject: (not subject.exact, not subject.trait("direct")))
+
+    @property
+    def subject(self) -> Subject:
+        """The first of them."""
+        if not self.subjects:
+            raise Skip("the problem has no solver here")
+        return self.subjects[0]
+
+    @property
+    def exact(self) -> Subject:
+        """An exact solver."""
+        if not self.subject.exact:
+            raise Skip("the problem has no exact solver here")
+        return self.subject
+
+    @cached_property
+    def case(self) -> Case:
+        """The first gentle case of float64, without what belongs to single training rows."""
+        for case in self.testing.cases():
+            if (
+                case.gentle
+                and case.main.dtype == np.float64
+                and not case.dense_offset
+                and len(case.main) > NEW_ROWS
+            ):
+                left = {"left": False} if "left" in case.parameters else {}
+                return replace(case, parameters={**case.parameters, **left})
+        raise Skip("no case is gentle and of float64")
+
+    def has(self, name: str) -> bool:
+        """Whether the problem has a parameter."""
+        return any(each.name == name for each in dataclasses.fields(self.cls))
+
+    def centring(self, centred: bool) -> Case:
+        """The case with centring or without."""
+        center = {"center": centred} if self.has("center") else {}
+        return replace(self.case, parameters={**self.case.parameters, **center}, truth={})
+
+    def solve(self, arrays: Mapping[str, HostArray], parameters: Mapping[str, Any]) -> Attempt:
+        """The case on other arrays, with other parameters."""
+        try:
+            problem = replace(self.case, arrays=arrays, parameters=parameters, truth={}).state(
+                {name: array.copy() for name, array in arrays.items()}
+            )
+        except LinspecError as error:
+            return Attempt(error=error)
+        return attempt(problem, self.subject.make(), rng=0)
+
+    @cached_property
+    def solution(self) -> Any:
+        """The answer to the case; Skip if there is none (the solver's own checks report it)."""
+        result = self.solve(self.case.arrays, self.case.parameters)
+        if result.error is not None:
+            raise Skip(f"{self.subject.name} does not solve {self.case.name}") from result.error
+        return result.solution
+
+    @property
+    def centrings(self) -> dict[str, bool]:
+        """Whether the problem centres, in words: both if it has a parameter for it."""
+        if self.has("center"):
+            return {"": False, "centring, ": True}
+        return {"": bool(getattr(self.case.state(dict(self.case.arrays)), "center", False))}
+
+    def scores(self, solution: Any, rows: Mapping[str, Any], **beside: Any) -> list[HostArray]:
+        """What `transform` gives for rows of the matrices that it takes."""
+        known = inspect.signature(solution.transform).parameters
+        given = {name: value for name, value in rows.items() if name in known}
+        found = solution.transform(**(given or dict(zip(known, rows.values(), strict=False))), **beside)
+        return [as_host(block) for block in (found if isinstance(found, tuple | list) else [found])]
+
+
+# ---- the same answer --------------------------------------------------------------------------
+
+
+def _rows(case: Case) -> dict[str, HostArray]:
+    """Some rows that were not fitted."""
+    rng = np.random.default_rng(21)
+    return {
+        name: array[:NEW_ROWS] + 0.1 * array.std() * rng.standard_normal((NEW_ROWS, *array.shape[1:]))
+        for name, array in case.arrays.items()
+    }
+
+
+def _equivalent(
+    solved: Solved, centred: bool, *, weights: bool = False, confounds: bool = False, scale: bool = False
+) -> Equivalent:
+    """The case with weights, confounds and scale, and the plain case that says the same."""
+    case, rows, rng = solved.centring(centred), _rows(solved.case), np.random.default_rng(20)
+    n = len(case.main)
+    counts = rng.integers(0, 4, n) if weights else np.ones(n, dtype=int)
+    Z, Z_rows = rng.standard_normal((n, 2)) + 3.0, rng.standard_normal((NEW_ROWS, 2)) + 3.0
+    parameters = dict(case.parameters)
+    parameters |= {"sample_weight": counts.astype(np.float64)} if weights else {}
+    parameters |= {"confounds": Z} if confounds else {}
+    parameters |= {"scale": True} if scale else {}
+    # What is taken out of the rows: the means, if the problem centres, and what the confounds explain.
+    design, design_rows = (
+        np.hstack([np.ones((len(B), int(centred))), *([B] if confounds else [])]) for B in (Z, Z_rows)
+    )
+    D = np.repeat(design, counts, axis=0)
+    plain, plain_rows, scales = {}, {}, {}
+    for name, array in case.arrays.items():
+        A = np.repeat(array, counts, axis=0)
+        taken = np.linalg.lstsq(D, A, rcond=None)[0] if D.shape[1] else np.zeros((0, *A.shape[1:]))
+        left = A - D @ taken
+        if scale and name in solved.cls.scaled:
+            scales[name] = np.sqrt((left**2).mean(axis=0))
+        by = scales.get(name, 1.0)
+        plain[name], plain_rows[name] = left / by, (rows[name] - design_rows @ taken) / by
+    beside = {"confounds": Z_rows} if confounds else {}
+    same = replace(solved.centring(False), arrays=plain)  # the means are out already
+    return Equivalent(case.arrays, parameters, same, rows, plain_rows, beside, scales)
+
+
+def _issues(solved: Solved, pair: Equivalent) -> Iterator[str]:
+    """Where the answer to a problem is not that of the plain problem."""
+    subject = solved.exact
+    with_all = solved.solve(pair.arrays, pair.parameters)
+    plain = solved.solve(pair.plain.arrays, pair.plain.parameters)
+    for result in (with_all, plain):
+        if result.error is not None:
+            yield f"{subject.name} {result.raised}"
+            return
+    found = with_all.solution
+    oracle = solved.testing.oracle(pair.plain, Reading())
+    if plain.solution.converged and not found.converged:
+        yield f"{subject.name} must solve it, as it solves the plain data; got {found.status.name}"
+        return
+    for matrix, scale in pair.scales.items():
+        name = solved.cls.scaled[matrix]
+        if name and len(getattr(found, name)) != len(scale):
+            yield (
+                f"scaled[{matrix!r}] must name a field with a row for each column of {matrix}; {name} has "
+                f"{len(getattr(found, name))} rows, and {matrix} {len(scale)} columns"
+            )
+            return
+    judged = _on_plain_columns(solved, found, pair.scales)
+    law = oracle.law(judged)
+    if found.certified and law.contradicts(found.residual, found.residual_kind):
+        yield f"{subject.name} claims residual {found.residual:.3g}; on the plain data it has {law.residual:.3g}"
+    if found.converged:
+        yield from (f"{subject.name}: {issue}" for issue in oracle.errors(judged))
+    yield from _transform_issues(solved, pair, found, plain.solution)
+
+
+def _on_plain_columns(solved: Solved, solution: Any, scales: Mapping[str, HostArray]) -> Any:
+    """An answer for the columns before they were divided, as one for the divided ones; without fields of rows."""
+    twin = copy.copy(solution)
+    for name, axes in solution.shapes.items():
+        if "n" in axes.split():
+            object.__setattr__(twin, name, None)
+    for matrix, scale in scales.items():
+        name = solved.cls.scaled[matrix]
+        if name:
+            W = as_host(getattr(solution, name))
+            object.__setattr__(twin, name, W * scale.reshape(-1, *[1] * (W.ndim - 1)))
+    return twin
+
+
+def _transform_issues(solved: Solved, pair: Equivalent, found: Any, plain: Any) -> Iterator[str]:
+    """Where the scores of rows are not those of the plain rows."""
+    if not callable(getattr(found, "transform", None)):
+        return
+    try:
+        scores = solved.scores(found, pair.rows, **pair.beside)
+    except Exception as error:  # noqa: BLE001 (whatever it raises is told)
+        yield f"transform({', '.join(['rows', *pair.beside])}) raised {type(error).__name__}: {error}"
+        return
+    wanted = solved.scores(plain, pair.plain_rows)
+    allowed = AGREE + 30 * math.sqrt(max(found.residual, plain.residual, 0.0))
+    for number, (got, right) in enumerate(zip(scores, wanted, strict=True)):
+        size = float(np.linalg.norm(right @ right.T))
+        off = float(np.linalg.norm(got @ got.T - right @ right.T)) / size if size else math.inf
+        if not off <= allowed:
+            block = "" if len(scores) == 1 else f" (block {number} of {len(scores)})"
+            yield (
+                f"transform{block} must give the scores that the plain answer gives to the plain rows; their inner "
+                f"products differ by {off:.2g} of their norm"
+            )
+
+
+def _all_issues(solved: Solved, what: str, **taken: bool) -> Iterator[str]:
+    for where, centred in solved.centrings.items():
+        issues = _issues(solved, _equivalent(solved, centred, **taken))
+        yield from (f"{where}{what}: {issue}" for issue in issues)
+
+
+def check_weights(solved: Solved) -> Iterator[str]:
+    """A row of weight 3 counts as three rows, one of weight 0 not at all."""
+    if not solved.has("sample_weight"):
+        raise Skip("the problem has no weights")
+    yield from _all_issues(solved, "weights as repeated rows", weights=True)
+    n = len(solved.case.main)
+    for what, w in {
+        "a negative weight": np.r_[-1.0, np.ones(n - 1)],
+        "a weight that is NaN": np.r_[np.nan, np.ones(n - 1)],
+        "a weight too few": np.ones(n - 1),
+    }.items():
+        error = solved.solve(solved.case.arrays, {**solved.case.parameters, "sample_weight": w}).error
+        if not isinstance(error, LinspecError):
+            yield f"{what} must be refused with an error of linspec.errors; got {error!r}. Call self.adopt_rows()"
+
+
+def check_confounds(solved: Solved) -> Iterator[str]:
+    """Data with confounds have the answer of the residuals of a regression on them."""
+    if not solved.has("confounds"):
+        raise Skip("the problem has no confounds")
+    yield from _all_issues(solved, "confounds as residuals", confounds=True)
+
+
+def check_scale(solved: Solved) -> Iterator[str]:
+    """With scale the answer is that of columns divided by their root mean squares, also with weights and confounds."""
+    if not solved.has("scale"):
+        raise Skip("the problem has no scale")
+    if not solved.cls.scaled:
+        yield f"{solved.cls.__name__}.scaled must name the matrices whose columns scale divides; it names none"
+        return
+    yield from _all_issues(solved, "scale as scaled columns", scale=True)
+    if solved.has("sample_weight") and solved.has("confounds"):
+        yield from _all_issues(
+            solved, "weights, confounds and scale", weights=True, confounds=True, scale=True
+        )
+
+
+def check_shift(solved: Solved) -> Iterator[str]:
+    """If the problem centres, a number added to a column changes neither the answer nor the scores of rows."""
+    if not (solved.cls.means and any(solved.centrings.values())):
+        raise Skip("the problem does not centre")
+    pair, rng = _equivalent(solved, centred=True), np.random.default_rng(22)
+    added = {name: rng.uniform(1, 2, A.shape[1:]) * A.std() for name, A in pair.arrays.items()}
+    shifted = {name: A + added[name] * (name in solved.cls.means) for name, A in pair.arrays.items()}
+    rows = {name: A + added[name] * (name in solved.cls.means) for name, A in pair.rows.items()}
+    pair = replace(pair, arrays=shifted, rows=rows)
+    yield from (f"columns that were shifted: {issue}" for issue in _issues(solved, pair))
+
+
+# ---- scores of rows, files, held-out rows -----------------------------------------------------
+
+
+def check_transform(solved: Solved) -> Iterator[str]:
+    """The scores of a row do not depend on the other rows, nor on the kind of data, and are not all zero."""
+    solution = solved.solution
+    if not callable(getattr(solution, "transform", None)):
+        raise Skip("the answer has no transform")
+    rows = _rows(solved.case)
+    whole = solved.scores(solution, rows)
+    forms: list[tuple[str, Callable[[HostArray], Any], slice]] = [
+        ("of single rows", lambda A: A[3:4].copy(), slice(3, 4)),
+        ("of other rows", lambda A: A[::-1].copy(), slice(None, None, -1)),
+        ("of float32 rows", lambda A: A.astype(np.float32), slice(None)),
+        ("of sparse rows", lambda A: scipy.sparse.csr_array(A) if A.ndim == 2 else A, slice(None)),
+    ]
+    for number, block in enumerate(whole):
+        if len(block) != NEW_ROWS or not np.all(np.isfinite(block)) or not np.any(block):
+            yield f"transform must give {NEW_ROWS} rows of finite scores that are not all zero; block {number} is not"
+            return
+    for what, form, kept in forms:
+        try:
+            parts = solved.scores(solution, {name: form(A) for name, A in rows.items()})
+        except LinspecError as error:
+            if what == "of sparse rows":
+                continue  # a kernel may need entries
+            yield f"transform {what} raised {type(error).__name__}: {error}"
+            continue
+        unit = 1e-4 if "float32" in what else AGREE
+        for block, part in zip(whole, parts, strict=True):
+            if (
+                part.shape != block[kept].shape
+                or np.abs(part - block[kept]).max() > unit * np.abs(block).max()
+            ):
+                yield f"transform {what} must give the scores that all rows have together; it gives others"
+
+
+def check_saved(solved: Solved) -> Iterator[str]:
+    """An answer that is saved and loaded has the same fields, to the last bit, and gives the same scores."""
+    solution = solved.solution
+    with tempfile.TemporaryDirectory(prefix="linspec-") as folder:
+        path = Path(folder) / "answer.npz"
+        try:
+            solution.save(path)
+            back = linspec.load_solution(path)
+        except Exception as error:  # noqa: BLE001 (whatever it raises is told)
+            yield f"an answer must be saved and loaded; raised {type(error).__name__}: {error}"
+            return
+    if type(back) is not type(solution):
+        yield f"an answer must be loaded as {type(solution).__name__}; got {type(back).__name__}"
+        return
+    for each in dataclasses.fields(solution):
+        before, after = getattr(solution, each.name), getattr(back, each.name)
+        if not _same(before, after):
+            yield f"{each.name} of a loaded answer must be that of the saved one; it differs"
+    if callable(getattr(solution, "transform", None)):
+        rows = _rows(solved.case)
+        pairs = zip(solved.scores(solution, rows), solved.scores(back, rows), strict=True)
+        if any(a.tobytes() != b.tobytes() for a, b in pairs):
+            yield "transform of a loaded answer must give the same scores, to the last bit; it gives others"
+
+
+def _same(before: Any, after: Any) -> bool:
+    """Whether two fields are equal, by bits for arrays; an object of a class of its own by its type."""
+    if is_array(before) or isinstance(before, np.ndarray):
+        return bool(is_array(after)) and to_host(before).tobytes() == to_host(after).tobytes()
+    if isinstance(before, Mapping):
+        return {*before} == {*after} and all(_same(before[key], after[key]) for key in before)
+    if isinstance(before, tuple | list):
+        return len(before) == len(after) and all(map(_same, before, after))
+    if before is None or isinstance(before, bool | int | float | str):
+        return bool(before == after) or (before != before and after != after)  # noqa: PLR0124 (NaN)
+    return type(before) is type(after)
+
+
+def check_held_out(solved: Solved) -> Iterator[str]:
+    """Each score of held-out rows exists, is finite, and does not depend on how it is computed."""
+    scores = solved.cls.held_out_scores
+    if not scores:
+        raise Skip("the problem has no score of held-out rows")
+    for name, place in scores.items():
+        try:
+            score = resolve(place)
+        except Exception as error:  # noqa: BLE001 (an import may fail in any way)
+            yield f"held_out_scores[{name!r}] must be importable; {place} raised {type(error).__name__}: {error}"
+            continue
+        if not (isinstance(score, type) and issubclass(score, HeldOutScore)):
+            yield f"held_out_scores[{name!r}] must be a linspec.HeldOutScore; got {score!r}"
+            continue
+        yield from (f"the score {name!r}: {issue}" for issue in _score_issues(solved, name, score()))
+
+
+def _score_issues(solved: Solved, name: str, score: HeldOutScore) -> Iterator[str]:
+    solver: Solver = solved.subject.make()
+    found = {}
+    for form in ("solve", *(("dense",) if score.by_moments else ())):
+        problem = solved.case.state({key: array.copy() for key, array in solved.case.arrays.items()})
+        arguments: dict[str, Any] = {"solver": solver} if form == "solve" else {}
+        try:
+            result = linspec.cross_validate(problem, score=name, form=form, splitter=3, rng=0, **arguments)
+        except Exception as error:  # noqa: BLE001 (whatever it raises is told)
+            yield f"cross_validate(form={form!r}) raised {type(error).__name__}: {error}"
+            continue
+        found[form] = np.asarray(result.scores, dtype=np.float64)
+        if not np.all(np.isfinite(found[form])):
+            yield f"cross_validate(form={form!r}) must give finite scores; got {found[form].ravel()}"
+    if len(found) == 2 and solved.subject.exact:
+        gap = float(np.abs(found["solve"] - found["dense"]).max())
+        if not gap <= 1e-4 * (1 + float(np.abs(found["solve"]).max())):
+            yield f"scores from second moments must be those of solutions; they differ by {gap:.2g}"
+
+
+# ---- the law and the oracle -------------------------------------------------------------------
+
+
+class _Given(Solver):
+    """Hands over arrays that were found elsewhere."""
+
+    def __init__(self, arrays: Mapping[str, Any]) -> None:
+        self.arrays = arrays
+
+    def solve(self, problem: Any, run: Any) -> Any:
+        moments = run.moments("implicit")
+        if callable(getattr(moments, "settle", None)):  # a kernel takes its scale from the rows
+            moments.settle(run.rng)
+        run.plan(setup=1.0)
+        return run.finish(**self.arrays)
+
+
+def _noisy(solved: Solved) -> dict[str, Any]:
+    """The arrays that the law needs, so disturbed that they are no answer."""
+    rng = np.random.default_rng(23)
+    parameters = inspect.signature(solved.cls.conclude).parameters.values()
+    needed = [
+        each.name for each in parameters if each.kind is each.KEYWORD_ONLY and each.default is each.empty
+    ]
+    known = {each.name for each in dataclasses.fields(solved.cls.solution)}
+    if not needed or not known.issuperset(needed):
+        raise Skip("the law takes other arrays than an answer has")
+    arrays = {name: getattr(solved.solution, name) for name in needed}
+    if not all(is_array(value) for value in arrays.values()):
+        raise Skip("the law takes other arrays than an answer has")
+    noisy = {}
+    for name, value in arrays.items():
+        host = as_host(value)
+        noisy[name] = host + np.abs(host).max(initial=0.0) * rng.standard_normal(host.shape)
+    return noisy
+
+
+def check_law(solved: Solved) -> Iterator[str]:
+    """The residuals of the problem's law and of the oracle's are large, and equal, for arrays that are no answer."""
+    noisy = _Given(_noisy(solved))
+    problem = solved.case.state({name: array.copy() for name, array in solved.case.arrays.items()})
+    result = attempt(problem, noisy, rng=0)
+    if result.error is not None:
+        yield f"the law must judge what a solver hands over; for disturbed arrays it {result.raised}"
+        return
+    found, tol = result.solution, solved.cls.tolerance
+    law = solved.testing.oracle(solved.case, Reading()).law(found)
+    if not law.residual > max(tol, law.floor):
+        yield (
+            "the law of the oracle must have a residual above the tolerance for arrays that are no answer; got "
+            f"{law.residual:.2g}"
+        )
+    if not found.residual > tol or found.converged:
+        yield (
+            "the law of the problem must have a residual above the tolerance for arrays that are no answer; got "
+            f"{found.residual:.2g}, {found.status.name}"
+        )
+    elif law.contradicts(found.residual, found.residual_kind):
+        yield (
+            f"the laws must agree for disturbed arrays; that of the problem has residual {found.residual:.3g}, "
+            f"and that of the oracle {law.residual:.3g}"
+        )
+
+
+def check_oracle_errors(solved: Solved) -> Iterator[str]:
+    """The oracle finds errors in answers that are wrong although their residual is small, or that lack something."""
+    subject = solved.exact
+    tried = 0
+    for case in solved.testing.cases():
+        if case.main.dtype != np.float64 or not subject.must_converge(case):
+            continue
+        result = attempt(
+            case.state({name: array.copy() for name, array in case.arrays.items()}), subject.make(), rng=0
+        )
+        if result.solution is None or not result.solution.converged:
+            continue
+        oracle = solved.testing.oracle(case, Reading())
+        for wrong in _wrong_answers(case, result.solution):
+            tried += 1
+            if oracle.errors(wrong):
+                return
+    if not tried:
+        raise Skip(f"{subject.name} solves no case")
+    yield (
+        f"errors of the oracle must be told; it finds none in {tried} answers of {subject.name} that were made wrong "
+        "(a component left out, or a part added that the data do not see)"
+    )
+
+
+def _wrong_answers(case: Case, solution: Any) -> Iterator[Any]:
+    """Copies of an answer with one component less, longer vectors, or a part outside of the span of the rows."""
+    name = solution.weight_fields[0]
+    W = as_host(getattr(solution, name))
+    axis = next((i for i, size in enumerate(W.shape) if size == case.main.shape[1]), None)
+    unseen = np.linalg.svd(case.main.astype(np.float64), full_matrices=True)[2][-1]
+    if axis is not None:
+        outside = unseen.reshape([-1 if i == axis else 1 for i in range(W.ndim)])
+        yield _with(solution, {name: W + np.linalg.norm(W) * outside})
+    yield _with(solution, {name: 1.01 * W})
+    values = as_host(getattr(solution, solution.value_field)) if solution.value_field else np.zeros(0)
+    if len(values) > 1:
+        for kept in (slice(1, None), slice(None, -1)):
+            fewer: dict[str, Any] = {solution.value_field: values[kept]}
+            for each in solution.weight_fields:
+                V = None if getattr(solution, each) is None else as_host(getattr(solution, each))
+                along = [] if V is None else [i for i, size in enumerate(V.shape) if size == len(values)]
+                if V is not None and along:
+                    fewer[each] = V[
+                        tuple(
+                            kept if i == along[-1 if axis == 0 else 0] else slice(None) for i in range(V.ndim)
+                        )
+                    ]
+            yield _with(solution, fewer)
+
+
+def _with(solution: Any, fields: Mapping[str, Any]) -> Any:
+    twin = copy.copy(solution)
+    for name, value in fields.items():
+        object.__setattr__(twin, name, value)
+    return twin
+
+
+EQUIVALENCE_CHECKS: dict[str, Callable[[Solved], Iterator[str]]] = {
+    "law": check_law,
+    "oracle-errors": check_oracle_errors,
+    "weights": check_weights,
+    "confounds": check_confounds,
+    "scale": check_scale,
+    "shift": check_shift,
+    "transform": check_transform,
+    "saved": check_saved,
+    "held-out": check_held_out,
+}
+"""By name, as in test ids and expected failures."""
