@@ -13,9 +13,11 @@ from __future__ import annotations
 
 import os
 import signal
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import hypothesis
 import pytest
@@ -77,6 +79,24 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         for marker, reason in reasons.items():
             if item.get_closest_marker(marker) is not None:
                 item.add_marker(pytest.mark.skip(reason=reason))
+
+
+def skips_by_reason(reports: Iterable[Any]) -> Counter[str]:
+    """How many tests were skipped for each reason; one that gives none counts as "no reason"."""
+    texts = [report.longrepr for report in reports]
+    reasons = [text[2] if isinstance(text, tuple) else str(text or "") for text in texts]
+    return Counter(
+        reason.removeprefix("Skipped: ").removeprefix("Skipped").strip() or "no reason" for reason in reasons
+    )
+
+
+def pytest_terminal_summary(terminalreporter: Any) -> None:
+    """Count the skipped tests by reason: a skipped test is not a passed one."""
+    counts = skips_by_reason(terminalreporter.stats.get("skipped", []))
+    if counts:
+        terminalreporter.section("skipped, by reason")
+        for reason, count in counts.most_common():
+            terminalreporter.write_line(f"{count:6} {reason}")
 
 
 @pytest.fixture(scope="session")

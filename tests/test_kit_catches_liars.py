@@ -34,6 +34,11 @@ def least_norm(A: np.ndarray, B: np.ndarray, ridge: float, eps: float) -> np.nda
     return Vt[keep].T @ ((s[keep] / (s[keep] ** 2 + ridge))[:, None] * (U[:, keep].T @ B))
 
 
+def is_wide(x: Any) -> bool:
+    """Whether it is NumPy's and float64: dtypes of other libraries are not to be compared with NumPy's."""
+    return type(x) is np.ndarray and x.dtype == np.float64
+
+
 def altered(solution: Any, **changes: Any) -> Any:
     """The same solution with other contents: `solve` accepts no other than the one that `finish` made."""
     for name, value in changes.items():
@@ -168,13 +173,13 @@ class DrawsAnswersFromTheGlobalGenerator(Honest):
     def twist(self, solution, problem, run):
         # Entry by entry: one number would be the same a second time, to rounding, in one of five runs.
         tiny = 1 + 1e-15 * np.random.random(solution.x.shape)  # noqa: NPY002
-        return altered(solution, x=solution.x * tiny) if solution.x.dtype == np.float64 else solution
+        return altered(solution, x=solution.x * tiny) if is_wide(solution.x) else solution
 
 
 class Unseeded(Honest):
     def twist(self, solution, problem, run):
         tiny = 1 + 3e-15 * np.random.default_rng().random(solution.x.shape)
-        return altered(solution, x=solution.x * tiny) if solution.x.dtype == np.float64 else solution
+        return altered(solution, x=solution.x * tiny) if is_wide(solution.x) else solution
 
 
 class Unsorted(HonestSVD):
@@ -852,7 +857,7 @@ LIARS = [
     (HonestSVD, DENSE, ("direct",), set()),
     (HonestIteration, Needs(), ("iterative",), set()),
     (ChangesItsInput, DENSE, ("direct",), {"input-untouched"}),
-    (LiesAboutNeeds, Needs(), ("direct",), {"declared-needs", "solves"}),
+    (LiesAboutNeeds, Needs(), ("direct",), {"declared-needs", "solves", "counts", "budget"}),
     (ReturnsNumPy, DENSE, ("direct",), {"output-home"}),
     (WrongResidual, DENSE, ("direct",), {"residual-law"}),
     (Overconfident, Needs(), ("iterative",), {"converged", "starved", "budget", "callback"}),
