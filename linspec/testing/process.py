@@ -81,6 +81,7 @@ class Unheard(Warning):
 def left_behind(work: Callable[[], Any]) -> Iterator[str]:
     """What a function prints, and the settings of the process that it leaves changed; they are set back."""
     issues: dict[str, None] = {}
+    tuple(_left(work, STATES[0]))  # what it imports may change settings, once
     for state in STATES:
         issues |= dict.fromkeys(_left(work, state))
     yield from issues
