@@ -8,6 +8,7 @@ the solution, and weights of scaled columns are given back for the columns as th
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any, ClassVar, Self
@@ -19,6 +20,7 @@ from linspec.frames import RowNames, check_order, column_names_of, index_of
 from linspec.moments import Moments
 from linspec.operators import AdjustedOperator, LinearOperator, uncounted
 from linspec.operators.chosen_rows import chosen_rows
+from linspec.operators.streamed import StreamedOperator
 from linspec.row_model import row_model, weights_and_confounds
 from linspec.sweeps.ways import settle
 
@@ -74,6 +76,12 @@ class RowsOfProblem:
         w, Z = weights_and_confounds(self.sample_weight, self.confounds, rows)
         object.__setattr__(self, "sample_weight", w)
         object.__setattr__(self, "confounds", Z)
+        if any(not (A.sliceable or A.streamed or A.remote) for A in self.matrices.values()):
+            for (
+                A
+            ) in self.matrices.values():  # products with slices are made beside products of the other matrix
+                if isinstance(A, StreamedOperator) and A.shape[0] == math.inf:
+                    A.expect(int(rows))
 
     def adopt_labels(self, given: Mapping[str, Any]) -> None:
         """Check the labels of rows of what lies beside the matrices, and keep them for later checks."""

@@ -167,6 +167,10 @@ class StreamedOperator(LinearOperator):
         """
         self._counted, self._entries, self.statistics = learnt["rows"], learnt["entries"], statistics
 
+    def expect(self, rows: int) -> None:
+        """Take a number of rows as declared, where none was: a sweep of slices with another number is refused."""
+        self._declared = rows if self._declared is None else self._declared
+
     # ---- facts --------------------------------------------------------------------------------
 
     @property
@@ -245,6 +249,8 @@ class StreamedOperator(LinearOperator):
         rows = entries = 0
         try:
             for block in blocks:
+                if self._declared is not None and rows + block.shape[0] > self._declared:
+                    raise self._other_rows(f"at least {rows + block.shape[0]}")
                 self.current = rows, block
                 yield block
                 rows, entries = rows + block.shape[0], entries + block.nnz
@@ -260,11 +266,15 @@ class StreamedOperator(LinearOperator):
                 "fresh iterator of the same slices at every call."
             )
         if self._declared is not None and rows != self._declared:
-            raise InvalidProblem(
-                f"{self.name} was declared with rows={self._declared}; its slices have {rows}. Leave rows out, or "
-                "correct it."
-            )
+            raise self._other_rows(str(rows))
         self._counted, self._entries = rows, entries
+
+    def _other_rows(self, found: str) -> InvalidProblem:
+        """The error of slices with another number of rows than was declared, or than the data beside them have."""
+        return InvalidProblem(
+            f"{self.name} was declared with rows={self._declared}; its slices have {found}. Leave rows out, or correct "
+            "it; data beside it must have equally many rows."
+        )
 
     def _slices(self) -> Iterator[LinearOperator]:
         """Every slice that has rows, as an operator, held against the first."""
