@@ -24,6 +24,7 @@ from __future__ import annotations
 import dataclasses
 import math
 import numbers
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
@@ -532,6 +533,8 @@ def parse(option: Option, text: str) -> Any:
         value = _read_text(option.kind, text)
     except ValueError:
         raise InvalidOption(option.refusal(text)) from None
+    if isinstance(value, int) and abs(value) > sys.maxsize:  # more than any count, and than a float holds
+        raise InvalidOption(option.refusal(text))
     option.check(value)
     return value
 

@@ -19,10 +19,18 @@ from typing import Any
 
 import click
 
-from linspec.cli.failures import Failure
+from linspec.cli.failures import Failure, shortened
 from linspec.errors import shown
 
-__all__ = ["NamedMatrix", "chosen_columns", "column_options", "in_quotes", "with_columns"]
+__all__ = [
+    "DROPPED",
+    "NamedMatrix",
+    "chosen_columns",
+    "column_options",
+    "in_quotes",
+    "with_columns",
+    "without_columns",
+]
 
 REST = "~"
 """Before columns: all others."""
@@ -30,6 +38,10 @@ REST = "~"
 RANGE = ".."
 LISTED = 10
 """Names that a message lists at most."""
+
+
+DROPPED = "Fill such values, or leave their rows out of all files: --drop-missing."
+"""The remedy for a missing value."""
 
 
 @dataclass(frozen=True)
@@ -91,6 +103,15 @@ def in_quotes(names: Sequence[str]) -> str:
     buffer = io.StringIO()
     csv.writer(buffer, quoting=csv.QUOTE_ALL, lineterminator="").writerow(names)
     return buffer.getvalue()
+
+
+def without_columns(name: str) -> str:
+    """The remedy for a column of texts, by its name where it has one."""
+    plain = name.replace("_", "a").isalnum()
+    example = "" if not name else f": --columns ~{name}" if plain else f": --columns '~{in_quotes([name])}'"
+    return (
+        f"Leave such columns out{shortened(example)}; missing values in others are dropped by --drop-missing."
+    )
 
 
 def _parts(text: str, where: str) -> list[str]:

@@ -19,6 +19,7 @@ from linspec.cli.failures import Command, Failure, printable, shortened
 from linspec.cli.interrupts import INTERRUPTED, held
 from linspec.cli.kinds import Kind
 from linspec.cli.measured import Outcome, Request, answer_request, end_with_parent, run_apart
+from linspec.cli.missing import drop_option
 from linspec.cli.outputs import check_target, write_all
 from linspec.cli.progress import Goal, shown_progress
 from linspec.cli.results import plain
@@ -61,6 +62,7 @@ def _command(kind: Kind) -> Command:
             help="Which solvers. By default all but demonstrations of failure.",
         ),
         *held_out_options(kind),
+        drop_option(),
         *run_parameters(),
         click.Option(["--out"], metavar="FILE", help="Write the figures of all runs to FILE.json."),
         click.Option(["--plot"], metavar="FILE", help="Draw accuracy against cost, to FILE.png."),
@@ -153,6 +155,7 @@ def _requests(kind: Kind, given: Mapping[str, Any], *, scored: bool) -> list[Req
                 scored=scored,
                 variant=", ".join(filter(None, [words, *tried])),
                 held_out=given.get("held_out"),
+                drop_missing=given["drop_missing"],
             )
             # Options that a solver does not have make no difference to it.
             requests.setdefault(repr((request.values, solver, request.options)), request)

@@ -18,6 +18,7 @@ import os
 import stat
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -26,14 +27,14 @@ from linspec.cli.delimited import names_in_text, read_delimited
 from linspec.cli.failures import Failure
 from linspec.cli.matrix_market import read_matrix_market
 from linspec.cli.numpy_files import read_npy, read_npz
-from linspec.cli.parquet import names_in_parquet, read_parquet
+from linspec.cli.parquet import complete_rows, names_in_parquet, read_parquet
 from linspec.cli.svmlight import read_svmlight
 from linspec.paths import is_there
 
 if TYPE_CHECKING:
-    from linspec.arrays import Array
+    from linspec.arrays import Array, HostArray
 
-__all__ = ["FORMATS", "column_names_in", "described", "read_matrix", "read_named"]
+__all__ = ["FORMATS", "column_names_in", "described", "gaps_of_parquet", "read_matrix", "read_named"]
 
 #: What can be read, in words.
 FORMATS = (
@@ -70,7 +71,7 @@ def read_matrix(text: str) -> Array:
     return found.values
 
 
-def read_named(text: str) -> NamedMatrix:
+def read_named(text: str, *, gaps: bool = False) -> NamedMatrix:
     """Read a matrix.
 
     Parameters
@@ -79,6 +80,9 @@ def read_named(text: str) -> NamedMatrix:
         A path, with ``:name`` after it for one array of an `.npz` file, ``:labels`` or ``:classes`` after an
         svmlight file, a part after `.zarr`, `.h5` and `.h5ad`, and columns after delimited text and `.parquet`. Of
         `.parquet`, `.zarr`, `.h5`, `.hdf5`, `.h5ad`, `.npy` and `.npz` a pattern stands for several files.
+
+    gaps : bool, default False
+        Whether values of delimited text may be missing: numbers are NaN then, and texts empty.
 
     Returns
     -------
@@ -106,7 +110,7 @@ def read_named(text: str) -> NamedMatrix:
             f"{source.path} holds one matrix, whose columns have no names; got {source.member!r} after it. Leave it "
             "out."
         )
-    found = reader(source)
+    found = _read_text(source, gaps) if source.suffix in _TEXT else reader(source)
     return found if isinstance(found, NamedMatrix) else NamedMatrix(found)
 
 
@@ -118,6 +122,14 @@ def column_names_in(text: str) -> tuple[str, ...] | None:
     if source.suffix == ".parquet":
         return names_in_parquet(source.path)
     return names_in_text(source.path, tabbed=source.suffix == ".tsv") if source.suffix in _TEXT else None
+
+
+def gaps_of_parquet(text: str) -> tuple[HostArray, Callable[[HostArray], NamedMatrix]] | None:
+    """Which rows of a Parquet file lack no value, and what reads some of them; None for other files."""
+    source = _located(text)
+    if source.suffix != ".parquet":
+        return None
+    return complete_rows(source.path, source.member), partial(read_parquet, source.path, source.member)
 
 
 def described(matrix: Any) -> str:
@@ -199,8 +211,8 @@ def _read_svmlight(source: _Source) -> Array:
     return read_svmlight(source.path, source.member)
 
 
-def _read_text(source: _Source) -> NamedMatrix:
-    return read_delimited(source.path, source.member, tabbed=source.suffix == ".tsv")
+def _read_text(source: _Source, gaps: bool = False) -> NamedMatrix:
+    return read_delimited(source.path, source.member, tabbed=source.suffix == ".tsv", gaps=gaps)
 
 
 def _read_parquet(source: _Source) -> NamedMatrix:

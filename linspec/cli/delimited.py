@@ -14,6 +14,7 @@ stands beside its quotes: a quote that is not closed would swallow the lines aft
 
 from __future__ import annotations
 
+import math
 import re
 import warnings
 from collections.abc import Iterable, Iterator
@@ -21,10 +22,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from linspec.cli.columns import NamedMatrix, chosen_columns
+from linspec.cli.columns import DROPPED, NamedMatrix, chosen_columns, without_columns
 from linspec.cli.failures import Failure, in_one_line
 from linspec.cli.memory import check_memory
 from linspec.cli.text import Survey, opened, surveyed, text_errors
+from linspec.errors import shown
 
 __all__ = ["names_in_text", "number_in", "read_delimited"]
 
@@ -48,7 +50,7 @@ def number_in(text: str) -> float:
     return float(text)
 
 
-def read_delimited(path: Path, wanted: str = "", *, tabbed: bool = False) -> NamedMatrix:
+def read_delimited(path: Path, wanted: str = "", *, tabbed: bool = False, gaps: bool = False) -> NamedMatrix:
     """Read the numbers of a text file, or the texts of a single column.
 
     Parameters
@@ -59,6 +61,8 @@ def read_delimited(path: Path, wanted: str = "", *, tabbed: bool = False) -> Nam
         Columns, as `linspec.cli.columns.chosen_columns` takes them; those of a file without names are called 1, 2, ...
     tabbed : bool, default False
         Whether tabs separate the fields, whatever else a line contains.
+    gaps : bool, default False
+        Whether values may be missing: numbers are NaN then, and texts empty.
 
     Returns
     -------
@@ -72,7 +76,7 @@ def read_delimited(path: Path, wanted: str = "", *, tabbed: bool = False) -> Nam
         It is not text, not numbers, or its lines differ in length; or it does not fit into memory.
     """
     with text_errors(path):
-        return _read(path, surveyed(path), wanted, tabbed)
+        return _read(path, surveyed(path), wanted, tabbed, gaps)
 
 
 def names_in_text(path: Path, *, tabbed: bool = False) -> tuple[str, ...] | None:
@@ -107,6 +111,8 @@ class _Layout:
         Fields of a line.
     columns : list of int or None
         Those that are read; None for all.
+    gaps : bool
+        Whether values may be missing.
     """
 
     path: Path
@@ -115,6 +121,7 @@ class _Layout:
     names: list[str] | None
     width: int
     columns: list[int] | None
+    gaps: bool = False
 
     @property
     def chosen(self) -> tuple[str, ...] | None:
@@ -128,7 +135,7 @@ class _Layout:
         return self.columns is None or place in self.columns
 
 
-def _read(path: Path, survey: Survey, wanted: str, tabbed: bool) -> NamedMatrix:
+def _read(path: Path, survey: Survey, wanted: str, tabbed: bool, gaps: bool) -> NamedMatrix:
     start, first = _first_line(path)
     separator = _separator(first, tabbed)
     fields = _fields(first, separator, path, start)
@@ -139,12 +146,12 @@ def _read(path: Path, survey: Survey, wanted: str, tabbed: bool) -> NamedMatrix:
         if wanted
         else None
     )
-    layout = _Layout(path, start + named, separator, names, len(fields), columns)
+    layout = _Layout(path, start + named, separator, names, len(fields), columns, gaps)
     count = layout.width if columns is None else len(columns)
     check_memory(path, 8 * survey.lines * count, f"a matrix of {survey.lines:,} x {count:,} numbers")
     if named and count == 1 and _begins_with_text(layout):
         return _texts(layout)
-    numbers = _numbers_by_arrow(layout, survey)
+    numbers = _numbers_with_gaps(layout, survey) if gaps else _numbers_by_arrow(layout, survey)
     if numbers is None:
         numbers = _numbers(layout, survey)
     if not numbers.size:
@@ -182,6 +189,25 @@ def _numbers(layout: _Layout, survey: Survey) -> Any:
             if isinstance(error, UnicodeDecodeError):
                 raise
             raise _culprit(layout, error) from error
+
+
+def _numbers_with_gaps(layout: _Layout, survey: Survey) -> Any:
+    """The numbers, NaN where one is missing."""
+    import numpy as np
+
+    places = range(layout.width) if layout.columns is None else layout.columns
+    numbers = np.empty((survey.lines, len(places)))
+    rows = 0
+    for number, fields in _lines_of_fields(layout):
+        if len(fields) != layout.width:
+            raise _wrong_width(layout, number, len(fields))
+        chosen = [fields[j] for j in places]
+        try:
+            numbers[rows] = [math.nan if _is_missing(field) else number_in(field) for field in chosen]
+        except ValueError as error:
+            raise _culprit(layout, error) from error
+        rows += 1
+    return numbers[:rows]
 
 
 def _numbers_by_arrow(layout: _Layout, survey: Survey) -> Any:
@@ -231,7 +257,8 @@ def _begins_with_text(layout: _Layout) -> bool:
     """Whether the first field of the column that is read is no number, and not missing."""
     for _, fields in _lines_of_fields(layout):
         field = fields[layout.columns[0] if layout.columns else 0] if len(fields) == layout.width else ""
-        return not _is_like_number(field) and field.lower() not in MISSING
+        if not (layout.gaps and _is_missing(field)):
+            return not _is_like_number(field) and not _is_missing(field)
     return False
 
 
@@ -245,16 +272,18 @@ def _texts(layout: _Layout) -> NamedMatrix:
     for number, fields in _lines_of_fields(layout):
         if len(fields) != layout.width:
             raise _wrong_width(layout, number, len(fields))
-        if fields[place].lower() in MISSING:
+        if _is_missing(fields[place]):
+            if layout.gaps:
+                texts.append("")
+                continue
             raise Failure(
                 f"{layout.path}, line {number}, field {place + 1}: a text is needed in column {name!r}; got "
-                f"{_got(fields[place])}. Fill or drop such rows."
+                f"{_got(fields[place])}. {DROPPED}"
             )
         texts.append(fields[place])
-    said = f"{layout.path}, line {layout.start}, field {place + 1}: a number is needed; got {_got(texts[0])} in column"
-    return NamedMatrix(
-        np.asarray(texts), (name,), f"{said} {name!r}. Remove such columns and fill or drop such rows."
-    )
+    first = next((text for text in texts if text), "")
+    said = f"{layout.path}, line {layout.start}, field {place + 1}: a number is needed; got {_got(first)} in column"
+    return NamedMatrix(np.asarray(texts), (name,), f"{said} {shown(name)}. {without_columns(name)}")
 
 
 def _lines_of_fields(layout: _Layout) -> Iterator[tuple[int, list[str]]]:
@@ -378,6 +407,11 @@ def _has_letters(text: str) -> bool:
     return any(map(str.isalpha, text)) and text.lower() not in MISSING
 
 
+def _is_missing(text: str) -> bool:
+    """Whether a field stands for a value that is not known; NaN is a number, too."""
+    return text.lower() in MISSING
+
+
 def _is_like_number(text: str) -> bool:
     """Whether Python takes a field for a number, which is more than the reader does."""
     try:
@@ -400,12 +434,14 @@ def _culprit(layout: _Layout, error: ValueError) -> Failure:
     width = 0
     for number, fields in _lines_of_fields(layout):
         for place, field in enumerate(fields):
-            if layout.reads(place) and not _is_number(field):
+            if layout.reads(place) and not (_is_number(field) or (layout.gaps and _is_missing(field))):
                 names = layout.names or ()
-                column = f" in column {names[place]!r}" if len(names) == len(fields) else ""
+                fits = len(names) == len(fields)
+                column = f" in column {shown(names[place])}" if fits else ""
+                remedy = DROPPED if _is_missing(field) else without_columns(names[place] if fits else "")
                 return Failure(
                     f"{layout.path}, line {number}, field {place + 1}: a number is needed; got {_got(field)}{column}. "
-                    "Remove such columns and fill or drop such rows."
+                    f"{remedy}"
                 )
         width = width or len(fields)
         if len(fields) != width:

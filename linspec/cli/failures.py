@@ -24,9 +24,18 @@ import click
 
 from linspec.cli.interrupts import INTERRUPTED, quitting
 from linspec.cli.streams import lasting_output
-from linspec.errors import AccuracyWarning, ConvergenceWarning, LinspecError, PluginWarning
+from linspec.errors import AccuracyWarning, ConvergenceWarning, LinspecError, NonFiniteData, PluginWarning
 
-__all__ = ["Command", "Failure", "Program", "in_one_line", "install_hint", "printable", "shortened"]
+__all__ = [
+    "Command",
+    "Failure",
+    "Program",
+    "in_one_line",
+    "install_hint",
+    "printable",
+    "shortened",
+    "with_remedy",
+]
 
 UNREAD = 141
 """Exit status where the reader of standard output has left, as of ``| head``: 128 + SIGPIPE."""
@@ -178,9 +187,17 @@ def _warnings_in_one_line() -> Iterator[None]:
                 click.echo(f"Warning: {in_one_line(text)}", err=True)
 
 
+def with_remedy(error: LinspecError) -> str:
+    """What an error says; of data that are not finite also what the command line has for missing values."""
+    remedy = (
+        " --drop-missing leaves rows with missing values out." if isinstance(error, NonFiniteData) else ""
+    )
+    return f"{error}{remedy}"
+
+
 def _as_failure(error: Exception) -> click.ClickException:
     if isinstance(error, LinspecError):
-        return Failure(str(error))
+        return Failure(with_remedy(error))
     if isinstance(error, MemoryError):
         said = f": {str(error).rstrip('.')}" if str(error) else ""
         return Failure(f"out of memory{said}. Use a .npy file, which is read in blocks, or sparse data.")

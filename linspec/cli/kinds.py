@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any
 
 import click
@@ -138,8 +139,13 @@ class Kind:
         names = [parameter.name for parameter in (self.solver_parameters() if self.solver_parameters else ())]
         return [f"{name}={given[name]}" for name in names if name and given[name] is not None]
 
-    def construct(self, matrices: Sequence[Any], values: Mapping[str, Any]) -> Any:
-        """The problem with these matrices and the values of its parameters."""
+    def construct(
+        self,
+        matrices: Sequence[Any],
+        values: Mapping[str, Any],
+        rows: Mapping[str, NamedMatrix] = MappingProxyType({}),
+    ) -> Any:
+        """The problem with these matrices and the values of its parameters; files of rows may have been read."""
         read = [given if isinstance(given, NamedMatrix) else NamedMatrix(given) for given in matrices]
         for name, matrix in zip(self.matrices, read, strict=True):
             if matrix.text and name not in self.labels:
@@ -149,9 +155,11 @@ class Kind:
         if not self.path and isinstance(values.get("ridge"), tuple | list):
             raise Failure(f"--ridge must be one number here; got {_in_words(values['ridge'])}.")
         given = {name: value for name, value in values.items() if value is not None}
+        from linspec.cli.data import read_named
+
         for name in ROW_FILES:
             if name in given:
-                given[name] = _of_rows(given[name])
+                given[name] = _of_rows(rows[name] if name in rows else read_named(given[name]))
         if self.arrange is not None:
             arranged, given = self.arrange(arranged, given)
         problem = registry.get_problem(self.name)(*arranged, **given)
@@ -255,11 +263,11 @@ def row_options() -> list[click.Parameter]:
     ]
 
 
-def _of_rows(path: str) -> Any:
+def _of_rows(found: NamedMatrix) -> Any:
     """Numbers for each row of the data: a single column as a vector."""
-    from linspec.cli.data import read_matrix
-
-    matrix: Any = read_matrix(path)
+    if found.text:
+        raise Failure(found.text)
+    matrix: Any = found.values
     matrix = matrix.toarray() if hasattr(matrix, "toarray") else matrix
     return matrix.reshape(-1) if matrix.ndim == 2 and matrix.shape[1] == 1 else matrix
 

@@ -33,10 +33,10 @@ from typing import IO, TYPE_CHECKING, Any
 
 import linspec
 from linspec import registry
-from linspec.cli.data import read_named
-from linspec.cli.failures import Failure, in_one_line
+from linspec.cli.failures import Failure, in_one_line, with_remedy
 from linspec.cli.interrupts import Interrupts, held, raising
 from linspec.cli.kinds import Kind, Score, kind_named
+from linspec.cli.missing import read_inputs
 from linspec.cli.settings import AUTO, only_declared, solver_options
 from linspec.errors import LinspecError, NonFiniteData, warn
 from linspec.options import build
@@ -80,6 +80,7 @@ class Request:
     scored: bool = False
     variant: str = ""
     held_out: float | None = None
+    drop_missing: bool = False
     others: Sequence[Mapping[str, Any]] = ()
     """Values of other problems on the same files, which are to be stated, and not solved, before the run."""
 
@@ -308,10 +309,12 @@ def answer_request(text: str, tell: Callable[[dict[str, Any]], None]) -> None:
     request = Request(**json.loads(text))
     kind = kind_named(request.problem)
     try:
-        problem, rows = _stated(kind, request)
+        problem, rows, told = _stated(kind, request)
     except (Failure, LinspecError, OSError, MemoryError) as error:
         tell({"event": "error", "message": _message(error), "fatal": True})
         return
+    if told:
+        tell({"event": "warning", "text": told})  # the parent says it once
     with warnings.catch_warnings(record=True) as heard:
         warnings.simplefilter("always", category=UserWarning)
         try:
@@ -342,19 +345,24 @@ def answer_request(text: str, tell: Callable[[dict[str, Any]], None]) -> None:
         tell({"event": "warning", "text": str(warning.message)})
 
 
-def _stated(kind: Kind, request: Request) -> tuple[Any, Rows | None]:
-    """The problem of a request, and the rows that are held out; the others are stated, so that none fails later."""
+def _stated(kind: Kind, request: Request) -> tuple[Any, Rows | None, str]:
+    """The problem of a request, the rows that are held out, and what was dropped.
+
+    The other problems are stated, too, so that none fails later.
+    """
     from linspec.comparison import split  # here: help loads no array library
 
-    matrices = [read_named(file) for file in request.files]
+    files = dict(zip(kind.matrices, request.files, strict=True))
+    found_in, beside, told = read_inputs(files, request.values, request.drop_missing)
+    matrices = list(found_in.values())
     found: list[tuple[Any, Rows | None]] = []
     for values in (*request.others, request.values):
-        problem = kind.construct(matrices, values)
+        problem = kind.construct(matrices, values, beside)
         parts = (
             (problem, None) if request.held_out is None else split(problem, request.held_out, request.seed)
         )
         found = [parts]  # one at a time: rows that are held out are copied
-    return found[0]
+    return *found[0], told
 
 
 @dataclass(frozen=True)
@@ -527,5 +535,5 @@ def peak_memory() -> float | None:
 
 def _message(error: BaseException) -> str:
     if isinstance(error, Failure | LinspecError):
-        return in_one_line(error.message if isinstance(error, Failure) else str(error))
+        return in_one_line(error.message if isinstance(error, Failure) else with_remedy(error))
     return f"{type(error).__name__}: {in_one_line(str(error))}"

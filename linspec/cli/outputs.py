@@ -87,8 +87,8 @@ def check_target(
     try:
         target = Target(option, name, Path(os.path.realpath(name)))
         _check_file(target)
-    except OSError as error:
-        raise _unwritable(target, error.strerror or str(error)) from error
+    except OSError as error:  # also of a relative name where the working folder is gone
+        raise _unwritable(option, name, error.strerror or str(error)) from error
     except ValueError as error:  # NUL, or characters that the file system's encoding lacks
         raise Failure(f"{option}: {name!r} is no name that a file can have. Name another.") from error
     for text in inputs:
@@ -147,7 +147,7 @@ def _check_file(target: Target) -> None:
     """Raise what is wrong with the file, or the folder it is to be in."""
     path, folder = target.path, target.path.parent
     if target.name.endswith(tuple(filter(None, (os.sep, os.altsep)))):
-        raise _unwritable(target, "it is the name of a folder")
+        raise _unwritable(target.option, target.name, "it is the name of a folder")
     check_replaceable(path)
     if not folder.is_dir():
         raise Failure(f"{target.option}: there is no folder {str(folder)!r}. Make it first.")
@@ -171,10 +171,8 @@ def _is_read(text: str, target: Target) -> bool:
     return False
 
 
-def _unwritable(target: Target, why: str) -> Failure:
-    return Failure(
-        f"{target.option}: {target.name!r} cannot be written: {why}. Name a file in a folder of yours."
-    )
+def _unwritable(option: str, name: str, why: str) -> Failure:
+    return Failure(f"{option}: {name!r} cannot be written: {why}. Name a file in a folder of yours.")
 
 
 def _unwritten(target: Target, why: str) -> str:

@@ -7,23 +7,27 @@ files, is not held: `linspec.open_rows` decodes some rows at a time, and every p
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from linspec import machine
-from linspec.cli.columns import NamedMatrix, chosen_columns
+from linspec.cli.columns import DROPPED, NamedMatrix, chosen_columns, without_columns
 from linspec.cli.failures import Failure, in_one_line, install_hint
 from linspec.cli.memory import check_memory
+from linspec.errors import shown
 
-__all__ = ["names_in_parquet", "read_parquet"]
+if TYPE_CHECKING:
+    from linspec.arrays import HostArray
+
+__all__ = ["complete_rows", "names_in_parquet", "read_parquet"]
 
 SHARE = 0.25
 """Of the available memory: what takes more is read in slices."""
 
 
-def read_parquet(path: Path, wanted: str = "") -> NamedMatrix:
+def read_parquet(path: Path, wanted: str = "", keep: HostArray | None = None) -> NamedMatrix:
     """Read columns of a Parquet file, or of several.
 
     Parameters
@@ -32,6 +36,9 @@ def read_parquet(path: Path, wanted: str = "") -> NamedMatrix:
         Of several files a pattern.
     wanted : str
         As `linspec.cli.columns.chosen_columns` takes them. The index of a pandas frame is no column.
+
+    keep : numpy.ndarray of bool, optional
+        The rows that are read.
 
     Returns
     -------
@@ -50,7 +57,7 @@ def read_parquet(path: Path, wanted: str = "") -> NamedMatrix:
         every = columns_but_index(file.schema_arrow)
         names = tuple(every[j] for j in chosen_columns(every, wanted, files.name))
         if len(files.paths) > 1:
-            return _in_slices(path, names)
+            return _in_slices(path, names, files.paths, keep)
         rows = file.metadata.num_rows
         if not rows:
             raise Failure(f"{path} has no rows.")
@@ -58,13 +65,34 @@ def read_parquet(path: Path, wanted: str = "") -> NamedMatrix:
         kind = file.schema_arrow.field(names[0]).type if len(names) == 1 else None
         if kind is not None and _is_text(kind):
             check_memory(path, size, f"a column of {rows:,} texts")
-            return _texts(path, names)
+            return _texts(path, names, keep)
     if size > SHARE * machine.available_memory():
-        return _in_slices(path, names)
-    table = _table(path, names)
+        return _in_slices(path, names, files.paths, keep)
+    table = _table(path, names, keep)
     from linspec.frames import numbers_of
 
     return NamedMatrix(numbers_of(table, str(path)).values, names)
+
+
+def complete_rows(path: Path, wanted: str = "") -> HostArray:
+    """Which rows lack none of some columns; NaN is a missing value, too."""
+    import numpy as np
+    import pyarrow.compute as pc
+
+    from linspec.operators.row_files import columns_but_index, row_files
+
+    found = []
+    files = row_files(path)
+    for place in files.paths:
+        with _opened(Path(place)) as file:
+            every = columns_but_index(file.schema_arrow)
+            names = [every[j] for j in chosen_columns(every, wanted, files.name)]
+            for batch in file.iter_batches(columns=names):
+                there = np.ones(batch.num_rows, dtype=bool)
+                for column in batch.columns:
+                    there &= ~np.asarray(pc.is_null(column, nan_is_null=True))
+                found.append(there)
+    return np.concatenate(found) if found else np.zeros(0, dtype=bool)
 
 
 def names_in_parquet(path: Path) -> tuple[str, ...]:
@@ -94,31 +122,53 @@ def _is_text(kind: Any) -> bool:
     return bool(pa.types.is_string(value) or pa.types.is_large_string(value))
 
 
-def _texts(path: Path, names: tuple[str, ...]) -> NamedMatrix:
+def _texts(path: Path, names: tuple[str, ...], keep: HostArray | None = None) -> NamedMatrix:
     """The texts of a column, all there."""
     import numpy as np
 
-    texts = _table(path, names).column(0).to_pylist()
+    texts = _table(path, names, keep).column(0).to_pylist()
     gap = next((i for i, text in enumerate(texts) if text is None), None)
     if gap is not None:
-        raise Failure(
-            f"{path}: a value is missing at row {gap}, column {names[0]!r}. Drop or impute such rows."
-        )
-    said = f"{path}: numbers are needed; the column {names[0]!r} holds text, such as {texts[0][:40]!r}."
+        raise Failure(f"{path}: a value is missing at row {gap}, column {shown(names[0])}. {DROPPED}")
+    first = f", such as {texts[0][:40]!r}" if texts else ""
+    said = f"{path}: numbers are needed; the column {shown(names[0])} holds text{first}. {without_columns(names[0])}"
     return NamedMatrix(np.asarray(texts), names, said)
 
 
-def _in_slices(path: Path, names: tuple[str, ...]) -> NamedMatrix:
+def _in_slices(
+    path: Path, names: tuple[str, ...], paths: Sequence[str], keep: HostArray | None = None
+) -> NamedMatrix:
     """An operator whose every pass reads the files."""
-    from linspec.operators import open_rows
+    from linspec.operators import as_operator, open_rows
 
+    if keep is not None:
+        some = keep
+
+        def slices() -> Iterator[Any]:
+            rows = 0
+            for place in paths:
+                with _opened(Path(place)) as file:
+                    for batch in file.iter_batches(columns=list(names)):
+                        kept = batch.select(list(names)).filter(_mask(some[rows : rows + batch.num_rows]))
+                        rows += batch.num_rows
+                        if kept.num_rows:
+                            yield kept
+
+        return NamedMatrix(as_operator(slices, rows=int(keep.sum())), names)
     return NamedMatrix(open_rows(path, columns=names), names)
 
 
-def _table(path: Path, names: tuple[str, ...]) -> Any:
-    """The columns of all rows."""
+def _table(path: Path, names: tuple[str, ...], keep: HostArray | None = None) -> Any:
+    """The columns of all rows, or of some."""
     with _opened(path) as file:
-        return file.read(columns=list(names)).select(list(names))
+        table = file.read(columns=list(names)).select(list(names))
+        return table if keep is None else table.filter(_mask(keep))
+
+
+def _mask(keep: HostArray) -> Any:
+    import pyarrow as pa
+
+    return pa.array(keep)
 
 
 @contextmanager

@@ -23,6 +23,7 @@ from linspec.errors import UnknownOption
 
 __all__ = [
     "AUTO",
+    "FileName",
     "ProblemGroup",
     "complete_solver",
     "declared_names",
@@ -37,6 +38,9 @@ __all__ = [
 
 AUTO = "auto"
 """The solver that `linspec.select` chooses."""
+
+TOL = options.Option(name="tol", default=None, help="residual to stop at", kind=float, optional=True, above=0)
+"""What "auto" takes."""
 
 T = TypeVar("T")
 
@@ -53,6 +57,17 @@ def _fraction(ctx: click.Context, param: click.Parameter, value: float | None) -
     if value is not None and not 0 < value < 1:
         raise click.BadParameter(f"{value} is not a fraction between 0 and 1.", ctx, param)
     return value
+
+
+class FileName(click.Path):
+    """A path, or one with columns behind it; what no file can be called is refused as such."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """The text."""
+        try:
+            return super().convert(value, param, ctx)
+        except ValueError:  # of the system: a zero byte
+            self.fail(f"{value!r} is no name that a file can have.", param, ctx)
 
 
 class _Several(click.ParamType):  # type: ignore[type-arg]  # of older releases it is not generic
@@ -147,7 +162,7 @@ def problem_command(
     """A command that takes the matrices of a problem, and parameters."""
     files: list[click.Parameter] = [
         click.Argument(
-            [name.lower()], metavar=f"{name}-FILE", type=click.Path(path_type=str), required=number == 0
+            [name.lower()], metavar=f"{name}-FILE", type=FileName(path_type=str), required=number == 0
         )
         for number, name in enumerate(kind.matrices)
     ]
@@ -231,7 +246,7 @@ def solver_options(problem: str, solver: str, texts: Sequence[str], tol: float |
             raise Failure(
                 f'"auto" takes only tol; got {", ".join(other)}. Name a --solver to set its options.'
             )
-        return {name: float(text) for name, text in pairs}
+        return {name: options.parse(TOL, text) for name, text in pairs}
     return _values(registry.get_solver(solver, problem), pairs)
 
 

@@ -11,11 +11,12 @@ import click
 
 from linspec.cli import plots
 from linspec.cli.columns import NamedMatrix
-from linspec.cli.data import described, read_named
+from linspec.cli.data import described
 from linspec.cli.failures import Command, Failure, shortened
 from linspec.cli.interrupts import INTERRUPTED, held
 from linspec.cli.kinds import Kind
 from linspec.cli.measured import Limits, Outcome, loaded, measured_solve
+from linspec.cli.missing import drop_option, read_inputs
 from linspec.cli.outputs import check_room, check_target, write_all
 from linspec.cli.progress import Goal, shown_progress
 from linspec.cli.results import FORMATS, least_bytes, write_solution
@@ -30,6 +31,7 @@ from linspec.cli.settings import (
     solver_options,
 )
 from linspec.cli.tables import show_facts, show_table, status_in_words
+from linspec.paths import is_there
 from linspec.plurals import count_of
 
 if TYPE_CHECKING:
@@ -45,6 +47,9 @@ others). The files of a pattern in quotes, such as 'day*.h5ad', are one matrix, 
 
 LARGEST, VECTORS = 5, 3
 """Weights with names that are shown of a vector, and vectors of which they are shown."""
+
+MOST_WORKERS = 1024
+"""Processes on one machine; a larger number is misspelt, and would keep it busy with starting them."""
 
 NAME = 60
 """Characters that are shown of such a name."""
@@ -72,6 +77,7 @@ def _command(kind: Kind) -> Command:
             help="As `linspec solvers` lists.",
         ),
         *held_out_options(kind),
+        drop_option(),
         *run_parameters(),
         click.Option(
             ["--checkpoint"],
@@ -87,7 +93,7 @@ def _command(kind: Kind) -> Command:
         click.Option(["--plot"], metavar="FILE", help=f"Draw {what}, to FILE.png."),
         click.Option(
             ["--workers"],
-            type=click.IntRange(min=1),
+            type=click.IntRange(min=1, max=MOST_WORKERS),
             metavar="N",
             help="Put the rows on so many processes of this machine, by way of dask.",
         ),
@@ -114,11 +120,13 @@ def _solve(kind: Kind, given: Mapping[str, Any]) -> None:
         raise Failure("--explained counts every row once; got --sample-weight. Leave one of them out.")
     if isinstance(ridges, tuple) and not kind.path:
         _check_one_by_one(given, out or plot)
-        matrices = {matrix: read_named(text) for matrix, text in files.items()}
-        _solve_each(kind, given, values, matrices)
+    matrices, beside, told = read_inputs(files, values, given["drop_missing"])
+    if told:
+        click.echo(told, err=True)
+    if isinstance(ridges, tuple) and not kind.path:
+        _solve_each(kind, given, values, matrices, beside)
         return
-    matrices = {matrix: read_named(text) for matrix, text in files.items()}
-    problem = kind.construct(list(_placed(kind, given, matrices).values()), values)
+    problem = kind.construct(list(_placed(kind, given, matrices).values()), values, beside)
     problem, rows = _parted(problem, given)
     name, reason, options = _chosen(problem, name, options)
     if out:
@@ -146,6 +154,7 @@ def _solve(kind: Kind, given: Mapping[str, Any]) -> None:
             head, shares = kind.explained(solution, list(problem.matrices.values()), problem.confounds)
             show_table(head, shares, right=head)
         about = {"problem": kind.name, "files": files, **values, "options": options, "seed": given["seed"]}
+        about |= {"drop_missing": told} if told else {}
         about |= {"held_out": given.get("held_out"), "score": outcome.held_out} if rows else {}
         about = {**about, "seconds": seconds, "linspec": _version()}
         write_all(
@@ -184,13 +193,17 @@ def _check_one_by_one(given: Mapping[str, Any], target: Any) -> None:
 
 
 def _solve_each(
-    kind: Kind, given: Mapping[str, Any], values: Mapping[str, Any], matrices: Mapping[str, Any]
+    kind: Kind,
+    given: Mapping[str, Any],
+    values: Mapping[str, Any],
+    matrices: Mapping[str, Any],
+    beside: Mapping[str, Any],
 ) -> None:
     """One solve for each ridge, told as a table."""
     rows: list[list[str]] = []
     head: list[str] = []
     problems = {
-        ridge: kind.construct(list(matrices.values()), {**values, "ridge": ridge})
+        ridge: kind.construct(list(matrices.values()), {**values, "ridge": ridge}, beside)
         for ridge in values["ridge"]
     }
     with held() as interrupts:
@@ -275,7 +288,8 @@ def _as_begun(name: str, start: str | None) -> str:
         return name
     from linspec import checkpoints
 
-    return checkpoints.loaded(start).solver if checkpoints.is_checkpoint(start) else name
+    there = is_there(start) and checkpoints.is_checkpoint(start)
+    return checkpoints.loaded(start).solver if there else name
 
 
 def _chosen(problem: Any, name: str, options: dict[str, Any]) -> tuple[str, str, dict[str, Any]]:

@@ -15,11 +15,13 @@ from typing import IO, Any
 
 import click
 
-from linspec.cli.columns import in_quotes
-from linspec.cli.data import column_names_in, read_matrix, read_named
+from linspec.cli.columns import NamedMatrix, in_quotes
+from linspec.cli.data import column_names_in, read_named
 from linspec.cli.failures import Command, Failure
 from linspec.cli.kinds import kind_named
+from linspec.cli.missing import drop_option, read_complete
 from linspec.cli.outputs import check_room, check_target, write_all
+from linspec.cli.settings import FileName
 from linspec.cli.tables import show_facts
 
 __all__ = ["transform"]
@@ -45,12 +47,21 @@ def _transform(**given: Any) -> None:
             f"answers to {solution.problem} take one file of rows; got {given['y']!r} too. Leave it out."
         )
     asked = [(given["x"], given["columns"]), (given["y"], given["y_columns"])]
-    data = [
-        _read(text, columns, matrix, solution)
+    texts = {
+        matrix: _picked(text, columns, matrix, solution)
         for matrix, (text, columns) in zip(matrices, asked, strict=False)
         if text is not None
-    ]
-    names, scores = _scores(solution, matrices, data, given["confounds"])
+    }
+    beside = {} if given["confounds"] is None else {"confounds": given["confounds"]}
+    if given["drop_missing"]:
+        found, told = read_complete({**texts, **beside})
+        click.echo(told, err=True)
+    else:
+        found = {name: read_named(text) for name, text in {**texts, **beside}.items()}
+    picked = dict(zip(matrices, (columns for _, columns in asked), strict=False))
+    data = [_checked(found[matrix], picked[matrix], matrix, solution) for matrix in texts]
+    confounds = _checked(found["confounds"], None, "confounds", solution) if beside else None
+    names, scores = _scores(solution, matrices, data, confounds)
     if out is None:
         buffer = io.BytesIO()
         _write(names, scores, buffer, ".csv")
@@ -71,14 +82,19 @@ def _matrices(solution: Any) -> list[str]:
     return known or every
 
 
-def _read(text: str, columns: str | None, matrix: str, solution: Any) -> Any:
-    """The rows of a matrix: the columns that are named, else those that the solution knows by name."""
+def _picked(text: str, columns: str | None, matrix: str, solution: Any) -> str:
+    """A file with the columns that are named, else with those that the solution knows by name."""
     wanted = solution.column_names.get(matrix)
     if columns:
-        text = f"{text}:{columns}"
-    elif wanted and column_names_in(text):
-        text = f"{text}:{in_quotes(wanted)}"
-    found = read_named(text)
+        return f"{text}:{columns}"
+    if wanted and column_names_in(text):
+        return f"{text}:{in_quotes(wanted)}"
+    return text
+
+
+def _checked(found: NamedMatrix, columns: str | None, matrix: str, solution: Any) -> Any:
+    """The rows of a matrix, once they are numbers in the columns of the solution."""
+    wanted = solution.column_names.get(matrix)
     if found.text:
         raise Failure(found.text)
     if columns and wanted and found.names:
@@ -89,14 +105,14 @@ def _read(text: str, columns: str | None, matrix: str, solution: Any) -> Any:
 
 
 def _scores(
-    solution: Any, matrices: Sequence[str], data: Sequence[Any], confounds: str | None
+    solution: Any, matrices: Sequence[str], data: Sequence[Any], confounds: Any
 ) -> tuple[list[str], Any]:
     """The names and the numbers of the columns."""
     import numpy as np
 
     from linspec.arrays import to_host
 
-    named = {} if confounds is None else {"confounds": read_matrix(confounds)}
+    named = {} if confounds is None else {"confounds": confounds}
     if not hasattr(solution, "transform"):
         found = to_host(solution.predict(*data, **named))
         if getattr(solution, "path", False):
@@ -134,9 +150,9 @@ transform = Command(
     "transform",
     callback=_transform,
     params=[
-        click.Argument(["result"], metavar="RESULT.npz", type=click.Path(path_type=str)),
-        click.Argument(["x"], metavar="FILE", type=click.Path(path_type=str)),
-        click.Argument(["y"], metavar="[Y-FILE]", required=False, type=click.Path(path_type=str)),
+        click.Argument(["result"], metavar="RESULT.npz", type=FileName(path_type=str)),
+        click.Argument(["x"], metavar="FILE", type=FileName(path_type=str)),
+        click.Argument(["y"], metavar="[Y-FILE]", required=False, type=FileName(path_type=str)),
         click.Option(
             ["--columns"], metavar="NAMES", help="Columns of FILE by name, where the result knows none."
         ),
@@ -144,6 +160,7 @@ transform = Command(
         click.Option(
             ["--confounds"], metavar="FILE", help="The confounds of the rows, if the problem had some."
         ),
+        drop_option(),
         click.Option(["--out"], metavar="FILE", help="Write the numbers to FILE.csv or FILE.npy."),
     ],
     help=ABOUT,

@@ -78,7 +78,7 @@ class SketchPrecondition(Solver):
     def _factor(self, data: RightHandSides, run: Run) -> tuple[SketchedFactor, HostArray, Array]:
         """The SVD of the sketch (of A if A is no larger), the sketched right-hand sides, and AᵀB."""
         n, p = data.A.shape
-        size = int(np.ceil(self.oversampling * p)) + self.nonzeros
+        size = int(np.ceil(min(self.oversampling * p, n))) + self.nonzeros
         with np.errstate(all="ignore"):  # values that are not finite show in the sums
             if n > size:
                 signs = SparseSigns(n, size, self.nonzeros, int(run.rng.integers(2**63)))
