@@ -261,6 +261,22 @@ class RefusesOneLibrary(RaisesOnOneLibrary):
     error = MissingCapability
 
 
+class RefusesEverything(Honest):
+    """Whatever the data, something is lacking."""
+
+    def solve(self, problem, run):
+        raise MissingCapability("it cannot be done")
+
+
+class RefusesOneCase(Honest):
+    """Refuses a problem on all libraries."""
+
+    def twist(self, solution, problem, run):
+        if problem.A.shape[1] == 1:
+            raise MissingCapability("there must be two columns")
+        return solution
+
+
 class SolvesTheFirstRidgeAlone(Honest):
     """Says that it takes paths, and answers every ridge with the solution for the first."""
 
@@ -875,6 +891,7 @@ LIARS = [
     (Crashes, DENSE, ("direct",), {"solves"}),
     (RaisesOnOneLibrary, DENSE, ("direct",), {"solves"}),
     (RefusesOneLibrary, DENSE, ("direct",), {"solves"}),
+    (RefusesOneCase, DENSE, ("direct",), {"declared-needs"}),  # an exact solver has to solve it
     (SolvesTheFirstRidgeAlone, DENSE, ("direct", "path"), {"path"}),
     (HonestPairs, DENSE, ("direct",), set()),
     (OverstatesCorrelations, DENSE, ("direct",), {"loss", "accuracy", "symmetry"}),
@@ -908,7 +925,7 @@ SIDE_EFFECTS = (
     Prints, SetsTheErrorState, SetsAVariable, SilencesWarnings, SeedsNumPy, SeedsPython, Swallows, Warns, Hangs,
     HangsAndSwallows, Waits,
 )  # fmt: skip
-for _liar in (*(row[0] for row in LIARS), *PARTS, *SIDE_EFFECTS):
+for _liar in (*(row[0] for row in LIARS), *PARTS, *SIDE_EFFECTS, RefusesEverything):
     _liar.__doc__ = (_liar.__doc__ or "") + " After Golub 1965."
     if _liar not in (Honest, HonestSVD, HonestIteration, HonestPairs, HonestDiscriminant, HonestPart):
         dataclass(frozen=True, kw_only=True)(_liar)  # in place: the class itself is returned
@@ -1096,6 +1113,13 @@ def test_returned_numpy_is_caught_on_the_strict_backend_only(fresh_registry):
 def test_a_solver_that_fails_on_all_data_of_a_library_is_caught_there(fresh_registry, cls):
     report = run_checks(declare(cls, DENSE, ("direct",)), backends=BACKENDS)
     assert [check for check, _ in report.failed] == ["solves:array-api-strict"]
+
+
+def test_a_solver_that_refuses_everything_is_caught(fresh_registry):
+    suite = Suite(declare(RefusesEverything, DENSE, ("direct",)), backends=["numpy", "numpy-readonly"])
+    for check in (check for check in suite.checks() if check.name == "solves"):
+        with pytest.raises(CheckFailed, match="it refuses all of them"):
+            check.run()
 
 
 def test_what_a_check_found_is_kept_if_it_then_raises(fresh_registry):

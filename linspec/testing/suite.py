@@ -24,7 +24,7 @@ from linspec.errors import BrokenPlugin, InvalidDeclaration, UnknownName
 from linspec.plurals import count_of
 from linspec.testing import backends as tables
 from linspec.testing.adapting import ADAPTER_CHECKS, Adapter
-from linspec.testing.answers import ANSWER_CHECKS
+from linspec.testing.answers import ANSWER_CHECKS, lacking
 from linspec.testing.approximating import check_approximates
 from linspec.testing.behaviour import BEHAVIOUR_CHECKS, Skip, check_non_finite
 from linspec.testing.declarations import declaration_issues, table_file
@@ -384,7 +384,10 @@ class Suite:
             yield from (f"{case.name}: {issue}" for issue in self._answer_checks[name](trial))
         if not judged:
             raise Skip("no case was solved")
-        if name == "solves" and not any(self.trial(backend, case).solution for case in self.cases):
+        trials = [self.trial(backend, case) for case in self.cases]
+        if name == "solves" and not any(trial.solution for trial in trials):
+            if not any(map(lacking, trials)):
+                yield "the solver must solve some case; it refuses all of them"
             raise Skip(f"the solver needs {self.spec.needs}")
 
     def _non_finite(self, backend: tables.Backend) -> Iterator[str]:
