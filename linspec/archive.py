@@ -15,6 +15,7 @@ Where we differ: ``numpy.load`` trusts the shapes in a file, and a compressed fi
 from __future__ import annotations
 
 import dataclasses
+import hashlib
 import inspect
 import json
 import math
@@ -41,6 +42,7 @@ __all__ = [
     "HEADER",
     "Archive",
     "check_kinds",
+    "digest",
     "identity",
     "opened",
     "pack",
@@ -195,6 +197,22 @@ def identity(cls: type) -> str:
     return f"{cls.__module__.partition('.')[0]}:{cls.__qualname__}"
 
 
+def digest(nodes: Mapping[str, Any], arrays: Mapping[str, HostArray]) -> str:
+    """What `pack` made, in one number: other nodes or arrays have another.
+
+    Parameters
+    ----------
+    nodes : mapping
+    arrays : mapping of str to numpy.ndarray
+    """
+    found = hashlib.sha256(json.dumps(nodes, sort_keys=True).encode())
+    for name in sorted(arrays):
+        array = arrays[name]
+        found.update(f"{name} {array.dtype.str} {array.shape}".encode())
+        found.update(np.ascontiguousarray(array).reshape(-1).view(np.uint8).data)
+    return found.hexdigest()
+
+
 def write(stream: IO[bytes], header: Mapping[str, Any], arrays: Mapping[str, Any]) -> None:
     """Write a file.
 
@@ -290,6 +308,11 @@ class Archive:
             )
         self._check_memory(sum(entry.file_size for entry in self._entries.values()))
         self.header: dict[str, Any] = header
+
+    @property
+    def arrays(self) -> Mapping[str, HostArray]:
+        """Those that have been read, by name."""
+        return self._arrays
 
     @staticmethod
     def _check_memory(needed: int) -> None:

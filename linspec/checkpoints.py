@@ -19,9 +19,11 @@ import dataclasses
 import os
 import time
 import zlib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -31,14 +33,24 @@ from linspec import archive, cost, machine
 from linspec.arrays import to_host
 from linspec.blas_threads import usual_blas_threads
 from linspec.blocks import BlockOperator
-from linspec.errors import AccuracyWarning, InvalidFile, InvalidOption, InvalidProblem, printable, shown, warn
+from linspec.errors import (
+    AccuracyWarning,
+    InvalidFile,
+    InvalidOption,
+    InvalidProblem,
+    LinspecError,
+    printable,
+    shown,
+    warn,
+)
+from linspec.faults import one_line
 from linspec.gram import HeldGram
 from linspec.operators import LinearOperator
 from linspec.options import is_number, stated_options
 from linspec.replacing import check_replaceable, named_file, replaced
 from linspec.sweeps.witness import Witness
 
-__all__ = ["Checkpoint", "Keeper", "Saved", "fingerprint", "is_checkpoint", "loaded"]
+__all__ = ["Checkpoint", "Keeper", "Saved", "check_state", "fingerprint", "is_checkpoint", "loaded"]
 
 VERSION = 1
 """Of what a checkpoint holds; the format of the file has a version of its own."""
@@ -46,6 +58,31 @@ VERSION = 1
 PLACES = 16
 """Rows of a matrix in memory, evenly spread, that its checksum takes; of files as many, from their beginning and
 end."""
+
+COLUMNS = {"mean?": "p", "squares?": "p"}
+
+FIELDS: Mapping[str, Any] = {
+    "about": {"problem": str, "solver": str, "numbers": Mapping, "options": Mapping, "matrices": Mapping},
+    "run": {
+        **dict.fromkeys(
+            ("_iteration", "_iteration_passes", "_passes_before", "_earlier_seconds", "_since"), float
+        ),
+        **dict.fromkeys(("_claim", "_correction", "_shortfall", "_least"), float),
+        "_planned": bool,
+        "history": np.ndarray,
+        "ledgers": Mapping,
+        "rng": Mapping,
+    },
+    "threads": {"cores": int, "blas": int},
+    "witnesses": [{"matrix": str, "sums": "p", "rounding": "p"}],
+    "moments?": {"form": str, "views": [{**COLUMNS, "unresolved": bool, "warned": bool}], "cross?": "p q"},
+    "adjustments": Mapping,
+    "streams": Mapping,
+    "exponents?": Mapping,
+    "state?": Mapping,
+    "start?": Mapping,
+}
+"""What a file has, as `check_state` takes it; the state is declared by its solver."""
 
 FREE = ("max_iterations",)
 """Options that may differ when a run goes on."""
@@ -125,7 +162,8 @@ class Keeper:
     def write(self, fields: Mapping[str, Any]) -> None:
         """Write a checkpoint. A disk that is full, or gone, costs a warning and not the run: the last file stays."""
         nodes, arrays = archive.pack({**fields, "about": self._about, "threads": _threads()}, (HeldGram,))
-        header = {"linspec": linspec.__version__, "checkpoint": VERSION, "fields": nodes}
+        seal = archive.digest(nodes, arrays)
+        header = {"linspec": linspec.__version__, "checkpoint": VERSION, "digest": seal, "fields": nodes}
         try:
             with replaced(Path(self.checkpoint.path)) as stream:
                 archive.write(stream, header, arrays)
@@ -179,11 +217,42 @@ class Saved:
         for name, facts in about["matrices"].items():
             _compare(self.path, f"the matrix {name}", own["matrices"].get(name), facts)
 
+    def check_fields(self) -> None:
+        """Refuse fields that no run has written.
+
+        Raises
+        ------
+        InvalidFile
+        """
+        check_state("the file", self.fields, FIELDS)
+
+    @contextmanager
+    def taken_up(self) -> Iterator[None]:
+        """Make what goes wrong where a run takes up the file an error that names the file.
+
+        Raises
+        ------
+        InvalidFile
+        """
+        try:
+            yield
+        except InvalidFile as error:
+            raise InvalidFile(
+                f"{printable(self.path)} cannot be gone on with: {error}. Leave start out."
+            ) from error
+        except (LinspecError, MemoryError):
+            raise
+        except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
+            raise InvalidFile(
+                f"{printable(self.path)} cannot be gone on with: {one_line(error)}. It may be damaged, or have been "
+                "written by another version. Leave start out."
+            ) from error
+
     @property
     def witnesses(self) -> dict[str, Witness]:
         """By what the rows of each matrix are known again, of those that had been read."""
         found = self.fields["witnesses"]
-        return {name: Witness(sums, rounding) for name, (sums, rounding) in found.items()}
+        return {one["matrix"]: Witness(one["sums"], one["rounding"]) for one in found}
 
     def check_rows(self, name: str, own: Witness, rows: float) -> None:
         """Refuse a matrix with other entries, or with its rows in another order.
@@ -261,10 +330,78 @@ def loaded(path: str | os.PathLike[str]) -> Saved:
                 f"it is a checkpoint of version {shown(version)}, and this linspec reads version {VERSION}"
             )
         fields = file.unpack(file.header["fields"], (HeldGram,))
-        missing = {"about", "run", "threads", "witnesses"} - fields.keys()
-        if missing:
-            raise InvalidFile(f"it lacks {', '.join(sorted(missing))}")
-        return Saved(os.fspath(path), fields)
+        if file.header.get("digest") != archive.digest(file.header["fields"], file.arrays):
+            raise InvalidFile("it has been changed since it was written")
+        found = Saved(os.fspath(path), fields)
+        found.check_fields()
+        return found
+
+
+def check_state(
+    what: str, state: Any, declared: Mapping[str, Any], known: Mapping[str, int] = MappingProxyType({})
+) -> None:
+    """Refuse a state from a file that is not what was declared.
+
+    Parameters
+    ----------
+    what : str
+        What messages call it.
+    state : mapping
+    declared : mapping
+        By name a kind; a name that ends in "?" may be missing or None. A kind is a type; a text with the axes of an
+        array of finite real numbers by letters, "p k", of which each has one length in the mapping, or "=k" for a
+        number that is such a length; a mapping of names and kinds; or a list of one kind, for lists of any length.
+        What is within a mapping or a list has the lengths that are known outside.
+    known : mapping from str to int, default none
+        Lengths that are known.
+
+    Raises
+    ------
+    InvalidFile
+    """
+    if not isinstance(state, Mapping):
+        raise InvalidFile(f"{what} must be a mapping; got {shown(state)}")
+    lengths = dict(known)
+    # Numbers that are lengths come last: the arrays tell these.
+    for stated, kind in sorted(declared.items(), key=lambda pair: str(pair[1]).startswith("=")):
+        name = stated.removesuffix("?")
+        value = state.get(name)
+        if value is None and name != stated:
+            continue
+        if name not in state:
+            raise InvalidFile(f"{what} lacks {name}")
+        _check_value(f"{what}.{name}", value, kind, lengths)
+
+
+def _check_value(name: str, value: Any, kind: Any, lengths: dict[str, int]) -> None:
+    if isinstance(kind, str) and kind.startswith("="):
+        if not is_number(value, int) or value != lengths.get(kind[1:]):
+            raise InvalidFile(f"{name} must be {lengths.get(kind[1:])}; got {shown(value)}")
+    elif isinstance(kind, str):
+        _check_axes(name, value, kind, lengths)
+    elif isinstance(kind, Mapping):
+        check_state(name, value, kind, lengths)
+    elif isinstance(kind, list):
+        if not isinstance(value, list | tuple):
+            raise InvalidFile(f"{name} must be a list; got {shown(value)}")
+        for one in value:
+            _check_value(name, one, kind[0], dict(lengths))
+    elif kind in (int, float):
+        if not is_number(value, kind):
+            raise InvalidFile(f"{name} must be a number; got {shown(value)}")
+    elif not isinstance(value, kind):
+        raise InvalidFile(f"{name} must be a {kind.__name__}; got {shown(value)}")
+
+
+def _check_axes(name: str, value: Any, axes: str, lengths: dict[str, int]) -> None:
+    letters = axes.split()
+    if not isinstance(value, np.ndarray) or value.dtype.kind not in "biuf" or value.ndim != len(letters):
+        raise InvalidFile(f"{name} must be an array with the axes {axes}; got {shown(value)}")
+    for letter, length in zip(letters, value.shape, strict=True):
+        if lengths.setdefault(letter, length) != length:
+            raise InvalidFile(f"{name} has {length} {letter}, and other arrays have {lengths[letter]}")
+    if not np.isfinite(value).all():
+        raise InvalidFile(f"{name} must be finite")
 
 
 def fingerprint(problem: Any, solver: str, instance: Any) -> dict[str, Any]:

@@ -18,12 +18,13 @@ import numpy as np
 
 from linspec import cost
 from linspec.arrays import copied, host_dtype, is_array, random_generator
-from linspec.checkpoints import Keeper, Saved
+from linspec.checkpoints import Keeper, Saved, check_state
 from linspec.column_statistics import ColumnStatistics
 from linspec.conclusion import Conclusion, Terms
 from linspec.errors import (
     BrokenPlugin,
     BudgetTooSmall,
+    InvalidFile,
     InvalidOption,
     OutOfMemory,
     SweptOnce,
@@ -203,7 +204,8 @@ class Run:
         )  # the matrices that are not known yet to be those of the checkpoint
         self._read: dict[str, Witness | None] = {}
         if saved is not None:
-            self._take_up(saved)
+            with saved.taken_up():
+                self._take_up(saved)
         self._swept_before = {name: ledger.sweeps for name, ledger in self._ledgers.items()}
 
     # ---- parts --------------------------------------------------------------------------------
@@ -228,8 +230,9 @@ class Run:
         if self._moments is None:
             expect = expect or (cost.EXPECTED_PRODUCTS, self.problem.width)
             self._moments = self.problem.moments(form, expect)
-            if self._learnt is not None:
-                self._moments.take_up(self._learnt)
+            if self._learnt is not None and self._saved is not None:
+                with self._saved.taken_up():
+                    self._moments.take_up(self._learnt)
             if self._identifies:
                 self._moments.ask_for_witnesses(self._swept_before, self._read)
         return self._moments
@@ -479,9 +482,11 @@ class Run:
                 },
                 "streams": {name: stream.learnt() for name, stream in streams.items()},
                 "exponents": dict(self.problem.exponents),
-                "witnesses": {
-                    name: (one.sums, one.rounding) for name, one in self._witnesses.items() if not begins
-                },
+                "witnesses": [
+                    {"matrix": name, "sums": one.sums, "rounding": one.rounding}
+                    for name, one in self._witnesses.items()
+                    if not begins
+                ],
                 "state": None if self._state is None else self._state(),
                 "start": None if self._state is not None or self._latest is None else dict(self._latest()),
             }
@@ -495,11 +500,16 @@ class Run:
     def _take_up(self, saved: Saved) -> None:
         """Go on with the accounts, the random numbers and the knowledge of an earlier run."""
         fields, accounts = saved.fields, saved.fields["run"]
+        if fields["state"] is not None:
+            check_state("the state", fields["state"], getattr(self._solver, "resumes", {}))
         for name in ACCOUNTS:
             setattr(self, name, accounts[name])
         self._history.rows = [tuple(row) for row in accounts["history"].tolist()]
         for name, entries in accounts["ledgers"].items():
+            check_state(name, entries, {"sweeps": Mapping, "columns": Mapping, "flops": float})
             self._ledgers[name].enter(entries)
+        if not all(math.isfinite(one.sweeps + one.columns) for one in self._ledgers.values()):
+            raise InvalidFile("what has been counted must be finite")
         for name, learnt in fields["adjustments"].items():
             A = uncounted(self.problem.matrices[name])[0]
             A.adjustment.take_up(learnt, A.home.blocks)
@@ -844,7 +854,10 @@ class Run:
                 cause, over = "", self._closing
             except BaseException as error:
                 if not is_out_of_memory(error):
-                    raise
+                    if self._saved is None or self.resumed is None or self._tops:
+                        raise
+                    with self._saved.taken_up():  # the loop has not begun
+                        raise
                 ending, cause, over = Status.OUT_OF_MEMORY, one_line(error), False
             # Here the frames of the solver are gone, and with them what they held.
             try:

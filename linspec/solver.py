@@ -30,6 +30,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from functools import partial
+from types import MappingProxyType
 from typing import Any, ClassVar, TypeVar
 
 import numpy as np
@@ -82,6 +83,9 @@ class Solver(ABC):
     ----------
     preparation : float
         Sweeps that `prepare` makes at once, for least-squares solvers that have one.
+    resumes : mapping
+        Of a solver with the trait "resumable", what its checkpoints have, as `linspec.checkpoints.check_state` takes
+        it: a file that has something else is refused before the solver sees it.
 
     Examples
     --------
@@ -106,6 +110,7 @@ class Solver(ABC):
     """
 
     preparation: ClassVar[float] = 0.0
+    resumes: ClassVar[Mapping[str, Any]] = MappingProxyType({})
 
     def __post_init__(self) -> None:
         options.validate(self)
@@ -903,7 +908,8 @@ def _keeper(
         raise MissingCapability(f"a checkpoint cannot be kept of {what}. Pass the data, to be read again.")
     about = fingerprint(problem, name, instance)
     if saved is not None:
-        saved.check(about)
+        with saved.taken_up():
+            saved.check(about)
         saved.warn_of_threads()
     return None if given is None else Keeper(given, about)
 

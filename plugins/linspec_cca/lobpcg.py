@@ -25,7 +25,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from types import MappingProxyType
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -92,6 +93,40 @@ HIDDEN = 300.0
 """The solution reports a loss that may be above the tolerance by this factor."""
 
 
+STATE: Mapping[str, Any] = {
+    "width": int,
+    "single": bool,
+    "space": {
+        "views": [
+            {
+                "diagonal": "columns",
+                "coordinates": "vectors kept",
+                "cut": float,
+                "longest": float,
+                "annihilated": object,
+                "dtype": str,
+                "panels": [["columns block"]],
+            }
+        ],
+        "correlations": "pairs",
+        "last": "before",
+        "cross": "x y",
+        "turns": ["kept turned"],
+        "before": ["kept turned"],
+        "folded": int,
+    },
+    "preconditioners": [{"weights": "columns", "L": "columns rank"}],
+    "course": {
+        **dict.fromkeys(("apart", "slowest", "patience", "to_come", "_within", "_tol", "_since"), float),
+        "turned": bool,
+        "_least": [float],
+        "_total?": float,
+        "_gains": [float],
+    },
+}
+"""What a checkpoint has of an iteration."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class LOBPCG(Solver):
     """Locally optimal block preconditioned conjugate gradients (Knyazev 2001, doi:10.1137/S1064827500366124)."""
@@ -123,6 +158,8 @@ class LOBPCG(Solver):
     )
     form: str = form_option()
     sweeps: str = sweeps_option()
+
+    resumes: ClassVar[Mapping[str, Any]] = MappingProxyType(STATE)
 
     def solve(self, problem: Any, run: Run) -> Solution:
         """Solve a CCA problem."""

@@ -10,8 +10,10 @@ Where we differ: see these two files.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from types import MappingProxyType
+from typing import Any, ClassVar
 
 from linspec import (
     LinearOperator,
@@ -35,6 +37,46 @@ EXPECTED, EXPECTED_SPARSE = 200, 100
 preconditioners save few iterations (measured)."""
 
 
+ITERATION: Mapping[str, Any] = {
+    "ridge": float,
+    "seed": int,
+    "weights": "right",
+    "Q": "side kept",
+    "tau": "after before",
+    "z": "directions all",
+    "shifts": [
+        {
+            "delta": float,
+            "P": "side kept",
+            "X": "side targets",
+            "z": "rows targets",
+            "Delta": "square square",
+            "carried": "carried targets",
+            "gain": "first second",
+        }
+    ],
+}
+
+STATE: Mapping[str, Any] = {
+    "AtB?": "columns targets",
+    "iterations?": [ITERATION],
+    "seen?": float,
+    "spectrum?": {"largest": float},
+    "rows?": {
+        **ITERATION,
+        "own": {
+            "AtB?": "columns targets",
+            "_KP?": "side before",
+            "judged": "side all",
+            "_norm": float,
+            "_scales": "scaled",
+        },
+    },
+    "residual?": float,
+}
+"""What a checkpoint has of an iteration on the side of the columns, or of the rows."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class ConjugateGradients(Solver):
     """Block conjugate gradients (O'Leary 1980, doi:10.1016/0024-3795(80)90247-5; Dubrulle 2001)."""
@@ -42,6 +84,8 @@ class ConjugateGradients(Solver):
     tol: float | None = tol_option(1e-8)
     max_iterations: int = limit_option(1000)
     form: str = form_option()
+
+    resumes: ClassVar[Mapping[str, Any]] = MappingProxyType(STATE)
 
     def solve(self, problem: Any, run: Run) -> Solution:
         """Solve a least-squares problem."""

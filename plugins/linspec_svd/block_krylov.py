@@ -43,7 +43,8 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from types import MappingProxyType
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -139,6 +140,27 @@ UNFINISHED = "Repeated singular values were found, and the run ended before a se
 UNFINISHED += "of them is missing: raise the budget, or choose a wider block."
 
 
+STATE: Mapping[str, Any] = {
+    **dict.fromkeys(
+        ("k", "width", "copies", "newest", "begun_again", "_known", "_fresh", "_steps_apart"), int
+    ),
+    **dict.fromkeys(("unit", "tol", "bearable", "sharp", "apart", "scale", "per", "residual"), float),
+    **dict.fromkeys(("_suspect", "_left", "_level"), float),
+    **dict.fromkeys(("single", "unshown", "_traced", "doubtful", "strict"), bool),
+    "most": [int],
+    "_columns": [int],
+    "_lost": [float],
+    "next": "side b",
+    "held": "basis side",
+    "count": "=basis",
+    "H": "most most",
+    "theta": "pairs",
+    "Y": "before pairs",
+    "looks": {"next": float, "rate": float, "last": tuple},
+}
+"""What a checkpoint has of a space."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class BlockKrylov(Solver):
     """Rayleigh-Ritz on a block Krylov space (Musco & Musco 2015, arXiv:1504.05477)."""
@@ -157,6 +179,8 @@ class BlockKrylov(Solver):
     test_matrix: Any = part("gaussian", "the first block", kind="test-matrix")
     form: str = form_option()
     sweeps: str = sweeps_option()
+
+    resumes: ClassVar[Mapping[str, Any]] = MappingProxyType(STATE)
 
     def solve(self, problem: Any, run: Run) -> Solution:
         """Solve an SVD problem."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import itertools
+import json
 import os
 import re
 import shutil
@@ -22,7 +23,7 @@ import scipy.sparse
 from click.testing import CliRunner
 
 import linspec as ls
-from linspec import checkpoints, cost
+from linspec import archive, checkpoints, cost
 from linspec.arrays import HOST
 from linspec.blocks import BlockOperator
 from linspec.cli import main
@@ -653,3 +654,85 @@ def test_rows_cut_into_other_blocks_are_another_run(tmp_path):
     assert not stopped.converged
     with pytest.raises(InvalidProblem, match="blocks"):
         ls.solve(ls.SVD(BlockOperator([rows[:120], rows[120:]]), 4), "block-krylov", start=path, **given)
+
+
+# ---- files that were changed --------------------------------------------------------------------
+
+
+def taken_apart(path: Path) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The header and the arrays of a file."""
+    with np.load(path) as file:
+        arrays = {name: file[name] for name in file.files}
+    return json.loads(arrays.pop("linspec").tobytes()), arrays
+
+
+def put_together(path: Path, header: dict[str, Any], arrays: dict[str, Any], *, sealed: bool) -> None:
+    """A file of them, perhaps as if a run had written it."""
+    for node in nodes_of(header["fields"]):
+        if isinstance(node, dict) and node.get("array") in arrays:
+            array = arrays[node["array"]]
+            node.update(dtype=array.dtype.str, shape=list(array.shape))
+    if sealed:
+        header["digest"] = archive.digest(header["fields"], arrays)
+    with path.open("wb") as stream:
+        archive.write(stream, header, arrays)
+
+
+def nodes_of(node: Any) -> list[Any]:
+    """A node of a header, and all below it."""
+    below = node.values() if isinstance(node, dict) else node if isinstance(node, list) else ()
+    return [node, *(one for inner in below for one in nodes_of(inner))]
+
+
+@pytest.mark.parametrize("case", ["krylov", "lobpcg", "cg", "cg-path"])
+def test_a_file_that_was_changed_is_refused(case: str, tmp_path: Path) -> None:
+    """Whatever was changed in it: means, values, counts, random numbers, sums of rows."""
+    state, solver, options = CASES[case]
+    path = tmp_path / "run.ckpt"
+    ls.solve(state(), solver, rng=0, checkpoint=path, callback=lambda p: p.iteration >= 1, **options)
+    header, arrays = taken_apart(path)
+    for name, array in arrays.items():
+        if array.size:
+            put_together(path, json.loads(json.dumps(header)), {**arrays, name: 2 * array + 1}, sealed=False)
+            with pytest.raises(InvalidFile, match=r"run\.ckpt cannot be .*(has been changed|must be|lacks)"):
+                ls.solve(state(), solver, start=path, **options)
+    count = len(nodes_of(header["fields"]))
+    for number in np.random.default_rng(0).choice(count, 30, replace=False):
+        changed = json.loads(json.dumps(header))
+        node = nodes_of(changed["fields"])[number]
+        if isinstance(node, dict):
+            node["more"] = 1
+        elif isinstance(node, list):
+            node.append(7)
+        else:
+            continue
+        put_together(path, changed, arrays, sealed=False)
+        if changed != header:  # else it was the shape of an array, which follows from the array
+            with pytest.raises(InvalidFile, match=r"run\.ckpt cannot be "):
+                ls.solve(state(), solver, start=path, **options)
+
+
+@pytest.mark.parametrize("case", ["krylov", "lobpcg", "cg", "cg-rows"])
+@pytest.mark.parametrize("how", ["cut", "flat", "not finite", "texts"])
+def test_a_state_that_is_none_is_refused_before_it_is_used(case: str, how: str, tmp_path: Path) -> None:
+    """By what its solver declares, also where a file says that it is whole."""
+    state, solver, options = CASES[case]
+    path = tmp_path / "run.ckpt"
+    ls.solve(state(), solver, rng=0, checkpoint=path, callback=lambda p: p.iteration >= 1, **options)
+    header, arrays = taken_apart(path)
+    ways: dict[str, Callable[[Any], Any]] = {
+        "cut": lambda array: array[: len(array) // 2],
+        "flat": np.ravel,
+        "not finite": lambda array: array * np.nan,
+        "texts": lambda array: array.astype(str),
+    }
+    name = {
+        "krylov": "state.held",
+        "lobpcg": "state.space.views.0.panels.1.0",
+        "cg": "state.iterations.0.shifts.0.X",
+    }
+    chosen = name.get(case, "state.rows.Q")
+    found = {**arrays, chosen: ways[how](arrays[chosen])}
+    put_together(path, header, found, sealed=True)
+    with pytest.raises(InvalidFile, match=r"run\.ckpt cannot be "):
+        ls.solve(state(), solver, start=path, **options)
