@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import os
 import signal
+import threading
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
@@ -114,3 +115,29 @@ def ctrl_c() -> Iterator[None]:
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     yield
     signal.signal(signal.SIGINT, before)
+
+
+class Clock:
+    """The clock of runs: its time passes when a test says so, whatever else the machine does."""
+
+    def __init__(self) -> None:
+        self.now = 1000.0
+        self._lock = threading.Lock()
+
+    def perf_counter(self) -> float:
+        """The time, as `time.perf_counter` tells it."""
+        return self.now
+
+    def tick(self, seconds: float) -> None:
+        """Let time pass; any thread may."""
+        with self._lock:
+            self.now += seconds
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    """The clock by which `max_seconds` is counted, in the hand of the test."""
+    clock = Clock()
+    for module in ("linspec.run", "linspec.solver"):  # where a run begins and where it is looked at
+        monkeypatch.setattr(f"{module}.time", clock)
+    return clock

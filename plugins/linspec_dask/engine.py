@@ -19,7 +19,7 @@ import platform
 import sys
 import time
 import weakref
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -98,7 +98,7 @@ class DaskEngine(Engine):
     Parameters
     ----------
     client : distributed.Client
-        It does not wait for its results asynchronously. Where it has no workers yet, they are waited for.
+        It does not wait for its results asynchronously.
 
     Raises
     ------
@@ -119,9 +119,8 @@ class DaskEngine(Engine):
         self.client = weakref.proxy(client)  # the table of engines is not to keep it
         self._given: weakref.WeakSet[Given] = weakref.WeakSet()
         self._blocks: weakref.WeakSet[Held] = weakref.WeakSet()
-        self._parallel = 1
+        self._parallel, self._said = 1, False
         self._workers()
-        self._warn_of_settings()
 
     # ---- an engine --------------------------------------------------------------------------------
 
@@ -181,14 +180,20 @@ class DaskEngine(Engine):
         """Handles of delayed blocks or futures.
 
         Blocks that a worker has stay there. Others go to the workers in as many stretches as there are workers, so that
-        the same rows of two matrices meet.
+        the same rows of two matrices meet. A cluster that starts workers for its tasks may have none yet: then blocks
+        are made wherever dask wishes, and stay there.
 
         Parameters
         ----------
         blocks : sequence of Delayed or Future
         """
         workers, known = self._workers(), self._known(blocks)
-        found: list[Held | None] = [known.get(_key(block)) for block in blocks]
+        missing = [j for j, block in enumerate(blocks) if block.key not in known]
+        if missing and not workers:
+            known |= self._made_anywhere({j: blocks[j] for j in missing})
+            workers = self._workers()
+        self._warn_of_settings()
+        found: list[Held | None] = [known.get(block.key) for block in blocks]
         with self._reached():
             for i, address in enumerate(workers):
                 stretch = range(
@@ -201,6 +206,22 @@ class DaskEngine(Engine):
                 for j, future in zip(missing, made, strict=True):
                     found[j] = Held(future, address, number=j)
         return [self._known_by(held) for held in found if held is not None]
+
+    def _made_anywhere(self, blocks: Mapping[int, Any]) -> dict[Any, Held]:
+        """Blocks by their numbers, where dask has made them; the run may end while there is no worker."""
+        with self._reached():
+            made = dict(zip(blocks, self.client.compute(list(blocks.values())), strict=True))
+        self._until_done(list(made.values()))
+        places = self._holders(list(made.values()))
+        return {
+            future.key: Held(future, places.get(future.key), number=number) for number, future in made.items()
+        }
+
+    def _holders(self, futures: Sequence[Any]) -> dict[Any, str]:
+        """A worker that has each; a value that was lost has none."""
+        with self._reached():
+            found = awaited(self.client, lambda: self.client.who_has(futures), ANSWER_SECONDS)
+        return {key: next(iter(addresses)) for key, addresses in found.items() if addresses}
 
     def _known(self, blocks: Sequence[Any]) -> dict[Any, Held]:
         """Blocks that are on a worker, or on their way to one."""
@@ -215,13 +236,9 @@ class DaskEngine(Engine):
             return {}
         given = [one.future for one in futures.values()]
         self._until_done(given)
-        with self._reached():
-            holders = awaited(self.client, lambda: self.client.who_has(given), ANSWER_SECONDS)
+        places = self._holders(given)
         self._given.update(futures.values())
-        return {
-            key: Held(one.future, next(iter(holders.get(key, ())), None), one, one.number)
-            for key, one in futures.items()
-        }
+        return {key: Held(one.future, places.get(key), one, one.number) for key, one in futures.items()}
 
     def _known_by(self, held: Held) -> Held:
         """The same, remembered as long as somebody has it: by its number an error names a block."""
@@ -229,20 +246,12 @@ class DaskEngine(Engine):
             self._blocks.add(held)
         return held
 
-    def _threads(self) -> dict[str, int]:
+    def _workers(self) -> list[str]:
+        """The addresses of the workers that there are now."""
         with self._reached():
             found: dict[str, int] = awaited(self.client, self.client.nthreads, ANSWER_SECONDS)
         self._parallel = max(1, sum(found.values()))
-        return found
-
-    def _workers(self) -> list[str]:
-        """The addresses of the workers, as soon as there are any."""
-        watch = Watch(self.client)
-        while not (workers := sorted(self._threads())):
-            pause()
-            watch.look()
-            time.sleep(SECONDS)
-        return workers
+        return sorted(found)
 
     # ---- waiting, and what goes wrong -------------------------------------------------------------
 
@@ -307,6 +316,9 @@ class DaskEngine(Engine):
 
     def _warn_of_settings(self) -> None:
         """Say once for a client what makes its workers slow."""
+        if self._said:
+            return
+        self._said = True
         with self._reached():
             try:
                 found = awaited(self.client, lambda: self.client.run(settings), ANSWER_SECONDS)
@@ -314,10 +326,6 @@ class DaskEngine(Engine):
                 check(self.client)
                 return
         warn_of(list(found.values()))
-
-
-def _key(block: Any) -> Any:
-    return block.key
 
 
 def _itself(value: Any) -> Any:

@@ -162,8 +162,8 @@ class Watch:
             self._probe, self._asked = started(client, lambda: client.run_on_scheduler(freed)), now
         if self._alone is not None and now - self._alone > PATIENCE:
             self._say(
-                "the cluster of dask has no workers, and linspec waits for some. Start workers; max_seconds or Ctrl-C "
-                "end the solve."
+                "the cluster of dask has no workers, and linspec waits for some. Start workers, or end the wait by "
+                "Ctrl-C; max_seconds ends it within a solve, not while the problem is stated."
             )
         if self._probe is not None and now - self._asked > SILENCE:
             self._say(

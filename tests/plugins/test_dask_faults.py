@@ -8,7 +8,6 @@ import subprocess
 import sys
 import threading
 import time
-import warnings
 from typing import Any
 
 import numpy as np
@@ -95,6 +94,20 @@ def quick(monkeypatch):
         monkeypatch.setattr(module, name, value)
 
 
+@pytest.fixture
+def watched(quick, monkeypatch):
+    """Functions that are called whenever one who waits for the cluster looks after it."""
+    calls, usual = [], waiting.Watch.look
+
+    def look(watch: Any) -> None:
+        for call in calls:
+            call()
+        usual(watch)
+
+    monkeypatch.setattr(waiting.Watch, "look", look)
+    return calls
+
+
 # ---- the cluster goes -----------------------------------------------------------------------------
 
 
@@ -112,15 +125,23 @@ def test_a_client_that_is_closed_in_mid_solve_is_one_error(client):
         solved(A, once(client.close))
 
 
-def test_a_client_that_is_closed_while_one_waits_is_one_error(client, quick):
-    blocks = [dask.delayed(_late)(X[:300], 1.0), dask.delayed(_late)(X[300:], 1.0)]
-    threading.Timer(0.2, client.close).start()
-    with pytest.raises(ClusterLost):
-        ls.as_operator(blocks)
+def test_a_client_that_is_closed_while_one_waits_is_one_error(client, watched):
+    blocks = [dask.delayed(_late)(X[:300]), dask.delayed(_late)(X[300:])]
+    watched.append(client.close)
+    GO_ON.clear()
+    try:
+        with pytest.raises(ClusterLost):
+            ls.as_operator(blocks)
+    finally:
+        GO_ON.set()
 
 
-def _late(rows: Any, seconds: float) -> Any:
-    time.sleep(seconds)
+GO_ON = threading.Event()
+"""What a late block waits for; the workers are threads of this process."""
+
+
+def _late(rows: Any) -> Any:
+    GO_ON.wait()
     return rows
 
 
@@ -180,19 +201,47 @@ def test_workers_without_linspec_are_told_what_they_lack(client):
 # ---- nobody works ---------------------------------------------------------------------------------
 
 
-def test_who_has_no_workers_waits_and_says_so(quick):
+@pytest.fixture
+def nobody():
+    """A cluster without workers."""
     with (
         distributed.LocalCluster(
             n_workers=0, threads_per_worker=1, processes=False, dashboard_address=":0", silence_logs=50
         ) as cluster,
         distributed.Client(cluster),
     ):
-        later = threading.Timer(1.0, cluster.scale, (1,))
-        later.start()
-        with pytest.warns(PerformanceWarning, match="has no workers, and linspec waits"):
-            found = solved(chunks())
-        later.join()
+        yield cluster
+
+
+def test_who_has_no_workers_waits_and_says_so(nobody, quick, monkeypatch):
+    said = []
+
+    def say(message: str, kind: type[Warning]) -> None:
+        said.append((message, kind))
+        nobody.scale(1)
+
+    monkeypatch.setattr(waiting, "warn", say)
+    found = solved(chunks())
+    assert [kind for _, kind in said] == [PerformanceWarning]
+    assert "has no workers, and linspec waits" in said[0][0]
     np.testing.assert_allclose(found.S, EXACT, rtol=1e-6)
+
+
+@pytest.mark.filterwarnings("ignore::linspec.errors.PerformanceWarning")  # while the first one starts
+def test_a_cluster_that_starts_workers_for_its_tasks_has_work_to_do(nobody, quick):
+    """It begins with none, and waits for tasks; linspec hands them in before it waits for workers."""
+    nobody.adapt(minimum=0, maximum=2, interval="50ms")
+    views = chunks(), da.from_array(X[:, :3], chunks=(250, -1))
+    for stated, value, exact in (
+        (lambda: ls.SVD(views[0], 2), "S", EXACT),
+        (lambda: ls.LeastSquares(*views, ridge=1.0), "x", None),
+    ):
+        problem = stated()
+        assert problem.sizes().round_seconds > 0, "its blocks are on the cluster"
+        found = ls.solve(problem, rng=0)
+        if exact is None:
+            exact = np.linalg.solve(X.T @ X + np.eye(12), X.T @ X[:, :3])
+        np.testing.assert_allclose(getattr(found, value), exact, rtol=1e-6)
 
 
 def _retired(cluster: Any, client: Any) -> None:
@@ -202,20 +251,22 @@ def _retired(cluster: Any, client: Any) -> None:
         time.sleep(0.05)
 
 
-def test_time_and_interrupts_end_a_wait_for_workers(cluster, client, quick, ctrl_c):
+@pytest.mark.filterwarnings("ignore::linspec.errors.PerformanceWarning")
+def test_time_and_interrupts_end_a_wait_for_workers(cluster, client, watched, clock, ctrl_c):
     A = ls.as_operator(chunks())
-    main = threading.main_thread().ident
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", PerformanceWarning)
-        began = time.monotonic()
-        with pytest.raises(BudgetTooSmall, match="max_seconds=1 in pass"):
-            solved(A, once(lambda: _retired(cluster, client)), max_seconds=1.0)
-        threading.Timer(0.5, signal.pthread_kill, (main, signal.SIGINT)).start()
-        with pytest.raises(KeyboardInterrupt):
-            solved(A)
-        assert time.monotonic() - began < 30
-        cluster.scale(2)
-        np.testing.assert_allclose(solved(A).S, EXACT, rtol=1e-6)
+
+    def leave() -> None:
+        _retired(cluster, client)
+        watched.append(lambda: clock.tick(0.4))
+
+    with pytest.raises(BudgetTooSmall, match="max_seconds=1 in pass"):
+        solved(A, once(leave), max_seconds=1.0)
+    watched[:] = [lambda: signal.raise_signal(signal.SIGINT)]
+    with pytest.raises(KeyboardInterrupt):
+        solved(A)
+    watched.clear()
+    cluster.scale(2)
+    np.testing.assert_allclose(solved(A).S, EXACT, rtol=1e-6)
 
 
 def test_a_scheduler_that_is_silent_is_told(monkeypatch):
@@ -282,7 +333,7 @@ def test_a_scheduler_process_that_is_killed_or_stopped(fault, ctrl_c, monkeypatc
         worker = subprocess.Popen(
             [sys.executable, "-m", "distributed.cli.dask_worker", address, "--nthreads", "1", "--no-nanny"],
             stderr=subprocess.DEVNULL)  # fmt: skip
-        with distributed.Client(address, timeout=5) as client:
+        with distributed.Client(address, timeout=60) as client:
             client.wait_for_workers(1, timeout=60)
             A = ls.as_operator(chunks())
             stop = once(lambda: scheduler.send_signal(fault))
