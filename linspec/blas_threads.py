@@ -18,7 +18,6 @@ entries of its own thread only.
 
 from __future__ import annotations
 
-import os
 import sys
 import threading
 from collections.abc import Iterator
@@ -26,6 +25,8 @@ from contextlib import contextmanager
 from typing import Any
 
 from threadpoolctl import ThreadpoolController
+
+from linspec.forks import wait_before_forks
 
 __all__ = ["one_blas_thread", "usual_blas_threads"]
 
@@ -151,7 +152,4 @@ def _set_threads(library: Any, threads: int) -> None:
 
 _HOLD = _Hold()
 
-if hasattr(os, "register_at_fork"):  # a child must not find the lock held by a thread that it does not have
-    os.register_at_fork(
-        before=_HOLD.lock.acquire, after_in_parent=_HOLD.lock.release, after_in_child=_HOLD.forked
-    )
+wait_before_forks(_HOLD.lock, in_child=_HOLD.forked)

@@ -6,7 +6,6 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -16,6 +15,7 @@ from linspec.arrays import HOST, HostArray, to_host
 from linspec.block_algebra import EPS
 from linspec.blocks import brought_here
 from linspec.errors import MissingCapability
+from linspec.forks import cached_property
 from linspec.held_out.grams import Split
 from linspec.operators import LinearOperator
 from linspec.whitener import Whitener, squared_cut

@@ -19,8 +19,13 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from linspec.arrays import Array, HostArray
+from linspec.forks import wait_before_forks
 from linspec.operators.base import CenteredOperator, LinearOperator, Selection
 from linspec.operators.row_blocks import RowBuffer
+
+_LOCK = threading.Lock()
+"""Of all ledgers, which enter for a moment; one of each could stay held in a forked child."""
+wait_before_forks(_LOCK)
 
 
 class Ledger:
@@ -48,18 +53,17 @@ class Ledger:
         self._columns: _Parts = {}
         self.flops = 0.0
         self._by_thread: dict[int, _Parts] = {}
-        self._lock = threading.Lock()
 
     @property
     def sweeps(self) -> float:
         """Readings of all rows; a minibatch counts as a fraction."""
-        with self._lock:
+        with _LOCK:
             return _as_float(self._sweeps)
 
     @property
     def columns(self) -> float:
         """Products with one column, forward or adjoint; those of some rows count as a fraction."""
-        with self._lock:
+        with _LOCK:
             return _as_float(self._columns)
 
     @property
@@ -101,7 +105,7 @@ class Ledger:
 
     def take_over(self, other: Ledger, *, sweeps: float = 0.0) -> None:
         """Add what another ledger has counted, and further sweeps."""
-        with other._lock:
+        with _LOCK:
             read, made, flops = dict(other._sweeps), dict(other._columns), other.flops
         self._add(sweeps, 0, flops)
         for of, count in read.items():
@@ -111,7 +115,7 @@ class Ledger:
 
     def entries(self) -> dict[str, Any]:
         """What has been counted, in numbers, for a checkpoint."""
-        with self._lock:
+        with _LOCK:
             return {"sweeps": dict(self._sweeps), "columns": dict(self._columns), "flops": self.flops}
 
     def enter(self, entries: Mapping[str, Any]) -> None:
@@ -134,7 +138,7 @@ class Ledger:
 
     def _add(self, sweeps: float, columns: float, flops: float, of: int = 1) -> None:
         """Add flops, and sweeps and columns that are counted in parts, `of` of which are a whole."""
-        with self._lock:
+        with _LOCK:
             if sweeps:
                 _add_to(self._sweeps, sweeps, of)
                 _add_to(self._by_thread.setdefault(threading.get_ident(), {}), sweeps, of)
@@ -143,13 +147,8 @@ class Ledger:
             self.flops += flops
 
     def __getstate__(self) -> dict[str, Any]:
-        with self._lock:  # which stays behind
-            state = {name: value for name, value in vars(self).items() if name != "_lock"}
-            return {name: copy.deepcopy(v) if isinstance(v, dict) else v for name, v in state.items()}
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        vars(self).update(state)
-        self._lock = threading.Lock()
+        with _LOCK:
+            return {name: copy.deepcopy(v) if isinstance(v, dict) else v for name, v in vars(self).items()}
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}(sweeps={self.sweeps}, columns={self.columns}, flops={self.flops})"

@@ -5,13 +5,13 @@ from __future__ import annotations
 import operator
 import sys
 from collections.abc import Callable
-from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from linspec.arrays import Array, Home, HostArray, at_home, is_array, working_dtype
 from linspec.errors import InvalidProblem, MissingCapability, UnsupportedData, shown
+from linspec.forks import cached_property
 from linspec.operators.base import LinearOperator, Selection
 from linspec.operators.row_blocks import longest_stretch
 

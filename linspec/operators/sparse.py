@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -11,6 +10,7 @@ import scipy.sparse
 from linspec.arrays import Array, HostArray, working_dtype
 from linspec.errors import InvalidProblem
 from linspec.faults import one_line
+from linspec.forks import cached_property
 from linspec.operators import sparse_kernels
 from linspec.operators.base import LinearOperator, Selection
 

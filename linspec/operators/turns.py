@@ -11,11 +11,12 @@ A turn ends with its thread, so that neither a thread that has died nor the fork
 
 from __future__ import annotations
 
-import os
 import threading
 from collections.abc import Iterator
 from types import MethodType
 from typing import Any
+
+from linspec.forks import wait_before_forks
 
 SECONDS = 0.5
 """How often those who wait look whether the thread that they wait for is still there."""
@@ -88,9 +89,4 @@ class _Turns:
 
 _TURNS = _Turns()
 
-if hasattr(os, "register_at_fork"):  # a child must not find the lock held by a thread that it does not have
-    os.register_at_fork(
-        before=_TURNS.changed.acquire,
-        after_in_parent=_TURNS.changed.release,
-        after_in_child=_TURNS.changed.release,
-    )
+wait_before_forks(_TURNS.changed)

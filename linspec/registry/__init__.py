@@ -16,11 +16,11 @@ name, it must be qualified. Every listed name can be requested as it is listed.
 
 from __future__ import annotations
 
-import os
 import threading
 from functools import cache
 from typing import Any, Literal, overload
 
+from linspec.forks import wait_before_forks
 from linspec.registry.loading import LOCAL, PluginInfo
 from linspec.registry.lookup import Description, Registry
 from linspec.registry.names import SolverRecords
@@ -70,17 +70,11 @@ def default_registry() -> Registry:
 @cache
 def _default_registry() -> Registry:
     registry = Registry()
-    _wait_before_forks(registry.lock)
+    wait_before_forks(registry.lock)
     return registry
 
 
-def _wait_before_forks(lock: Any) -> None:
-    """Fork when no other thread has the lock: a child has no such thread, which would release it."""
-    if hasattr(os, "register_at_fork"):
-        os.register_at_fork(before=lock.acquire, after_in_parent=lock.release, after_in_child=lock.release)
-
-
-_wait_before_forks(_creating)
+wait_before_forks(_creating)
 
 
 def solvers(problem: Any = None) -> tuple[str, ...]:

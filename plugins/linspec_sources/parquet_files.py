@@ -78,7 +78,7 @@ class ParquetRows(RowSource):
         self.shape = (edges[-1], len(self._columns))
         if not edges[-1]:
             raise InvalidProblem(f"{self.name} must have rows; got none. Pass files with rows.")
-        self._under_way: tuple[int, Any, Iterator[Any]] | None = None
+        self._under_way: tuple[tuple[int, int], Any, Iterator[Any]] | None = None
 
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "_under_way": None}
@@ -122,7 +122,9 @@ class ParquetRows(RowSource):
         import pyarrow as pa
 
         piece = self._pieces[number]
-        if self._under_way is None or self._under_way[0] != number or piece.skip == 0:
+        # A forked child would move the place of the parent in the file that both have open.
+        place = os.getpid(), number
+        if self._under_way is None or self._under_way[0] != place or piece.skip == 0:
             self._under_way = None
             file = _file(self._paths[piece.file])
             batches = file.iter_batches(
@@ -136,7 +138,8 @@ class ParquetRows(RowSource):
         else:
             _, file, batches = self._under_way
         table = pa.Table.from_batches([next(batches)])
-        self._under_way = (number + 1, file, batches) if self._goes_on(number) else None
+        after = os.getpid(), number + 1
+        self._under_way = (after, file, batches) if self._goes_on(number) else None
         return table
 
     def _first_number(self, number: int) -> int:

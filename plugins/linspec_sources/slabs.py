@@ -16,11 +16,13 @@ place of a slab (size and time of its file, say) is compared whenever it is deco
 
 from __future__ import annotations
 
+import os
 import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
+from weakref import WeakSet
 
 import numpy as np
 import scipy.sparse
@@ -169,10 +171,15 @@ class Slabs:
 
     def __init__(self, source: RowSource) -> None:
         self.source = source
+        self._stamps: dict[int, Any] = {}
+        self.forget()
+        _ALL.add(self)
+
+    def forget(self) -> None:
+        """Hold no slab, and await none: in a forked child, the threads that had the lock or decoded do not exist."""
         self.held = -1
         self._slab: Any = None
         self._ahead: _Ahead | None = None
-        self._stamps: dict[int, Any] = {}
         self._lock = threading.RLock()
 
     def __getstate__(self) -> dict[str, Any]:
@@ -256,6 +263,19 @@ class _Ahead:
         if self._error is not None:
             raise self._error
         return self._slab
+
+
+_ALL: WeakSet[Slabs] = WeakSet()
+"""Those of this process."""
+
+
+def _forget_all() -> None:
+    for slabs in list(_ALL):
+        slabs.forget()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forget_all)
 
 
 def slab_edges(n: int, stripe: int, row_bytes: int) -> HostArray:

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import pickle
+import subprocess
 import sys
+import textwrap
 import threading
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -775,6 +779,86 @@ def test_a_run_that_is_given_up_leaves_no_thread(tmp_path: Path) -> None:
         if thread.name == "linspec-read-ahead":
             thread.join(10)
     assert not [thread for thread in threading.enumerate() if thread.name == "linspec-read-ahead"], before
+
+
+FORKED = """
+    import os, signal, threading
+    import numpy as np
+    from linspec_sources import slabs
+
+    class Rows(slabs.RowSource):
+        name, shape, stored_dtype = "rows", (40, 3), np.dtype(float)
+        edges = np.arange(0, 41, 10)
+        A = np.random.default_rng(0).standard_normal(shape)
+        waits = None  # the row at which to wait
+        reached, go_on = threading.Event(), threading.Event()
+
+        def read(self, rows):
+            if rows.start == self.waits and self.process == os.getpid():
+                self.reached.set()
+                self.go_on.wait()
+            return self.A[rows]
+
+        def stamp(self, rows):
+            return 0
+
+        process = os.getpid()
+
+    def child_multiplies(operator):
+        child = os.fork()
+        if child == 0:
+            signal.alarm(100)  # ends a child that hangs
+            good = [np.array_equal(operator.matmat(np.eye(3)), Rows.A) for _ in range(2)]
+            os._exit(0 if all(good) else 1)
+        return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+
+    for waits, asked in ((0, slice(0, 40)), (10, slice(0, 40)), (10, slice(0, 10))):
+        source = Rows()
+        source.waits, source.reached, source.go_on = waits, threading.Event(), threading.Event()
+        operator = slabs.SlabRows(source)
+        found = []
+        thread = threading.Thread(target=lambda: found.append(operator.rows(asked).matmat(np.eye(3))))
+        thread.start()
+        source.reached.wait()
+        if asked.stop == 10:
+            thread.join()  # nobody has the lock, and the next slab is decoded
+        print(child_multiplies(operator))
+        source.go_on.set()
+        thread.join()
+        assert np.array_equal(found[0], Rows.A[asked])
+        assert np.array_equal(operator.matmat(np.eye(3)), Rows.A)
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="the system cannot fork")
+def test_a_child_that_is_forked_while_a_thread_decodes_decodes_by_itself() -> None:
+    """Whoever has the lock then, or decodes ahead, does not exist in it."""
+    done = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(FORKED)], capture_output=True, text=True, check=False
+    )
+    assert (done.stdout.split(), done.returncode) == (["0", "0", "0"], 0), done.stderr
+
+
+def test_a_child_reads_a_row_group_in_parts_from_a_place_of_its_own(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The place in an open file is one for parent and child."""
+    pytest.importorskip("pyarrow")
+    operator = ls.open_rows(write_parquet(tmp_path / "a.parquet", dense(), group=N))
+    assert len(operator.source.edges) > 4, "the one row group is read in parts"
+    seen = []
+    opened = linspec_sources.parquet_files._file
+    monkeypatch.setattr(
+        linspec_sources.parquet_files, "_file", lambda path: seen.append(path) or opened(path)
+    )
+    monkeypatch.setattr(slabs, "READING_AHEAD", False)
+    first, second, third = (slice(int(a), int(b)) for a, b in pairwise(operator.source.edges[:4]))
+    for rows in (first, second):
+        operator.source.read(rows)
+    assert len(seen) == 1
+    monkeypatch.setattr(os, "getpid", lambda: -1)  # as in a child
+    np.testing.assert_array_equal(operator.source.read(third), dense()[third])
+    assert len(seen) == 2
 
 
 def test_files_are_stated_before_they_are_opened(tmp_path: Path) -> None:

@@ -1,0 +1,83 @@
+"""A forked child finds no lock held by a thread that it does not have."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import textwrap
+
+import pytest
+
+pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="the system cannot fork")
+
+CHILD = """
+import os, signal, threading
+
+def in_child(work):
+    child = os.fork()
+    if child == 0:
+        signal.alarm(100)  # ends a child that hangs
+        os._exit(0 if work() else 1)
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+
+reached, go_on = threading.Event(), threading.Event()
+"""
+
+VALUE = """
+from linspec.forks import cached_property
+
+class Slow:
+    @cached_property
+    def value(self):
+        if threading.current_thread() is not threading.main_thread():
+            reached.set()
+            go_on.wait()
+        return 7
+
+busy, other = Slow(), Slow()
+thread = threading.Thread(target=lambda: busy.value)
+thread.start()
+reached.wait()
+print(in_child(lambda: other.value == 7 and busy.value == 7))
+go_on.set()
+thread.join()
+print(vars(busy), vars(other))
+"""
+
+LEDGER = """
+import numpy as np
+from linspec import as_operator
+from linspec.operators import Ledger
+
+class Slow(float):
+    def __radd__(self, other):
+        reached.set()
+        go_on.wait()
+        return 7.0 + other
+
+A, busy, other = as_operator(np.eye(3)), Ledger(), Ledger()
+thread = threading.Thread(target=lambda: busy.record(A, 0, flops=Slow(7)))
+thread.start()
+reached.wait()
+threading.Timer(0.1, go_on.set).start()  # the fork waits for it
+def work():
+    for ledger in (busy, other):
+        ledger.record(A, 1, flops=1.0)
+    return (busy.flops, other.flops, other.columns) == (8.0, 1.0, 1.0)
+print(in_child(work))
+thread.join()
+print(busy.flops, other.flops)
+"""
+
+
+@pytest.mark.parametrize(
+    ("program", "printed"),
+    [(VALUE, "0\n{'value': 7} {}\n"), (LEDGER, "0\n7.0 0.0\n")],
+    ids=["value", "ledger"],
+)
+def test_a_child_that_is_forked_while_a_thread_has_a_lock(program: str, printed: str) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(CHILD + program)], capture_output=True, text=True, check=False
+    )
+    assert (done.stdout, done.returncode) == (printed, 0), done.stderr
