@@ -139,9 +139,17 @@ def test_budget_is_a_ceiling_and_no_warning(form):
             assert not solution.converged
 
 
-def test_seconds_end_a_run(views):
-    solution = ls.solve(ls.CCA(*views, 3), "naive-gradient", max_seconds=0.05, max_iterations=10**7)
+def test_seconds_end_a_run(views, clock):
+    solution = ls.solve(
+        ls.CCA(*views, 3),
+        "naive-gradient",
+        max_seconds=1.0,
+        max_iterations=10**7,
+        callback=lambda _: clock.tick(0.15),
+    )
     assert solution.status is ls.Status.BUDGET
+    assert 1 < solution.iterations <= 7  # 7 * 0.15 is more than a second
+    assert 1.0 < solution.seconds < 1.3
 
 
 def test_iteration_limit_warns(views):
@@ -227,7 +235,7 @@ def test_progress_draws_on_standard_error_and_clears():
     script = (
         "import numpy as np, linspec as ls; rng = np.random.default_rng(0)\n"
         "X = rng.standard_normal((300, 20)); Y = X[:, ::-1] ** 2\n"
-        "ls.solve(ls.CCA(X, Y, 3), 'naive-gradient', max_seconds=0.6, max_iterations=9**9, progress=True)"
+        "ls.solve(ls.CCA(X, Y, 3), 'naive-gradient', max_passes=9, form='implicit', progress=True)"
     )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, check=True)
     assert b"\rnaive-gradient: iteration" in done.stderr

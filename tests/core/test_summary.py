@@ -108,9 +108,7 @@ def test_html_of_a_problem_shows_its_data_and_numbers():
 
 def test_progress_is_shown_where_there_is_no_notebook_and_no_terminal(capsys):
     X, Y = (np.random.default_rng(seed).standard_normal((2000, 40)) for seed in (0, 1))
-    ls.solve(
-        ls.CCA(X, Y, k=3), "naive-gradient", tol=1e-300, max_iterations=10**9, max_seconds=0.6, progress=True
-    )
+    ls.solve(ls.CCA(X, Y, k=3), "naive-gradient", form="implicit", tol=1e-300, max_passes=9, progress=True)
     lines = capsys.readouterr().err.split("\r")
     assert lines[1].startswith("naive-gradient: iteration ")
     assert "residual" in lines[1]
