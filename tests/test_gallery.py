@@ -30,7 +30,7 @@ def test_an_example_runs_and_its_claim_holds(script: Path) -> None:
         env={**os.environ, "MPLBACKEND": "Agg"},
         capture_output=True,
         text=True,
-        timeout=300,
+        timeout=1200,
         check=False,
     )
     assert done.returncode == 0, done.stderr

@@ -79,11 +79,11 @@ def test_what_others_hold_does_not_count_as_the_usual_threads(libraries):
         with one_blas_thread(needed=True):
             seen.append(usual_blas_threads())
             entered.set()
-            leave.wait(30)
+            leave.wait(600)
 
     thread = threading.Thread(target=other)
     thread.start()
-    assert entered.wait(30)
+    assert entered.wait(600)
     assert libraries[0].num_threads == 1
     assert usual_blas_threads() == 4
     leave.set()
@@ -109,16 +109,16 @@ def test_a_limit_of_each_thread_is_given_back_in_each_thread(libraries):
     def first() -> None:
         with one_blas_thread(needed=True):
             first_inside.set()
-            second_inside.wait(30)
+            second_inside.wait(600)
             after["within"] = libraries[0].num_threads
         after["first"] = libraries[0].num_threads
         first_out.set()
 
     def second() -> None:
-        first_inside.wait(30)
+        first_inside.wait(600)
         with one_blas_thread(needed=True):
             second_inside.set()
-            first_out.wait(30)
+            first_out.wait(600)
             after["still within"] = libraries[0].num_threads
         after["second"] = libraries[0].num_threads
 
@@ -174,11 +174,11 @@ def test_a_thread_that_did_not_set_the_limit_gives_it_back():
         def last() -> None:
             with one_blas_thread(needed=True):
                 entered.set()
-                leave.wait(30)
+                leave.wait(600)
 
         thread = threading.Thread(target=last)
         thread.start()
-        assert entered.wait(30)
+        assert entered.wait(600)
         first.__exit__(None, None, None)
         leave.set()
         thread.join()

@@ -14,6 +14,9 @@ import pytest
 
 from linspec.cli.measured import Request, run_apart
 
+PATIENCE = 600.0
+"""Seconds after which a command hangs."""
+
 EXTRAS = ("rich", "matplotlib", "sklearn", "array_api_strict", "hypothesis", "pytest")
 
 
@@ -24,7 +27,12 @@ def linspec(*args: object, cwd: Path | None = None, blocked: tuple[str, ...] = (
         f"main({[str(arg) for arg in args]!r}, prog_name='linspec')"
     )
     done = subprocess.run(
-        [sys.executable, "-c", program], cwd=cwd, capture_output=True, text=True, timeout=60, check=False
+        [sys.executable, "-c", program],
+        cwd=cwd,
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE,
+        check=False,
     )
     assert done.returncode == code, done.stdout + done.stderr
     return done
@@ -52,14 +60,18 @@ def test_help_and_listings_load_no_array_library(args: list[str]):
         "assert not loaded, loaded"
     )
     done = subprocess.run(
-        [sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=False
+        [sys.executable, "-c", program], capture_output=True, text=True, timeout=PATIENCE, check=False
     )
     assert done.returncode == 0, done.stderr
 
 
 def test_python_dash_m():
     done = subprocess.run(
-        [sys.executable, "-m", "linspec", "--version"], capture_output=True, text=True, timeout=60, check=True
+        [sys.executable, "-m", "linspec", "--version"],
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE,
+        check=True,
     )
     assert "linspec" in done.stdout
 
@@ -83,7 +95,7 @@ def test_every_help_works_without_extras():
         "main(['solvers'])"
     )
     done = subprocess.run(
-        [sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=False
+        [sys.executable, "-c", program], capture_output=True, text=True, timeout=PATIENCE, check=False
     )
     assert done.returncode == 0, done.stderr
     assert done.stdout.count("Usage:") == 8
@@ -117,11 +129,11 @@ def interrupted(args: list[str], folder: Path, sign: str) -> tuple[int, str]:
         preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # noqa: PLW1509  # no threads here
     )
     seen = ""
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + PATIENCE
     while sign not in seen and time.monotonic() < deadline:
         seen += process.stderr.read(1)
     process.send_signal(signal.SIGINT)
-    out, err = process.communicate(timeout=30)
+    out, err = process.communicate(timeout=PATIENCE)
     assert "Traceback" not in seen + err
     return process.returncode, out
 

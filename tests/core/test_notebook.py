@@ -14,7 +14,7 @@ client = pytest.importorskip("jupyter_client")
 pytestmark = pytest.mark.slow
 
 ROOT = Path(__file__).parents[2]
-PATIENCE = 120.0
+PATIENCE = 600.0
 
 SETUP = """
 import asyncio

@@ -12,7 +12,6 @@ import os
 import subprocess
 import sys
 import threading
-import time
 import types
 import warnings
 from abc import ABC, abstractmethod
@@ -961,8 +960,13 @@ def test_threads_that_come_first_together_see_one_complete_listing(site: Site) -
     assert len({id(default) for _, default in seen}) == 1
 
 
-def test_a_slow_implementation_holds_up_no_other_thread(site: Site) -> None:
-    (site.folder / "slow_implementation.py").write_text("import time\ntime.sleep(1)\n")
+def test_a_slow_implementation_holds_up_no_other_thread(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    gate = types.ModuleType("gate_of_this_test")
+    gate.reached, gate.go_on = threading.Event(), threading.Event()
+    monkeypatch.setitem(sys.modules, gate.__name__, gate)
+    (site.folder / "slow_implementation.py").write_text(
+        "from gate_of_this_test import go_on, reached\nreached.set()\ngo_on.wait()\n"
+    )
     site.install("acme", table(solver("slow", target="slow_implementation:X"), solver("gram")))
     registry = site.registry()
     registry.solvers()
@@ -973,11 +977,12 @@ def test_a_slow_implementation_holds_up_no_other_thread(site: Site) -> None:
 
     thread = threading.Thread(target=import_slowly)
     thread.start()
-    while "slow_implementation" not in sys.modules:
-        time.sleep(0.001)
-    assert registry.get_solver("gram", "cca") is Good
-    assert thread.is_alive()
-    thread.join()
+    gate.reached.wait()
+    try:
+        assert registry.get_solver("gram", "cca") is Good
+    finally:
+        gate.go_on.set()
+        thread.join()
     del sys.modules["slow_implementation"]
 
 

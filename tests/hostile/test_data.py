@@ -1007,7 +1007,7 @@ def test_a_pipe_is_not_waited_for(tmp_path):
         "except InvalidProblem as error:\n"
         "    assert 'pipe' in str(error)\n"
     )
-    apart(program, seconds=10)
+    apart(program)
 
 
 # ---- arrays of all kinds -----------------------------------------------------------------------------------

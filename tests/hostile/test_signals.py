@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hostile.outcomes import Leak, Silent, apart, holds
+from hostile.outcomes import SECONDS, Leak, Silent, apart, holds
 from hostile.tapped import SOLVERS, At, Tapped, arrays, moments, options, problem
 
 import linspec as ls
@@ -204,7 +204,9 @@ print(signal.getsignal(signal.SIGINT) is signal.default_int_handler)
 def test_each_statement_at_a_prompt_starts_afresh():
     """So do the cells of a notebook: each is code of its own, although names keep the answers of earlier ones."""
     line = [sys.executable, "-q", "-i"]
-    done = subprocess.run(line, input=AT_A_PROMPT, capture_output=True, text=True, timeout=60, check=False)
+    done = subprocess.run(
+        line, input=AT_A_PROMPT, capture_output=True, text=True, timeout=SECONDS, check=False
+    )
     holds("INTERRUPTED INTERRUPTED" in done.stdout, f"{done.stdout} {done.stderr}")
     holds("ended in 1" in done.stdout, f"a loop at a prompt goes on: {done.stdout}")
     if "True" not in done.stdout:
@@ -464,5 +466,5 @@ def test_an_interrupt_at_a_random_moment(seed: int, tmp_path: Any):
     program = AT_RANDOM.replace("sys.argv[1]", str(seed)).replace("sys.argv[2]", str(2 * MORE))
     here = os.path.dirname(os.path.dirname(__file__))  # noqa: PTH120
     path = os.pathsep.join([here, *filter(None, [os.environ.get("PYTHONPATH")])])
-    done = apart(program, env={"PYTHONPATH": path}, seconds=60 + 20 * MORE)
+    done = apart(program, env={"PYTHONPATH": path}, seconds=SECONDS + 20 * MORE)
     print(done.stdout)

@@ -19,7 +19,7 @@ import pytest
 import scipy.linalg  # noqa: F401  # its BLAS is there from the beginning
 import scipy.sparse as sp
 import threadpoolctl
-from hostile.outcomes import Leak, Raw, Silent, apart, holds
+from hostile.outcomes import SECONDS, Leak, Raw, Silent, apart, holds
 
 import linspec as ls
 
@@ -131,7 +131,7 @@ def test_moments_that_threads_share_are_formed_once(kind, tmp_path):
     together = threading.Barrier(THREADS)
 
     def solve(_: int) -> list[bytes]:
-        together.wait(30)
+        together.wait(SECONDS)
         return bits(ls.solve(problem, "gram"))
 
     with ThreadPoolExecutor(THREADS) as pool:
@@ -152,7 +152,7 @@ def test_an_iterator_is_read_by_one_of_several_threads():
         together = threading.Barrier(THREADS)
 
         def solve(_: int, problem: Any = problem, together: Any = together) -> Any:
-            together.wait(30)
+            together.wait(SECONDS)
             try:
                 return ls.solve(problem, "auto", rng=0).S
             except ls.errors.SweptOnce:
@@ -244,7 +244,7 @@ def meeting(ends: list[threading.Event], i: int, *, raises: type[BaseException] 
     def callback(progress: Any) -> None:
         if progress.iteration == 1:
             ends[2 * i].set()
-            ends[2 * i + 1].wait(30)
+            ends[2 * i + 1].wait(SECONDS)
             if raises is not None:
                 raise raises("the callback's own")
 
@@ -274,10 +274,10 @@ def test_overlapping_solves_leave_the_blas_as_it_was(order, raises, two_blas_thr
     threads = [threading.Thread(target=solve, args=(i,)) for i in range(3)]
     for i, thread in enumerate(threads):
         thread.start()
-        assert events[2 * i].wait(30)
+        assert events[2 * i].wait(SECONDS)
     for i in order:
         events[2 * i + 1].set()
-        assert ended[i].wait(30)
+        assert ended[i].wait(SECONDS)
     for thread in threads:
         thread.join()
 
@@ -422,7 +422,7 @@ def test_forks_while_other_threads_solve():
                 good &= ls.solve(ls.SVD(slow, 3), "block-krylov", rng=0, max_passes=4).S.shape == (3,)
                 good &= moments.products(np.eye(20))[0].shape == (20, 20)
                 os._exit((0 if good else 1) + (0 if blas() == before else 2))
-            for _ in range(1000):
+            for _ in range(60000):
                 ended, status = os.waitpid(child, os.WNOHANG)
                 if ended:
                     break

@@ -777,7 +777,7 @@ def test_a_run_that_is_given_up_leaves_no_thread(tmp_path: Path) -> None:
         ls.solve(ls.SVD(operator, k=2), "block-krylov", form="implicit", rng=0, callback=stop)
     for thread in threading.enumerate():
         if thread.name == "linspec-read-ahead":
-            thread.join(10)
+            thread.join()
     assert not [thread for thread in threading.enumerate() if thread.name == "linspec-read-ahead"], before
 
 
