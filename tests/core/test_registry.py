@@ -626,12 +626,13 @@ def test_a_limit_of_the_process_is_no_fault_of_a_plugin(
 @pytest.mark.parametrize("deep", [False, True])
 def test_whose_fault_too_deep_a_recursion_is(site: Site, deep: bool) -> None:
     """The caller's, who has used up the stack; a plugin's that recurses without end from a shallow one."""
-    (site.folder / "recursing_implementation.py").write_text(
+    module = f"recursing_{deep}".lower()  # what is imported well stays imported
+    (site.folder / f"{module}.py").write_text(
         "from methods import Good as Deep\ndef down(n): return n and down(n - 1)\ndown(120)\n"
         if deep
         else "def down(): return down()\ndown()\n"
     )
-    site.install("acme", main=table(solver("bad", target="recursing_implementation:Deep")))
+    site.install("acme", main=table(solver("bad", target=f"{module}:Deep")))
     registry = site.registry()
     registry.solvers("cca")
 
