@@ -15,6 +15,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from linspec.arrays import Array, Home, HostArray, host_dtype, reciprocal, to_host
 from linspec.blocks import BlockOperator, row_images
 from linspec.errors import InvalidProblem
@@ -68,7 +70,8 @@ def affine_images(
         When the data do not have a column for each row of V, or other names.
     """
     A = _checked(data, V, name, expected, names)
-    W = A.home.blocks.place(V)
+    # The order of V in memory decides about the last bits of a sparse product, and a saved answer does not keep it.
+    W = A.home.blocks.place(np.ascontiguousarray(V) if isinstance(V, np.ndarray) else V)
     m = None if mean is None else A.home.blocks.place(mean)
     task, products = Images(W, m), None
     for block in A.blocks() if A.streamed and not A.remote else (A,):

@@ -424,7 +424,7 @@ def _sparse_values(native: Any, dtypes: Sequence[Any], reading: _Reading) -> Any
 def _values_by_column(frame: Any, nw: Any, reading: _Reading) -> HostArray:
     """The numbers of any frame, copied column by column into one array."""
     series = [frame.get_column(name) for name in frame.columns]
-    bad = {j: _words(column.dtype, nw) for j, column in enumerate(series) if not _is_numeric(column.dtype)}
+    bad = {j: _words(column, nw) for j, column in enumerate(series) if not _is_numeric(column.dtype)}
     if bad:
         raise reading.no_numbers(bad)
     gaps = [(_first_null(column), j) for j, column in enumerate(series) if column.null_count()]
@@ -448,6 +448,8 @@ def _first_null(column: Any) -> int:
 
 def _array(column: Any, nw: Any) -> HostArray:
     """A column without gaps, as an array of a dtype that NumPy multiplies."""
+    if column.dtype in (nw.Int128, nw.UInt128):  # NumPy has none
+        column = column.cast(nw.Float64)
     array = np.asarray(column.to_numpy())
     return (
         array
@@ -456,15 +458,22 @@ def _array(column: Any, nw: Any) -> HostArray:
     )
 
 
-def _words(dtype: Any, nw: Any) -> str:
+def _words(column: Any, nw: Any) -> str:
     """What a column that has no numbers holds."""
+    dtype = column.dtype
     if dtype in (nw.Categorical, nw.Enum):
         return "categories"
     if dtype == nw.String:
         return "text"
     if dtype in (nw.Date, nw.Datetime):
         return "dates"
-    return "Python objects" if dtype == nw.Object else str(dtype)
+    if dtype == nw.Object:
+        kinds = sorted({type(value).__name__ for value in column.to_list()[:NAMED] if value is not None})
+        return f"Python objects ({', '.join(kinds)})" if kinds else "Python objects"
+    native = column.to_native()  # narwhals does not know complex numbers, for one
+    return (
+        str(getattr(native, "dtype", getattr(native, "type", dtype))) if dtype == nw.Unknown else str(dtype)
+    )
 
 
 # ---- labels ----------------------------------------------------------------------------------------
@@ -485,7 +494,8 @@ def class_vector(native: Any) -> HostArray:
     nw = _narwhals(native)
     series = nw.from_native(_as_series(native), series_only=True)
     if _is_numeric(series.dtype) and not series.null_count():
-        return np.asarray(series.to_numpy())
+        wide = series.dtype in (nw.Int128, nw.UInt128)  # NumPy has none
+        return np.asarray(series.to_list() if wide else series.to_numpy())
     found = np.empty(len(series), dtype=object)
     found[:] = series.to_list()
     found[np.asarray(series.is_null().to_numpy(), dtype=bool)] = None

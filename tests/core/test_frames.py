@@ -5,6 +5,7 @@ from __future__ import annotations
 import builtins
 import pickle
 from collections.abc import Callable
+from decimal import Decimal
 from typing import Any
 
 import numpy as np
@@ -544,3 +545,33 @@ def test_estimators_refuse_another_order_of_rows() -> None:
         estimator.fit(X, y)
         with pytest.raises(InvalidProblem, match="in another order"):
             estimator.fit(X, y[::-1])
+
+
+# ---- numbers that NumPy has not ----------------------------------------------------------------------
+
+
+def test_wide_integers_and_decimals_are_numbers() -> None:
+    pl = pytest.importorskip("polars", reason="no polars")
+    wide = pl.DataFrame({"a": pl.Series([1, 2**60, 2**70], dtype=pl.Int128), "b": [0.5, 1.5, 2.5]})
+    entries = ls.as_operator(wide).dense()
+    assert entries.dtype == np.float64
+    assert entries.tolist() == [[1.0, 0.5], [2.0**60, 1.5], [2.0**70, 2.5]]
+    prices = pl.DataFrame({"a": pl.Series([Decimal("0.125"), Decimal("-2.5")], dtype=pl.Decimal(10, 3))})
+    assert ls.as_operator(prices).dense().tolist() == [[0.125], [-2.5]]
+    classes = pl.Series([7, 7, 2**40], dtype=pl.Int128)
+    assert ls.targets.lda(classes).toarray().astype(bool).tolist() == [
+        [True, False],
+        [True, False],
+        [False, True],
+    ]
+
+
+def test_columns_of_complex_numbers_and_decimal_objects_are_named() -> None:
+    pd = pytest.importorskip("pandas", reason="no pandas")
+    frame = pd.DataFrame({"fine": [1.0, 2.0], "phase": [1 + 1j, 2.0], "price": [Decimal(1), Decimal(2)]})
+    with pytest.raises(
+        UnsupportedData, match=r"complex128 in column 'phase', Python objects \(Decimal\) in column 'price'"
+    ):
+        ls.as_operator(frame)
+    with pytest.raises(UnsupportedData, match="complex128 in column 'phase'"):
+        ls.LeastSquares(frame[["fine"]], frame["phase"])

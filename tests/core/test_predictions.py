@@ -390,3 +390,13 @@ def test_what_cannot_be_predicted_is_said(solution, views):
         without.predict(X)
     with pytest.raises(MissingCapability, match="coefficients x_from_x"):
         without.inverse_transform(X[:, :3])
+
+
+def test_a_loaded_path_predicts_sparse_rows_to_the_last_bit(tmp_path):
+    rng = np.random.default_rng(0)
+    for draw in range(20):
+        X, Y = rng.standard_normal((40, 4)), rng.standard_normal((40, 3))
+        solution = ls.solve(ls.LeastSquares(X, Y, ridge=[1.0, 10.0], center=bool(draw % 2)))
+        solution.save(tmp_path / "answer.npz")
+        new = scipy.sparse.csr_array(rng.standard_normal((6, 4)))
+        assert np.array_equal(ls.load_solution(tmp_path / "answer.npz").predict(new), solution.predict(new))
