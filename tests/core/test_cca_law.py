@@ -247,3 +247,28 @@ def test_fewer_pairs_than_asked_are_incomplete_where_the_others_have_a_share_of_
     )
     assert (Status.INCOMPLETE in [status for status, _ in found.findings]) == missed
     assert found.lost == missed
+
+
+@pytest.mark.parametrize(("p", "q"), [(1, 4), (4, 1), (2, 5)])
+@pytest.mark.parametrize("share", [1e-6, 1e-3, 0.1])
+def test_bounds_hold_beside_the_zeros_of_the_wider_view(p, q, share):
+    """Variates along directions that the other view does not see have a correlation of about 0, which is none.
+
+    The exact correlations come from the eigenvalues of the small dense pencil, by hand.
+    """
+    rng = np.random.default_rng(0)
+    X, Y = rng.standard_normal((200, p)), rng.standard_normal((200, q))
+    Y[:, 0] += X[:, 0]
+    X[:, -1] += 0.5 * Y[:, -1]
+    Sx, Sy, C = X.T @ X + np.eye(p), Y.T @ Y + np.eye(q), X.T @ Y
+    exact = np.linalg.svd(
+        np.linalg.solve(np.linalg.cholesky(Sx), C) @ np.linalg.inv(np.linalg.cholesky(Sy)).T, compute_uv=False
+    )
+    seen = np.linalg.solve(Sy, C.T)[:, :1] if q > p else np.linalg.solve(Sx, C)[:, :1]
+    hidden = np.linalg.svd(C if q > p else C.T)[2][-1:].T  # the other view has no correlation with it
+    wide, narrow = hidden + share * seen / np.linalg.norm(seen), np.eye(min(p, q), 1)
+    x, y = (narrow, wide) if q > p else (wide, narrow)
+    problem = ls.CCA(X, Y, 1, 1.0, center=False)
+    found = problem.conclude(problem.moments("dense", (1, 1)), x_weights=x, y_weights=y).fields
+    nearest = np.min(np.abs(exact[:, None] - found["correlations"][None, :]), axis=0)
+    assert np.all(nearest <= found["bounds"] * (1 + 1e-9))

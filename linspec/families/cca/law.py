@@ -266,13 +266,24 @@ class _Law:
         return min(self.answer.unit_of_sums * max(of_products, self.answer.cancelled), 1.0)
 
     def _bounds(self, above: HostArray) -> HostArray | None:
-        """The distance within which some correlation lies, for each pair: from the bound in the norm, or the ridge."""
+        """The distance within which some correlation lies, for each pair: from the bound in the norm, or the ridge.
+
+        The residual bounds the distance to an eigenvalue of [0 C; Cᵀ 0], which are the correlations, with both signs,
+        and zeros where the views differ in size. Where such a zero is within the distance, nothing is known but that
+        correlations lie between 0 and 1.
+        """
         found = above
         ridge = min(self.problem.ridge)
         if ridge > 0:
             plain = sum(to_host(self.home.xp.sum(g * g, axis=0)) for g in self.gaps)
             found = np.minimum(found, (np.sqrt(plain / ridge) + self.rounding) ** 2)
-        return np.sqrt(found / 2) if np.isfinite(found).all() else None
+        if not np.isfinite(found).all():
+            return None
+        within = np.sqrt(found / 2)
+        if self.answer.W[0].shape[0] != self.answer.W[1].shape[0]:
+            unknown = np.maximum(self.rho, 1 - self.rho)
+            within = np.where(within < self.rho, within, np.maximum(within, unknown))
+        return within
 
     # ---- the loss -----------------------------------------------------------------------------
 
