@@ -30,6 +30,7 @@ line of e comes before its end, variance limits the column, and its step is scal
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -453,7 +454,8 @@ def row_squares(rows: LinearOperator, Z: Array) -> Array:
 
 
 def _rows_of_an_epoch(solver: SVRG, A: LinearOperator) -> int:
-    return max(1, round((solver.epoch or EPOCHS[solver.snapshot]) * A.shape[0]))
+    rows = (solver.epoch or EPOCHS[solver.snapshot]) * A.shape[0]
+    return max(1, round(min(rows, sys.maxsize)))
 
 
 def _matrix(moments: Moments, run: Run) -> LinearOperator:
