@@ -69,8 +69,30 @@ def pytest_configure(config: pytest.Config) -> None:
         )
 
 
+_AT_IMPORT: dict[str, list[tuple[Any, Any]]] = {}
+"""The random generators of each test module, and their states when it had been imported."""
+
+
+def _note_generators(items: list[pytest.Item]) -> None:
+    import numpy as np
+
+    modules = {item.module.__name__: item.module for item in items if isinstance(item, pytest.Function)}
+    for name, module in modules.items():
+        found = [value for value in vars(module).values() if isinstance(value, np.random.Generator)]
+        _AT_IMPORT[name] = [(generator, generator.bit_generator.state) for generator in found]
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Let a generator of a module draw the same in each test, whichever tests came before."""
+    if isinstance(item, pytest.Function):
+        for generator, state in _AT_IMPORT.get(item.module.__name__, ()):
+            generator.bit_generator.state = state
+
+
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Skip slow tests unless asked for, and data tests where there is no data."""
+    _note_generators(items)
     reasons = {}
     if os.environ.get("LINSPEC_SLOW", "0") in {"", "0"} and "slow" not in config.getoption("-m"):
         reasons["slow"] = "slow: set LINSPEC_SLOW=1 to run it"
