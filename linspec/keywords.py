@@ -16,7 +16,6 @@ from functools import lru_cache, wraps
 from types import MappingProxyType
 from typing import Any, ParamSpec, TypeVar
 
-from linspec import registry
 from linspec.errors import UnknownOption
 from linspec.options import RUN_ARGUMENTS, options_of
 
@@ -242,6 +241,8 @@ def _options_taken(
     bound: Mapping[str, Any], known: Collection[str], problems: Iterable[Any]
 ) -> set[str] | None:
     """The keywords that a call hands on; None where what takes them cannot be looked up."""
+    from linspec import registry  # here: it loads pluggy, which data do not need
+
     if "test_matrix" in known:
         chosen = bound.get("test_matrix", "sparse-sign")
         found = [registry.get_part("test-matrix", chosen)] if isinstance(chosen, str) else []
