@@ -7,7 +7,7 @@ import random
 import signal
 import time
 import warnings
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar
@@ -19,7 +19,7 @@ import linspec as ls
 from linspec import LeastSquaresState, Moments, Needs, Solver, SolverSpec, Status, option, registry
 from linspec.arrays import is_array, to_host
 from linspec.block_algebra import canonical_rotation
-from linspec.errors import MissingCapability
+from linspec.errors import MissingCapability, NonFiniteData
 from linspec.operators import CenteredOperator
 from linspec.testing import CheckFailed, Suite, check_operator, interface_issues, run_checks
 from linspec.testing.behaviour import Skip
@@ -1006,6 +1006,65 @@ def test_what_a_solve_does_beside_its_work_is_caught(fresh_registry, cls, check,
     assert before[1:] == after[1:]
 
 
+class CountsOneIterationMore(HonestIteration):
+    def twist(self, solution, problem, run):
+        return altered(solution, iterations=solution.iterations + 1)
+
+
+class TurnsTheHistory(HonestIteration):
+    def twist(self, solution, problem, run):
+        return altered(solution, history=solution.history[::-1].copy())
+
+
+class NamesAnotherSolver(HonestIteration):
+    def twist(self, solution, problem, run):
+        return altered(solution, solver="least-squares/cg")
+
+
+class RaisesAnotherError(HonestIteration):
+    """Hides which entry is not finite."""
+
+    def solve(self, problem, run):
+        try:
+            return super().solve(problem, run)
+        except NonFiniteData:
+            raise ValueError("bad data") from None
+
+
+class FailsOnSlices(HonestIteration):
+    def begin(self, run):
+        if run.problem.A.streamed:
+            raise IndexError
+
+
+for _liar in (CountsOneIterationMore, TurnsTheHistory, NamesAnotherSolver, RaisesAnotherError, FailsOnSlices):
+    _liar.__doc__ = (_liar.__doc__ or "") + " After Golub 1965."
+    dataclass(frozen=True, kw_only=True)(_liar)
+
+
+@pytest.mark.parametrize(
+    ("cls", "check", "issue"),
+    [
+        (HonestIteration, "accounts:numpy", ""),
+        (CountsOneIterationMore, "accounts:numpy", "one record more than iterations"),
+        (TurnsTheHistory, "accounts:numpy", "must not decrease"),
+        (NamesAnotherSolver, "accounts:numpy", "solver must be the name 'liar'"),
+        (HonestIteration, "non-finite:products-only", ""),
+        (RaisesAnotherError, "non-finite:products-only", "must raise NonFiniteData; got ValueError"),
+        (HonestIteration, "callable", ""),
+        (FailsOnSlices, "callable", "raised IndexError"),
+    ],
+)
+def test_accounts_broken_data_and_slices_are_looked_at(fresh_registry, cls, check, issue):
+    suite = Suite(declare(cls, Needs(), ("iterative",)), backends=["numpy", "products-only"])
+    (found,) = [each for each in suite.checks() if each.id == check]
+    if not issue:
+        found.run()
+        return
+    with pytest.raises(CheckFailed, match=issue):
+        found.run()
+
+
 @pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="the system has no interval timers")
 @pytest.mark.parametrize("cls", [Hangs, HangsAndSwallows, Waits])
 def test_a_solver_that_does_not_end_is_ended(fresh_registry, cls):
@@ -1198,10 +1257,44 @@ class Lenient(Solver):
         raise NotImplementedError
 
 
+@dataclass(frozen=True)
+class TakesPositions(Solver):
+    """Its options need no names (Golub 1965)."""
+
+    step: float = option(1.0, "step length", above=0)
+
+    def solve(self, problem, run):
+        raise NotImplementedError
+
+
+@dataclass(frozen=True, kw_only=True)
+class NeverTheSame(Solver):
+    """Its default is drawn (Golub 1965)."""
+
+    step: float = field(default_factory=lambda: float(np.random.default_rng().random()))
+
+    def solve(self, problem, run):
+        raise NotImplementedError
+
+
+@dataclass(frozen=True, kw_only=True)
+class NamesAnArgument(Solver):
+    """Has an option that `solve` takes for itself (Golub 1965)."""
+
+    rng: int = option(1, "a seed", at_least=0)
+
+    def solve(self, problem, run):
+        raise NotImplementedError
+
+
 @pytest.mark.parametrize(
     "cls, changes, caught",
     [
         (Honest, {}, []),
+        (TakesPositions, {}, ["target"]),
+        (NeverTheSame, {}, ["target"]),
+        (NamesAnArgument, {}, ["target"]),
+        (Honest, {"traits": ("direct", "automatic")}, ["automatic"]),
         (Honest, {"target": "no_such_module:Solver"}, ["target"]),
         (Honest, {"reference": "Somebody, somewhere"}, ["reference"]),
         (Honest, {"summary": "fast"}, ["summary"]),
@@ -1210,7 +1303,8 @@ class Lenient(Solver):
     ],
 )
 def test_declarations(fresh_registry, cls, changes, caught):
-    name = declare(cls, DENSE, ("direct",), **changes)
+    traits = changes.get("traits", ("direct",))
+    name = declare(cls, DENSE, traits, **{key: value for key, value in changes.items() if key != "traits"})
     assert sorted({issue.partition(":")[0] for issue in interface_issues(name)}) == caught
 
 

@@ -193,6 +193,13 @@ class TakesIntegers(HonestNormalizer):
             raise TypeError("floats only")
 
 
+class FailsOnOneColumn(HonestNormalizer):
+    def twist(self, V, Q, T):
+        if V.shape[1] == 1:
+            raise IndexError
+        return super().twist(V, Q, T)
+
+
 class Prints(HonestNormalizer):
     def twist(self, V, Q, T):
         print(T.shape)
@@ -218,6 +225,7 @@ NORMALIZERS = [
     (SumsInFloat32, {"accumulation"}),
     (LetsNaNThrough, {"non-finite"}),
     (TakesIntegers, {"refusals"}),
+    (FailsOnOneColumn, {"solves"}),
     (Prints, {"process"}),
     (Seeds, {"process"}),
 ]
@@ -284,6 +292,18 @@ class TwoForms(HonestMatrix):
         return HeldSketch(rows, columns, [(slice(0, columns), -self.draw(rows, columns, rng))])
 
 
+class DoubledSketch(HeldSketch):
+    def sketch(self, A):
+        return 2 * super().sketch(A)
+
+
+class MultipliesWrongly(HonestMatrix):
+    """Entries that are right, and twice their product with data."""
+
+    def operator(self, rows, columns, rng):
+        return DoubledSketch(rows, columns, [(slice(0, columns), self.draw(rows, columns, rng))])
+
+
 class ChangesTheErrorState(HonestMatrix):
     def draw(self, rows, columns, rng):
         np.seterr(over="raise")
@@ -301,6 +321,7 @@ MATRICES = [
     (Correlated, {"moments"}),
     (TwoForms, {"forms"}),
     (ChangesTheErrorState, {"process"}),
+    (MultipliesWrongly, {"products"}),
 ]
 for _cls, _ in (*NORMALIZERS, *MATRICES):
     _cls.__doc__ = (_cls.__doc__ or "") + " After Golub 1965."
