@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from linspec.solution import Status
@@ -57,6 +57,12 @@ class Terms:
 
 NO_TERMS = Terms()
 """The default terms, for an answer outside a run."""
+
+
+def without_answer(conclusion: Conclusion, what: str) -> Conclusion:
+    """The conclusion on an empty answer to data in which there is something to find: the run has not converged."""
+    text = f"Nothing is returned, although {what}."
+    return replace(conclusion, findings=((Status.INCOMPLETE, text), *conclusion.findings), lost=True)
 
 
 def fewer_than_asked(found: int, wanted: int, what: str) -> tuple[tuple[Status, str], ...]:

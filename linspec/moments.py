@@ -30,7 +30,7 @@ from typing import Any
 import numpy as np
 
 from linspec import cost
-from linspec.arrays import Array, HostArray, at_home
+from linspec.arrays import Array, HostArray, at_home, to_host
 from linspec.errors import InvalidProblem, shown
 from linspec.frames import check_order
 from linspec.gram import Products, ReducedGram, SparseGram, symmetric_product
@@ -41,6 +41,7 @@ from linspec.pauses import pause
 from linspec.row_model import RowModel
 from linspec.row_reduction import ReducedRows, reduced
 from linspec.sweeps import single_precision, transposed
+from linspec.sweeps.base import CONSTANT
 from linspec.sweeps.finite import explain_non_finite, first_non_finite
 from linspec.sweeps.rows import RowMoments
 from linspec.sweeps.source import one_at_a_time
@@ -346,6 +347,20 @@ class Moments(RowMoments):
             if view.squares is None:  # products alone: send the probes
                 self.view(i)._sweeps.products([self.home.zeros((view.operator.shape[1], 0)), None])
         return self._views[0].squares, self._views[1].squares if len(self._views) == 2 else None
+
+    @one_at_a_time
+    def vanishes(self, index: int) -> bool:
+        """Whether a view is zero, or what is left of it is no more than the rounding of what was taken out.
+
+        Parameters
+        ----------
+        index : {0, 1}
+        """
+        xp, means = self.home.xp, self.squares_of_means(index)
+        left = float(to_host(xp.sum(self.diagonal()[index])))
+        taken = 0.0 if means is None else float(to_host(xp.sum(means)))
+        unit = CONSTANT * float(np.finfo(self._views[index].given.dtype).eps)
+        return left <= unit**2 * taken
 
     # ---- what is held -------------------------------------------------------------------------
 

@@ -51,6 +51,7 @@ WARNED = frozenset(
         Status.INACCURATE,
         Status.BREAKDOWN,
         Status.OUT_OF_MEMORY,
+        Status.INCONSISTENT,
     }
 )
 """Endings that come with a ConvergenceWarning: the solver, not the caller, gave up."""
@@ -710,8 +711,10 @@ class Run:
         found = [conclusion.fields.get(name) for name in self.problem.solution.weight_fields]
         empty = any(0 in getattr(array, "shape", ()) for array in found)
         certified = self.problem.solution.certified and not empty
-        converged = bool(residual <= self.tol) and not conclusion.lost and certified
-        findings = [*self._notes, *conclusion.findings]
+        contradictions = [(Status.INCONSISTENT, text) for text in self._contradictions()]
+        lost = conclusion.lost or bool(contradictions)
+        converged = bool(residual <= self.tol) and not lost and certified
+        findings = [*contradictions, *self._notes, *conclusion.findings]
         status = self._verdict(converged, iterated, [finding for finding, _ in findings])
         message = self._message(status, residual, findings)
         solution: Solution = self.problem.solution(
@@ -749,6 +752,11 @@ class Run:
             )
         return solution
 
+    def _contradictions(self) -> tuple[str, ...]:
+        """What the products of the run have shown of operators that are no matrices."""
+        found: tuple[str, ...] = getattr(self._moments, "contradictions", ())
+        return found
+
     def _labels(self, fields: Mapping[str, Any]) -> dict[str, Any]:
         """The labels of the training rows, for an answer that has entries of its own for them."""
         names = self.problem.row_names
@@ -776,6 +784,8 @@ class Run:
     def _verdict(self, converged: bool, iterated: bool, findings: list[Status | None]) -> Status:
         if self._interrupted:
             return Status.INTERRUPTED
+        if Status.INCONSISTENT in findings:
+            return Status.INCONSISTENT
         if self._cut and self._ending is not None and not (converged and not findings):
             return self._ending
         if converged or self._ending in (None, Status.CONVERGED):

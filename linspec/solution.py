@@ -78,6 +78,10 @@ class Status(Enum):
         "Forming the Gram matrices has squared a large condition number, and digits are lost that the "
         'residual, taken from the same Gram matrices, cannot show. Choose "direct", or add a ridge.'
     )
+    INCONSISTENT = (
+        "The products with an operator are not those of a matrix and its transpose, so that neither the answer nor the "
+        "residual can be trusted. Correct its matmat (matvec) or rmatmat (rmatvec)."
+    )
     APPROXIMATE = (
         "The solver ended by its own rule, which does not lead to the exact solution of this problem; the "
         "residual says how far away it is."

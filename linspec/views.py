@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from linspec.arrays import Array, Home, to_host
+from linspec.arrays import Array, Home, HostArray, to_host
 from linspec.column_statistics import ColumnStatistics, block_mean, weighted, without_offset
 from linspec.errors import AccuracyWarning, InvalidProblem, MissingCapability, UnsupportedData, warn
 from linspec.operators import (
@@ -27,6 +27,9 @@ from linspec.sweeps.witness import Witness
 
 GRAM_ROWS, GRAM_BYTES = 4096, 2**27
 """Rows from which adding up p x p products costs little, and bytes that a block of them should not exceed."""
+
+CONTRADICTS = 1e-4
+"""Inner products of a matrix and its transpose differ by less than this share of their largest size."""
 
 DIGITS_TO_WARN, SINGLE_DIGITS_TO_WARN = 6, 3
 """Decimal digits, of sixteen in float64 and seven in float32, that centring may lose before a warning."""
@@ -84,6 +87,9 @@ class View:
         By what the rows of `operator` are known again, where a run asks for it and a sweep has told.
     asked_at : float or None
         The sweeps of the ledger from which on a run asks; None where none does.
+    contradiction : str or None
+        What the first products have shown of an operator that is no matrix, in words; "" if nothing, and None as long
+        as they have not been compared.
     """
 
     given: LinearOperator
@@ -103,6 +109,7 @@ class View:
         if self.adjustment is not None and self.adjustment.known:
             self.mean, self.squares = self.adjustment.mean, self.adjustment.squares
         self.unresolved = False
+        self.contradiction: str | None = None
         self._warned = False
         self.witness: Witness | None = None
         self.asked_at: float | None = None
@@ -243,6 +250,31 @@ class View:
             return
         beside = None if gathered is None else self._beside_of(gathered)
         self.adjustment.learn(self.operator.home.blocks, self.mean, beside, squares, count)
+
+    @property
+    def by_products(self) -> bool:
+        """Whether the matrix is known by its products alone."""
+        A = self.operator
+        return not (A.readable or A.sliceable or A.streamed or A.remote)
+
+    def compare(self, off: HostArray, lengths: HostArray, rounding: HostArray) -> None:
+        """Take ⟨Av, u⟩ − ⟨v, Aᵀu⟩, or another difference that is zero for a matrix, of the first products.
+
+        Parameters
+        ----------
+        off, lengths, rounding : numpy.ndarray
+            The differences, the products of the lengths of both vectors, and what rounding may leave.
+        """
+        found = np.abs(off) > CONTRADICTS * lengths + rounding
+        if self.contradiction or not found.any():
+            self.contradiction = self.contradiction or ""
+            return
+        worst = float(np.max(np.abs(off[found]) / np.maximum(lengths[found], rounding[found])))
+        self.contradiction = (
+            f"The products with {self.name} ({self.operator!r}) are not those of a matrix and its transpose: for the "
+            f"first of them, ⟨A v, u⟩ and ⟨v, Aᵀu⟩ differ by {worst:.1g} of their largest size. Correct its products: "
+            "A v must be linear in v, and rmatmat must multiply by the transpose."
+        )
 
     def learn_from_matrix(self) -> None:
         """Means and norms of a matrix in memory; part of whichever sweep comes first."""

@@ -20,7 +20,7 @@ from linspec.column_statistics import ColumnStatistics
 from linspec.errors import MissingCapability, NonFiniteData
 from linspec.gram import DenseGram, HeldGram, Products
 from linspec.log import timed
-from linspec.operators import LinearOperator, SparseOperator
+from linspec.operators import DenseOperator, LinearOperator, SparseOperator
 from linspec.sweeps.adjusted_rows import AdjustedRows
 from linspec.sweeps.finite import explain_non_finite
 from linspec.sweeps.fused import Asked, Sums, forward
@@ -35,6 +35,9 @@ Part = TypeVar("Part")
 
 PROBES = 16
 """Random-sign columns from which unknown column norms are estimated (relative error about 1/4)."""
+
+ROUNDINGS = 32
+"""Roundings by which inner products of a matrix and its transpose may differ, in units of √p."""
 
 IDENTITY_COLUMNS = 256
 """The most columns of the identity that are multiplied at once to form a Gram matrix from products."""
@@ -243,7 +246,51 @@ class Sweeps(ABC):
                 P = P - self.home.xp.mean(P, axis=0)[None, :]
             spreads.append(to_host(self.home.xp.sum(P**2, axis=0)))
         adjoints = [A.rmatmat(W) if i in asked.onto else None for i, A in enumerate(operators)]
+        for i, (view, adjoint) in enumerate(zip(self.views, adjoints, strict=True)):
+            if adjoint is not None and view.by_products and view.contradiction is None:
+                self._compare(i, asked, W, adjoint)
         return self._conclude(asked, adjoints, sweeps=2.0)
+
+    def _compare(self, index: int, asked: Asked, W: Array, adjoint: Array) -> None:
+        """Compare ⟨A v, u⟩ with ⟨v, Aᵀu⟩ for the first products of a view: v are its probes, and u images of blocks."""
+        view, (start, own, end) = self.views[index], asked.edges[index]
+        start = start if own == end else own
+        V, columns = asked.wide[index], min(end - start, PROBES)
+        if V is None or not columns:
+            return
+        first, home = start - asked.edges[index][0], self.home
+        V = V[:, first : first + columns]
+        images, few = home.place(W[:, start : start + columns]), min(W.shape[1], PROBES)
+        size = self._size_of_images(view, V, home.column_norms(images))
+        for a, b in ((start, start + columns), (0, few)):
+            U = home.place(W[:, a:b])
+            off = to_host(images.T @ U - V.T @ home.place(adjoint[:, a:b]))
+            view.compare(off, *_allowed(home.column_norms(images), size, home.column_norms(U), view.operator))
+
+    def _size_of_images(self, view: View, V: Array, norms: HostArray) -> float:
+        """The largest length of an image, before anything is taken out of it."""
+        found, xp = float(norms.max()), self.home.xp
+        if view.taken is not None:
+            found += float(to_host(xp.max(xp.abs(view.taken @ V)))) * math.sqrt(view.total)
+        if view.beside is not None:
+            found += float(self.home.column_norms(view.beside.T @ V).max())
+        return found
+
+    def _entries(self, view: View) -> LinearOperator:
+        """The operator of a view; of products alone its entries, and one column more tells whether they are linear."""
+        A = view.operator
+        if not view.by_products:
+            return A
+        columns = A.shape[1]
+        V = self.home.concat([self.home.eye(columns), _signs(columns, self.home)[:, :1]])
+        P = A.matmat(V)
+        entries = P[:, :columns]
+        if view.contradiction is None:
+            image, made = self.home.place(P[:, columns:]), self.home.place(entries)
+            off = image - made @ V[:, columns:]
+            norms, size = self.home.column_norms(image), self.home.norm(made)
+            view.compare(self.home.column_norms(off)[:, None], *_allowed(norms, size, np.ones(1), A))
+        return DenseOperator(entries)
 
     def _conclude(self, asked: Asked, adjoints: Sequence[Array | None], sweeps: float) -> Products:
         """Count the products, read the probes, and cut out the requested columns."""
@@ -451,11 +498,11 @@ class Sweeps(ABC):
         center = any(view.lacks_mean for view in self.views)
         about = [None if center else view.taken for view in self.views]
         task = GramMatrices(self.home, about, center=center, model=self.model)
-        lacking, operators = self._lacking_witnesses, [view.operator for view in self.views]
+        lacking, operators = self._lacking_witnesses, [self._entries(view) for view in self.views]
         part, found = Together(task, lacking).part(operators)
         self._identified(lacking, found)
         for i, view in enumerate(self.views):
-            columns = sum(self.widths) if view.operator.readable else self.widths[i]
+            columns = sum(self.widths) if view.operator.readable else self.widths[i] + view.by_products
             view.record(0, columns, sweeps=1.0)
         return self._told(task, part)
 
@@ -528,6 +575,14 @@ def _blocks_of(view: View, columns: int) -> Iterator[LinearOperator]:
 def _signs(rows: int, home: Home) -> Array:
     """Random signs, the same in every call."""
     return home.place(np.random.default_rng(0).integers(0, 2, (rows, PROBES)) * 2.0 - 1.0)
+
+
+def _allowed(
+    images: HostArray, size: float, norms: HostArray, A: LinearOperator
+) -> tuple[HostArray, HostArray]:
+    """The products of the lengths of images and of other vectors, and by how much rounding moves inner products."""
+    unit = ROUNDINGS * float(np.finfo(A.dtype).eps) * math.sqrt(A.shape[1])
+    return np.outer(images, norms), np.outer(np.full_like(images, unit * max(size, images.max())), norms)
 
 
 def _probed(Z: Array, SZ: Array, home: Home) -> Array:

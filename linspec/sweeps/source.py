@@ -200,6 +200,7 @@ class Source:
                 "squares": view.squares,
                 "unresolved": view.unresolved,
                 "warned": view._warned,
+                "contradiction": view.contradiction,
             }
             for view in self._views
         ]
@@ -212,6 +213,7 @@ class Source:
         for view, known in zip(self._views, learnt["views"], strict=True):
             view.mean, view.squares = (_placed(known[name], self.home) for name in ("mean", "squares"))
             view.unresolved, view._warned = known["unresolved"], known["warned"]
+            view.contradiction = known["contradiction"]
 
     # ---- by what the rows are known again -------------------------------------------------------
 
@@ -273,6 +275,11 @@ class Source:
         """By view, the columns of which confounds leave little more than rounding, as far as this is known."""
         found = {view.name: view.adjustment for view in self._views if view.adjustment is not None}
         return {name: adjustment.explained for name, adjustment in found.items() if adjustment.explained}
+
+    @property
+    def contradictions(self) -> tuple[str, ...]:
+        """What the first products with operators have shown of those that are no matrices, in words."""
+        return tuple(view.contradiction for view in self._views if view.contradiction)
 
     @property
     def total(self) -> float:

@@ -9,10 +9,13 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any, ClassVar
 
+import numpy as np
+
 from linspec.arrays import (
     Array,
     HostArray,
     largest_magnitude,
+    to_host,
 )
 from linspec.checks import (
     check_k,
@@ -23,7 +26,7 @@ from linspec.checks import (
     largest_k,
     of_pairs,
 )
-from linspec.conclusion import NO_TERMS, Conclusion, Terms
+from linspec.conclusion import NO_TERMS, Conclusion, Terms, without_answer
 from linspec.errors import InvalidProblem, shown
 from linspec.families.cca.evidence import NO_EVIDENCE, Evidence
 from linspec.families.cca.law import judged
@@ -225,4 +228,18 @@ class CCA(Problem[CCASolution]):
         """Scale to unit length, rotate to canonical pairs unless they are given as such, judge."""
         weights = [moments.home.place(x_weights), moments.home.place(y_weights)]
         found = judged(self, moments, terms, weights, correlations, ranks, evidence)
-        return dataclasses.replace(found, findings=(*found.findings, *self.lost_to_centring(moments)))
+        found = dataclasses.replace(found, findings=(*found.findings, *self.lost_to_centring(moments)))
+        if not weights[0].shape[1] and not moments.spent and not self._is_uncorrelated(moments):
+            return without_answer(found, "the columns of X and Y are correlated")
+        return found
+
+    def _is_uncorrelated(self, moments: Moments) -> bool:
+        """Whether XᵀY is zero, but for rounding."""
+        if moments.vanishes(0) or moments.vanishes(1):
+            return True
+        home = moments.home
+        squares = [
+            float(to_host(home.xp.sum(d))) + moments.subtracted(i) for i, d in enumerate(moments.diagonal())
+        ]
+        unit = 10 * math.sqrt(self.X.shape[1] + self.Y.shape[1]) * float(np.finfo(self.dtype).eps)
+        return home.norm(moments.gram_and_cross()[1]) <= unit * math.sqrt(squares[0] * squares[1])

@@ -21,7 +21,7 @@ from linspec.arrays import (
 )
 from linspec.block_algebra import metric_rounding, ratio, whitening_above_noise, whitening_of_products
 from linspec.checks import check_k, check_place, check_rows, of_pairs
-from linspec.conclusion import NO_TERMS, Conclusion, Terms, fewer_than_asked
+from linspec.conclusion import NO_TERMS, Conclusion, Terms, fewer_than_asked, without_answer
 from linspec.errors import InvalidProblem
 from linspec.families.discriminant.solution import DiscriminantSolution
 from linspec.frames import is_series
@@ -330,7 +330,10 @@ class Discriminant(Problem[DiscriminantSolution]):
             text = "X has directions so short that rounding may hide them. They were left out, and eigenvalues may be "
             text += "missing. Add a ridge, or lower rank_tol."
             findings = ((Status.ILL_CONDITIONED, text), *findings)
-        return Conclusion(fields, residual, findings, "" if inverse is None else "exact", lost=lost)
+        conclusion = Conclusion(fields, residual, findings, "" if inverse is None else "exact", lost=lost)
+        if not len(values) and home.norm(C) > self.rounding(moments):
+            return without_answer(conclusion, "the columns of X vary with the targets")
+        return conclusion
 
     def _of_classes(self, W: Array, MW: Array, C: Array, n: float) -> dict[str, Any]:
         """What a classifier needs, if the targets know a class of every row.

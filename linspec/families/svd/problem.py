@@ -20,7 +20,7 @@ from linspec.arrays import (
 from linspec.block_algebra import ratio
 from linspec.blocks import BlockOperator, row_images
 from linspec.checks import check_flag, check_k, finite_array, largest_k
-from linspec.conclusion import NO_TERMS, Conclusion, Terms, fewer_than_asked
+from linspec.conclusion import NO_TERMS, Conclusion, Terms, fewer_than_asked, without_answer
 from linspec.errors import InvalidProblem, shown
 from linspec.families.svd.solution import SVDSolution
 from linspec.moments import Moments
@@ -177,13 +177,16 @@ class SVD(Problem[SVDSolution]):
         squares = moments.column_squares()
         if squares is not None:
             fields["column_norms"] = np.sqrt(np.maximum(to_host(squares), 0.0))
-        fields["total_norm"] = None if total is None else math.sqrt(total)
+        fields["total_norm"] = None if total is None else math.sqrt(max(total, 0.0))
         wanted = len(S) if self.every else self.k
         findings = fewer_than_asked(
             len(S), wanted, "singular values that this method can distinguish from zero"
         )
         findings += self.lost_to_centring(moments)
-        return Conclusion(fields, residual, findings)
+        conclusion = Conclusion(fields, residual, findings)
+        if judged and not len(S) and not moments.vanishes(0):
+            return without_answer(conclusion, "A is not zero")
+        return conclusion
 
 
 def _distances(W: Array, V: Array, factors: HostArray, unit: float, home: Home) -> HostArray:

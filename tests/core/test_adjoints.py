@@ -1,0 +1,210 @@
+"""Operators that are no matrices: an adjoint that lies, products that are not linear; and empty answers."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+import pytest
+import scipy.sparse.linalg
+
+import linspec as ls
+from linspec.testing import ProductsOnly
+
+RNG = np.random.default_rng(3)
+LIES = ("zero", "sign", "another", "twice", "affine", "absolute")
+SOLVERS = {
+    "least-squares": ("auto", "cg", "gd", "lsqr", "ling", "nystrom-pcg", "pcr"),
+    "svd": ("auto", "gram", "block-krylov", "lanczos", "spca", "lazy-spca"),
+    "cca": ("auto", "gram", "lobpcg", "als", "two-stage", "randomized"),
+    "discriminant": ("auto", "two-stage"),
+}
+CASES = [(family, solver) for family, solvers in SOLVERS.items() for solver in solvers]
+
+
+class Operator:
+    """A matrix, or something that is none, by its products."""
+
+    def __init__(self, A: Any, lie: str = "") -> None:
+        self.A, self.lie, self.shape, self.dtype = A, lie, A.shape, A.dtype
+        rng = np.random.default_rng(11)
+        self.other = rng.standard_normal(A.shape).astype(A.dtype)
+        self.offset = rng.standard_normal((A.shape[0], 1)).astype(A.dtype)
+
+    def matmat(self, V: Any) -> Any:
+        P = self.A @ V
+        return {"affine": P + self.offset, "absolute": np.abs(P)}.get(self.lie, P)
+
+    def rmatmat(self, U: Any) -> Any:
+        P = self.A.T @ U
+        return {"zero": 0 * P, "sign": -P, "twice": 2 * P, "another": self.other.T @ U}.get(self.lie, P)
+
+
+class Subclass(ls.LinearOperator):
+    """The same as an operator of linspec."""
+
+    def __init__(self, A: Any, lie: str = "") -> None:
+        self.inner = Operator(A, lie)
+        self.shape, self.dtype = A.shape, A.dtype
+
+    def _matmat(self, V: Any) -> Any:
+        return self.inner.matmat(V).astype(self.dtype)
+
+    def _rmatmat(self, U: Any) -> Any:
+        return self.inner.rmatmat(U).astype(np.float64)
+
+
+def problem(family: str, A: Any, **settings: Any) -> Any:
+    """A problem with an operator, of data that do not depend on it."""
+    rng = np.random.default_rng(5)
+    n = A.shape[0]
+    Y, H = rng.standard_normal((n, 3)), np.eye(3)[np.arange(n) % 3]
+    if family == "least-squares":
+        return ls.LeastSquares(A, Y, ridge=0.1, **settings)
+    if family == "svd":
+        return ls.SVD(A, 2, **settings)
+    if family == "cca":
+        return ls.CCA(A, Y, 1, ridge=0.1, **settings)
+    return ls.Discriminant(A, H, 1, ridge=0.1, **settings)
+
+
+def solved(problem: Any, solver: str) -> Any:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return ls.solve(problem, solver, rng=0, max_passes=60)
+
+
+def values(solution: Any) -> Any:
+    for name in ("x", "S", "correlations", "eigenvalues"):
+        if hasattr(solution, name):
+            return np.asarray(getattr(solution, name))
+    raise AssertionError
+
+
+@pytest.mark.parametrize("kind", [Operator, Subclass])
+@pytest.mark.parametrize("lie", LIES)
+@pytest.mark.parametrize(("family", "solver"), CASES)
+def test_an_operator_that_is_no_matrix_is_named(family: str, solver: str, lie: str, kind: Any) -> None:
+    A = RNG.standard_normal((40, 9))
+    found = solved(problem(family, kind(A, lie)), solver)
+    if found.status is ls.Status.INCONSISTENT:
+        assert not found.converged
+        assert "transpose" in found.message
+        return
+    # A run that makes forward products alone has a right answer, whatever the adjoint would be.
+    assert lie not in ("affine", "absolute")
+    assert found.converged
+    assert np.allclose(values(found), values(solved(problem(family, A), "direct")), atol=1e-6)
+
+
+@pytest.mark.parametrize("lie", LIES)
+def test_more_columns_than_are_multiplied_by_the_identity(lie: str) -> None:
+    A = RNG.standard_normal((400, 300))
+    for family, solver in (("svd", "gram"), ("svd", "lanczos"), ("least-squares", "cg"), ("cca", "gram")):
+        found = solved(problem(family, Operator(A, lie)), solver)
+        assert found.status is ls.Status.INCONSISTENT
+        assert not found.converged
+
+
+@pytest.mark.parametrize("settings", ["center", "weights", "confounds"])
+@pytest.mark.parametrize("lie", LIES)
+def test_what_is_taken_out_hides_no_lie(lie: str, settings: str) -> None:
+    A, given = (
+        RNG.standard_normal((60, 8)) + 1,
+        {
+            "center": {"center": True},
+            "weights": {"sample_weight": np.arange(60.0)},
+            "confounds": {"confounds": RNG.standard_normal((60, 2)), "center": True},
+        },
+    )
+    for family, solver in (("least-squares", "lsqr"), ("svd", "block-krylov"), ("cca", "lobpcg")):
+        found = solved(problem(family, Operator(A, lie), **given[settings]), solver)
+        assert found.status is ls.Status.INCONSISTENT
+        assert not found.converged
+
+
+def matrices() -> list[Any]:
+    """Matrices of all shapes and lengths of columns, of low rank, with large means, and zero."""
+    found = []
+    for n, p in ((40, 9), (9, 40), (300, 2), (50, 1)):
+        A = RNG.standard_normal((n, p))
+        found += [A, A * np.geomspace(1, 1e-12, p), A * np.geomspace(1e-8, 1, n)[:, None], A + 1e4, 0 * A]
+        found += [np.outer(A[:, 0], np.ones(p)), A * (np.arange(p) == 0), 1e40 * A, 1e-40 * A]
+    return found
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("settings", ["", "center", "weights", "confounds"])
+def test_matrices_are_never_accused(settings: str, dtype: Any) -> None:
+    for A in matrices():
+        if dtype == np.float32 and not 1e-30 < np.abs(A).max() < 1e30 and A.any():
+            continue
+        A, n = A.astype(dtype), len(A)
+        given: dict[str, Any] = {
+            "": {},
+            "center": {"center": True},
+            "weights": {"sample_weight": np.arange(n) % 5 + 0.5},
+            "confounds": {"confounds": np.arange(n) % 7, "center": True},
+        }[settings]
+        for kind in (Operator, Subclass, ProductsOnly, scipy.sparse.linalg.aslinearoperator):
+            for V in (np.zeros((A.shape[1], 0)), RNG.standard_normal((A.shape[1], 3))):
+                with warnings.catch_warnings():
+                    warnings.simplefilter("ignore")
+                    adjusted = ls.SVD(kind(A), 1, **given).adjusted()
+                    for form in ("implicit", "dense"):
+                        moments = ls.Moments(adjusted.A, center=adjusted.center, form=form)
+                        moments.products(V)
+                        assert moments.contradictions == ()
+
+
+@pytest.mark.parametrize("center", [False, True])
+def test_many_columns_of_a_matrix_are_not_accused(center: bool) -> None:
+    A = RNG.standard_normal((300, 270)) + 100
+    for dtype in (np.float32, np.float64):
+        moments = ls.Moments(Operator(A.astype(dtype)), center=center, form="dense")
+        moments.products(np.eye(270)[:, :3])
+        assert moments.contradictions == ()
+
+
+def test_products_and_passes_are_those_without_a_comparison() -> None:
+    A = RNG.standard_normal((60, 12))
+    moments = ls.Moments(Operator(A), form="implicit")
+    moments.products(np.eye(12)[:, :3])
+    assert moments.passes == 2
+    assert moments.columns_made(0) == 2 * (3 + 16)  # the columns, and the signs that tell lengths
+    held = ls.Moments(Operator(A), form="dense")
+    held.products(np.eye(12)[:, :3])
+    assert held.passes == 1
+    assert held.columns_made(0) == 12 + 1
+
+
+class Nothing(ls.Solver):
+    """Returns an empty answer."""
+
+    def solve(self, problem: Any, run: Any) -> Any:
+        zeros = problem.home.blocks.zeros
+        if problem.name == "svd":
+            return run.finish(Vh=zeros((0, problem.A.shape[1])), S=np.zeros(0))
+        if problem.name == "cca":
+            widths = problem.X.shape[1], problem.Y.shape[1]
+            return run.finish(x_weights=zeros((widths[0], 0)), y_weights=zeros((widths[1], 0)))
+        return run.finish(weights=zeros((problem.X.shape[1], 0)), eigenvalues=np.zeros(0))
+
+
+@pytest.mark.parametrize("family", ["svd", "cca", "discriminant"])
+@pytest.mark.parametrize("center", [False, True])
+def test_an_empty_answer_is_incomplete_if_there_is_something(family: str, center: bool) -> None:
+    A = RNG.standard_normal((30, 4))
+    for given in (A, scipy.sparse.csr_array(A), Operator(A), A.astype(np.float32)):
+        found = solved(problem(family, given, center=center), Nothing())
+        assert (found.status, found.converged) == (ls.Status.INCOMPLETE, False)
+    constant = np.ones_like(A) * np.arange(1.0, 5.0)
+    for given in (0 * A, Operator(0 * A), scipy.sparse.csr_array(0 * A), *([constant] if center else [])):
+        assert solved(problem(family, given, center=center), Nothing()).status is not ls.Status.INCOMPLETE
+
+
+def test_orthogonal_views_have_no_pairs() -> None:
+    signs = np.array([[1, 1, 1, 1], [1, 1, -1, -1], [1, -1, 1, -1], [1, -1, -1, 1]], dtype=float)
+    X, Y = signs[:, :2], signs[:, 2:]
+    assert solved(ls.CCA(X, Y, 1, ridge=0.1, center=False), Nothing()).status is not ls.Status.INCOMPLETE
