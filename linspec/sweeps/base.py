@@ -280,7 +280,8 @@ class Sweeps(ABC):
         """The operator of a view; of products alone its entries, and one column more tells whether they are linear."""
         A = view.operator
         if not view.by_products:
-            return A
+            found: LinearOperator = A
+            return found
         columns = A.shape[1]
         V = self.home.concat([self.home.eye(columns), _signs(columns, self.home)[:, :1]])
         P = A.matmat(V)
