@@ -61,6 +61,11 @@ EXPECTED, EXPECTED_SPARSE = 50, 20
 """Iterations of stage 1 when "auto" compares it with a factorisation, and sweeps with a Gram matrix. On counts of words
 they are fewer: sweeps with a block of targets take a third of the estimate there (measured)."""
 
+UNJUDGED = (
+    "The run ended before the rows of X were reduced, and the residual is in the plain norm, which shows little about "
+    "short directions of X: eigenvalues of these may be missing."
+)
+
 
 @dataclass(frozen=True, eq=False)
 class Found:
@@ -113,15 +118,18 @@ class TwoStage(Solver):
         task = replace(task, scale=column_scale(moments, problem.ridge, basis))
         regression = Regression(lstsq, task, moments, run)
         answers = regression.answers(INNER_TOL if self.tol is None else self.tol / 10)
+        judged = basis is not None
         for count, W in enumerate(answers):
             if count == 0 and basis is None and not run.ended:
                 # A residual that is small in the plain norm may be large in that of M⁻¹, and vice versa.
-                basis = row_basis(problem, problem.ridge, run, moments)
+                basis, judged = row_basis(problem, problem.ridge, run, moments), True
             SW = moments.gram_matmat(W) if basis is None else basis.product(W)
             found = self._second_stage(problem, moments, W, SW, turned, basis)
             regression.exacting = basis is not None
             if not regression.proceed(found.residual, SW, weights=found.weights):
                 break
+        if not judged:
+            run.note(Status.INCOMPLETE, UNJUDGED)
         rank = None if basis is None else basis.rank
         if self.second_stage == "printed":
             return run.finish(weights=found.weights, eigenvalues=found.values, rank=rank, inverse=basis)

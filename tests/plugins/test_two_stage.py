@@ -452,3 +452,25 @@ def test_views_without_anything_in_common_have_no_pairs(lstsq):
     for X, Y in ((TALL, np.ones((200, 2))), (np.zeros((200, 3)), LABELS), (TALL[:2], np.ones((2, 1)))):
         s = quiet(ls.CCA(X, Y, 1), "two-stage", lstsq=lstsq)
         assert len(s.correlations) == 0
+
+
+def test_a_run_that_ends_before_short_directions_are_judged_is_not_converged():
+    """The largest eigenvalue lies in a direction 1e-10 of the others, of which the plain norm shows nothing."""
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((80, 6))
+    X[:, 5] = X[:, 0] + 1e-10 * rng.standard_normal(80)
+    short = X[:, 5] - X[:, 0]
+    H = np.column_stack([short / np.linalg.norm(short), 0.3 * X[:, 1] / np.linalg.norm(X[:, 1])])
+    steps = []
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        stopped = ls.solve(
+            ls.Discriminant(X, H, k=1),
+            "two-stage",
+            rng=0,
+            callback=lambda p: steps.append(p) or len(steps) > 4,
+        )
+    whole = quiet(ls.Discriminant(X, H, k=1), "direct")
+    assert stopped.eigenvalues[0] < 0.9 * whole.eigenvalues[0]
+    assert not stopped.converged
+    assert stopped.status in (Status.INCOMPLETE, Status.STOPPED)

@@ -190,6 +190,8 @@ class PreimageOracle:
             inside &= (np.abs(lengths - 1) <= rounding) | (kind != "ratio")
             if not inside.all():
                 found.append(f"{name}_preimages must lie in their set {(kind, size)}; some do not")
+        if not len(rho):
+            return found
         P, Q = self.variates(solution)
         off = float(np.abs(np.sum(P * Q, axis=0) - rho).max(initial=0.0))
         if not off <= rounding:
