@@ -26,6 +26,7 @@ from linspec.errors import (
     shown,
 )
 from linspec.frames import check_order
+from linspec.magnitude import check_square
 from linspec.operators import (
     LinearOperator,
 )
@@ -121,6 +122,7 @@ def check_ridge(ridge: Any) -> float:
         raise InvalidProblem(f"ridge must be a number; got {shown(ridge)}.")
     if not (math.isfinite(ridge) and ridge >= 0):
         raise InvalidProblem(f"ridge must be finite and at least 0; got {ridge}.")
+    check_square("ridge", float(ridge))
     return float(ridge)
 
 

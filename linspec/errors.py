@@ -177,6 +177,20 @@ class NonFiniteData(InvalidProblem):
     """
 
 
+class DataOutOfRange(InvalidProblem):
+    """The largest entry of a matrix, or a ridge, is so small or so large that fourth powers are no numbers.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import linspec as ls
+    >>> ls.solve(ls.SVD(np.diag([1e-80, 2e-80]), k=1))  # doctest: +ELLIPSIS
+    Traceback (most recent call last):
+    ...
+    linspec.errors.DataOutOfRange: the largest entry of A, with the root of its weight, must lie between 1e-60 and ...
+    """
+
+
 class UnsupportedData(LinspecError, TypeError):
     """Data linspec cannot multiply: complex, object or string entries, mixed libraries or devices.
 

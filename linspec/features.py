@@ -394,7 +394,7 @@ def turn_of(chosen: Points, *, differences: bool, own: Array | None = None) -> H
     dtype = np.dtype(str(chosen.rows.dtype).rpartition(".")[2])
     K = np.asarray(to_host(_in_double(chosen)) if own is None else to_host(own), dtype=np.float64)
     K = (K + K.T) / 2
-    check_values(np.diag(K), np.dtype(np.float64), "the landmarks")
+    check_values(np.diag(K), "the landmarks")
     m = len(K)
     Q = np.eye(m)
     if differences:  # the columns but the first of the reflection that takes 1/√m to the first unit vector

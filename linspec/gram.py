@@ -254,7 +254,9 @@ class SparseGram(HeldGram):
     n : float
         Rows of the data, or the sum of their weights.
     beside : list of array of shape (p, r) or None
-        For each view, T of the confounds, where there are any: T_A T_Bᵀ is subtracted as well.
+        For each view, T of the confounds, where there are any: T_A diag(signs) T_Bᵀ is subtracted as well.
+    signs : numpy.ndarray of shape (r,), optional
+        By default ones.
 
     Notes
     -----
@@ -269,9 +271,11 @@ class SparseGram(HeldGram):
         views: list[tuple[Array, Array | None]],
         n: float,
         beside: list[Array | None] | None = None,
+        signs: HostArray | None = None,
     ) -> None:
         self.Sx, self.C, self.Sy, self.views, self.n = Sx, C, Sy, views, n
         self.beside = beside or [None for _ in views]
+        self.signs = signs
 
     def products(self, Vx: Array | None, Vy: Array | None) -> Products:
         return (
@@ -331,13 +335,13 @@ class SparseGram(HeldGram):
             found.append((self.n * taken, rest))
         T, other = self.beside[i], self.beside[j]
         if T is not None and other is not None:
-            found += zip(T.T, other.T, strict=True)
+            found += zip((T if self.signs is None else T * self.signs).T, other.T, strict=True)
         return found
 
     def view(self, index: int) -> SparseGram:
         """The Gram matrix of one view alone."""
         alone = (self.Sx, self.Sy)[index]
-        return SparseGram(alone, None, None, [self.views[index]], self.n, [self.beside[index]])
+        return SparseGram(alone, None, None, [self.views[index]], self.n, [self.beside[index]], self.signs)
 
     def diagonal(self) -> tuple[Array, Array | None]:
         """The diagonals of both Gram matrices."""
@@ -362,6 +366,8 @@ class SparseGram(HeldGram):
         if S.nnz > len(d) or np.count_nonzero(S.data) != np.count_nonzero(d):
             return None
         if taken is not None and not np.array_equal(mean, taken):
+            return None
+        if self.signs is not None and np.any(self.signs < 0):
             return None
         columns = ([] if taken is None else [self.n**0.5 * mean[:, None]]) + ([] if T is None else [T])
         return d, np.hstack(columns) if columns else np.zeros((len(d), 0))

@@ -32,6 +32,7 @@ from linspec.kernels import (
     read_rows,
     resolved,
 )
+from linspec.magnitude import Magnitude
 from linspec.operators import LinearOperator, as_operator, uncounted
 from linspec.operators.row_blocks import LONGEST_STRETCH
 from linspec.options import is_number
@@ -157,10 +158,22 @@ class KernelOperator(LinearOperator):
             center = centre_of(rows, self.kernel)
             with np.errstate(over="ignore", invalid="ignore"):  # the check says what it is about
                 points = Points(about(rows, center), self.kernel, center)
-                check_values(diagonal_of(points), self.tile_dtype, self.name)
+                largest = self._largest(points)
+                if self.tile_dtype == np.float32 and not largest.fits_single:
+                    self.data = self.data.in_dtype(np.dtype(np.float64)) or self.data
+                    rows = read_rows(self.data, self.name)
+                    points = Points(about(rows, center), self.kernel, center)
+                    self._largest(points)
             self._check_symmetry(points)
             self._points = points
         return self.kernel
+
+    def _largest(self, points: Points) -> Magnitude:
+        """The largest value of the kernel; of float32 rows out of the range of float32, one that is out of it."""
+        values = diagonal_of(points)
+        single = np.finfo(np.float32)
+        finite = self.tile_dtype != np.float32 or bool(np.isfinite(to_host(values)).all())
+        return check_values(values, self.name) if finite else Magnitude(float(single.max))
 
     @property
     def points(self) -> Points:

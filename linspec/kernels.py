@@ -24,7 +24,8 @@ import scipy.sparse
 from scipy.spatial.distance import cdist
 
 from linspec.arrays import Array, Home, HostArray, all_finite, is_array, namespace, random_generator, to_host
-from linspec.errors import InvalidProblem, NonFiniteData, UnsupportedData, shown
+from linspec.errors import DataOutOfRange, InvalidProblem, NonFiniteData, UnsupportedData, shown
+from linspec.magnitude import LARGEST, SMALLEST, Magnitude
 from linspec.operators import LinearOperator, SparseOperator, uncounted
 from linspec.operators.row_blocks import row_blocks
 from linspec.options import is_number
@@ -53,9 +54,6 @@ SAMPLE = 1000
 
 SPARSE_COLUMNS = 4096
 """Columns of sparse rows that are made dense at once, for sums of absolute differences."""
-
-EXTREME = 100
-"""Decimal exponent up to which values of a kernel can be squared and summed; a third of it in float32."""
 
 
 @dataclass(frozen=True)
@@ -788,25 +786,30 @@ def resolved(kernel: Kernel, rows: Any, rng: Any) -> Kernel:
     return kernel.resolved(sample - sample.mean(axis=0) if kernel.differences else sample)
 
 
-def check_values(values: Array, dtype: np.dtype[Any], name: str) -> None:
-    """Refuse a kernel whose values k(x, x) are negative, or too large or small to be squared and summed."""
+def check_values(values: Array, name: str) -> Magnitude:
+    """The largest value k(x, x) of a kernel, whose values are neither negative nor out of the range of entries.
+
+    Raises
+    ------
+    InvalidProblem
+        A value is negative.
+    DataOutOfRange
+        The largest value is too small or too large.
+    """
     d = np.asarray(to_host(values), dtype=np.float64)
     least = float(d.min(initial=0.0))
-    if not np.isfinite(d).all():
-        largest = math.inf
-    else:
-        largest = float(d.max(initial=0.0))
-        if least < -1e-6 * largest or (largest == 0 and least < 0):
-            raise InvalidProblem(
-                f"the kernel of {name} is not positive semidefinite: k(x, x) is {least:.3g} for a row. Take another "
-                "kernel."
-            )
-    limit = 10.0 ** (EXTREME // 3 if dtype == np.float32 else EXTREME)
-    if largest > limit or 0 < largest < 1 / limit:
+    largest = float(d.max(initial=0.0)) if np.isfinite(d).all() else float(np.finfo(np.float64).max)
+    if least < -1e-6 * largest or (largest == 0 and least < 0):
         raise InvalidProblem(
-            f"values of the kernel of {name} reach {largest:.3g}, which cannot be squared and summed in {dtype}. "
-            "Divide the rows by their size, or take float64."
+            f"the kernel of {name} is not positive semidefinite: k(x, x) is {least:.3g} for a row. Take another "
+            "kernel."
         )
+    if largest > 0 and not SMALLEST <= largest <= LARGEST:
+        raise DataOutOfRange(
+            f"the largest value of the kernel of {name} must lie between {SMALLEST:.0e} and {LARGEST:.0e}; got "
+            f"{largest:.3g}. Divide the rows by their size."
+        )
+    return Magnitude(largest)
 
 
 def _chosen(rows: Any, selection: Any) -> Any:

@@ -12,7 +12,9 @@ from typing import Any
 import numpy as np
 
 from linspec.arrays import HostArray
+from linspec.magnitude import check_magnitude
 from linspec.operators import LinearOperator, SparseOperator
+from linspec.operators.magnitude import magnitude_of
 
 SAMPLED_ROWS = 16
 """The number of evenly spread rows that are read to find such columns."""
@@ -22,8 +24,12 @@ LARGE_MEAN = 1e-2
 size."""
 
 
-def without_large_means(A: LinearOperator) -> tuple[LinearOperator, HostArray | None]:
+def without_large_means(
+    A: LinearOperator, weights: HostArray | None = None, name: str = "data"
+) -> tuple[LinearOperator, HostArray | None]:
     """A sparse matrix to be centred, with a row subtracted from its stored entries, and that row.
+
+    The size of the entries is checked before, with the weights of their rows.
 
     Other data, and sparse matrices that do not need it, are returned as they are, with None.
 
@@ -54,6 +60,7 @@ def without_large_means(A: LinearOperator) -> tuple[LinearOperator, HostArray | 
     large &= np.bincount(indices, minlength=A.shape[1]) == n
     if not large.any():
         return A, None
+    check_magnitude(name, magnitude_of(A, None if weights is None else np.sqrt(weights)))
     row = np.where(large, values, 0.0)
     # The subtraction is in float64, before rounding; the difference of nearly equal numbers is exact.
     data = (matrix.data[: matrix.nnz] - row[indices]).astype(A.dtype, copy=False)

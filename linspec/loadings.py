@@ -17,13 +17,12 @@ import numpy as np
 
 from linspec.arrays import Array, HostArray, at_home, reciprocal, to_host
 from linspec.errors import InvalidProblem, MissingCapability
+from linspec.first_look import look_at, ranged
 from linspec.frames import check_order
 from linspec.large_means import without_large_means
 from linspec.moments import Moments
 from linspec.operators import AdjustedOperator, as_operator
-from linspec.operators.rescaled import rescaled, times_power_of_two
 from linspec.row_model import row_model, weights_and_confounds
-from linspec.scaling import look_at
 from linspec.sweeps.ways import settle
 
 __all__ = [
@@ -69,8 +68,8 @@ def loadings(
     MissingCapability
         When the lengths of the columns are not known.
     """
-    moments, units, homes = _moments([(data, weights, name)], center, confounds, sample_weight)
-    W = times_power_of_two(moments.home.place(weights), units[0])
+    moments, homes = _moments([(data, weights, name)], center, confounds, sample_weight)
+    W = moments.home.place(weights)
     SW = moments.gram_matmat(W)
     lengths = _lengths(moments, [moments.home.xp.sum(W * SW, axis=0)])
     found = _correlations(moments, SW, lengths[0], lengths[1])
@@ -104,7 +103,7 @@ def column_loadings(
         As of `loadings`.
     """
     given = [(data, None, name), (variates, None, "the variates")]
-    moments, _, homes = _moments(given, center, None, sample_weight)
+    moments, homes = _moments(given, center, None, sample_weight)
     products = moments.products(None, moments.home.eye(int(variates.shape[1])))[1]
     found = _correlations(moments, products, *_lengths(moments, []))
     return homes[0].home.place(found, homes[0].dtype)
@@ -122,8 +121,8 @@ def cross_loadings(
     pair of arrays of shapes (p, k) and (q, k)
     """
     given = [(X, weights[0], "X"), (Y, weights[1], "Y")]
-    moments, units, homes = _moments(given, center, confounds, sample_weight)
-    x, y = (times_power_of_two(moments.home.place(W), u) for W, u in zip(weights, units, strict=True))
+    moments, homes = _moments(given, center, confounds, sample_weight)
+    x, y = (moments.home.place(W) for W in weights)
     Sphi, Cpsi, Cphi, Spsi = moments.products(x, y)
     xp = moments.home.xp
     of_x, of_y, of_p, of_q = _lengths(moments, [xp.sum(x * Sphi, axis=0), xp.sum(y * Spsi, axis=0)])
@@ -138,20 +137,18 @@ class Structure(NamedTuple):
     ----------
     loadings : list of numpy.ndarray of shapes (p, k) and (q, k)
     gram_products : list of numpy.ndarray of shapes (p, k) and (q, k)
-        XᵀXΦ and YᵀYΨ for columns that are divided by a power of two, `units`.
+        XᵀXΦ and YᵀYΨ.
     lengths : list of numpy.ndarray of shape (k,)
         Of the variates.
-    units : list of int
     """
 
     loadings: list[HostArray]
     gram_products: list[HostArray]
     lengths: list[HostArray]
-    units: list[int]
 
     def products(self, i: int, weights: HostArray) -> HostArray:
         """Inner products of the variates of view i with those that other weights make of these rows."""
-        found: HostArray = self.gram_products[i].T @ times_power_of_two(weights, self.units[i])
+        found: HostArray = self.gram_products[i].T @ weights
         return found
 
     def cosines(self, i: int, weights: HostArray) -> HostArray:
@@ -167,8 +164,8 @@ def structure(
 ) -> Structure:
     """The loadings of both views, and the products that they come from, in one sweep. Parameters: see `loadings`."""
     given = [(X, weights[0], "X"), (Y, weights[1], "Y")]
-    moments, units, _ = _moments(given, center, confounds, sample_weight)
-    x, y = (times_power_of_two(moments.home.place(W), u) for W, u in zip(weights, units, strict=True))
+    moments, _ = _moments(given, center, confounds, sample_weight)
+    x, y = (moments.home.place(W) for W in weights)
     Sphi, _, _, Spsi = moments.products(x, y)
     xp = moments.home.xp
     squares = [xp.sum(x * Sphi, axis=0), xp.sum(y * Spsi, axis=0)]
@@ -178,7 +175,6 @@ def structure(
         [to_host(A) for A in found],
         [to_host(S) for S in (Sphi, Spsi)],
         [np.sqrt(np.maximum(to_host(s), 0.0)) for s in squares],
-        units,
     )
 
 
@@ -192,29 +188,29 @@ def varying_columns(
     data: Any, name: str, *, center: bool, confounds: Any = None, sample_weight: Any = None
 ) -> HostArray:
     """Which columns vary, of shape (p,)."""
-    moments, _, _ = _moments([(data, None, name)], center, confounds, sample_weight)
+    moments, _ = _moments([(data, None, name)], center, confounds, sample_weight)
     return np.asarray(to_host(moments.diagonal()[0]) > 0)
 
 
 def _moments(
     given: list[tuple[Any, Array | None, str]], center: bool, confounds: Any, sample_weight: Any
-) -> tuple[Moments, list[int], list[Any]]:
-    """Moments of rows with small means, the powers of two that divide them, and the matrices."""
+) -> tuple[Moments, list[Any]]:
+    """Moments of rows with small means, and the matrices."""
     operators = {name: as_operator(data, name) for data, _, name in given}
     check_order({**operators, "confounds": confounds, "sample_weight": sample_weight})
-    matrices, units = [], []
+    matrices = []
     for (_, weights, name), A in zip(given, operators.values(), strict=True):
         if weights is not None and A.shape[1] != weights.shape[0]:
             raise InvalidProblem(
                 f"{name} must have the {weights.shape[0]} columns of the training data; got {A.shape[1]}."
             )
-        A = without_large_means(A)[0] if center else A
-        units.append(look_at(name, A).exponent(A.dtype))
-        matrices.append(rescaled(A, units[-1]))
+        matrices.append(without_large_means(A)[0] if center else A)
     w, Z = weights_and_confounds(sample_weight, confounds, min(A.shape[0] for A in matrices))
     if Z is not None or w is not None:
-        model = row_model(center=center, weights=w, confounds=Z)
+        model = row_model(center=center, weights=w, confounds=Z, about_means=True)
         matrices, center = [AdjustedOperator(A, model, settle) for A in matrices], False
+    named = zip(given, matrices, strict=True)
+    matrices = [ranged(name, A, look_at(name, A)) for (_, _, name), A in named]
     names = (given[0][2], given[-1][2] if len(given) == 2 else "")
     moments = Moments(*matrices, center=center, form="implicit", names=names)
     if not moments.exact_diagonal:
@@ -222,7 +218,7 @@ def _moments(
             f"loadings need the lengths of the columns, which are unknown for {matrices!r}. Pass the rows as an "
             "array, a sparse matrix, a file or slices."
         )
-    return moments, units, [moments.X, moments.Y]
+    return moments, [moments.X, moments.Y]
 
 
 def _lengths(moments: Moments, of_variates: list[Array]) -> list[Array]:

@@ -24,13 +24,11 @@ from linspec.arrays import (
     Array,
     Home,
     HostArray,
-    host_dtype,
-    namespace,
-    to_host,
 )
 from linspec.checks import check_flag, check_ridge
 from linspec.conclusion import NO_TERMS, Conclusion, Terms
 from linspec.errors import InvalidProblem, UnknownOption
+from linspec.first_look import Look, look_at, ranged
 from linspec.frames import RowNames
 from linspec.keywords import parameters_of, unknown_parameter
 from linspec.large_means import without_large_means
@@ -40,9 +38,7 @@ from linspec.operators import (
     as_operator,
     uncounted,
 )
-from linspec.operators.rescaled import times_power_of_two
 from linspec.problem_rows import RowsOfProblem
-from linspec.scaling import Look, divided, look_at
 from linspec.solution import (
     Solution,
     Status,
@@ -86,8 +82,6 @@ class Problem(RowsOfProblem, ABC, Generic[S_co]):
     vector: bool = False
     column_names: Mapping[str, tuple[str, ...]] = MappingProxyType({})  # by matrix, of those that have names
     frame_library: str = ""  # of the first frame among the data
-    exponents: ClassVar[Mapping[str, int]] = MappingProxyType({})  # powers of two that divide matrices
-    excess: ClassVar[Sequence[int]] = (0, 0)  # additional powers for ridges
     held_out_scores: ClassVar[Mapping[str, str]] = MappingProxyType(
         {}
     )  # by name, "module:Class" of a linspec.HeldOutScore; the first is what cross_validate takes by itself
@@ -220,7 +214,7 @@ class Problem(RowsOfProblem, ABC, Generic[S_co]):
         text += f"relative errors of about {min(error, 1.0):.0e} remain, which the residual does not show. Pass an "
         return ((Status.ILL_CONDITIONED, text + "array or a file, or subtract a constant from each column."),)
 
-    # ---- units --------------------------------------------------------------------------------
+    # ---- the data and the answer as they are given ----------------------------------------------
 
     def looked_at(self) -> dict[str, Look]:
         """The first look at each matrix, which refuses arrays in memory with entries that are not finite."""
@@ -234,7 +228,7 @@ class Problem(RowsOfProblem, ABC, Generic[S_co]):
         """
         if not getattr(self, "center", False) or self.shared is not None:
             return self
-        found = {name: without_large_means(A) for name, A in self.matrices.items()}
+        found = {name: without_large_means(A, self.sample_weight, name) for name, A in self.matrices.items()}
         taken = {name: row for name, (_, row) in found.items() if row is not None}
         if not taken:
             return self
@@ -242,86 +236,42 @@ class Problem(RowsOfProblem, ABC, Generic[S_co]):
         object.__setattr__(twin, "taken", MappingProxyType(taken))
         return twin
 
-    def unit_dtype(self, name: str) -> np.dtype[Any]:
-        """The working dtype of a matrix after the first look."""
-        return self.matrices[name].dtype
-
     def unregularised(self) -> dict[str, float]:
         """The matrices whose column weights are computed, and the least ridge of each."""
         return {}
 
-    def divided(self, looks: Mapping[str, Look], exponents: Mapping[str, int]) -> Any:
-        """The problem on matrices, and with ridges, divided by powers of two; itself if no matrix needs that.
+    def in_range(self, looks: Mapping[str, Look]) -> Self:
+        """The problem on matrices whose entries are in the range: products with them are watched where needed.
 
-        `in_given_units` converts its answers back. Moments that were passed as the data are computed again
-        for divided matrices.
+        Raises
+        ------
+        DataOutOfRange
+            The largest entry of a matrix is out of the range.
         """
-        if self.shared is not None and min(A.sweeps for A in self.matrices.values()) < math.inf:
-            exponents = dict.fromkeys(
-                exponents, 0
-            )  # the rows cannot be read again: the held Gram matrices are used as they are
-        matrices = divided(self.matrices, looks, exponents)
-        ridges, excess = self.divided_ridges(looks, exponents)
-        if all(matrices[name] is A for name, A in self.matrices.items()) and not any(excess):
-            return self
-        twin = self.with_matrices(matrices)
-        object.__setattr__(twin, "exponents", MappingProxyType(dict(exponents)))
-        object.__setattr__(twin, "excess", tuple(excess))
-        if ridges is not None:
-            object.__setattr__(twin, "ridge", ridges)
-        if any(exponents[name] for name in self.matrices):
-            object.__setattr__(twin, "shared", None)
-        return twin
-
-    def divided_ridges(
-        self, looks: Mapping[str, Look], exponents: Mapping[str, int]
-    ) -> tuple[Any, list[int]]:
-        """The ridges of the divided problem, and the powers of two by which they are too small."""
-        return None, []
-
-    def powers(self) -> dict[str, int]:
-        """By array of an answer, the power of two that converts it to the units of the data."""
-        return {}
-
-    def squares_in_given_units(self, name: str, value: float) -> float:
-        """A number in units of squares of a matrix, such as a ridge, converted to the units of the data."""
-        return float(times_power_of_two(value, 2 * self.exponents.get(name, 0)))
+        matrices = self.matrices
+        found = {name: ranged(name, A, looks[name]) for name, A in matrices.items()}
+        return self if all(found[name] is A for name, A in matrices.items()) else self.with_matrices(found)
 
     @property
-    def is_divided(self) -> bool:
-        """Whether the units of the answer differ from those of the data."""
+    def changes_columns(self) -> bool:
+        """Whether columns are scaled or shifted, so that an answer has to be given back for those of the data."""
         adjustments = (uncounted(A)[0].adjustment for A in self.matrices.values())
-        scales = any(adjustment is not None and adjustment.scale for adjustment in adjustments)
-        return any(self.exponents.values()) or any(self.excess) or bool(self.taken) or scales
+        return bool(self.taken) or any(
+            adjustment is not None and adjustment.scale for adjustment in adjustments
+        )
 
-    def in_given_units(self, arrays: Mapping[str, Any], *, returned: bool = True) -> dict[str, Any]:
-        """The arrays of an answer to a divided problem, or of an iterate, in the units of the data."""
-        powers = self.powers()
-        found = {
-            name: value if value is None else times_power_of_two(value, powers.get(name, 0))
-            for name, value in self.in_given_columns(arrays).items()
-        }
+    def as_given(self, arrays: Mapping[str, Any], *, returned: bool = True) -> dict[str, Any]:
+        """The arrays of an answer, or of an iterate, for the columns as they were given."""
+        found = self.in_given_columns(arrays)
         for name, row in self.taken.items():
             mean = found.get(self.means.get(name, ""))
             if mean is not None:
                 found[self.means[name]] = (mean + row).astype(mean.dtype)
         return found
 
-    def in_own_units(self, start: Mapping[str, Any]) -> dict[str, Any]:
-        """An answer to start from, in the units of a divided problem."""
-        powers = self.powers()
-        found = {name: times_power_of_two(value, -powers.get(name, 0)) for name, value in start.items()}
-        return self.in_given_columns(found, back=True)
-
-    def beyond_range(self, arrays: Mapping[str, Any], given: Mapping[str, Any]) -> str:
-        """The first array of an answer that cannot be represented in the units of the data, or ""."""
-        for name in self.powers():
-            value = arrays.get(name)
-            if value is not None and not isinstance(value, float):
-                axis = None if name.endswith("mean") else -1 if self.vector or value.ndim == 1 else -2
-                if _out_of_range(value, given[name], axis, single=value.ndim == 1 and not self.vector):
-                    return name
-        return ""
+    def as_solved(self, start: Mapping[str, Any]) -> dict[str, Any]:
+        """The arrays of an earlier answer for the columns as they are solved for."""
+        return self.in_given_columns(start, back=True)
 
     def promote(self, name: str, dtype: np.dtype[Any]) -> None:
         """Multiply a matrix in a wider dtype, which represents its entries exactly, if possible."""
@@ -388,19 +338,3 @@ def shared_moments(problem: Problem[Any], data: Any, center: bool) -> Moments | 
             f"the moments were made with center={shared.center}; pass center={shared.center} to the problem too."
         )
     return shared
-
-
-def _out_of_range(value: Array, given: Array, axis: int | None, *, single: bool) -> bool:
-    """Whether numbers have become infinite, or so small that they have lost digits.
-
-    In a column the largest entry decides. Independent numbers are judged one by one.
-    """
-    xp = namespace(value)
-    before, after = xp.abs(value), xp.abs(given)
-    if not single:
-        before, after = (
-            xp.max(size) if axis is None else xp.max(size, axis=axis) for size in (before, after)
-        )
-    before, after = to_host(before), to_host(after)
-    least = np.finfo(host_dtype(given)).smallest_normal
-    return bool(np.any((before > 0) & ~((after >= least) & np.isfinite(after))))

@@ -13,6 +13,8 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any, ClassVar, Self
 
+import numpy as np
+
 from linspec.arrays import Home, HostArray, host_dtype, namespace, reciprocal
 from linspec.checks import check_flag
 from linspec.errors import InvalidProblem
@@ -138,7 +140,12 @@ class RowsOfProblem:
         """
         if not self.is_adjusted:
             return self
-        model = row_model(center=bool(self.center), weights=self.sample_weight, confounds=self.confounds)
+        model = row_model(
+            center=bool(self.center),
+            weights=self.sample_weight,
+            confounds=self.confounds,
+            about_means=True,
+        )
         twin = self.with_matrices(
             {
                 name: AdjustedOperator(A, model, settle, scale=bool(self.scale) and name in self.scaled)
@@ -164,13 +171,20 @@ class RowsOfProblem:
                 continue
             bare.settle()
             of, turn = bare.adjustment, bare.model.turn
-            if of.mean is not None:
+            constant = bare.model.constant
+            if of.mean is not None and constant is None:
                 found[field] = A.home.place(of.mean, A.dtype)
-            if of.beside is not None and turn is not None:
-                home = A.home.blocks
-                slopes = home.place(home.place(turn) @ home.place(of.beside).T)
+            if of.beside is not None and turn is not None and bare.model.confound_mean is not None:
+                home, mean = A.home.blocks, bare.model.confound_mean
+                slopes = home.place(turn) @ home.place(of.beside)[:, : turn.shape[1]].T
+                if (
+                    constant is not None
+                ):  # with the means back, the confounds also explain a part of the constant
+                    at_zero = home.place(of.mean) - home.place(mean) @ slopes
+                    slopes = slopes + home.place(constant.slopes)[:, None] * at_zero[None, :]
+                    mean = np.zeros(len(mean))
                 found[_beside(field, "slopes")] = A.home.place(slopes, A.dtype)
-                found["confound_mean"] = bare.model.confound_mean
+                found["confound_mean"] = mean
             if of.scale:
                 found[_beside(field, "scale")] = A.home.place(reciprocal(of.factors), A.dtype)
         return found

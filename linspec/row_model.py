@@ -8,6 +8,9 @@ Method: both are one thing to a product. With weights w and D = diag(√w), a ma
 where 1 is there if the columns are centred and Z holds the confounds. Centring is the case without Z. The products
 of such matrices are those of the rows times w, less T Tᵀ for T = AᵀDQ: nothing with n rows is formed, and sparse rows
 stay sparse. Q depends on w and Z alone and is known before a row of A is read.
+Without centring, Q spans D Z, and A may have large means. Of them the products would cancel: so with confounds the
+means are always taken out first, and the direction q of D1 that D Z does not explain is put back. With Q₊ a basis of
+D [1 Z], which q belongs to, (I − QQᵀ) D A = (I − Q₊Q₊ᵀ) D A + q tᵀ for t = AᵀDq, and both parts are orthogonal.
 Source: Frisch & Waugh 1933, Econometrica 1:387; Lovell 1963, JASA 58:993: regressing on the residuals of both sides
 gives the coefficients of the regression that has Z among its columns.
 """
@@ -25,6 +28,7 @@ import numpy as np
 from linspec.arrays import Array, Home, HostArray, host_dtype, is_array, to_host
 from linspec.errors import InvalidProblem, NonFiniteData, shown
 from linspec.frames import is_frame, is_series, numbers_of
+from linspec.magnitude import Magnitude, check_magnitude
 
 DEPENDENT = 64
 """A direction of the confounds is null if its length is at most this many roundings of the longest, times their
@@ -67,6 +71,23 @@ class OfRows(ABC):
         return slice(first - self.first, first - self.first + n)
 
 
+@dataclass(frozen=True, eq=False)
+class Constant:
+    """The constant beside confounds, in columns that are not centred.
+
+    Attributes
+    ----------
+    kept : numpy.ndarray of shape (1 + r,), or None
+        q = D [1 B] kept is the unit vector along the part of D1 that the confounds do not explain; None if they
+        explain all of it.
+    slopes : numpy.ndarray of shape (c,)
+        The coefficients of the regression of the constant on the confounds.
+    """
+
+    kept: HostArray | None
+    slopes: HostArray
+
+
 Change = Callable[[Any], Any]
 """Gives what is to take the place of an `OfRows`."""
 
@@ -89,6 +110,8 @@ class RowModel(OfRows):
         B = (Z − confound_mean) turn.
     first : int, default 0
         The number of the row that weights and basis begin with, where they are those of some rows.
+    constant : Constant or None
+        What of the constant is put back, where the means are taken out for the sake of digits alone.
     """
 
     center: bool
@@ -97,6 +120,7 @@ class RowModel(OfRows):
     confound_mean: HostArray | None = None
     turn: HostArray | None = None
     first: int = 0
+    constant: Constant | None = None
 
     @property
     def rows(self) -> float:
@@ -127,6 +151,32 @@ class RowModel(OfRows):
         """The same rows of B."""
         return None if self.basis is None else home.place(self.basis[self._places(first, n)])
 
+    @property
+    def signs(self) -> HostArray:
+        """1 for each column of B, whose products are subtracted, and -1 for q, whose products are added."""
+        columns = 0 if self.basis is None else self.basis.shape[1]
+        return np.append(np.ones(columns), [-1.0] * self.keeps_constant)
+
+    @property
+    def keeps_constant(self) -> bool:
+        """Whether q is put back."""
+        return self.constant is not None and self.constant.kept is not None
+
+    @property
+    def removed(self) -> int:
+        """The dimensions of rows that are taken out."""
+        columns = 0 if self.basis is None else self.basis.shape[1]
+        return int(self.center) + columns - int(self.keeps_constant)
+
+    def kept_of(self, first: int, n: int, home: Home) -> Array | None:
+        """The entries of q in n rows from `first` on, shape (n, 1)."""
+        if self.constant is None or self.constant.kept is None:
+            return None
+        roots, basis = self.roots_of(first, n, home), self.basis_of(first, n, home)
+        kept = home.place(self.constant.kept)
+        q = kept[0] + (basis @ kept[1:] if basis is not None else home.zeros((n,)))
+        return (q if roots is None else q * roots)[:, None]
+
     def taken_of(self, first: int, n: int, home: Home) -> Array:
         """The same rows of D [1 B], with 1 where the columns are centred; perhaps no column."""
         weights, basis = self.roots_of(first, n, home), self.basis_of(first, n, home)
@@ -153,7 +203,9 @@ PLAIN = RowModel(center=False)
 """Rows that count once, and nothing is taken out."""
 
 
-def row_model(*, center: bool, weights: HostArray | None, confounds: HostArray | None) -> RowModel:
+def row_model(
+    *, center: bool, weights: HostArray | None, confounds: HostArray | None, about_means: bool = False
+) -> RowModel:
     """The model of the rows of a problem.
 
     Parameters
@@ -162,11 +214,16 @@ def row_model(*, center: bool, weights: HostArray | None, confounds: HostArray |
     weights : numpy.ndarray of shape (n,), or None
     confounds : numpy.ndarray of shape (n, c), or None
         As `weights_and_confounds` returns them.
+    about_means : bool, default False
+        Take the means out for the sake of digits, and put the constant back, where confounds are taken out of columns
+        that are not centred.
     """
     if confounds is None:
         return RowModel(center=center, weights=weights)
-    mean, turn, basis = _orthonormal(confounds, weights, center=center)
-    return RowModel(center=center, weights=weights, basis=basis, confound_mean=mean, turn=turn)
+    shift = about_means and not center
+    mean, turn, basis = _orthonormal(confounds, weights, center=center or shift)
+    constant = _constant(confounds, weights, basis) if shift else None
+    return RowModel(center or shift, weights, basis, mean, turn, constant=constant)
 
 
 def weights_and_confounds(
@@ -189,9 +246,17 @@ def weights_and_confounds(
         A negative weight, weights that are all zero, or another number of rows.
     NonFiniteData
         A weight or a confound is not finite.
+    DataOutOfRange
+        The largest confound is too small or too large.
     """
     w = None if sample_weight is None else _weights(sample_weight, rows)
-    return w, None if confounds is None else _confounds(confounds, rows if w is None else len(w))
+    if confounds is None:
+        return w, None
+    Z = _confounds(confounds, rows if w is None else len(w))
+    sizes = np.max(np.abs(Z) * (1.0 if w is None else np.sqrt(w)[:, None]), axis=0, initial=0.0)
+    column = int(np.argmax(sizes))
+    check_magnitude("confounds", Magnitude(float(sizes[column]), column), ridge=False)
+    return w, Z
 
 
 def _numbers(values: Any, name: str, dimensions: str) -> HostArray:
@@ -256,7 +321,9 @@ def _orthonormal(
         rest = np.average(Z, axis=0, weights=w)
         mean, Z = mean + rest, Z - rest
     roots = np.ones((len(Z), 1)) if w is None else np.sqrt(w)[:, None]
-    lengths = np.sqrt(np.sum((Z * roots) ** 2, axis=0))
+    sizes = np.max(np.abs(Z * roots), axis=0)
+    units = np.ldexp(1.0, np.frexp(np.where(sizes > 0, sizes, 1.0))[1])  # columns may have any size
+    lengths = np.sqrt(np.sum((Z / units * roots) ** 2, axis=0)) * units
     noise = DEPENDENT * np.finfo(np.float64).eps * np.abs(mean) * math.sqrt(float(np.sum(roots**2)))
     live = np.where(lengths > noise, lengths, np.inf)
     turn = np.diag(1 / live)
@@ -265,4 +332,26 @@ def _orthonormal(
         _, s, Vt = np.linalg.svd(R)
         rank = int(np.sum(s > DEPENDENT * Z.shape[1] * np.finfo(np.float64).eps * max(s[:1], default=0.0)))
         turn = turn @ (Vt.T[:, :rank] / s[:rank])
-    return mean, turn, Z @ turn
+    B = Z @ turn
+    inverse = np.linalg.inv(
+        np.linalg.qr(B * roots, mode="r")
+    )  # B itself is orthonormal to the digits of `turn` only
+    return mean, turn @ inverse, B @ inverse
+
+
+def _constant(Z: HostArray, w: HostArray | None, basis: HostArray) -> Constant:
+    """What of the constant the confounds explain, by a basis of what they say beside it."""
+    roots = np.ones(len(Z)) if w is None else np.sqrt(w)
+    sizes = np.max(np.abs(Z * roots[:, None]), axis=0)
+    units = np.ldexp(1.0, np.frexp(np.where(sizes > 0, sizes, 1.0))[1])
+    total = float(np.linalg.norm(roots))
+    # In the basis D[1/total, B] the confounds are a matrix of few rows, and so is what is orthogonal to them.
+    scaled = Z / units * roots[:, None]
+    K = np.vstack([(roots / total) @ scaled, (basis * roots[:, None]).T @ scaled])
+    slopes = np.linalg.lstsq(K, np.eye(len(K))[0] * total, rcond=None)[0] / units
+    U, s, _ = np.linalg.svd(K)
+    noise = DEPENDENT * K.shape[1] * np.finfo(np.float64).eps * np.max(s, initial=0.0)
+    if np.count_nonzero(s > noise) == len(K):
+        return Constant(None, slopes)
+    q = U[:, -1]
+    return Constant(np.append(q[0] / total, q[1:]), slopes)

@@ -24,6 +24,7 @@ from linspec.arrays import Array, Home, HostArray, reciprocal, to_host, triangul
 from linspec.block_algebra import EPS
 from linspec.blocks import map_reduce
 from linspec.errors import InvalidProblem, NonFiniteData
+from linspec.magnitude import Magnitude, check_magnitude
 from linspec.operators import (
     AdjustedOperator,
     CountedOperator,
@@ -34,6 +35,7 @@ from linspec.operators import (
 from linspec.row_model import RowModel
 from linspec.sweeps.adjusted_rows import AdjustedRows
 from linspec.sweeps.finite import explain_non_finite
+from linspec.sweeps.first_sweep import Measured, Sizes
 from linspec.sweeps.slices import as_many_blocks
 from linspec.sweeps.triangles import Triangle, TrianglePart
 from linspec.views import View
@@ -164,8 +166,11 @@ def _told(
         squares = home.xp.sum(found.R[:, a:b] ** 2, axis=0)
         before = squares if beside is None else squares + home.xp.sum(beside**2, axis=1)
         A.adjustment.learn(home, mean, beside, before, count)
-        factor = A.adjustment.factors
-        sides.append(found.R[:, a:b] if factor is None else found.R[:, a:b] * factor[None, :])
+        factor, R = A.adjustment.factors, found.R[:, a:b]
+        if task.model.keeps_constant:  # its direction is orthogonal to all that is taken out
+            column: Array = A.adjustment.beside
+            R = home.xp.concat([R, column[:, -1:].T], axis=0)
+        sides.append(R if factor is None else R * factor[None, :])
     return replace(found, R=home.concat(sides))
 
 
@@ -174,11 +179,13 @@ def _triangle_of(task: Triangle, views: Mapping[str, LinearOperator]) -> Triangl
     operators = list(views.values())
     if any(A.remote for A in operators):
         sides = [View(name, A, center=False) for name, A in views.items()]
-        adjusted = AdjustedRows(task, [view.taken_out for view in sides])
-        part = map_reduce(adjusted, [view.operator for view in sides], sum(A.shape[1] for A in operators))
-        for view in sides:
+        all_, none = (tuple(value for _ in sides) for value in (True, False))
+        measured = Measured(AdjustedRows(task, [view.taken_out for view in sides]), all_, none, task.model)
+        found = map_reduce(measured, [view.operator for view in sides], sum(A.shape[1] for A in operators))
+        for view, size in zip(sides, found.sizes, strict=True):
+            check_magnitude(view.name, size)
             view.record(0, 0, sweeps=1.0)
-        return part
+        return found.part
     return _of_slices(task, views) if any(A.streamed for A in operators) else task.part(operators)
 
 
@@ -186,16 +193,21 @@ def _of_slices(task: Triangle, views: Mapping[str, LinearOperator]) -> TriangleP
     """Views of which at least one comes slice by slice: the triangle of the slices so far, and one slice of each."""
     sides = [View(name, _in_rows(A), center=False) for name, A in views.items()]
     part: TrianglePart | None = None
+    sizes: list[Magnitude] = []
     for start, blocks in as_many_blocks(sides, task.model):
+        sizes = Sizes(task.model).part(blocks, start, sizes)
+        for view, size in zip(sides, sizes, strict=True):
+            check_magnitude(view.name, size, complete=False)
         rows = [view.centred(block) for view, block in zip(sides, blocks, strict=True)]
         part = task.part(rows, start, part)
         # While the block is there: rows that are read once cannot be searched afterwards.
         if not np.isfinite(float(to_host(task.home.xp.sum(part.R)))):
             raise NonFiniteData(explain_non_finite(views))
-    for view in sides:
-        view.record(0, 0, sweeps=1.0)
     if part is None:
         raise InvalidProblem(f"{' and '.join(views)} must have rows; got no slice that has any.")
+    for view, size in zip(sides, sizes, strict=True):
+        check_magnitude(view.name, size)
+        view.record(0, 0, sweeps=1.0)
     return part
 
 

@@ -317,11 +317,6 @@ class Run:
         """Wall time since this call, which `max_seconds` is about."""
         return time.perf_counter() - self._start
 
-    def charge(self, earlier: Run, label: str) -> None:
-        """Enter what an earlier run of the same problem has cost, which ended in a product with the matrix `label`."""
-        for name, ledger in earlier._ledgers.items():
-            self._ledgers[name].take_over(ledger, sweeps=float(name == label))
-
     # ---- budget -------------------------------------------------------------------------------
 
     def plan(self, *, setup: float = 0.0, iteration: float = 1.0) -> None:
@@ -482,7 +477,6 @@ class Run:
                     name: a.learnt() for name, a in adjustments.items() if not (begins or a is None)
                 },
                 "streams": {name: stream.learnt() for name, stream in streams.items()},
-                "exponents": dict(self.problem.exponents),
                 "witnesses": [
                     {"matrix": name, "sums": one.sums, "rounding": one.rounding}
                     for name, one in self._witnesses.items()

@@ -30,6 +30,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from functools import partial
+from itertools import chain
 from types import MappingProxyType
 from typing import Any, ClassVar, TypeVar
 
@@ -53,18 +54,17 @@ from linspec.errors import (
     warn,
 )
 from linspec.faults import Contained, is_out_of_memory, one_line
+from linspec.first_look import Look
 from linspec.interrupts import had_nothing, remember
 from linspec.keywords import hinted
 from linspec.log import LOG, tells
 from linspec.operators import LinearOperator, SparseOperator
-from linspec.operators.rescaled import OutOfRange
 from linspec.operators.streamed import ONCE
 from linspec.parts import with_parts
 from linspec.paths import is_there
 from linspec.problem import Problem
 from linspec.progress import Goal, report_progress
 from linspec.run import WARNED, Progress, Run, as_interrupted
-from linspec.scaling import Look
 from linspec.solution import Solution, Status, load_solution
 
 S = TypeVar("S", bound=Solution)
@@ -604,54 +604,35 @@ def _run(  # noqa: PLR0913
     saved: Saved | None = None,
     **limits: Any,
 ) -> Any:
-    """One run of one solver, in units in which entries can be squared."""
+    """One run of one solver."""
     looks = problem.looked_at()
-    exponents = {name: look.exponent(problem.unit_dtype(name)) for name, look in looks.items()}
-    for label, power in () if saved is None else saved.fields["exponents"].items():
-        if power != exponents[label]:  # a first product told of it
-            exponents[label], looks[label] = power, Look(math.ldexp(1.0, power))
-    generator = None if rng is None else random_generator(rng)
-    drawn = None if generator is None else generator.bit_generator.state
-    earlier: tuple[Run, str] | None = None
-    while True:
-        solved = problem.divided(looks, exponents)
-        calls = tuple(_in_given_units(call, solved) for call in callbacks)
-        begin = None if start is None else solved.in_own_units(start)
-        run = Run(
-            solved,
-            instance,
+    solved = problem.in_range(looks)
+    run = Run(
+        solved,
+        instance,
+        name,
+        rng=None if rng is None else random_generator(rng),
+        callbacks=tuple(_as_given(call, solved) for call in callbacks),
+        start=None if start is None else solved.as_solved(start),
+        keeper=keeper,
+        saved=saved,
+        **limits,
+    )
+    _note_faint(run, solved, looks)
+    if tells():
+        LOG.debug(
+            "%s: begins on %r, with at most %d threads; the BLAS has %d, and %s of memory are available",
             name,
-            rng=generator,
-            callbacks=calls,
-            start=begin,
-            keeper=keeper,
-            saved=saved,
-            **limits,
+            problem,
+            machine.cpu_count(),
+            usual_blas_threads(),
+            cost.human_bytes(problem.home.blocks.free_memory()),
         )
-        if earlier is not None:
-            run.charge(*earlier)
-        _note_faint(run, solved, looks)
-        if tells():
-            LOG.debug(
-                "%s: begins on %r, with at most %d threads; the BLAS has %d, and %s of memory are available",
-                name,
-                problem,
-                machine.cpu_count(),
-                usual_blas_threads(),
-                cost.human_bytes(problem.home.blocks.free_memory()),
-            )
-        try:
-            cores = 0 if saved is None else int(saved.fields["threads"]["cores"])
-            thin = one_blas_thread(needed=_thin_on_sparse(problem, spec))
-            with run.interruptible(), machine.counting(cores), thin:
-                found = run.complete(partial(_started, run, instance, spec))
-            return run.told(_returned(found, solved))
-        except OutOfRange as found:  # the first product with an operator: begin again in its units
-            exponents[found.name] = found.exponent
-            looks[found.name] = Look(math.ldexp(1.0, found.exponent))
-            if generator is not None and drawn is not None:
-                generator.bit_generator.state = drawn
-            earlier = run, found.name
+    cores = 0 if saved is None else int(saved.fields["threads"]["cores"])
+    thin = one_blas_thread(needed=_thin_on_sparse(problem, spec))
+    with run.interruptible(), machine.counting(cores), thin:
+        found = run.complete(partial(_started, run, instance, spec))
+    return run.told(_returned(found, solved))
 
 
 def _started(run: Run, instance: Solver, spec: Any) -> Solution:
@@ -661,15 +642,15 @@ def _started(run: Run, instance: Solver, spec: Any) -> Solution:
     return instance.solve(run.problem, run)
 
 
-def _in_given_units(callback: Callable[[Progress], Any], solved: Problem[Any]) -> Callable[[Progress], Any]:
-    """A callback that sees iterates in the units of the data."""
-    if not solved.is_divided:
+def _as_given(callback: Callable[[Progress], Any], solved: Problem[Any]) -> Callable[[Progress], Any]:
+    """A callback that sees iterates for the columns as they were given."""
+    if not solved.changes_columns:
         return callback
 
     def called(progress: Progress) -> Any:
         current = progress.current
         return callback(
-            dataclasses.replace(progress, current=lambda: solved.in_given_units(current(), returned=False))
+            dataclasses.replace(progress, current=lambda: solved.as_given(current(), returned=False))
         )
 
     return called
@@ -689,21 +670,16 @@ def _note_faint(run: Run, problem: Problem[Any], looks: Mapping[str, Look]) -> N
 
 
 def _returned(solution: Solution, solved: Problem[Any]) -> Solution:
-    """A solution in the units of the data; where these put it beyond what numbers can be, it says so."""
-    if not solved.is_divided:
+    """A solution for the columns as they were given."""
+    if not solved.changes_columns:
         return solution
-    found = {key: getattr(solution, key) for key in solved.powers() if hasattr(solution, key)}
-    given = solved.in_given_units(found)
-    lost = solved.beyond_range(found, given)
-    if not lost:
-        return dataclasses.replace(solution, **given)
-    message = (
-        f"{lost} is beyond the range of {given[lost].dtype} in the units of the data. Scale them: matrices whose "
-        "entries are about 1 have such an answer."
-    )
-    return dataclasses.replace(
-        solution, **given, status=Status.INACCURATE, converged=False, residual=math.nan, message=message
-    )
+    fields = {
+        *solved.scaled.values(),
+        *solved.means.values(),
+        *chain.from_iterable(solved.regressed.values()),
+    }
+    found = {name: getattr(solution, name) for name in sorted(fields) if hasattr(solution, name)}
+    return dataclasses.replace(solution, **solved.as_given(found))
 
 
 def _goes_on(

@@ -13,6 +13,7 @@ from linspec.arrays import Array, Home, HostArray, to_host
 from linspec.column_statistics import ColumnStatistics, block_mean, weighted, without_offset
 from linspec.errors import AccuracyWarning, InvalidProblem, MissingCapability, UnsupportedData, warn
 from linspec.operators import (
+    CupySparseOperator,
     DenseOperator,
     Ledger,
     LinearOperator,
@@ -90,6 +91,10 @@ class View:
     contradiction : str or None
         What the first products have shown of an operator that is no matrix, in words; "" if nothing, and None as long
         as they have not been compared.
+    measured : bool
+        Whether the size of the entries of all rows has been looked at: of those in memory, before a solver begins.
+    wide : bool
+        Whether a sweep has shown that float32 rows are to be multiplied in float64.
     """
 
     given: LinearOperator
@@ -110,6 +115,8 @@ class View:
             self.mean, self.squares = self.adjustment.mean, self.adjustment.squares
         self.unresolved = False
         self.contradiction: str | None = None
+        self.measured = _is_measured(self.operator)
+        self.wide = False
         self._warned = False
         self.witness: Witness | None = None
         self.asked_at: float | None = None
@@ -179,6 +186,16 @@ class View:
     def beside(self) -> Array | None:
         """T, whose product T Tᵀ the confounds take out of the products; None where there are none or none are known."""
         return None if self.adjustment is None else self.adjustment.beside
+
+    @property
+    def signed(self) -> Array | None:
+        """The same times the signs by which its products count."""
+        return None if self.adjustment is None else self.adjustment.signed
+
+    @property
+    def kept(self) -> Array | None:
+        """The row AᵀDq that the constant adds to triangles, where it is put back."""
+        return self.beside[:, -1:].T if self.model.keeps_constant and self.beside is not None else None
 
     @property
     def factors(self) -> Array | None:
@@ -334,6 +351,15 @@ class View:
     def record(self, forward: int, adjoint: int, sweeps: float) -> None:
         """Enter products into the ledger."""
         self.ledger.record(self.operator, forward + adjoint, sweeps=sweeps)
+
+
+def _is_measured(A: LinearOperator) -> bool:
+    """Whether entries are in memory, and so looked at before a solver begins, or are known by watched products."""
+    if A.streamed or A.remote or isinstance(A, MappedOperator):
+        return False
+    return isinstance(A, DenseOperator | SparseOperator | CupySparseOperator) or not (
+        A.readable or A.sliceable
+    )
 
 
 class FloatRows:

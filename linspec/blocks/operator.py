@@ -9,7 +9,6 @@ uses for its sweeps. Products with n rows are brought here in the order of the r
 from __future__ import annotations
 
 import copy
-import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from itertools import accumulate, pairwise
@@ -175,12 +174,6 @@ class BlockOperator(LinearOperator):
     def in_dtype(self, dtype: np.dtype[Any]) -> LinearOperator | None:
         """The same blocks, converted where they are multiplied."""
         return self if dtype == self.dtype else self._like(replace(self.reading, dtype=dtype))
-
-    def divided(self, exponent: int) -> LinearOperator | None:
-        """The same blocks, divided by 2^exponent where they are multiplied."""
-        found = self._like(replace(self.reading, exponent=self.reading.exponent + exponent))
-        found.largest = math.ldexp(self.largest, -exponent)
-        return found
 
     def gram_pairs(self, *others: LinearOperator) -> tuple[int, float | None]:
         """Pairs of entries that share a row over all Gram matrices of sparse blocks, and the entries of these.

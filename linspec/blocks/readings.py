@@ -14,7 +14,6 @@ import numpy as np
 from linspec.arrays import HOST, is_array, largest_magnitude
 from linspec.errors import UnsupportedData
 from linspec.operators import DenseOperator, LinearOperator, SparseOperator, as_operator, sparse_kernels
-from linspec.operators.rescaled import rescaled
 
 SAMPLED_ROWS = 16
 """Rows of a block, evenly spread, in which the largest magnitude is looked for."""
@@ -28,22 +27,18 @@ class Reading:
     ----------
     dtype : numpy.dtype
         The dtype of products.
-    exponent : int, default 0
-        The blocks are divided by 2^exponent.
     """
 
     dtype: np.dtype[Any]
-    exponent: int = 0
 
     def operator(self, block: Any) -> LinearOperator:
         """The operator of a block that `AsBlock` has made."""
         dense = isinstance(block, np.ndarray)
-        A = (
+        return (
             DenseOperator(block, None, self.dtype)
             if dense
             else SparseOperator(block, self.dtype, checked=True)
         )
-        return rescaled(A, self.exponent)
 
 
 @dataclass(frozen=True)

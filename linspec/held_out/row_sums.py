@@ -25,9 +25,12 @@ from linspec.blocks import map_reduce
 from linspec.errors import InvalidProblem, MissingCapability, NonFiniteData
 from linspec.gram import RunningGram
 from linspec.held_out.folds import Folds
+from linspec.magnitude import ORDINARY, Magnitude, check_magnitude
 from linspec.operators import LinearOperator, SparseOperator, sparse_kernels
-from linspec.row_model import OfRows
+from linspec.operators.magnitude import magnitude_of
+from linspec.row_model import OfRows, RowModel
 from linspec.sweeps.finite import explain_non_finite, first_non_finite
+from linspec.sweeps.first_sweep import Sizes
 from linspec.sweeps.slices import common_blocks
 from linspec.sweeps.task import Task
 from linspec.views import View, gram_rows
@@ -375,27 +378,51 @@ def gathered(problem: Any, folds: Folds) -> list[RowSums]:
     home, taken = views[0].given.home.blocks, [view.taken for view in views]
     task = CellSums(home, taken, _by_pairs(views), model)
     with np.errstate(all="ignore"):  # what is not finite is found by the check
-        part, seen = _swept(task, views)
+        part, seen = _swept(task, views, RowModel(center=False, weights=problem.sample_weight))
     if seen != folds.rows:
         names = " and ".join(view.name for view in views)
         raise InvalidProblem(f"the splits must be of the rows of {names}; got {folds.rows} for {seen} rows.")
-    return [part[number].finished() for number in range(len(folds.cells))]
+    cells = [part[number].finished() for number in range(len(folds.cells))]
+    _check_sizes(views, union(cells), problem.sample_weight)
+    return cells
 
 
-def _swept(task: CellSums, views: list[View]) -> tuple[dict[int, CellPart], int]:
+def _check_sizes(views: Sequence[View], total: RowSums, weights: HostArray | None) -> None:
+    """Refuse matrices whose largest entry is out of the range; rows are read again only if their squares ask for it."""
+    squares, start = np.diag(total.gram) + total.count * (total.origin + total.mean) ** 2, 0
+    for view in views:
+        A, stop = view.operator, start + view.operator.shape[1]
+        size = float(np.sqrt(np.max(squares[start:stop], initial=0.0)))
+        start = stop
+        if (view.streamed and view.measured) or 1 / ORDINARY <= size <= ORDINARY:
+            continue
+        if A.remote:
+            found = map_reduce(Sizes(RowModel(center=False, weights=weights)), [A])[0]
+        else:
+            found = magnitude_of(A, None if weights is None else A.home.blocks.place(np.sqrt(weights)))
+            A.release()
+        check_magnitude(view.name, found)
+
+
+def _swept(task: CellSums, views: list[View], model: RowModel) -> tuple[dict[int, CellPart], int]:
     """What the task makes of all rows, wherever they are, and how many these are."""
     operators = [view.operator for view in views]
     named = {view.name: view.operator for view in views}
     remote = any(A.remote for A in operators)
     if not remote and any(view.streamed for view in views):
         part: dict[int, CellPart] = {}
+        sizes: list[Magnitude] = []
         seen = 0
         for start, blocks in common_blocks(views):
             seen = start + blocks[0].shape[0]
             if seen <= task.model.rows:
+                sizes = Sizes(model).part(blocks, start, sizes)
                 part = task.part(blocks, start, part)
                 # While the block is there: rows that are read once cannot be searched afterwards.
                 _check(task, part, named)
+        for view, size in zip(views, sizes, strict=False):
+            check_magnitude(view.name, size)
+            view.measured = True
         return part, seen
     if min(A.shape[0] for A in operators) != task.model.rows:
         return {}, int(operators[0].shape[0])

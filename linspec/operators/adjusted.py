@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from linspec.arrays import Array, HostArray, to_host
+from linspec.arrays import Array, Home, HostArray, to_host
 from linspec.operators.base import LinearOperator, Selection, _Composite
 from linspec.row_model import Change, RowModel
 
@@ -83,7 +83,7 @@ class Adjustment:
     mean : array of shape (p,) or None
         The column means, where they are taken out.
     beside : array of shape (p, r) or None
-        T = AᵀD²B: what the confounds explain is D B Tᵀ.
+        T = AᵀD²B: what the confounds explain is D B Tᵀ. Behind them the column AᵀDq, if the constant is put back.
     factors : array of shape (p,) or None
         By which the columns are multiplied: 1/σ with scaling, 0 for columns that the confounds explain.
     squares : array of shape (p,) or None
@@ -140,17 +140,36 @@ class Adjustment:
         if self.known:
             return
         self.mean = mean if self.model.center else None
-        self.beside, self.known = beside, True
+        self.beside, self.known = self._with_constant(home, beside, count), True
         if squares is not None:
-            self.squares = self._scaled(home, self._left(home, squares), count)
+            self.squares = self._scaled(home, self._left(home, squares, count), count)
 
-    def _left(self, home: Any, squares: Array) -> Array:
+    def _with_constant(self, home: Any, beside: Array | None, count: float) -> Array | None:
+        """T with the column AᵀDq behind it, if the constant is put back."""
+        constant = self.model.constant
+        if beside is None or constant is None or constant.kept is None:
+            return beside
+        kept = home.place(constant.kept)
+        column = self.mean * (kept[0] * count) + beside @ kept[1:]
+        return home.concat([beside, column[:, None]])
+
+    @property
+    def signed(self) -> Array | None:
+        """T times the signs of its columns: T Tᵀ of both is subtracted from products."""
+        if self.beside is None or not self.model.keeps_constant:
+            return self.beside
+        return self.beside * Home.of(self.beside).place(self.model.signs)[None, :]
+
+    def _left(self, home: Any, squares: Array, count: float) -> Array:
         """Squared lengths after the confounds are taken out."""
         if self.beside is None:
             return squares
         xp = home.xp
-        left = squares - xp.sum(self.beside * self.beside, axis=1)
-        still = left <= EXPLAINED * squares
+        left = squares - xp.sum(self.beside * self.signed, axis=1)
+        whole = squares
+        if self.model.constant is not None and self.mean is not None:
+            whole = squares + self.mean**2 * count  # before the means were taken out
+        still = left <= EXPLAINED * whole
         self.explained = tuple(np.flatnonzero(to_host((squares > 0) & (left <= NEARLY * squares))).tolist())
         if self.explained:
             self.factors = home.place(1.0 - xp.astype(still & (squares > 0), squares.dtype))
@@ -203,7 +222,9 @@ class Adjustment:
         if roots is not None:
             A = WeightedRows(A, roots)
         if basis is not None and self.beside is not None:
-            A = A.low_rank_update(-basis if roots is None else -basis * roots[:, None], self.beside)
+            kept = model.kept_of(first, n, home)
+            out = [-basis if roots is None else -basis * roots[:, None]] + ([] if kept is None else [kept])
+            A = A.low_rank_update(home.concat(out), self.beside)
         return A if self.factors is None else A.scaled_columns(self.factors)
 
 

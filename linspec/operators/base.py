@@ -240,10 +240,6 @@ class LinearOperator(ABC):
         """The same matrix with products in another working dtype; None where those of others decide."""
         return self if dtype == self.dtype else None
 
-    def divided(self, exponent: int) -> LinearOperator | None:
-        """The same matrix divided by 2^exponent, of data that do this as they are read; None of all other data."""
-        return None
-
     def with_names_of(self, other: LinearOperator) -> Self:
         """The operator itself, once it has the names of another one."""
         self.column_names = other.column_names

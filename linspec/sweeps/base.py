@@ -20,9 +20,13 @@ from linspec.column_statistics import ColumnStatistics
 from linspec.errors import MissingCapability, NonFiniteData
 from linspec.gram import DenseGram, HeldGram, Products
 from linspec.log import timed
+from linspec.magnitude import ORDINARY, Magnitude, check_magnitude
 from linspec.operators import DenseOperator, LinearOperator, SparseOperator
+from linspec.operators.magnitude import magnitude_of
+from linspec.operators.watched import WatchedOperator
 from linspec.sweeps.adjusted_rows import AdjustedRows
 from linspec.sweeps.finite import explain_non_finite
+from linspec.sweeps.first_sweep import Measured, MeasuredPart
 from linspec.sweeps.fused import Asked, Sums, forward
 from linspec.sweeps.gramians import GramMatrices, GramPart
 from linspec.sweeps.runners import row_slices, run_in_memory
@@ -194,8 +198,8 @@ class Sweeps(ABC):
                 product, V = products[2 * i + j], blocks[j]
                 if product is None or V is None:
                     continue
-                if view.beside is not None and other.beside is not None:
-                    product -= view.beside @ (other.beside.T @ V)  # it is nobody else's
+                if view.signed is not None and other.beside is not None:
+                    product -= view.signed @ (other.beside.T @ V)  # it is nobody else's
                 products[2 * i + j] = _times(product, view.factors)
         return products[0], products[1], products[2], products[3]
 
@@ -238,7 +242,7 @@ class Sweeps(ABC):
 
         `spreads` collects the squared lengths of the forward products about their own means.
         """
-        operators = [view.centred(view.operator) for view in self.views]
+        operators = [view.centred(self._watched(view)) for view in self.views]
         W = forward(operators, asked)
         if spreads is not None:
             P = self.home.place(W)
@@ -293,6 +297,14 @@ class Sweeps(ABC):
             view.compare(self.home.column_norms(off)[:, None], *_allowed(norms, size, np.ones(1), A))
         return DenseOperator(entries)
 
+    def _watched(self, view: View) -> LinearOperator:
+        """Slices beside an operator that gives only products: the size of their entries comes from products, too."""
+        A: LinearOperator = view.operator
+        if view.measured or not view.streamed:
+            return A
+        view.measured = True
+        return WatchedOperator(A, view.name, self.model.roots_of(0, self.n, self.home))
+
     def _conclude(self, asked: Asked, adjoints: Sequence[Array | None], sweeps: float) -> Products:
         """Count the products, read the probes, and cut out the requested columns."""
         widths = [0 if V is None else V.shape[1] for V in asked.wide]
@@ -343,18 +355,58 @@ class Sweeps(ABC):
         columns : int, default 0
             The columns of the products that a part holds.
         """
-        lacking = self._lacking_witnesses
-        if not lacking.views:
-            return self._run(task, columns)
-        part, found = self._run(Together(task, lacking), columns)
-        self._identified(lacking, found)
+        whole, lacking = self._looking(task)
+        found: Any = self._run(whole, columns)
+        part: Part = self._looked(lacking, found)
         return part
 
+    def _looking(self, task: Task[Any]) -> tuple[Task[Any], Witnesses]:
+        """The task, beside it what identifies the rows, and around both a look at the size of their entries.
+
+        Both come only where no sweep has told them yet.
+        """
+        lacking = self._lacking_witnesses
+        whole: Task[Any] = Together(task, lacking) if lacking.views else task
+        return self._measured(whole) or whole, lacking
+
+    def _looked(self, lacking: Witnesses, found: Any) -> Any:
+        """The part of the task alone, once the rest has been learnt."""
+        if isinstance(found, MeasuredPart):
+            self._sized(found.sizes)
+            found = found.part
+        if lacking.views:
+            found, witnesses = found
+            self._identified(lacking, witnesses)
+        return found
+
     def _run(self, task: Task[Part], columns: int) -> Part:
+        """A task over all rows, as it is."""
         operators = [view.operator for view in self.views]
         part = run_in_memory(task, operators, row_slices(operators, columns))
-        self.check_finite(task.looked_at(part))
+        self._check(task, part)
         return part
+
+    def _measured(self, task: Task[Part]) -> Measured[Part] | None:
+        """The task, with a look at the size of entries that no sweep has seen; None if that is known."""
+        unknown, wide = (
+            tuple(not view.measured for view in self.views),
+            tuple(view.wide for view in self.views),
+        )
+        return Measured(task, unknown, wide, self.model) if any(unknown) or any(wide) else None
+
+    def _sized(self, sizes: Sequence[Magnitude]) -> None:
+        """Refuse views whose largest entry, of all rows, is out of the range."""
+        for view, size in zip(self.views, sizes, strict=True):
+            if not view.measured:
+                check_magnitude(view.name, size)
+                view.measured, view.wide = True, not size.fits_single
+
+    def _check(self, task: Task[Part], part: Part, *, always: bool = False) -> None:
+        """Refuse rows whose entries are too large, or not finite, as far as a part shows it."""
+        if isinstance(part, MeasuredPart):
+            for view, size in zip(self.views, part.sizes, strict=True):
+                check_magnitude(view.name, size, complete=False)
+        self.check_finite(task.looked_at(part), always=always)
 
     def over_rows(self, task: Task[Part], columns: int = 0) -> Part:
         """A task over all rows as they are multiplied, in one sweep once it is known what is taken out of them."""
@@ -486,8 +538,8 @@ class Sweeps(ABC):
         return gram
 
     def _adjusted_gram(self, S: Array, left: View, right: View) -> Array:
-        if left.beside is not None and right.beside is not None:
-            S = S - left.beside @ right.beside.T
+        if left.signed is not None and right.beside is not None:
+            S = S - left.signed @ right.beside.T
         S = S if left.factors is None else S * left.factors[:, None]
         return S if right.factors is None else S * right.factors[None, :]
 
@@ -502,10 +554,25 @@ class Sweeps(ABC):
         lacking, operators = self._lacking_witnesses, [self._entries(view) for view in self.views]
         part, found = Together(task, lacking).part(operators)
         self._identified(lacking, found)
+        self._sized_by_squares(task, part)
         for i, view in enumerate(self.views):
             columns = sum(self.widths) if view.operator.readable else self.widths[i] + view.by_products
             view.record(0, columns, sweeps=1.0)
         return self._told(task, part)
+
+    def _sized_by_squares(self, task: GramMatrices, part: GramPart) -> None:
+        """The same check, by Gram matrices: all rows are read again only if these ask for it."""
+        means = part.means if task.center or task.means else [view.taken for view in self.views]
+        for view, d, mean in zip(self.views, part.gram.diagonal(), means, strict=False):
+            if view.measured or not view.operator.readable:
+                continue
+            squares = to_host(d) if mean is None else to_host(d + part.count * mean**2)
+            size = math.sqrt(max(float(np.max(squares, initial=0.0)), 0.0))
+            if not 1 / ORDINARY <= size <= ORDINARY:
+                roots = self.model.roots_of(0, self.n, self.home)
+                check_magnitude(view.name, magnitude_of(view.operator, roots))
+                view.operator.release()
+            view.measured = True
 
     def _gram_of_products(self) -> DenseGram:
         """The Gram matrices of operators that only give products, some columns of the identity at a time."""

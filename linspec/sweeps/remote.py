@@ -53,8 +53,9 @@ class RemoteSweeps(SliceSweeps):
         return super()._asked(blocks, onto)
 
     def _run(self, task: Task[Part], columns: int) -> Part:
+        """A task over all blocks, where they are."""
         part = map_reduce(task, [view.operator for view in self.views], columns)
-        self.check_finite(task.looked_at(part))
+        self._check(task, part)
         return part
 
     def _gram(self, form: str, sizes: Callable[[], cost.Sizes]) -> HeldGram:

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from linspec.arrays import Array, HostArray
+from linspec.arrays import Array, HostArray, to_host, triangular_factor
 from linspec.gram import Products
 from linspec.sweeps.base import Sweeps
 from linspec.sweeps.fused import Asked, Identity, Sums
@@ -62,7 +62,7 @@ class RowSweeps(Sweeps):
             found = self._summed(asked, image=columns)
             product = self._adjusted(self._conclude(asked, found.products, sweeps=1.0), blocks)[0]
         self.check_finite([product])
-        return product, found.triangle
+        return product, self._with_constant(found.triangle, blocks[0], columns)
 
     def image_triangle(self, V: Array) -> HostArray:
         """The triangle R of the QR factorisation of X V of the first view, in one sweep."""
@@ -74,4 +74,11 @@ class RowSweeps(Sweeps):
             part = self.run(task, V.shape[1])
         view.record(V.shape[1], 0, sweeps=1.0)
         R: HostArray = task.finished(part)
-        return R
+        return self._with_constant(R, scaled, V.shape[1])
+
+    def _with_constant(self, R: HostArray, V: Array, columns: int) -> HostArray:
+        """The triangle of an image, with the direction of the constant that is put back."""
+        kept = self.views[0].kept
+        if kept is None:
+            return R
+        return to_host(triangular_factor(np.vstack([R, to_host(kept @ V[:, :columns])])))

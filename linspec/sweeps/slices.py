@@ -27,7 +27,7 @@ from linspec.sweeps.gramians import GramMatrices
 from linspec.sweeps.row_sweeps import RowSweeps
 from linspec.sweeps.runners import row_slices, run_in_memory
 from linspec.sweeps.task import Task
-from linspec.sweeps.witness import Together, Witness, witness
+from linspec.sweeps.witness import Witness, witness
 from linspec.views import View
 
 Part = TypeVar("Part")
@@ -75,26 +75,25 @@ class SliceSweeps(RowSweeps):
         center = self.center and unknown
         about = [None if center else view.taken for view in self.views]
         task = GramMatrices(self.home, about, center=center, means=unknown, model=self.model)
-        lacking = self._lacking_witnesses
-        both, made = Together(task, lacking), None
+        whole, lacking = self._looking(task)
+        made: Any = None
         for start, operators in as_many_blocks(self.views, self.model):
-            made = both.part(operators, start, made)  # in one place: such matrices may be large
+            made = whole.part(operators, start, made)  # in one place: such matrices may be large
             # While the block is there: rows that are read once cannot be searched afterwards.
-            self.check_finite(both.looked_at(made), always=True)
-        part, found = self._there(made)
-        self._identified(lacking, found)
+            self._check(whole, made, always=True)
+        part = self._looked(lacking, self._there(made))
         for view in self.views:
             view.record(0, sum(self.widths), sweeps=1.0)
         return self._told(task, part)
 
     def _run(self, task: Task[Part], columns: int) -> Part:
-        """Each block on the threads of rows in memory, and merged with those before."""
+        """A task over all slices: each block on the threads of rows in memory, and merged with those before."""
         part: Part | None = None
         for start, operators in as_many_blocks(self.views, self.model):
             more = run_in_memory(task, operators, row_slices(operators, columns), start)
             part = more if part is None else task.merge(part, more)
             # While the block is there: rows that are read once cannot be searched afterwards.
-            self.check_finite(task.looked_at(part), always=True)
+            self._check(task, part, always=True)
         return self._there(part)
 
     def _there(self, part: Part | None) -> Part:

@@ -323,7 +323,7 @@ class Source:
         """The largest rank that the views can have by their rows: rows that count, less the directions taken out."""
         model = self._sweeps.model
         rows = self.n if model.weights is None else np.count_nonzero(model.weights)
-        return float(rows - model.center - (0 if model.basis is None else model.basis.shape[1]))
+        return float(rows - model.removed)
 
     @at_home
     def column_sums(self) -> tuple[Array, Array | None]:

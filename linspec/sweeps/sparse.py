@@ -93,7 +93,8 @@ def centred_sparse_gram(views: list[View], found: list[Any], total: float) -> Sp
     pairs = ((x, x), (x, y), (y, y))
     Sx, C, Sy = (_scaled_sparse(S, a.factors, b.factors) for S, (a, b) in zip(found, pairs, strict=True))
     rows = [(_scaled(v.mean, v.factors), _scaled(v.taken, v.factors)) for v in views]
-    gram = SparseGram(Sx, C, Sy, rows, total, [_scaled(v.beside, v.factors) for v in views])
+    beside = [_scaled(v.beside, v.factors) for v in views]
+    gram = SparseGram(Sx, C, Sy, rows, total, beside, x.model.signs if x.model.keeps_constant else None)
     if gram.lost_digits() > DIGITS_TO_WARN:
         warn(
             f"centring a sparse Gram matrix by subtraction loses {gram.lost_digits():.0f} digits here, "

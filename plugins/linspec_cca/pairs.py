@@ -10,6 +10,7 @@ products, so it is taken where this number is moderate; otherwise the normalizer
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -17,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from linspec import CCA, Moments, Run
-from linspec.arrays import Array, Home, to_host, to_host_together
+from linspec.arrays import Array, Home, largest_magnitude, to_host, to_host_together
 from linspec.block_algebra import EPS, metric_rounding, ratio
 from linspec.families.cca.evidence import Evidence, norms_by, riders
 from linspec.inverse_norm import InverseNorm, diagonal_norm, squares_together
@@ -282,12 +283,17 @@ def start(
 
 
 def behind_an_answer(run: Run, drawn: list[Array], home: Home) -> tuple[list[Array], int]:
-    """Blocks whose first columns are the run's starting weights, if any, and the number of these columns."""
+    """Blocks whose first columns are the run's starting weights, if any, and the number of these columns.
+
+    The other columns are of their size: weights are in units of one over the data, and drawn numbers have no unit.
+    """
     if run.start is None:
         return drawn, 0
     earlier = [home.place(run.start[name]) for name in ("x_weights", "y_weights")]
     known = int(min(drawn[0].shape[1], earlier[0].shape[1]))
-    return [home.concat([V[:, :known], W[:, known:]]) for V, W in zip(earlier, drawn, strict=True)], known
+    units = [2.0 ** math.frexp(largest_magnitude(V))[1] for V in earlier]
+    blocks = zip(earlier, drawn, units, strict=True)
+    return [home.concat([V[:, :known], W[:, known:] * unit]) for V, W, unit in blocks], known
 
 
 def next_pair(problem: CCA, moments: Moments, old: Pair, phi: Array, psi: Array) -> Pair:

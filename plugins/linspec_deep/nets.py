@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
@@ -80,11 +80,6 @@ class Net:
             if layer < last:
                 np.maximum(H, 0.0, out=H)
         return H
-
-    def in_units(self, exponent: int) -> Net:
-        """The same net for rows that are larger by a power of two."""
-        shift, scale = np.ldexp(self.shift, exponent), math.ldexp(self.scale, exponent)
-        return replace(self, shift=shift, scale=scale)
 
     def __repr__(self) -> str:
         return f"Net({'-'.join(map(str, self.sizes))})"

@@ -13,7 +13,6 @@ has no regularisation, and features that depend on others are left out.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -84,22 +83,6 @@ class DeepCCA(ls.Problem[DeepCCASolution]):
     def moments(self, form: str, expect: tuple[int, int]) -> ls.Moments:
         """The moments of the rows, which are swept: no Gram matrix of them is of use here."""
         return ls.Moments(self.X, self.Y, form="implicit", expect=expect)
-
-    def powers(self) -> dict[str, int]:
-        """Nets are in the units of their rows: `in_given_units` turns them."""
-        return {f"{name.lower()}_net": self.exponents.get(name, 0) for name in self.matrix_names}
-
-    def in_given_units(self, arrays: Mapping[str, Any], *, returned: bool = True) -> dict[str, Any]:
-        """Nets for rows in the units of the data; features and what belongs to them have no unit."""
-        powers = self.powers()
-        return {
-            name: value.in_units(powers[name]) if name in powers and value is not None else value
-            for name, value in arrays.items()
-        }
-
-    def beyond_range(self, arrays: Mapping[str, Any], given: Mapping[str, Any]) -> str:
-        """Nothing: shift and scale of a net are of the size of the entries, and in float64."""
-        return ""
 
     def conclude(  # type: ignore[override]
         self, moments: ls.Moments, terms: Terms = NO_TERMS, *, x_net: Net, y_net: Net

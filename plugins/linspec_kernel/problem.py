@@ -135,8 +135,8 @@ class KernelCCA(Problem[KernelCCASolution]):
         """The problem itself: a kernel changes where a row is subtracted."""
         return self
 
-    def divided(self, looks: Mapping[str, Any], exponents: Mapping[str, int]) -> Any:
-        """The problem itself: kernels have units of their own, and their values are checked instead."""
+    def in_range(self, looks: Mapping[str, Any]) -> Self:
+        """The problem itself: the values of kernels are checked instead."""
         return self
 
     def moments(self, form: str, expect: tuple[int, int]) -> Any:

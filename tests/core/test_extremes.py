@@ -1,9 +1,8 @@
-"""Entries whose squares are no numbers: a power of two is taken out of each matrix and given back."""
+"""Units of the data: within 1e±59 an answer is that of unit 1, from 1e±61 on the data are refused."""
 
 from __future__ import annotations
 
 import warnings
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -12,11 +11,13 @@ import scipy.sparse
 import scipy.sparse.linalg
 
 import linspec as ls
+from linspec.blocks import BlockOperator
 
 RNG = np.random.default_rng(7)
 A = RNG.standard_normal((60, 5))
 B = A @ RNG.standard_normal((5, 3)) + 0.3 * RNG.standard_normal((60, 3))
-TALL, SMALL = 2.0**600, 2.0**-600
+INSIDE, OUTSIDE = (1e-59, 1e59), (1e-300, 1e-160, 1e-61, 1e61, 1e160, 1e300)
+"""The largest entry of A and of B is between 1 and 10."""
 
 
 @pytest.fixture(autouse=True)
@@ -32,6 +33,10 @@ def as_map(tmp_path: Any, entries: Any) -> Any:
     return np.load(path, mmap_mode="r")
 
 
+def once(entries: Any, _: Any) -> Any:
+    return iter([entries[:23], entries[23:]])
+
+
 KINDS = {
     "dense": lambda entries, _: entries,
     "sparse": lambda entries, _: scipy.sparse.csr_array(entries),
@@ -39,19 +44,29 @@ KINDS = {
     "callable": lambda entries, _: lambda: iter([entries[:23], entries[23:]]),
     "centred": lambda entries, _: ls.as_operator(entries).centered(np.zeros(entries.shape[1])),
     "sum": lambda entries, _: 0.5 * ls.as_operator(entries) + 0.5 * ls.as_operator(entries),
+    "products": lambda entries, _: scipy.sparse.linalg.aslinearoperator(entries),
+    "blocks": lambda entries, _: BlockOperator([entries[:23], entries[23:]]),
 }
 
 FAMILIES: dict[str, tuple[Any, str, Any]] = {
     "least-squares": (
-        lambda X, Y, s: ls.LeastSquares(X, Y, ridge=0.5 * s * s),
+        lambda X, Y, s, **rest: ls.LeastSquares(X, Y, ridge=0.5 * s * s, **rest),
         "cg",
         lambda f, s, t: f.x * (s / t),
     ),
-    "svd": (lambda X, Y, s: ls.SVD(X, 3, center=True), "gram", lambda f, s, t: f.S / s),
-    "cca": (lambda X, Y, s: ls.CCA(X, Y, 2), "gram", lambda f, s, t: f.x_weights * s),
+    "svd": (
+        lambda X, Y, s, **rest: ls.SVD(X, 3, center=True, **rest),
+        "block-krylov",
+        lambda f, s, t: f.S / s,
+    ),
+    "cca": (
+        lambda X, Y, s, **rest: ls.CCA(X, Y, 2, ridge=(0.5 * s * s, 0), **rest),
+        "lobpcg",
+        lambda f, s, t: f.x_weights * s,
+    ),
     "discriminant": (
-        lambda X, Y, s: ls.Discriminant(X, Y, 2, ridge=0.5 * s * s),
-        "direct",
+        lambda X, Y, s, **rest: ls.Discriminant(X, Y, 2, ridge=0.5 * s * s, **rest),
+        "two-stage",
         lambda f, s, t: f.weights * s,
     ),
 }
@@ -59,24 +74,132 @@ FAMILIES: dict[str, tuple[Any, str, Any]] = {
 
 @pytest.mark.parametrize("family", FAMILIES)
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_power_of_two_changes_no_bit(family: str, kind: str, tmp_path: Any) -> None:
-    if (family, kind) == ("discriminant", "callable"):
-        pytest.skip("direct takes no slices")
+def test_units_change_no_answer_or_are_refused(family: str, kind: str, tmp_path: Any) -> None:
     make, solver, answer = FAMILIES[family]
     wrap = KINDS[kind]
-    small = 2.0**-500  # so that the ridge of 2^-1000 is a number
-    found = [
-        (s, t, ls.solve(make(wrap(A * s, tmp_path), wrap(B * t, tmp_path), s), solver, rng=0))
-        for s, t in ((1.0, 1.0), (small, 1.0), (small, 1 / small), (2.0**500, 1.0))
-    ]
-    (_, _, usual), *others = found
-    for s, t, solution in others:
-        assert solution.status is usual.status
-        assert solution.passes == usual.passes
-        assert np.array_equal(answer(solution, s, t), answer(usual, 1.0, 1.0))
+
+    def solved(s: float, t: float = 1.0) -> Any:
+        return ls.solve(make(wrap(A * s, tmp_path), wrap(B * t, tmp_path), s), solver, rng=0, tol=1e-9)
+
+    usual = solved(1.0)
+    for s, t in ((1e-59, 1.0), (1e59, 1.0), (1e-59, 1e59)):
+        found = solved(s, t)
+        assert np.allclose(answer(found, s, t), answer(usual, 1.0, 1.0), rtol=1e-5, atol=1e-6)
+        assert found.status is usual.status
+    for s in OUTSIDE:
+        with pytest.raises(ls.errors.InvalidProblem, match=r"lie between|finite"):
+            solved(s)
 
 
-@pytest.mark.parametrize("size", [1e-300, 1e-82, 1e160])
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("what", ["weights", "confounds", "scale"])
+def test_units_beside_weights_confounds_and_scale(what: str, kind: str, tmp_path: Any) -> None:
+    if (what, kind) == ("scale", "products") or (what, kind) == ("scale", "sum"):
+        pytest.skip("lengths of columns are not known of products")
+    w, Z = RNG.uniform(0.5, 2.0, 60), RNG.standard_normal((60, 2)) + 2.0
+    rest: dict[str, Any] = {
+        "weights": {"sample_weight": w},
+        "confounds": {"confounds": Z},
+        "scale": {"scale": True},
+    }[what]
+    wrap = KINDS[kind]
+
+    def solved(s: float, **other: Any) -> Any:
+        ridge = 3.0 if what == "scale" else 3.0 * s * s  # scaled columns have no unit
+        problem = ls.CCA(wrap(A * s, tmp_path), B, 2, ridge=(ridge, 0.0), **{**rest, **other})
+        return ls.solve(problem, "gram").correlations
+
+    usual = solved(1.0)
+    for s in INSIDE:
+        assert np.allclose(solved(s / 4), usual, rtol=1e-8)
+    for s in OUTSIDE:
+        with pytest.raises(ls.errors.InvalidProblem, match=r"lie between|finite"):
+            solved(s * 4 if s > 1 else s / 4)
+
+
+@pytest.mark.parametrize("unit", [1e-59, 1e-20, 1e20, 1e58])
+def test_units_of_weights_are_those_of_rows_and_ridges(unit: float) -> None:
+    w = RNG.uniform(0.5, 2.0, 60)
+    usual = ls.solve(ls.CCA(A, B, 2, ridge=0.7, sample_weight=w), "gram")
+    found = ls.solve(ls.CCA(A, B, 2, ridge=0.7 * unit**2, sample_weight=w * unit**2), "gram")
+    assert np.allclose(found.correlations, usual.correlations, rtol=1e-9)
+    with pytest.raises(ls.errors.DataOutOfRange, match="with the root of its weight"):
+        ls.solve(ls.CCA(A, B, 2, sample_weight=w * 1e124), "gram")
+    with pytest.raises(ls.errors.DataOutOfRange):
+        ls.solve(ls.CCA(A, B, 2, sample_weight=w * 1e-300 * 1e-20), "gram")
+    # Large entries with small weights are ordinary numbers.
+    shifted = ls.solve(ls.CCA(A * unit, B * unit, 2, ridge=0.7, sample_weight=w * unit**-2), "gram")
+    assert np.allclose(shifted.correlations, usual.correlations, rtol=1e-9)
+
+
+@pytest.mark.parametrize("unit", [1e-200, 1e-160, 1e-59, 1e59])
+def test_small_confounds_beside_others_are_removed(unit: float) -> None:
+    Z = RNG.standard_normal((60, 2))
+    X = A + Z @ RNG.standard_normal((2, 5))
+    usual = ls.solve(ls.SVD(X, 2, center=True, confounds=Z)).S
+    scale = [unit, 1.0]
+    assert np.allclose(ls.solve(ls.SVD(X, 2, center=True, confounds=Z * scale)).S, usual, rtol=1e-10)
+
+
+@pytest.mark.parametrize("unit", [1e-300, 1e-61, 1e61, 1e300])
+def test_confounds_out_of_the_range_are_refused(unit: float) -> None:
+    with pytest.raises(ls.errors.DataOutOfRange, match="confounds"):
+        ls.SVD(A, 2, confounds=RNG.standard_normal((60, 2)) * unit * (5 if unit > 1 else 1 / 5))
+
+
+@pytest.mark.parametrize("late", [False, True])
+@pytest.mark.parametrize("kind", ["map", "callable", "once", "blocks"])
+def test_one_row_is_enough(kind: str, late: bool, tmp_path: Any) -> None:
+    rows = RNG.standard_normal((3000, 5))
+    rows[2990 if late else 7] *= 1e70
+    wrap = once if kind == "once" else KINDS[kind]
+    with pytest.raises(ls.errors.DataOutOfRange, match="entry of A"):
+        ls.solve(ls.SVD(wrap(rows, tmp_path), 2), "gram")
+    rows[2990 if late else 7] *= 1e-130
+    wrap = once if kind == "once" else KINDS[kind]
+    exact = np.linalg.svd(rows, compute_uv=False)[:2]
+    assert np.allclose(ls.solve(ls.SVD(wrap(rows, tmp_path), 2), "gram").S, exact)
+
+
+def test_rows_that_weigh_nothing_have_no_size() -> None:
+    rows, w = A.copy(), np.ones(60)
+    rows[5], w[5] = rows[5] * 1e70, 0.0
+    exact = np.linalg.svd(np.delete(A, 5, axis=0), compute_uv=False)[:2]
+    assert np.allclose(ls.solve(ls.SVD(rows, 2, sample_weight=w)).S, exact)
+
+
+def test_the_message_names_matrix_column_and_power() -> None:
+    entries = A * 1e-80
+    entries[4, 3] = 5e-75
+    match = r"largest entry of Y.*5e-75 in column 3. Multiply Y by 1e74, and a ridge of Y by 1e148"
+    with pytest.raises(ls.errors.DataOutOfRange, match=match):
+        ls.solve(ls.CCA(B, entries, 2))
+
+
+@pytest.mark.parametrize("factor", [1e-200, 1e200])
+def test_factors_and_products_of_operators(factor: float) -> None:
+    bare = scipy.sparse.linalg.aslinearoperator(A)
+    for data in (ls.as_operator(A) * factor, ls.as_operator(bare) * factor):
+        with pytest.raises(ls.errors.DataOutOfRange):
+            ls.solve(ls.SVD(data, 2), "block-krylov", rng=0)
+    squared = scipy.sparse.linalg.aslinearoperator(A * (1e-40 if factor < 1 else 1e40))
+    with pytest.raises(ls.errors.DataOutOfRange):
+        ls.solve(ls.SVD(squared.T @ squared, 2), "block-krylov", rng=0)
+
+
+@pytest.mark.parametrize("ridge", [1e-300, 1e-123, 1e123, 1e300])
+def test_ridges_out_of_the_range_are_refused(ridge: float) -> None:
+    for make in (
+        lambda: ls.LeastSquares(A, B, ridge=ridge),
+        lambda: ls.LeastSquares(A, B, ridge=[1.0, ridge]),
+        lambda: ls.CCA(A, B, 2, ridge=(1.0, ridge)),
+        lambda: ls.Discriminant(A, B, 2, ridge=ridge),
+    ):
+        with pytest.raises(ls.errors.DataOutOfRange, match="ridge must be 0 or lie between"):
+            make()
+
+
+@pytest.mark.parametrize("size", INSIDE)
 @pytest.mark.parametrize(
     "solver", sorted(set(ls.solvers("cca")) - {"naive-gradient"})
 )  # which is not free of units
@@ -88,124 +211,94 @@ def test_cca_does_not_depend_on_units(solver: str, size: float) -> None:
     assert found.status is usual.status
 
 
-@pytest.mark.parametrize("size", [1e-300, 1e-82, 1e160])
+@pytest.mark.parametrize("size", INSIDE)
 @pytest.mark.parametrize("solver", ["auto", *ls.solvers("least-squares")])
-def test_coefficients_in_extreme_units_are_those_of_lapack(solver: str, size: float) -> None:
+def test_coefficients_in_other_units_are_those_of_lapack(solver: str, size: float) -> None:
     exact = np.linalg.lstsq(A, B[:, 0], rcond=None)[0]
     found = ls.solve(ls.LeastSquares(A * size, B[:, 0]), solver, rng=0)
     assert found.converged
     assert np.allclose(found.x * size, exact, rtol=1e-6, atol=1e-7)
 
 
-def test_ordinary_matrices_are_left_alone() -> None:
-    for scale in (1.0, 1e-29, 1e29):
-        problem = ls.CCA(A * scale, scipy.sparse.csr_array(B), 2, ridge=0.1)
-        looks = problem.looked_at()
-        exponents = {name: look.exponent(np.dtype(np.float64)) for name, look in looks.items()}
-        assert problem.divided(looks, exponents) is problem
+@pytest.mark.parametrize("size", INSIDE)
+@pytest.mark.parametrize("solver", ls.solvers("svd"))
+def test_singular_values_in_other_units_are_those_of_lapack(solver: str, size: float) -> None:
+    usual = ls.solve(ls.SVD(A, 2), solver, rng=0)
+    found = ls.solve(ls.SVD(A * size, 2), solver, rng=0)
+    assert np.allclose(found.S / size, usual.S, rtol=1e-6)
+    assert found.status is usual.status
 
 
-def test_float32_has_a_range_of_its_own() -> None:
-    exact = np.linalg.svd(A, compute_uv=False)[:2]
-    for size in (1e-30, 1e30):
-        single = (A * size).astype(np.float32)
-        for data in (single, scipy.sparse.csr_array(single)):
-            found = ls.solve(ls.SVD(data, 2), "block-krylov", rng=0)
-            assert np.allclose(found.S / size, exact, rtol=1e-5)
-            assert found.Vh.dtype == np.float32
+@pytest.mark.parametrize("size", [1e-37, 1e-30, 1e-15, 1e15, 1e30])
+@pytest.mark.parametrize("kind", ["dense", "sparse", "map", "callable", "blocks", "once"])
+def test_float32_data_of_any_size_are_multiplied_in_float64(kind: str, size: float, tmp_path: Any) -> None:
+    single = (A * size).astype(np.float32)
+    exact = np.linalg.svd(single.astype(np.float64), compute_uv=False)[:2]
+    wrap = once if kind == "once" else KINDS[kind]
+    for solver in ("gram",) if kind == "once" else ("gram", "block-krylov"):
+        found = ls.solve(ls.SVD(wrap(single, tmp_path), 2), solver, rng=0)
+        assert np.allclose(found.S, exact, rtol=1e-6)
 
 
-def test_an_operator_is_measured_by_its_first_product() -> None:
-    solved = {}
-    for size in (1.0, 1e-200, 1e200):
-        data = scipy.sparse.linalg.aslinearoperator(A * size)
-        solved[size] = ls.solve(ls.LeastSquares(data, B), "lsqr")
-        assert np.allclose(solved[size].x * size, np.linalg.lstsq(A, B, rcond=None)[0])
-    assert solved[1e-200].passes == solved[1e200].passes == solved[1.0].passes + 1
-
-
-@pytest.mark.parametrize("size", [1e-200, 1e200])
-def test_ridges_are_divided_with_the_squares(size: float) -> None:
-    b = B[:, 0]
-    # One ridge far above all squares, one far below.
-    large, none = ls.solve(ls.LeastSquares(A * 1e-100, b, ridge=(1e200, 1e-300)), "cg").x
-    assert np.allclose(large * 1e300, A.T @ b, rtol=1e-12)
-    assert np.allclose(none * 1e-100, np.linalg.lstsq(A, b, rcond=None)[0], rtol=1e-8)
-    heavy = ls.solve(ls.LeastSquares(A * size, b, ridge=1e300 * min(size, 1.0)), "direct")
-    if size > 1:
-        usual = ls.solve(ls.LeastSquares(A, b, ridge=0.0), "direct")
-        assert np.allclose(heavy.x * size, usual.x, rtol=1e-12)
-    else:
-        assert np.allclose(heavy.x * 1e300, A.T @ b, rtol=1e-12)
+@pytest.mark.parametrize("kind", ["map", "callable"])
+def test_float32_rows_of_another_size_may_come_late(kind: str, tmp_path: Any) -> None:
+    rows = RNG.standard_normal((3000, 5)).astype(np.float32)
+    rows[2990:] *= np.float32(1e25)
+    exact = np.linalg.svd(rows.astype(np.float64), compute_uv=False)[:1]
+    found = ls.solve(ls.SVD(KINDS[kind](rows, tmp_path), 1), "block-krylov", rng=0)
+    assert np.allclose(found.S, exact, rtol=1e-6)
 
 
 def test_a_ridge_that_dominates_makes_small_correlations() -> None:
-    found = ls.solve(ls.CCA(A, B, 1, ridge=1e120, center=False), "gram")
-    assert np.allclose(found.correlations * 1e120, np.linalg.norm(A.T @ B, 2), rtol=1e-10)
-    weights = found.x_weights[:, 0] * 1e60  # of unit length in a metric that is 1e120 I
+    found = ls.solve(ls.CCA(A, B, 1, ridge=1e119, center=False), "gram")
+    assert np.allclose(found.correlations * 1e119, np.linalg.norm(A.T @ B, 2), rtol=1e-10)
+    weights = found.x_weights[:, 0] * 1e119**0.5  # of unit length in a metric that is 1e119 I
     assert np.allclose(abs(weights), abs(np.linalg.svd(A.T @ B)[0][:, 0]), rtol=1e-8)
-
-
-def test_answers_beyond_the_range_of_numbers_say_so() -> None:
-    with pytest.warns(ls.errors.ConvergenceWarning, match="beyond the range"):
-        found = ls.solve(ls.LeastSquares(A * 1e-200, B * 1e200), "direct")
-    assert found.status is ls.Status.INACCURATE
-    assert not found.converged
-    assert np.isnan(found.residual)
-    with pytest.warns(ls.errors.ConvergenceWarning, match="beyond the range"):  # H² underflows
-        assert not ls.solve(ls.Discriminant(A, B * 1e-170, 2), "direct").converged
 
 
 def test_iterates_and_starts_are_in_the_units_of_the_data() -> None:
     seen = []
-    problem = ls.CCA(A * 1e-150, B * 1e90, 2)
+    problem = ls.CCA(A * 1e-50, B * 1e40, 2)
     first = ls.solve(problem, "als", rng=0, tol=1e-11, callback=lambda p: seen.append(p.current()))
     usual = ls.solve(ls.CCA(A, B, 2), "als", rng=0, tol=1e-11)
     last = seen[-1]
-    assert np.allclose(abs(last["x_weights"] * 1e-150), abs(usual.x_weights), rtol=1e-4, atol=1e-5)
-    assert np.allclose(abs(last["y_weights"] * 1e90), abs(usual.y_weights), rtol=1e-4, atol=1e-5)
+    assert np.allclose(abs(last["x_weights"] * 1e-50), abs(usual.x_weights), rtol=1e-4, atol=1e-5)
+    assert np.allclose(abs(last["y_weights"] * 1e40), abs(usual.y_weights), rtol=1e-4, atol=1e-5)
     again = ls.solve(problem, "als", start=first, tol=1e-10)
     assert again.iterations <= 1
     assert np.allclose(again.correlations, usual.correlations, rtol=1e-8)
 
 
-def test_shared_moments_of_extreme_data() -> None:
+def test_shared_moments_are_of_data_in_the_range() -> None:
     usual = ls.solve(ls.CCA(A, B, 2), "gram")
-    found = ls.solve(ls.CCA(ls.Moments(A * 1e-180, B * 1e180, center=True), k=2), "gram")
+    found = ls.solve(ls.CCA(ls.Moments(A * 1e-58, B * 1e58, center=True), k=2), "gram")
     assert np.allclose(found.correlations, usual.correlations, rtol=1e-12)
+    with pytest.raises(ls.errors.DataOutOfRange):
+        ls.solve(ls.CCA(ls.Moments(A * 1e-80, B, center=True), k=2), "gram")
 
 
-def test_means_and_shares_are_given_back() -> None:
+@pytest.mark.parametrize("kind", ["dense", "sparse", "map", "callable", "once"])
+@pytest.mark.parametrize("size", [1e-100, 1e100])
+def test_no_fold_leaves_before_the_size_is_known(kind: str, size: float, tmp_path: Any) -> None:
+    wrap = once if kind == "once" else KINDS[kind]
+    problem = ls.LeastSquares(wrap(A * size, tmp_path), B[:, 0])
+    with pytest.raises(ls.errors.DataOutOfRange):
+        ls.cross_validate(problem, splitter=np.arange(60) % 3, form="dense")
+
+
+def test_means_and_shares_are_in_units_of_the_data() -> None:
     shifted = A + 3.0
     usual = ls.solve(ls.SVD(shifted, 2, center=True), "direct")
-    for size in (1e-250, 1e250):
+    for size in (1e-59, 1e58):
         found = ls.solve(ls.SVD(shifted * size, 2, center=True), "direct")
         assert np.allclose(found.mean / size, shifted.mean(axis=0))
         assert np.allclose(found.explained_variance_ratio, usual.explained_variance_ratio, rtol=1e-10)
         assert np.isclose(found.total_norm / size, np.linalg.norm(shifted - shifted.mean(axis=0)))
-        assert found.explained_variance is not None
 
 
-def test_a_stream_that_is_read_once() -> None:
-    exact = np.linalg.svd(A, compute_uv=False)[:2]
-    for size in (1e-200, 1e200):
-        found = ls.solve(ls.SVD(iter([A[:40] * size, A[40:] * size]), 2), "gram")
-        assert np.allclose(found.S / size, exact, rtol=1e-12)
-        assert found.passes == 1
-
-
-def test_discriminants_on_factored_targets_of_extreme_size() -> None:
-    labels = scipy.sparse.csr_array(RNG.integers(0, 2, (60, 4)).astype(float))
-    K = RNG.standard_normal((4, 2))
-    usual = ls.solve(ls.Discriminant(A, ls.as_operator(labels) @ ls.as_operator(K), 2), "direct")
-    H = ls.as_operator(labels * 2.0**-300) @ ls.as_operator(K * 2.0**300)
-    found = ls.solve(ls.Discriminant(A * 1e-100, H, 2), "direct")
-    assert np.allclose(found.eigenvalues, usual.eigenvalues, rtol=1e-10)
-
-
-@pytest.mark.parametrize("size", [1e-30, 1e-140, 1e-200, 1e100, 1e200])
+@pytest.mark.parametrize("size", [1e-30, 1e-140, 1e-200])
 @pytest.mark.parametrize("solver", ls.solvers("least-squares"))
-def test_a_column_of_another_size_is_solved_for_or_said(solver: str, size: float) -> None:
+def test_a_small_column_is_solved_for_or_said(solver: str, size: float) -> None:
     scale = np.array([1.0, 1.0, size, 1.0, 1.0])
     exact = np.linalg.lstsq(A, B, rcond=None)[0]
     found = ls.solve(ls.LeastSquares(A * scale, B), solver, rng=0)
@@ -227,14 +320,14 @@ def test_half_precision_and_integers_need_no_scale() -> None:
         assert ls.solve(ls.SVD(data, 2), "gram").converged
 
 
-def test_subnormal_entries() -> None:
-    whole = np.round(A * 100)
-    tiny = np.ldexp(whole, -1074)  # in units of the smallest number there is
-    exact = np.linalg.lstsq(whole, B, rcond=None)[0]
-    found = ls.solve(ls.LeastSquares(tiny, B * 1e-100), "direct")
-    assert np.allclose(np.ldexp(found.x, -1074) * 1e100, exact, rtol=1e-2)
-    with pytest.warns(ls.errors.ConvergenceWarning, match="S is beyond"):  # few digits are left
-        assert not ls.solve(ls.SVD(tiny, 2), "gram").converged
+def test_subnormal_entries_are_refused_unless_others_are_ordinary() -> None:
+    tiny = np.ldexp(np.round(A * 100), -1074)  # in units of the smallest number there is
+    with pytest.raises(ls.errors.DataOutOfRange):
+        ls.solve(ls.LeastSquares(tiny, B), "direct")
+    beside = np.hstack([A, tiny])
+    exact = np.linalg.svd(A, compute_uv=False)[:2]
+    for solver in ls.solvers("svd"):
+        assert np.allclose(ls.solve(ls.SVD(beside, 2), solver, rng=0).S, exact, rtol=1e-2)
 
 
 def test_laws_do_not_take_underflow_for_zero() -> None:
@@ -243,8 +336,3 @@ def test_laws_do_not_take_underflow_for_zero() -> None:
     assert problem.conclude(moments, x=np.zeros((5, 3))).residual == 1.0
     home = moments.home
     assert np.allclose(home.column_norms(np.array([[3e-200, 3e200], [4e-200, 4e200]])), [5e-200, 5e200])
-
-
-def test_replacing_keeps_the_other_fields() -> None:
-    found = ls.solve(ls.SVD(A * 1e-200, 2), "gram")
-    assert replace(found).rows == 60

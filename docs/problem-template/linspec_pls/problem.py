@@ -65,11 +65,6 @@ class PLS(ls.Problem[PLSSolution]):
         """The moments of X and Y."""
         return ls.Moments(self.X, self.Y, center=self.center, form=form, expect=expect)
 
-    def powers(self) -> dict[str, int]:
-        """Singular values are in units of X times Y, means in those of their view; weights have no unit."""
-        x, y = (self.exponents.get(name, 0) for name in ("X", "Y"))
-        return {"singular_values": x + y, "x_mean": x, "y_mean": y}
-
     def conclude(  # type: ignore[override]
         self, moments: ls.Moments, terms: Terms = NO_TERMS, *, x_weights: Array, y_weights: Array
     ) -> ls.Conclusion:

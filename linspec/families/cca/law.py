@@ -751,9 +751,8 @@ def facts_of(
         facts.append((Status.DEGENERATE, f"{text}direction{'s' * (ones > 1)} exactly."))
     if facts:
         means = [1e-6 * float(to_host(d).mean()) for d in diagonal if d is not None]
-        units = [problem.squares_in_given_units(*pair) for pair in zip("XY", means, strict=False)]
-        alike = max(units) <= 10 * min(units)
-        amount = f"{max(units):.1g}" if alike else f"({units[0]:.1g}, {units[1]:.1g})"
+        alike = max(means) <= 10 * min(means)
+        amount = f"{max(means):.1g}" if alike else f"({means[0]:.1g}, {means[1]:.1g})"
         remedy = f"A ridge of about {amount} or more moves pairs with large variance to the front; "
         remedy += "the score of other rows distinguishes them from chance."
         facts[-1] = (facts[-1][0], f"{facts[-1][1]} {remedy}")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
@@ -14,7 +13,6 @@ import numpy as np
 from linspec.arrays import (
     Array,
     HostArray,
-    largest_magnitude,
     to_host,
 )
 from linspec.checks import (
@@ -32,9 +30,7 @@ from linspec.families.cca.evidence import NO_EVIDENCE, Evidence
 from linspec.families.cca.law import judged
 from linspec.families.cca.solution import CCASolution
 from linspec.moments import Moments
-from linspec.operators.rescaled import ORDINARY, times_power_of_two
 from linspec.problem import Problem, shared_moments
-from linspec.scaling import Look, reduced_ridge
 from linspec.solution import Solution
 
 
@@ -175,40 +171,9 @@ class CCA(Problem[CCASolution]):
             raise InvalidProblem("the weights of start must have equally many columns for both views.")
         return found
 
-    def in_own_units(self, start: Mapping[str, Any]) -> dict[str, Any]:
-        """The start weights in these units. Their lengths do not matter, so extreme ones are scaled."""
-        found = super().in_own_units(start)
-        for name, W in found.items():
-            exponent = math.frexp(largest_magnitude(W))[1]
-            if abs(exponent) > ORDINARY:
-                found[name] = times_power_of_two(W, -exponent)
-        return found
-
-    def divided_ridges(
-        self, looks: Mapping[str, Look], exponents: Mapping[str, int]
-    ) -> tuple[Any, list[int]]:
-        pairs = [
-            reduced_ridge(ridge, exponents[name], looks[name].largest)
-            for name, ridge in zip(("X", "Y"), self.ridge, strict=True)
-        ]
-        return tuple(ridge for ridge, _ in pairs), [excess for _, excess in pairs]
-
     def unregularised(self) -> dict[str, float]:
         """Both views."""
         return {"X": self.ridge[0], "Y": self.ridge[1]}
-
-    def powers(self) -> dict[str, int]:
-        """Weights are in units of one over those of their view; correlations have no unit.
-
-        Coefficients on variates are in units of their columns over those of the variates.
-        """
-        (x, y), (more_x, more_y) = (self.exponents.get(name, 0) for name in ("X", "Y")), self.excess
-        less = -(more_x + more_y) // 2
-        powers = {"x_weights": -x - more_x // 2, "y_weights": -y - more_y // 2, "x_mean": x, "y_mean": y}
-        powers |= {"x_scale": x, "y_scale": y, "x_slopes": x, "y_slopes": y}
-        powers |= {"x_from_x": x + more_x // 2, "y_from_x": y + more_x // 2}
-        powers |= {"x_from_y": x + more_y // 2, "y_from_y": y + more_y // 2}
-        return {**powers, "correlations": less, "residuals": 2 * less, "bounds": less}
 
     def moments(self, form: str, expect: tuple[int, int]) -> Moments:
         """The moments of X and Y."""

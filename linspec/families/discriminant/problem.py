@@ -24,7 +24,9 @@ from linspec.checks import check_k, check_place, check_rows, of_pairs
 from linspec.conclusion import NO_TERMS, Conclusion, Terms, fewer_than_asked, without_answer
 from linspec.errors import InvalidProblem
 from linspec.families.discriminant.solution import DiscriminantSolution
+from linspec.first_look import Look
 from linspec.frames import is_series
+from linspec.magnitude import Magnitude, check_magnitude
 from linspec.moments import Moments
 from linspec.operators import (
     CenteredOperator,
@@ -33,10 +35,8 @@ from linspec.operators import (
     ProductOperator,
     as_operator,
 )
-from linspec.operators.rescaled import times_power_of_two
 from linspec.operators.tables import is_flat_list
 from linspec.problem import Problem, shared_moments
-from linspec.scaling import Look, reduced_ridge
 from linspec.solution import Solution, Status
 from linspec.targets import classes_of, targets_of_classes
 from linspec.unit_vectors import chosen, lengths_in, signs
@@ -201,44 +201,18 @@ class Discriminant(Problem[DiscriminantSolution]):
         """The looks at X, at the labels and at the block that multiplies the labels."""
         looks = super().looked_at()
         if self.factor is not None:
-            looks["factor"] = Look(largest_magnitude(self.factor))
+            looks["factor"] = Look(Magnitude(largest_magnitude(self.factor)))
         return looks
 
-    def divided(self, looks: Mapping[str, Look], exponents: Mapping[str, int]) -> Any:
-        """The same problem on matrices divided by powers of two, including the block of the labels."""
-        twin = super().divided(looks, exponents)
-        if exponents.get("factor", 0):
-            twin = self.with_matrices({}) if twin is self else twin
-            object.__setattr__(twin, "exponents", MappingProxyType(dict(exponents)))
-            object.__setattr__(twin, "factor", times_power_of_two(self.factor, -exponents["factor"]))
-        return twin
-
-    def divided_ridges(
-        self, looks: Mapping[str, Look], exponents: Mapping[str, int]
-    ) -> tuple[Any, list[int]]:
-        ridge, excess = reduced_ridge(self.ridge, exponents["X"], looks["X"].largest)
-        return ridge, [excess]
-
-    def unit_dtype(self, name: str) -> np.dtype[Any]:
-        """The dtype of a matrix; the block of the labels is float64."""
-        return np.dtype(np.float64) if name == "factor" else super().unit_dtype(name)
+    def in_range(self, looks: Mapping[str, Look]) -> Self:
+        """The problem on matrices whose entries are in the range, and so is the block that multiplies the labels."""
+        if self.factor is not None:
+            check_magnitude("H", looks["factor"].size)
+        return super().in_range(looks)
 
     def unregularised(self) -> dict[str, float]:
         """X."""
         return {"X": self.ridge}
-
-    def powers(self) -> dict[str, int]:
-        """Weights are in units of 1/X, and eigenvalues in units of squared targets."""
-        x, *targets = (self.exponents.get(name, 0) for name in ("X", "H", "factor"))
-        more = self.excess[0]
-        return {
-            "weights": -x - more // 2,
-            "eigenvalues": 2 * sum(targets) - more,
-            "mean": x,
-            "scale": x,
-            "slopes": x,
-            "class_means": sum(targets) - more // 2,
-        }
 
     def moments(self, form: str, expect: tuple[int, int]) -> Moments:
         """The moments of X and of the labels."""

@@ -202,8 +202,8 @@ def _errors_of_rows(problem: Any, x: Sequence[HostArray]) -> tuple[list[float], 
 def _of_rows(problem: Any, ridges: Sequence[float], reason: str) -> Generalized:
     """By AAᵀ = UΛUᵀ, of fewer rows than columns."""
     count, freedom = _freedom(problem)
-    problem.looked_at()
     twin = problem.about_rows().adjusted()
+    twin = twin.in_range(twin.looked_at())
     n, p = twin.A.shape
     moments = twin.moments("implicit", (1, 1))
     home, size = moments.home, _block(n, p, moments.home)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any, ClassVar
@@ -31,9 +31,7 @@ from linspec.errors import InvalidProblem, shown
 from linspec.families.least_squares.solution import LeastSquaresSolution
 from linspec.frames import is_series
 from linspec.moments import Moments
-from linspec.operators.rescaled import times_power_of_two
 from linspec.problem import Problem
-from linspec.scaling import Look, reduced_ridge
 from linspec.solution import Solution, Status
 
 NEGLECTED = 1e-2
@@ -179,31 +177,9 @@ class LeastSquares(Problem[LeastSquaresSolution]):
             "columns and right-hand sides, or its x."
         )
 
-    def in_own_units(self, start: Mapping[str, Any]) -> dict[str, Any]:
-        """The coefficients to start from in these units; each ridge has its own."""
-        x = self.in_given_columns(dict(start), back=True)["x"]
-        power, width = self.powers()["x"], self.B.shape[1]
-        parts = [
-            times_power_of_two(x[:, i * width : (i + 1) * width], more - power)
-            for i, more in enumerate(self._excess_of_ridges())
-        ]
-        return {"x": self.A.home.blocks.concat(parts)}
-
-    def divided_ridges(
-        self, looks: Mapping[str, Look], exponents: Mapping[str, int]
-    ) -> tuple[Any, list[int]]:
-        pairs = [reduced_ridge(ridge, exponents["A"], looks["A"].largest) for ridge in self.ridges]
-        ridges = tuple(ridge for ridge, _ in pairs)
-        return ridges if self.path else ridges[0], [excess for _, excess in pairs]
-
     def unregularised(self) -> dict[str, float]:
         """A, with its ridge, or with the least ridge of a path."""
         return {"A": min(self.ridges)}
-
-    def powers(self) -> dict[str, int]:
-        """Coefficients are in units of B over units of A; what ridges are too small comes on top."""
-        a, b = self.exponents.get("A", 0), self.exponents.get("B", 0)
-        return {"x": b - a, "a_mean": a, "a_scale": a, "a_slopes": a, "b_mean": b, "b_slopes": b}
 
     def moments(self, form: str, expect: tuple[int, int]) -> Moments:
         """The moments of A and B."""
@@ -259,30 +235,10 @@ class LeastSquares(Problem[LeastSquaresSolution]):
         )
         return ((Status.ILL_CONDITIONED, text + 'choose "direct".'),)
 
-    def in_given_units(self, arrays: Mapping[str, Any], *, returned: bool = True) -> dict[str, Any]:
-        """Arrays of an answer to a divided problem in the units of the data; each ridge has its own."""
-        found = super().in_given_units({name: value for name, value in arrays.items() if name != "x"})
-        axis = 1 if self.path and returned else 0
-        x = self.in_given_columns({"x": arrays["x"]}, axis=axis)["x"]
-        power, xp = self.powers()["x"], self.A.home.xp
-        if not self.path:
-            return {**found, "x": times_power_of_two(x, power - self.excess[0])}
-        if returned:
-            parts = [
-                times_power_of_two(x[i, ...], power - excess)
-                for i, excess in enumerate(self._excess_of_ridges())
-            ]
-            return {**found, "x": xp.stack(parts)}
-        width = self.B.shape[1]
-        parts = [
-            times_power_of_two(x[:, i * width : (i + 1) * width], power - excess)
-            for i, excess in enumerate(self._excess_of_ridges())
-        ]
-        return {**found, "x": self.A.home.blocks.concat(parts)}
-
-    def _excess_of_ridges(self) -> Sequence[int]:
-        """By how many powers of two each ridge is too small; none is in a problem that was not divided."""
-        return self.excess if any(self.excess) else [0] * len(self.ridges)
+    def as_given(self, arrays: Mapping[str, Any], *, returned: bool = True) -> dict[str, Any]:
+        """The arrays of an answer, or of an iterate, for the columns as they were given."""
+        found = super().as_given({name: value for name, value in arrays.items() if name != "x"})
+        return found | self.in_given_columns({"x": arrays["x"]}, axis=1 if self.path and returned else 0)
 
     def _shaped(self, x: Array) -> Array:
         """Columns in the form of the solution: a vector if B is one, stacked for several ridges."""

@@ -24,7 +24,6 @@ from linspec.conclusion import NO_TERMS, Conclusion, Terms, fewer_than_asked, wi
 from linspec.errors import InvalidProblem, shown
 from linspec.families.svd.solution import SVDSolution
 from linspec.moments import Moments
-from linspec.operators import uncounted
 from linspec.problem import Problem, shared_moments
 from linspec.solution import Solution
 from linspec.unit_vectors import row_runs, signs
@@ -126,14 +125,6 @@ class SVD(Problem[SVDSolution]):
     def moments(self, form: str, expect: tuple[int, int]) -> Moments:
         """The moments of A."""
         return self.shared or Moments(self.A, center=self.center, form=form, expect=expect, names=("A", ""))
-
-    def powers(self) -> dict[str, int]:
-        """Singular values and means are in units of A."""
-        unit = self.exponents.get("A", 0)
-        powers = dict.fromkeys(("mean", "scale", "slopes"), unit)
-        scaled = uncounted(self.A)[0].adjustment
-        unit = 0 if scaled is not None and scaled.scale else unit  # scaled columns have no unit
-        return {**powers, "S": unit, "column_norms": unit, "total_norm": unit, "total_squares": 2 * unit}
 
     def conclude(  # type: ignore[override]
         self,

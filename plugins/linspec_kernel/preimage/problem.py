@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 from linspec import Conclusion, Problem, Solution
 from linspec.arrays import Array, HostArray
@@ -154,8 +154,8 @@ class PreimageCCA(Problem[PreimageCCASolution]):
         """The problem itself: a kernel changes where a row is subtracted."""
         return self
 
-    def divided(self, looks: Mapping[str, Any], exponents: Mapping[str, int]) -> Any:
-        """The problem itself: a point of length 1 has another meaning in other units."""
+    def in_range(self, looks: Mapping[str, Any]) -> Self:
+        """The problem itself: the values of kernels are checked instead."""
         return self
 
     def moments(self, form: str, expect: tuple[int, int]) -> Any:
@@ -179,7 +179,7 @@ class PreimageCCA(Problem[PreimageCCASolution]):
             raise InvalidProblem("the points of start must be equally many for both views.")
         return found
 
-    def in_own_units(self, start: Mapping[str, Any]) -> dict[str, Any]:
+    def as_solved(self, start: Mapping[str, Any]) -> dict[str, Any]:
         """The points as they are."""
         return dict(start)
 

@@ -1,0 +1,299 @@
+"""The first look at the data of a problem: whether its entries are finite, and whether their size is in the range.
+
+Problem: methods multiply entries with each other (`linspec.operators.magnitude`), and an entry that is not finite
+spoils every product.
+Method: arrays and sparse matrices in memory are read once before the solver begins. Of files some rows are read, and
+all of them only if those are far from 1. Of streams and blocks the first rows are known. All rows are looked at in the
+first sweep (`linspec.sweeps.first_sweep`). Operators that give only products are watched
+(`linspec.operators.watched`).
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from linspec.arrays import HostArray
+from linspec.blocks import BlockOperator
+from linspec.errors import NonFiniteData, UnsupportedData
+from linspec.magnitude import ORDINARY, SINGLE, Magnitude, check_magnitude
+from linspec.operators import (
+    AdjointOperator,
+    AdjustedOperator,
+    CenteredOperator,
+    CupySparseOperator,
+    DenseOperator,
+    HorizontalStack,
+    LinearOperator,
+    MappedOperator,
+    ScaledOperator,
+    SparseOperator,
+    StreamedOperator,
+    VerticalStack,
+)
+from linspec.operators.magnitude import magnitude_of
+from linspec.operators.watched import WatchedOperator
+from linspec.sweeps.finite import first_non_finite
+
+SAMPLED_ROWS, SAMPLED_NUMBERS = 16, 2**20
+"""The number of evenly spread rows of a file that are read for its magnitude, and the most numbers in
+them."""
+
+FAINT = {4: 100, 8: 480}
+"""By the bytes of a number: a column that is smaller than the largest by at most this many bits can be
+squared."""
+
+COLUMNS_AT_ONCE, ENTRIES_AT_ONCE = 64, 2**16
+
+
+UNKNOWN = Magnitude()
+"""The magnitude of a matrix of zeros, and of one whose entries are not at hand."""
+
+
+@dataclass(frozen=True)
+class Look:
+    """The facts about the entries of a matrix before the solver begins.
+
+    Attributes
+    ----------
+    size : Magnitude
+        Of the entries times the roots of the weights of their rows, as far as it is known.
+    complete : bool
+        Whether that is the magnitude of all rows.
+    watched : bool
+        Whether the entries are not at hand: the first products or the first sweep will show them.
+    faint : tuple of int
+        Nonzero columns that are so small, compared with the largest, that their squares underflow.
+    """
+
+    size: Magnitude = UNKNOWN
+    complete: bool = True
+    watched: bool = False
+    faint: tuple[int, ...] = ()
+
+
+def look_at(  # noqa: PLR0911  # one return a kind
+    name: str, A: LinearOperator, roots: HostArray | None = None
+) -> Look:
+    """Look at the entries of a matrix.
+
+    Parameters
+    ----------
+    name : str
+        What messages call it.
+    A : LinearOperator
+    roots : numpy.ndarray of shape (n,), optional
+        The roots of the weights of its rows.
+
+    Raises
+    ------
+    NonFiniteData
+        An array in memory has an entry that is not finite; the message names it.
+    """
+    if (
+        type(A) is DenseOperator and A.home.on_host
+    ):  # most data, in far less time than the questions below take
+        return _finite(_look_at_array(A, roots), name, A)
+    if isinstance(A, CenteredOperator):
+        return _without_faint(look_at(name, A.parts[0], roots))
+    if isinstance(A, AdjointOperator):
+        return replace(look_at(name, A.parts[0]), faint=(), complete=roots is None)
+    if isinstance(A, AdjustedOperator):
+        weights = A.model.weights
+        return _without_faint(look_at(name, A.operator, None if weights is None else np.sqrt(weights)))
+    if isinstance(A, StreamedOperator | BlockOperator):
+        return Look(Magnitude(A.largest), complete=False)
+    if isinstance(A, MappedOperator):
+        return _look_at_file(A, roots)
+    if isinstance(A, SparseOperator):
+        return _finite(_look_at_sparse(A, roots), name, A)
+    if isinstance(A, DenseOperator | CupySparseOperator):  # the first sweep finds what is not finite
+        return Look(magnitude_of(A, None if roots is None else A.home.blocks.place(roots)))
+    return _look_at_parts(name, A, roots)
+
+
+def _without_faint(look: Look) -> Look:
+    return replace(look, faint=())
+
+
+def _finite(look: Look | None, name: str, A: LinearOperator) -> Look:
+    """The look, or an error that names the entry that is not finite."""
+    if look is None:
+        row, column, value = first_non_finite(A) or (0, 0, math.nan)
+        raise NonFiniteData(
+            f"{name} must be finite; got {value} at row {row}, column {column}. Drop or impute such rows."
+        )
+    return look
+
+
+def _look_at_parts(name: str, A: LinearOperator, roots: HostArray | None) -> Look:
+    """The look at the parts of stacks and multiples; for other operators the first products or rows decide."""
+    if isinstance(A, ScaledOperator):
+        look = look_at(name, A.parts[0], roots)
+        size = Magnitude(look.size.largest * abs(A.factor), look.size.column)
+        if look.complete and not 1 / ORDINARY <= size.largest <= ORDINARY:
+            size = magnitude_of(A, roots)
+        return replace(look, size=size, faint=())
+    if isinstance(A, HorizontalStack | VerticalStack):
+        size, complete, watched, before = Magnitude(), True, False, 0
+        for part in A.parts:
+            beside = isinstance(A, HorizontalStack)
+            some = roots if roots is None or beside else roots[before : before + part.shape[0]]
+            look = look_at(name, part, some)
+            column = look.size.column
+            column = column if column is None or not beside else column + before
+            size = size.merged(Magnitude(look.size.largest, column))
+            complete, watched = complete and look.complete, watched or look.watched
+            before += part.shape[1] if beside else part.shape[0]
+        return Look(size, complete, watched)
+    return Look(complete=False, watched=True)
+
+
+def _look_at_array(A: DenseOperator, roots: HostArray | None) -> Look | None:
+    """The look at an array in memory; None if an entry is not finite.
+
+    Usually this is one reading, for the sums of squares of the columns; of weighted rows another one.
+    """
+    x = A.array
+    if 0 in x.shape:
+        return Look()
+    if x.dtype.kind != "f":
+        return Look(magnitude_of(A, roots))
+    if x.dtype.itemsize < 4:  # half precision has no entries out of the range
+        return Look(magnitude_of(A, roots)) if np.isfinite(np.sum(x, dtype=np.float64)) else None
+    with np.errstate(all="ignore"):
+        squares = np.einsum("ij,ij->j", x, x)
+        largest, least = math.sqrt(squares.max()), math.sqrt(squares.min())
+    limit = SINGLE if x.dtype == np.float32 else ORDINARY
+    size = Magnitude(largest)
+    if not 1 / limit <= largest <= limit:
+        if not np.isfinite(x).all():
+            return None
+        size = magnitude_of(A)
+        largest = size.largest
+    digits = FAINT[A.dtype.itemsize]
+    below = max(math.ldexp(largest, 1 - digits) * math.sqrt(len(x)), 2.0 * _least_square(x.dtype))
+    faint: tuple[int, ...] = ()
+    if least < below:
+        small = np.flatnonzero(np.sqrt(squares) < below)
+        faint = _faint_columns(x, small, largest, A.dtype)
+    return Look(size if roots is None else magnitude_of(A, roots), faint=faint)
+
+
+@lru_cache(maxsize=8)
+def _least_square(dtype: np.dtype[Any]) -> float:
+    """The root of the smallest number of a dtype that has all its digits."""
+    return math.sqrt(np.finfo(dtype).tiny)
+
+
+def _faint_columns(x: HostArray, columns: HostArray, largest: float, dtype: Any) -> tuple[int, ...]:
+    """The columns, among some, that are faint compared with the largest entry of the matrix."""
+    if largest == 0:
+        return ()
+    found: list[int] = []
+    digits = FAINT[dtype.itemsize]
+    for start in range(0, len(columns), COLUMNS_AT_ONCE):
+        some = columns[start : start + COLUMNS_AT_ONCE]
+        part = x[:, some]
+        sizes = np.maximum(part.max(axis=0), -part.min(axis=0))
+        found += some[_faint(sizes, largest, digits)].tolist()
+    return tuple(found)
+
+
+def _faint(sizes: HostArray, largest: float, digits: int) -> HostArray:
+    level: HostArray = np.frexp(sizes)[1] < math.frexp(largest)[1] - digits
+    return (sizes > 0) & level
+
+
+def _look_at_sparse(A: SparseOperator, roots: HostArray | None) -> Look | None:
+    """The same of the stored entries, run by run."""
+    data = A.matrix.data[: int(A.matrix.indptr[-1])]
+    if data.dtype.kind != "f":
+        return Look(magnitude_of(A, roots))
+    largest, smallest = 0.0, math.inf
+    for start in range(0, len(data), ENTRIES_AT_ONCE):
+        sizes = np.abs(data[start : start + ENTRIES_AT_ONCE])
+        high, low = float(sizes.max()), float(sizes.min())
+        if not high < math.inf:
+            return None
+        if low == 0:
+            low = float(np.min(sizes, initial=math.inf, where=sizes > 0))
+        largest, smallest = max(largest, high), min(smallest, low)
+    size = Magnitude(largest)
+    if roots is not None or not 1 / ORDINARY <= largest <= ORDINARY:
+        size = magnitude_of(A, roots)
+    digits = FAINT[A.dtype.itemsize]
+    if not (0 < smallest < math.inf) or math.frexp(smallest)[1] >= math.frexp(largest)[1] - digits:
+        return Look(size)
+    columns = np.zeros(A.shape[1])
+    np.maximum.at(columns, A.matrix.indices[: len(data)], np.abs(data))
+    return Look(size, faint=tuple(np.flatnonzero(_faint(columns, largest, digits)).tolist()))
+
+
+def _look_at_file(A: MappedOperator, roots: HostArray | None) -> Look:
+    """The magnitude of some rows of a file, evenly spread; of all of them, if those are far from 1."""
+    n, p = A.shape
+    count = max(1, min(n, SAMPLED_ROWS, SAMPLED_NUMBERS // p))
+    chosen = np.linspace(0, n - 1, count).astype(np.intp)
+    rows = A.rows(chosen)
+    size = magnitude_of(rows, None if roots is None else roots[chosen])
+    limit = SINGLE if A.dtype == np.float32 else ORDINARY
+    if 1 / limit <= size.largest <= limit:
+        A.release()
+        return Look(size, complete=False)
+    size = Magnitude()
+    for start in range(0, n, max(1, SAMPLED_NUMBERS // p)):
+        stop = min(n, start + max(1, SAMPLED_NUMBERS // p))
+        some = None if roots is None else roots[start:stop]
+        size = size.merged(magnitude_of(A.rows(slice(start, stop)), some))
+        A.release()
+    return Look(size)
+
+
+def ranged(name: str, A: LinearOperator, look: Look) -> LinearOperator:
+    """A matrix whose entries are in the range, ready for a solver.
+
+    A float32 matrix with entries far from 1 is multiplied in float64, block by block. A matrix whose entries are not at
+    hand is watched.
+
+    Parameters
+    ----------
+    name : str
+        What messages call it.
+    A : LinearOperator
+    look : Look
+
+    Raises
+    ------
+    DataOutOfRange
+        Its largest entry is out of the range.
+    UnsupportedData
+        A float32 matrix is out of the range of float32, and its device has no float64.
+    """
+    check_magnitude(name, look.size, complete=look.complete)
+    if A.dtype == np.float32 and not (look.size.fits_single and _weights_fit_single(A)):
+        if A.home.blocks != A.home:
+            raise UnsupportedData(
+                f"{name} has float32 entries of {look.size.largest:.3g}, or weights so far from 1: squares need "
+                "float64, which their device has not. Scale the matrix, or move it to the host."
+            )
+        A = A.in_dtype(np.dtype(np.float64)) or A
+    return _watched(name, A, None) if look.watched else A
+
+
+def _weights_fit_single(A: LinearOperator) -> bool:
+    weights = A.model.weights if isinstance(A, AdjustedOperator) else None
+    return weights is None or Magnitude(math.sqrt(float(weights.max(initial=0.0)))).fits_single
+
+
+def _watched(name: str, A: LinearOperator, roots: HostArray | None) -> LinearOperator:
+    if isinstance(A, CenteredOperator):
+        return CenteredOperator(_watched(name, A.parts[0], roots), A.mean)
+    if isinstance(A, AdjustedOperator):
+        weights = A.model.weights
+        return A.on(_watched(name, A.operator, None if weights is None else np.sqrt(weights)))
+    return WatchedOperator(A, name, roots)

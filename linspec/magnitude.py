@@ -1,0 +1,96 @@
+"""The range in which the largest entry of a matrix must lie.
+
+Problem: methods multiply entries with each other, and laws square the products: fourth powers, summed over rows and
+columns. Of entries of 1e-90 these are zeros, and of 1e90 infinities. An answer of zeros with a residual of zero then
+looks like the exact one.
+Method: where the largest entry lies between `SMALLEST` and `LARGEST`, such sums are numbers. A matrix in other units is
+refused, with the power of ten to multiply it by. Smaller entries and columns may have any size.
+float32 has a shorter range: rows whose largest entry lies outside of 1 / `SINGLE` and `SINGLE` are multiplied in
+float64.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from linspec.errors import DataOutOfRange
+
+SMALLEST, LARGEST = 1e-60, 1e60
+"""The largest entry of a matrix lies between them: its fourth power, times rows and columns, is a number."""
+
+SINGLE = 1e9
+"""Entries up to this size, and down to one over it, are multiplied in float32 where they are float32."""
+
+ORDINARY = 1e40
+"""A root of a sum of squares between one over this and this shows that the largest entry is in the range."""
+
+
+@dataclass(frozen=True)
+class Magnitude:
+    """The largest √w·|entry| of some rows: exact far from 1, elsewhere at most the root of the sum of squares.
+
+    Attributes
+    ----------
+    largest : float
+        NaN or infinity if an entry is not finite.
+    column : int or None
+        Its column, if it was searched for.
+    """
+
+    largest: float = 0.0
+    column: int | None = None
+
+    def merged(self, other: Magnitude) -> Magnitude:
+        """The larger of both."""
+        return other if other.largest > self.largest or math.isnan(other.largest) else self
+
+    @property
+    def fits_single(self) -> bool:
+        """Whether products in float32 keep their digits."""
+        return self.largest == 0 or 1 / SINGLE <= self.largest <= SINGLE
+
+
+def check_magnitude(name: str, found: Magnitude, *, complete: bool = True, ridge: bool = True) -> None:
+    """Refuse a matrix whose largest entry is out of the range; entries that are not finite have an error of their own.
+
+    Parameters
+    ----------
+    name : str
+        What the message calls the matrix.
+    found : Magnitude
+    complete : bool, default True
+        Whether it is that of all rows. Of some, only one that is too large decides.
+    ridge : bool, default True
+        Whether the matrix may have a ridge.
+
+    Raises
+    ------
+    DataOutOfRange
+    """
+    size = found.largest
+    if not math.isfinite(size) or size == 0 or SMALLEST <= size <= LARGEST or (size < 1 and not complete):
+        return
+    power = -round(math.log10(size))
+    where = "" if found.column is None else f" in column {found.column}"
+    raise DataOutOfRange(
+        f"the largest entry of {name}, with the root of its weight, must lie between {SMALLEST:.0e} and {LARGEST:.0e} "
+        f"in magnitude; got {size:.3g}{where}. Multiply {name} by 1e{power}"
+        + (f", and a ridge of {name} by 1e{2 * power}." if ridge else ".")
+    )
+
+
+def check_square(name: str, value: float) -> None:
+    """Refuse a number in units of squared entries, such as a ridge, whose root is out of the range.
+
+    Raises
+    ------
+    DataOutOfRange
+    """
+    if value == 0 or SMALLEST <= math.sqrt(value) <= LARGEST:
+        return
+    power = -round(math.log10(value) / 2)
+    raise DataOutOfRange(
+        f"{name} must be 0 or lie between {SMALLEST**2:.0e} and {LARGEST**2:.0e}; got {value:.3g}. Multiply the "
+        f"matrix by 1e{power}, and {name} by 1e{2 * power}."
+    )

@@ -1,0 +1,147 @@
+"""The largest entry of each kind of matrix (`linspec.magnitude` says why it matters).
+
+Method: a weight w counts as √w in front of its row. Where a sum of squares shows that the largest entry is ordinary, it
+is not searched for.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from linspec.arrays import HOST, Array, HostArray, largest_magnitude, to_host
+from linspec.magnitude import ORDINARY, SINGLE, Magnitude
+from linspec.operators.base import ColumnScaledOperator, HorizontalStack, LinearOperator, ScaledOperator
+from linspec.operators.dense import DenseOperator
+from linspec.operators.foreign import CupySparseOperator
+from linspec.operators.row_blocks import row_blocks
+from linspec.operators.sparse import SparseOperator
+
+
+def magnitude_of(A: LinearOperator, roots: Array | None = None, *, exact: bool = False) -> Magnitude:
+    """The largest √w·|entry| of rows that can be read.
+
+    Parameters
+    ----------
+    A : LinearOperator
+        Without a counter, and without a row that it takes out of all rows.
+    roots : array of shape (n,), optional
+        The roots √w of the weights.
+    exact : bool, default False
+        Search for the largest entry where a sum of squares would do.
+    """
+    if isinstance(A, SparseOperator):
+        return _of_sparse(A.matrix, roots, exact)
+    if isinstance(A, CupySparseOperator):  # its weights count as the largest of them
+        largest = largest_magnitude(A.matrix.data)
+        return Magnitude(largest if roots is None else largest * largest_magnitude(roots))
+    if isinstance(A, ScaledOperator):
+        return _times(magnitude_of(A.parts[0], roots, exact=True), abs(A.factor))
+    if isinstance(A, HorizontalStack):
+        return _of_stack(A, roots, exact)
+    if isinstance(A, ColumnScaledOperator) and A.sparse:  # an upper bound: nothing is filled up
+        return _times(magnitude_of(A.parts[0], roots, exact=True), largest_magnitude(A.scale))
+    if isinstance(A, DenseOperator):
+        return _of_array(A.array, roots, exact)
+    found = Magnitude()
+    if not A.readable:
+        return found
+    for rows in row_blocks(A.shape[0], 8 * A.shape[1], A.home):
+        part = A.rows(rows) if A.sliceable else A
+        some = None if roots is None else roots[rows]
+        entries = part.array if isinstance(part, DenseOperator) else part.dense()
+        found = found.merged(_of_array(entries, some, exact))
+        if not A.sliceable:
+            break
+    return found
+
+
+def _times(found: Magnitude, factor: float) -> Magnitude:
+    return Magnitude(found.largest * factor, found.column)
+
+
+def _of_stack(A: HorizontalStack, roots: Array | None, exact: bool) -> Magnitude:
+    found, before = Magnitude(), 0
+    for part in A.parts:
+        own = magnitude_of(part, roots, exact=exact)
+        column = None if own.column is None else own.column + before
+        found = found.merged(Magnitude(own.largest, column))
+        before += part.shape[1]
+    return found
+
+
+def _of_array(x: Array, roots: Array | None, exact: bool) -> Magnitude:
+    if 0 in tuple(x.shape):
+        return Magnitude()
+    if not isinstance(x, np.ndarray):
+        return _of_device_array(x, roots)
+    narrow = x.dtype.kind != "f" or x.dtype.itemsize < 4
+    if roots is None and narrow and not exact:  # they have no entries out of the range
+        return Magnitude(1.0)
+    if not (narrow or exact):
+        with np.errstate(all="ignore"):
+            size = math.sqrt(_sum_of_squares(x, roots))
+        if _is_ordinary(size, x.dtype):
+            return Magnitude(size)
+    sizes = _column_magnitudes(x, roots)
+    column = int(np.argmax(sizes))  # of NaN the first
+    return Magnitude(_representable(float(sizes[column]), x), column)
+
+
+def _is_ordinary(size: float, dtype: np.dtype[Any]) -> bool:
+    limit = SINGLE if dtype == np.float32 else ORDINARY
+    return 1 / limit <= size <= limit
+
+
+def _sum_of_squares(x: HostArray, roots: Array | None) -> float:
+    """Σ w a², as far as it is a number."""
+    if roots is not None:
+        return float(np.einsum("ij,ij->i", x, x).astype(np.float64, copy=False) @ to_host(roots) ** 2)
+    if x.flags.c_contiguous or x.flags.f_contiguous:
+        flat = x.ravel(order="K")  # a view
+        return float(np.dot(flat, flat))
+    return float(np.einsum("ij,ij->", x, x))
+
+
+def _column_magnitudes(x: HostArray, roots: Array | None) -> HostArray:
+    """The largest √w·|entry| of each column; NaN where an entry is NaN."""
+    with np.errstate(all="ignore"):
+        if roots is None:
+            sizes: HostArray = np.maximum(np.max(x, axis=0), -1.0 * np.min(x, axis=0))
+            return sizes
+        found = np.zeros(x.shape[1])
+        for rows in row_blocks(x.shape[0], 8 * x.shape[1], HOST):
+            sizes = np.abs(x[rows].astype(np.float64, copy=False)) * to_host(roots[rows])[:, None]
+            found = np.maximum(found, np.max(sizes, axis=0))
+    return found
+
+
+def _representable(size: float, x: HostArray) -> float:
+    """The size, where entries are finite and only their product with a root of a weight is not, the largest number."""
+    return float(np.finfo(np.float64).max) if math.isinf(size) and bool(np.isfinite(x).all()) else size
+
+
+def _of_device_array(x: Array, roots: Array | None) -> Magnitude:
+    largest = largest_magnitude(x) if roots is None else largest_magnitude(x * roots[:, None])
+    return Magnitude(largest)
+
+
+def _of_sparse(matrix: Any, roots: Array | None, exact: bool) -> Magnitude:
+    first, last = int(matrix.indptr[0]), int(matrix.indptr[-1])
+    data = matrix.data[first:last]
+    if not len(data):
+        return Magnitude()
+    if roots is None and (data.dtype.kind != "f" or data.dtype.itemsize < 4) and not exact:
+        return Magnitude(1.0)
+    sizes: HostArray = data
+    with np.errstate(all="ignore"):
+        if roots is not None:
+            sizes = data * np.repeat(to_host(roots), np.diff(matrix.indptr))
+        size = 0.0 if exact else math.sqrt(float(np.dot(sizes, sizes)))
+        if _is_ordinary(size, sizes.dtype):
+            return Magnitude(size)
+        sizes = np.abs(sizes)
+    at = int(np.argmax(sizes))
+    return Magnitude(_representable(float(sizes[at]), data), int(matrix.indices[first + at]))

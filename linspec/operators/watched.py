@@ -1,0 +1,124 @@
+"""An operator whose entries are not at hand: its first products show how large they are.
+
+Problem: the range of entries (`linspec.operators.magnitude`) cannot be read off an operator that gives only products.
+Method: a column of random signs rides in the first forward product, and another in the first adjoint product. By the
+largest entry of A z over √p, and that of Aᵀu over √n, the root mean square of the entries is known up to a small
+factor.
+A product is also looked at for what is not finite.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from linspec.arrays import Array, Home, HostArray, all_finite, host_dtype, largest_magnitude, to_host
+from linspec.errors import NonFiniteData
+from linspec.magnitude import Magnitude, check_magnitude
+from linspec.operators.base import LinearOperator, Selection
+
+ORDINARY_SHARE = 0.25
+"""Power of the largest number below which an entry of a block makes no product overflow."""
+
+
+class WatchedOperator(LinearOperator):
+    """An operator as it is, whose products are looked at.
+
+    Parameters
+    ----------
+    operator : LinearOperator
+    name : str
+        What messages call it.
+    roots : numpy.ndarray of shape (n,), optional
+        The roots √w of the weights of its rows.
+
+    Raises
+    ------
+    DataOutOfRange
+        From the first forward or the first adjoint product, if it shows that entries are out of the range.
+    NonFiniteData
+        From a product that is not finite, of a block of ordinary numbers.
+    """
+
+    def __init__(self, operator: LinearOperator, name: str, roots: HostArray | None = None) -> None:
+        self.operator, self.name, self._roots = operator, name, roots
+        self._products = 0
+        self._seen: set[str] = set()
+        self.dtype, self.home = operator.dtype, operator.home
+        self.sliceable, self.readable = operator.sliceable, operator.readable
+        self.sparse, self.centres_entries = operator.sparse, operator.centres_entries
+        self.streamed, self.sweeps = operator.streamed, operator.sweeps
+        self.concurrent, self.gathers = operator.concurrent, operator.gathers
+        self.rows_together = operator.rows_together
+        self.with_names_of(operator)
+
+    @property
+    def shape(self) -> Any:  # type: ignore[override]  # the rows of a stream are known later
+        """(n, p)."""
+        return self.operator.shape
+
+    @property
+    def nnz(self) -> int:
+        return self.operator.nnz
+
+    @property
+    def stored_dtype(self) -> np.dtype[Any]:
+        return self.operator.stored_dtype
+
+    def in_dtype(self, dtype: np.dtype[Any]) -> LinearOperator | None:
+        inner = self.operator.in_dtype(dtype)
+        return None if inner is None else WatchedOperator(inner, self.name, self._roots)
+
+    def _matmat(self, V: Array) -> Array:
+        return self._product("matmat", V)
+
+    def _rmatmat(self, U: Array) -> Array:
+        return self._product("rmatmat", U)
+
+    def _product(self, method: str, block: Array) -> Array:
+        multiply = getattr(self.operator, method)
+        if self.sliceable or method in self._seen:  # rows are looked at where they are swept
+            return self._finite(multiply(block), block, method)
+        self._seen.add(method)
+        count, adjoint = block.shape[0], method == "rmatmat"
+        signs = np.random.default_rng(count).integers(0, 2, count) * 2.0 - 1.0
+        roots = 1.0 if self._roots is None else self._roots
+        signs = signs * roots if adjoint else signs
+        rider = Home.of(block).place(signs[:, None], host_dtype(block))
+        both = multiply(Home.of(block).concat([block, rider]))
+        sizes = np.abs(to_host(both[:, -1:]).astype(np.float64))[:, 0] * (1.0 if adjoint else roots)
+        at = int(np.argmax(sizes))
+        check_magnitude(self.name, Magnitude(float(sizes[at]) / math.sqrt(count), at if adjoint else None))
+        return self._finite(both[:, :-1], block, method)
+
+    def _finite(self, product: Array, block: Array, method: str) -> Array:
+        """A product, of a block of ordinary numbers only if it is finite: other blocks are the iteration's."""
+        self._products += 1
+        if all_finite(product):
+            return product
+        if not largest_magnitude(block) < float(np.finfo(self.dtype).max) ** ORDINARY_SHARE:
+            return product
+        entries = to_host(product)
+        row, column = np.argwhere(~np.isfinite(entries))[0].tolist()
+        source = getattr(self.operator, "source", self.operator)
+        raise NonFiniteData(
+            f"{self.name} must give finite products; {type(source).__name__}.{method} returned "
+            f"{entries[row, column]} at row {row}, column {column} of product number {self._products}, for a block of "
+            "finite numbers. Try the operator on such blocks; where its products overflow, scale it."
+        )
+
+    def _rows(self, selection: Selection) -> LinearOperator:
+        return self.operator.rows(selection)
+
+    def _dense(self) -> Array:
+        return self.operator.dense()
+
+    def blocks(self) -> Iterator[LinearOperator]:
+        """The rows of streamed data."""
+        return self.operator.blocks()
+
+    def release(self) -> None:
+        self.operator.release()

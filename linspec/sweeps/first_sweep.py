@@ -1,0 +1,114 @@
+"""A task that also keeps the largest entry of every view: what the first sweep over some rows runs.
+
+Problem: the size of the entries of files, slices and blocks elsewhere is not known before all rows have been read, and
+rows with large entries may come last.
+Method: the first sweep runs its task inside this one, which looks at each block before the task does. Nothing of a
+sweep leaves before the largest entry of all its rows has been checked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Generic, TypeVar
+
+import numpy as np
+
+from linspec.arrays import Array
+from linspec.magnitude import Magnitude
+from linspec.operators import LinearOperator
+from linspec.operators.magnitude import magnitude_of
+from linspec.row_model import PLAIN, Change, RowModel
+from linspec.sweeps.task import Task
+
+Part = TypeVar("Part")
+
+DOUBLE = np.dtype(np.float64)
+
+
+@dataclass(frozen=True)
+class Sizes(Task[list[Magnitude]]):
+    """The magnitude of every view.
+
+    Parameters
+    ----------
+    model : RowModel
+        The weights of the rows.
+    """
+
+    model: RowModel = PLAIN
+
+    def part(
+        self, rows: Sequence[LinearOperator], first_row: int = 0, into: list[Magnitude] | None = None
+    ) -> list[Magnitude]:
+        """The magnitudes of some rows, merged into those before."""
+        roots = [self.model.roots_of(first_row, A.shape[0], A.home.blocks) for A in rows]
+        own = [magnitude_of(A, w) for A, w in zip(rows, roots, strict=True)]
+        return self.merge(into, own) if into else own
+
+    def merge(self, left: list[Magnitude], right: list[Magnitude]) -> list[Magnitude]:
+        """The magnitudes of the rows of both."""
+        return [a.merged(b) for a, b in zip(left, right, strict=True)]
+
+
+@dataclass
+class MeasuredPart(Generic[Part]):
+    """The part of a task, and the magnitudes of the rows that it was made of, one for each view."""
+
+    part: Part
+    sizes: list[Magnitude]
+
+
+@dataclass(frozen=True)
+class Measured(Task[MeasuredPart[Part]]):
+    """Another task, with the magnitude of the rows beside its parts.
+
+    Parameters
+    ----------
+    task : Task
+    unknown : tuple of bool
+        The views whose magnitude is not known.
+    wide : tuple of bool
+        The views whose float32 rows are multiplied in float64. Other float32 rows are, too, if their own magnitude asks
+        for it.
+    model : RowModel
+        The weights of the rows.
+    """
+
+    task: Task[Part]
+    unknown: tuple[bool, ...]
+    wide: tuple[bool, ...]
+    model: RowModel = PLAIN
+
+    def part(
+        self, rows: Sequence[LinearOperator], first_row: int = 0, into: MeasuredPart[Part] | None = None
+    ) -> MeasuredPart[Part]:
+        """The part of some rows."""
+        sizes = [Magnitude() for _ in rows] if into is None else into.sizes
+        given = list(rows)
+        for i, A in enumerate(rows):
+            wide = self.wide[i]
+            if self.unknown[i]:
+                own = magnitude_of(A, self.model.roots_of(first_row, A.shape[0], A.home.blocks))
+                sizes[i], wide = sizes[i].merged(own), wide or not own.fits_single
+            if wide and A.dtype == np.float32:
+                given[i] = A.in_dtype(DOUBLE) or A
+        return MeasuredPart(self.task.part(given, first_row, None if into is None else into.part), sizes)
+
+    def merge(self, left: MeasuredPart[Part], right: MeasuredPart[Part]) -> MeasuredPart[Part]:
+        """The part of the rows of both."""
+        sizes = [a.merged(b) for a, b in zip(left.sizes, right.sizes, strict=True)]
+        return MeasuredPart(self.task.merge(left.part, right.part), sizes)
+
+    def with_models(self, change: Change) -> Measured[Part]:
+        """The same task with other models of the rows."""
+        return replace(self, task=self.task.with_models(change), model=change(self.model))
+
+    def merger(self) -> Measured[Part]:
+        """The merger of the task."""
+        own: Any = replace(self, task=self.task.merger(), model=PLAIN)
+        return own  # type: ignore[no-any-return]
+
+    def looked_at(self, part: MeasuredPart[Part]) -> Iterable[Array]:
+        """The arrays that the task names."""
+        return self.task.looked_at(part.part)
