@@ -1,0 +1,108 @@
+"""Confounds and columns with large means, which are not centred: nothing cancels, on all kinds of data.
+
+The truth is a Gram-Schmidt process in extended precision, twice.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+import scipy.sparse
+import scipy.sparse.linalg
+
+import linspec as ls
+from linspec.blocks import BlockOperator
+
+N = 90
+RNG = np.random.default_rng(3)
+YEAR = np.column_stack([RNG.uniform(1990, 2020, N), 1013 + 5 * RNG.standard_normal(N)])
+SECONDS = np.column_stack([1.7e9 + RNG.uniform(0, 3e7, N), 2024 + RNG.uniform(0, 1, N)])
+ONE = 1e3 + RNG.standard_normal((N, 1))
+CONSTANT = np.column_stack([np.ones(N), 300 + RNG.standard_normal(N)])
+CONFOUNDS = {"year": YEAR, "seconds": SECONDS, "one": ONE, "constant": CONSTANT}
+
+
+def as_map(entries: Any, path: Any) -> Any:
+    name = path / f"{len(list(path.iterdir()))}.npy"
+    np.save(name, entries)
+    return np.load(name, mmap_mode="r")
+
+
+KINDS = {
+    "dense": lambda A, _: A,
+    "sparse": lambda A, _: scipy.sparse.csr_array(A),
+    "map": as_map,
+    "slices": lambda A, _: lambda: iter([A[:31], A[31:]]),
+    "once": lambda A, _: iter([A[:31], A[31:]]),
+    "blocks": lambda A, _: BlockOperator([A[:31], A[31:]]),
+    "products": lambda A, _: scipy.sparse.linalg.aslinearoperator(A),
+}
+
+
+def left(A: np.ndarray, Z: np.ndarray, w: np.ndarray | None) -> np.ndarray:
+    """What the confounds leave of the weighted rows, to more digits than float64 has."""
+    long = np.longdouble
+    roots = np.ones(N, dtype=long) if w is None else np.sqrt(w.astype(long))
+    basis: list[Any] = []
+    for z in (Z.astype(long) * roots[:, None]).T:
+        for _ in range(2):
+            for q in basis:
+                z = z - q * (q @ z)
+        basis.append(z / np.sqrt(z @ z))
+    rest = A.astype(long) * roots[:, None]
+    for q in [*basis, *basis]:
+        rest = rest - np.outer(q, q @ rest)
+    return rest.astype(float)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("confounds", CONFOUNDS)
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.filterwarnings("ignore::linspec.errors.AccuracyWarning")
+def test_singular_values_of_what_is_left(kind: str, confounds: str, weighted: bool, tmp_path: Any) -> None:
+    A, Z = 1e3 + RNG.standard_normal((N, 4)), CONFOUNDS[confounds]
+    w = RNG.uniform(0.5, 2.0, N) if weighted else None
+    exact = np.linalg.svd(left(A, Z, w), compute_uv=False)[:3]
+    data = KINDS[kind](A, tmp_path)
+    found = ls.solve(ls.SVD(data, 3, confounds=Z, sample_weight=w), "gram")
+    # Sparse rows and products are centred by products, which costs (mean / deviation)² roundings at most.
+    tolerance = 1e-9 if kind in ("sparse", "products") else 1e-12
+    assert np.allclose(found.S, exact, rtol=tolerance)
+
+
+@pytest.mark.parametrize("solver", ["cg", "lsqr", "direct", "sketch-precondition"])
+@pytest.mark.parametrize("confounds", CONFOUNDS)
+def test_coefficients_beside_confounds(confounds: str, solver: str) -> None:
+    A, Z = 1e5 + RNG.standard_normal((N, 3)), CONFOUNDS[confounds]
+    b = A @ [1.0, 2.0, 3.0] + RNG.standard_normal(N)
+    R, r = left(A, Z, None), left(b[:, None], Z, None)[:, 0]
+    found = ls.solve(ls.LeastSquares(A, b, confounds=Z), solver, rng=0)
+    gap = R.T @ (r - R @ found.x)
+    assert np.linalg.norm(gap) <= 1e-8 * np.linalg.norm(R.T @ r)
+    # New rows: what the confounds explain of them is known from the slopes.
+    fitted = found.predict(A, confounds=Z)
+    exact = np.linalg.lstsq(np.hstack([A, Z]), b, rcond=None)[0]
+    assert np.allclose(fitted, np.hstack([A, Z]) @ exact, rtol=1e-9)
+
+
+@pytest.mark.parametrize("solver", ["gram", "direct", "lobpcg"])
+def test_correlations_beside_confounds(solver: str) -> None:
+    E = RNG.standard_normal((N, 3))
+    X, Y = E + 0.5 * RNG.standard_normal((N, 3)), E + 0.5 * RNG.standard_normal((N, 3)) + 1e5
+    Z = 1e6 + RNG.standard_normal((N, 1))
+    Qx, Qy = (np.linalg.qr(left(A, Z, None))[0] for A in (X, Y))
+    exact = np.linalg.svd(Qx.T @ Qy, compute_uv=False)
+    options = {"tol": 1e-10} if solver == "lobpcg" else {}
+    found = ls.solve(ls.CCA(X, Y, 3, confounds=Z, center=False), solver, rng=0, **options)
+    assert np.allclose(found.correlations, exact, atol=1e-9)
+    assert found.x_mean is None
+
+
+@pytest.mark.parametrize("sizes", [(1e-200, 1.0), (1e-59, 1e59), (1e59, 1e-120)])
+def test_confounds_of_any_size_are_orthonormal(sizes: tuple[float, float]) -> None:
+    Z = RNG.standard_normal((N, 2)) + 3.0
+    A = RNG.standard_normal((N, 4)) + Z @ RNG.standard_normal((2, 4))
+    exact = np.linalg.svd(left(A, Z, None), compute_uv=False)[:3]
+    assert np.allclose(ls.solve(ls.SVD(A, 3, confounds=Z * sizes), "gram").S, exact, rtol=1e-12)
