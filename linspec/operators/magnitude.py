@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from linspec.arrays import HOST, Array, HostArray, largest_magnitude, to_host
+from linspec.arrays import HOST, Array, HostArray, largest_magnitude, namespace, to_host
 from linspec.magnitude import ORDINARY, SINGLE, Magnitude
 from linspec.operators.base import ColumnScaledOperator, HorizontalStack, LinearOperator, ScaledOperator
 from linspec.operators.dense import DenseOperator
@@ -124,8 +124,12 @@ def _representable(size: float, x: HostArray) -> float:
 
 
 def _of_device_array(x: Array, roots: Array | None) -> Magnitude:
-    largest = largest_magnitude(x) if roots is None else largest_magnitude(x * roots[:, None])
-    return Magnitude(largest)
+    """The same of another library; of weighted rows by the largest entry of each row, which comes to the host."""
+    if roots is None:
+        return Magnitude(largest_magnitude(x))
+    xp = namespace(x)
+    rows = to_host(xp.max(xp.abs(x), axis=1)).astype(np.float64)
+    return Magnitude(float(np.max(rows * to_host(roots), initial=0.0)))
 
 
 def _of_sparse(matrix: Any, roots: Array | None, exact: bool) -> Magnitude:
