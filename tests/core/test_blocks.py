@@ -24,6 +24,7 @@ from linspec.blocks.kept_rows import StepOverRows
 from linspec.blocks.runs import MOST_RUNS, PARTS_PER_RUN, cut_into_runs
 from linspec.cost import DENSE_RATE
 from linspec.errors import (
+    DataOutOfRange,
     InvalidProblem,
     LinspecError,
     MissingCapability,
@@ -36,6 +37,7 @@ from linspec.operators import Adjustment
 from linspec.row_model import row_model
 from linspec.sweeps.adjusted_rows import AdjustedRows
 from linspec.sweeps.finite import FirstNonFinite
+from linspec.sweeps.first_sweep import Measured, Sizes
 from linspec.sweeps.fused import Asked, FusedProducts
 from linspec.sweeps.gramians import GramMatrices, SparseGramMatrices
 from linspec.sweeps.image_triangles import ImageTriangle
@@ -43,6 +45,7 @@ from linspec.sweeps.images import AdjointImages, ImageGram, Images
 from linspec.sweeps.statistics import Statistics
 from linspec.sweeps.task import Task
 from linspec.sweeps.triangles import Triangle
+from linspec.sweeps.witness import Together, Witnesses
 from linspec.testing import Suite, check_operator
 from linspec.testing.backends import Backend
 from linspec.testing.behaviour import Skip
@@ -677,7 +680,10 @@ def test_means_that_are_large_beside_the_spread_lose_nothing():
 
 
 @pytest.mark.parametrize("exponent", [-300, 300])
-def test_extreme_magnitudes_are_divided_where_the_blocks_are(exponent):
+def test_the_size_of_entries_is_known_where_the_blocks_are(exponent):
+    with pytest.raises(DataOutOfRange, match="Multiply A by"):
+        answers(ls.SVD(posted(X * 2.0**exponent), 3), "gram")
+    exponent = exponent * 2 // 3 - exponent // abs(exponent) * 10
     found = answers(ls.SVD(posted(X * 2.0**exponent), 3), "gram")
     np.testing.assert_allclose(found.S * 2.0**-exponent, np.linalg.svd(X)[1][:3], rtol=1e-10)
 
@@ -781,6 +787,10 @@ EXAMPLES: list[tuple[Task[Any], list[Any]]] = [
     (CountedColumns(), SPARSE),
     (Pattern(np.array([0, 3])), SPARSE),
     (RowSketch(SIGNS, HOST), DENSE),
+    (Witnesses((0, 1)), DENSE),
+    (Together(Statistics(HOST, MODEL), Witnesses()), DENSE),
+    (Sizes(MODEL), DENSE),
+    (Measured(Statistics(HOST, MODEL), (True, False), (False, True), MODEL), DENSE),
     (StepOverRows(Residuals(np.ones((P, Q)), Q, np.dtype(np.float64))), DENSE),
 ]
 """A task of every class, and rows for it."""
