@@ -78,7 +78,6 @@ FIELDS: Mapping[str, Any] = {
     "moments?": {"form": str, "views": [{**COLUMNS, "unresolved": bool, "warned": bool}], "cross?": "p q"},
     "adjustments": Mapping,
     "streams": Mapping,
-    "exponents?": Mapping,
     "state?": Mapping,
     "start?": Mapping,
 }
