@@ -2,20 +2,19 @@
 
 Problem: a matrix comes as `.npy`, `.npz`, Matrix Market, svmlight or delimited text, dense or sparse, and a file
 that is broken, pickled or of another kind must end in a sentence, not in a traceback or worse.
-Method: the suffix decides. What is no regular file is refused before it is opened: a pipe would wait, and a device
-never end. A `.npy` file is mapped and never loaded whole; everything that is sparse in its file stays sparse;
-nothing is ever unpickled; what would not fit into memory is refused before it is read. ``file.npz:name`` picks an
-array, ``file.h5ad:layers/counts`` a part, ``file.svm:labels`` the labels as a column and ``file.svm:classes`` the
-labels as one indicator column a class; ``file.csv:a,b`` and ``file.parquet:a..c`` pick columns by name.
-``parts/*.parquet`` is one matrix, and so are the files of a pattern of any other format of `linspec.open_rows`, which
-decodes rows of zarr, HDF5 and AnnData, and of several files, some at a time.
+Method: the suffix decides. What is no regular file is refused before it is opened. A `.npy` file is mapped and never
+loaded whole; everything that is sparse in its file stays sparse; nothing is ever unpickled; what would not fit into
+memory is refused before it is read. ``file.npz:name`` picks an array, ``file.h5ad:layers/counts`` a part,
+``file.svm:labels`` the labels as a column and ``file.svm:classes`` the labels as one indicator column a class;
+``file.csv:a,b`` and ``file.parquet:a..c`` pick columns by name. ``parts/*.parquet`` is one matrix, and so are the files
+of a pattern of any other format of `linspec.open_rows`, which decodes rows of zarr, HDF5 and AnnData, and of several
+files, some at a time.
 Source: the formats of NumPy, SciPy, NIST (Matrix Market), LIBSVM, Apache Parquet, zarr, HDF5 and AnnData.
 """
 
 from __future__ import annotations
 
 import os
-import stat
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
@@ -26,9 +25,10 @@ from linspec.cli.columns import NamedMatrix
 from linspec.cli.delimited import names_in_text, read_delimited
 from linspec.cli.failures import Failure
 from linspec.cli.matrix_market import read_matrix_market
-from linspec.cli.numpy_files import read_npy, read_npz
 from linspec.cli.parquet import complete_rows, names_in_parquet, read_parquet
 from linspec.cli.svmlight import read_svmlight
+from linspec.errors import InvalidProblem, LinspecError
+from linspec.files import looked_at
 from linspec.paths import is_there
 
 if TYPE_CHECKING:
@@ -110,7 +110,10 @@ def read_named(text: str, *, gaps: bool = False) -> NamedMatrix:
             f"{source.path} holds one matrix, whose columns have no names; got {source.member!r} after it. Leave it "
             "out."
         )
-    found = _read_text(source, gaps) if source.suffix in _TEXT else reader(source)
+    try:
+        found = _read_text(source, gaps) if source.suffix in _TEXT else reader(source)
+    except LinspecError as error:
+        raise Failure(str(error)) from error
     return found if isinstance(found, NamedMatrix) else NamedMatrix(found)
 
 
@@ -161,18 +164,15 @@ def _located(text: str) -> _Source:
             raise Failure(f"{front}: {_absent(Path(front))}")
         else:
             raise Failure(f"{text}: {_absent(path)}")
-    mode = path.stat().st_mode
-    if stat.S_ISDIR(mode) and path.suffix.lower() == ".zarr":
-        return _Source(path, member)
-    if stat.S_ISDIR(mode):
+    if path.is_dir() and path.suffix.lower() != ".zarr":
         raise Failure(
             f"{path} is a folder; give a file, or a pattern in quotes such as '{path}/*.parquet'. The formats: "
             f"{FORMATS}."
         )
-    if not stat.S_ISREG(mode):
-        raise Failure(
-            f"{path} is {_kind(mode)}, not a file that can be read more than once. Write the data to a file first."
-        )
+    try:
+        looked_at(path, folder=True)
+    except InvalidProblem as error:
+        raise Failure(str(error)) from error
     return _Source(path, member)
 
 
@@ -184,23 +184,33 @@ def _is_link(path: Path) -> bool:
     return os.path.islink(path)  # noqa: PTH114  # Path.is_symlink raises where no name is so long
 
 
-def _kind(mode: int) -> str:
-    """What a path leads to, where that is neither a file nor a folder."""
-    kinds = ((stat.S_ISFIFO, "a named pipe"), (stat.S_ISSOCK, "a socket"), (stat.S_ISCHR, "a device"))
-    return next((words for is_it, words in kinds if is_it(mode)), "a device")
-
-
 def _is_several(source: _Source) -> bool:
     """Whether a pattern stands for files that `linspec.open_rows` reads; of Parquet columns are picked before."""
     return source.suffix in (".npy", ".npz", *_STORED) and not is_there(source.path)
 
 
 def _read_npy(source: _Source) -> Array:
-    return read_npy(source.path)
+    from linspec.operators.npy_files import mapped
+    from linspec.operators.npz_files import check_matrix
+
+    array = mapped(source.path)
+    end = getattr(array, "offset", 0) + array.nbytes
+    if array.size and source.path.stat().st_size != end:
+        raise Failure(
+            f"{source.path} cannot be read as a .npy array: {source.path.stat().st_size - end:,} more bytes follow. It "
+            "may hold more than one array: save each in a file of its own."
+        )
+    check_matrix(array, str(source.path))
+    return array
 
 
 def _read_npz(source: _Source) -> Array:
-    return read_npz(source.path, source.member)
+    from linspec.operators.npz_files import read_npz
+
+    found: Array = read_npz(source.path, source.member)
+    if 0 in found.shape:
+        raise Failure(f"{source.path} must hold a matrix with rows and columns; got shape {found.shape}.")
+    return found
 
 
 def _read_matrix_market(source: _Source) -> Array:

@@ -24,9 +24,9 @@ from typing import Any
 
 from linspec.cli.columns import DROPPED, NamedMatrix, chosen_columns, without_columns
 from linspec.cli.failures import Failure, in_one_line
-from linspec.cli.memory import check_memory
 from linspec.cli.text import Survey, opened, surveyed, text_errors
 from linspec.errors import shown
+from linspec.room import check_memory
 
 __all__ = ["names_in_text", "number_in", "read_delimited"]
 

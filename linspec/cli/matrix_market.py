@@ -19,8 +19,8 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from linspec.cli.failures import Failure, in_one_line
-from linspec.cli.memory import check_memory, check_memory_for_sparse
 from linspec.cli.text import PIECE, opened_bytes, surveyed, text_errors
+from linspec.room import check_memory, check_memory_for_sparse
 
 __all__ = ["read_matrix_market"]
 

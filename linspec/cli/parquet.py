@@ -15,8 +15,9 @@ from typing import TYPE_CHECKING, Any
 from linspec import machine
 from linspec.cli.columns import DROPPED, NamedMatrix, chosen_columns, without_columns
 from linspec.cli.failures import Failure, in_one_line, install_hint
-from linspec.cli.memory import check_memory
-from linspec.errors import shown
+from linspec.errors import called, shown
+from linspec.files import looked_at
+from linspec.room import check_memory
 
 if TYPE_CHECKING:
     from linspec.arrays import HostArray
@@ -54,7 +55,8 @@ def read_parquet(path: Path, wanted: str = "", keep: HostArray | None = None) ->
 
     files = row_files(path)
     with _opened(Path(files.paths[0])) as file:
-        every = columns_but_index(file.schema_arrow)
+        with called(files.name):
+            every = columns_but_index(file.schema_arrow)
         names = tuple(every[j] for j in chosen_columns(every, wanted, files.name))
         if len(files.paths) > 1:
             return _in_slices(path, names, files.paths, keep)
@@ -99,7 +101,8 @@ def names_in_parquet(path: Path) -> tuple[str, ...]:
     """The names of the columns but those of an index, of several files those of the first."""
     from linspec.operators.row_files import columns_but_index, row_files
 
-    with _opened(Path(row_files(path).paths[0])) as file:
+    files = row_files(path)
+    with _opened(Path(files.paths[0])) as file, called(files.name):
         return tuple(columns_but_index(file.schema_arrow))
 
 
@@ -110,6 +113,7 @@ def _opened(path: Path) -> Iterator[Any]:
         import pyarrow.parquet as pq
     except ImportError as error:
         raise install_hint(f"{path}: .parquet needs pyarrow", "parquet") from error
+    looked_at(path)
     # pyarrow takes no names that are not UTF-8, but files.
     with _reading(path), path.open("rb") as stream, pq.ParquetFile(stream) as file:
         yield file

@@ -20,8 +20,8 @@ from typing import TYPE_CHECKING, Any
 
 from linspec.cli.delimited import number_in
 from linspec.cli.failures import Failure
-from linspec.cli.memory import check_memory, check_memory_for_sparse
 from linspec.cli.text import opened, surveyed, text_errors
+from linspec.room import check_memory, check_memory_for_sparse
 
 if TYPE_CHECKING:
     from linspec.arrays import Array

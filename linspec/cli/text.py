@@ -19,7 +19,7 @@ from typing import BinaryIO, cast
 
 from linspec import machine
 from linspec.cli.failures import Failure, in_one_line
-from linspec.cli.memory import check_memory
+from linspec.room import check_memory
 
 __all__ = ["Survey", "opened", "opened_bytes", "surveyed", "text_errors"]
 

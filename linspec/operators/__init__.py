@@ -13,6 +13,7 @@ import numpy as np
 from linspec.arrays import is_array, on_device
 from linspec.errors import BrokenPlugin, InvalidProblem, LinspecError, UnsupportedData, called, shown
 from linspec.faults import Contained, one_line
+from linspec.files import looked_at
 from linspec.frames import is_frame, is_series
 from linspec.keywords import hinted
 from linspec.operators.adjusted import AdjustedOperator, Adjustment, WeightedRows
@@ -31,7 +32,8 @@ from linspec.operators.base import (
 from linspec.operators.counted import CountedOperator, Ledger, uncounted
 from linspec.operators.dense import DenseOperator, MappedOperator, memory_map, open_npy
 from linspec.operators.foreign import CupySparseOperator, ForeignOperator, is_cupy_sparse, quacks
-from linspec.operators.npy_files import is_npy
+from linspec.operators.npy_files import is_npy, mapped
+from linspec.operators.npz_files import read_npz
 from linspec.operators.pairs import PairedStream, paired
 from linspec.operators.row_files import RowFiles, columns_but_index, in_order, is_pattern, row_files
 from linspec.operators.row_operator import RowOperator
@@ -72,8 +74,11 @@ __all__ = [
     "as_operator",
     "columns_but_index",
     "in_order",
+    "looked_at",
+    "mapped",
     "open_rows",
     "paired",
+    "read_npz",
     "tile_width",
     "uncounted",
 ]
@@ -218,6 +223,8 @@ def _made(data: Any, name: str, rows: int | None) -> LinearOperator:
         return _of_list(data, name, rows)
     if isinstance(data, str | os.PathLike):
         return _of_path(data, name)
+    if isinstance(data, RowFiles):
+        _look(data)
     with called(name):  # the operators do not know what their data are called
         operator = _known(data)
     failed = ""
@@ -262,6 +269,8 @@ def _of_path(path: str | os.PathLike[str], name: str) -> LinearOperator:
     text = os.fsdecode(path)
     several = is_pattern(text) and not is_there(text)
     files = row_files(text) if several else RowFiles((text,))
+    with called(name):
+        _look(files)
     operator = None if is_npy(path) else _adapted(files)[0]
     if operator is None and several:
         raise _unread(files)
@@ -269,6 +278,12 @@ def _of_path(path: str | os.PathLike[str], name: str) -> LinearOperator:
         with called(name):
             operator = open_npy(path)
     return operator
+
+
+def _look(files: RowFiles) -> None:
+    """Look at files before an adapter opens one, or asks for its first bytes."""
+    for path in files.paths:
+        looked_at(path, folder=True)
 
 
 def _unread(files: RowFiles) -> UnsupportedData:

@@ -1,24 +1,23 @@
 """Files that are passed by their path: `.npy` files are mapped, and of others it is said what they are.
 
 A file is known by its first bytes, not by its name. Its header is read by NumPy, its size is compared with what the
-header promises, and nothing in it is ever unpickled. What is no regular file is not opened: a pipe would be waited for.
+header promises, and nothing in it is ever unpickled.
 """
 
 from __future__ import annotations
 
 import codecs
-import io
 import math
 import os
-import stat
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 from numpy.lib import format as npy
 
 from linspec.arrays import HostArray
 from linspec.errors import InvalidProblem, printable
+from linspec.files import LONGEST_NAME, looked_at
 
 KINDS = (
     (
@@ -46,8 +45,8 @@ KINDS = (
 HEAD = 512
 """Bytes by which a file is known."""
 
-LONGEST_NAME = 300
-"""Characters of a name that a message shows."""
+LONGEST_HEADER = 1 << 16
+"""Bytes of a header; NumPy itself parses a sixth of this."""
 
 
 def mapped(path: str | os.PathLike[str]) -> HostArray:
@@ -71,11 +70,10 @@ def mapped(path: str | os.PathLike[str]) -> HostArray:
 def is_npy(path: str | os.PathLike[str]) -> bool:
     """Whether a path leads to a regular file that begins as `.npy` files do."""
     try:
-        if not stat.S_ISREG(os.stat(path).st_mode):  # noqa: PTH116  # as in `_mapped`
-            return False
+        looked_at(path)
         with Path(path).open("rb") as file:
             return file.read(len(npy.MAGIC_PREFIX)) == npy.MAGIC_PREFIX
-    except (OSError, ValueError):
+    except (OSError, InvalidProblem):
         return False
 
 
@@ -84,19 +82,12 @@ class _NoRows(Exception):  # noqa: N818  # an error once the name of the file st
 
 
 def _mapped(given: str | os.PathLike[str]) -> HostArray:
-    try:
-        kind = os.stat(given).st_mode  # noqa: PTH116  # a Path takes an empty text for the folder of the process
-    except ValueError as error:  # a null character
-        raise _NoRows("no file can have this name.") from error
-    if stat.S_ISDIR(kind):
-        raise _NoRows("it is a folder. Pass the path of one file.")
-    if not stat.S_ISREG(kind):
-        raise _NoRows("it is a pipe or a device. Pass a file, or an iterator of row slices.")
+    looked_at(given)
     with Path(given).open("rb") as file:
         head = file.read(HEAD)
         if not head.startswith(npy.MAGIC_PREFIX):
             raise _NoRows(_what_it_is(head))
-        shape, in_columns, dtype = _header(file)
+        shape, in_columns, dtype = checked_header(file)
         offset, size = file.tell(), os.fstat(file.fileno()).st_size
     if dtype.names is not None:
         raise _NoRows(
@@ -111,8 +102,8 @@ def _mapped(given: str | os.PathLike[str]) -> HostArray:
     expected = offset + dtype.itemsize * math.prod(shape)
     if size < expected:
         raise _NoRows(
-            f"it is cut off: its header promises an array of shape {shape}, {expected} bytes; it has {size}. Write it "
-            "again with numpy.save."
+            f"it is cut off: its header promises an array of shape {str(shape)[:100]}, {expected:,} bytes; it has "
+            f"{size:,}. Write it again with numpy.save."
         )
     if 0 in shape:  # nothing can be mapped
         return np.empty(shape, dtype)
@@ -120,12 +111,24 @@ def _mapped(given: str | os.PathLike[str]) -> HostArray:
     return array
 
 
-def _header(file: io.BufferedReader) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
-    """Shape, order and dtype, as the header states them."""
+def checked_header(file: IO[bytes]) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
+    """Shape, order and dtype, as the header of an array states them; its entries follow.
+
+    Raises
+    ------
+    Exception
+        What its message says of the header, or what reading raises.
+    """
     file.seek(0)
     version = tuple(file.read(npy.MAGIC_LEN)[-2:])
     if version not in ((1, 0), (2, 0), (3, 0)):
         raise _NoRows("its header is cut off, or of a version of the format that NumPy does not read.")
+    length = int.from_bytes(file.read(2 if version == (1, 0) else 4), "little")
+    if length > LONGEST_HEADER:  # NumPy would read it first
+        raise _NoRows(
+            f"its header is broken: it states {length} bytes for itself. Write it again with numpy.save."
+        )
+    file.seek(npy.MAGIC_LEN)
     # Version 3 differs from 2 in the names of fields alone, and data with fields are refused.
     read: Any = npy.read_array_header_1_0 if version == (1, 0) else npy.read_array_header_2_0
     try:
@@ -138,15 +141,13 @@ def _header(file: io.BufferedReader) -> tuple[tuple[int, ...], bool, np.dtype[An
         ) from error
     if not all(isinstance(length, int) and not isinstance(length, bool) and length >= 0 for length in shape):
         raise _NoRows(
-            f"its header is broken: an array cannot have the shape {shape}. Write it with numpy.save."
+            f"its header is broken: an array cannot have the shape {str(shape)[:100]}. Write it with numpy.save."
         )
     return shape, in_columns, dtype
 
 
 def _what_it_is(head: bytes) -> str:
     """What a file is that is no `.npy` file, and what reads it."""
-    if not head:
-        return "it is empty. Write it with numpy.save."
     for first, kind, remedy in KINDS:
         if head.startswith(first):
             return f"it is {kind}. {remedy}."

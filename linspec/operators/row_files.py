@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from linspec.errors import InvalidOption, InvalidProblem, printable, shown
+from linspec.files import looked_at
 from linspec.paths import is_there
 
 MISSING = ("warn", "fill", "refuse")
@@ -97,12 +98,12 @@ def row_files(
 
 def _there(path: str) -> list[str]:
     """The files of a path or a pattern, in the order of their names."""
-    if is_there(path):
+    if not is_pattern(path) or is_there(path):
+        looked_at(path, folder=True)
         return [path]
-    found = in_order(glob.glob(path, recursive=True)) if is_pattern(path) else []  # noqa: PTH207  # a text stays one
+    found = in_order(glob.glob(path, recursive=True))  # noqa: PTH207  # a text stays one
     if not found:
-        what = "no file fits the pattern" if is_pattern(path) else "there is no such file"
-        raise InvalidProblem(f"{printable(path)} cannot be read: {what}. Check the path.")
+        raise InvalidProblem(f"{printable(path)} cannot be read: no file fits the pattern. Check the path.")
     return found
 
 
@@ -138,6 +139,11 @@ def columns_but_index(schema: Any) -> list[str]:
     -------
     list of str
 
+    Raises
+    ------
+    InvalidProblem
+        The metadata of pandas cannot be read.
+
     Examples
     --------
     >>> from types import SimpleNamespace
@@ -146,8 +152,14 @@ def columns_but_index(schema: Any) -> list[str]:
     >>> columns_but_index(schema)
     ['age']
     """
-    index = (schema.pandas_metadata or {}).get("index_columns", [])
-    labels = {one for one in index if isinstance(one, str)}
+    try:
+        index = (schema.pandas_metadata or {}).get("index_columns") or []
+        labels = {one for one in index if isinstance(one, str)}
+    except Exception as error:  # whatever parsing some bytes may raise
+        raise InvalidProblem(
+            f"data must say in readable metadata of pandas which columns are an index ({type(error).__name__}). Write "
+            "the file again."
+        ) from error
     return [name for name in schema.names if name not in labels]
 
 

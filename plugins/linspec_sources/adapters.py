@@ -9,7 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from linspec.errors import InvalidProblem, MissingPackage, printable
+from linspec.errors import InvalidProblem, MissingPackage, called, printable
 
 if TYPE_CHECKING:
     from linspec.operators import LinearOperator, RowFiles
@@ -135,7 +135,8 @@ def of_data_set(data: Any) -> LinearOperator:
         source = ParquetRows(list(files))
         if data.count_rows() == source.shape[0]:
             return _operator(source)
-    columns = columns_but_index(data.schema)
+    with called("the data set"):
+        columns = columns_but_index(data.schema)
     return as_operator(partial(data.to_batches, columns=columns), rows=data.count_rows())
 
 
@@ -180,11 +181,13 @@ def _of_zarr_path(path: str, files: RowFiles) -> RowSource:
 def _of_hdf5_path(path: str, files: RowFiles) -> RowSource:
     with _needing("h5py", "hdf5", files):
         import h5py  # noqa: F401
-    from linspec_sources.hdf5_files import opened_hdf5
+    from linspec_sources.groups import rows_in
+    from linspec_sources.hdf5_files import Hdf5Array, Hdf5Group, opened_hdf5
 
-    if Path(path).is_dir():
-        raise InvalidProblem(f"{files.name} is a folder. Pass the path of one file.")
-    return _hdf5_rows(opened_hdf5(path), files.name, files.part, files.missing)
+    with opened_hdf5(path) as file:
+        return rows_in(
+            Hdf5Group(file, files.name), partial(Hdf5Array, path=path), files.name, files.part, files.missing
+        )
 
 
 def _of_npy_path(path: str, files: RowFiles) -> RowSource:
@@ -215,9 +218,9 @@ def _needing(package: str, extra: str, files: RowFiles) -> Iterator[None]:
 
 def _zarr_rows(node: Any, name: str, part: str = "", missing: str = "warn") -> RowSource:
     from linspec_sources.groups import rows_in
-    from linspec_sources.zarr_files import ZarrArray
+    from linspec_sources.zarr_files import ZarrArray, ZarrGroup
 
-    return rows_in(node, ZarrArray, name, part, missing)
+    return rows_in(node if hasattr(node, "dtype") else ZarrGroup(node), ZarrArray, name, part, missing)
 
 
 def _hdf5_rows(node: Any, name: str, part: str = "", missing: str = "warn") -> RowSource:

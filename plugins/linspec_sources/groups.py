@@ -15,7 +15,8 @@ from typing import Any
 
 import numpy as np
 
-from linspec.errors import InvalidProblem, UnsupportedData
+from linspec.arrays import HostArray
+from linspec.errors import InvalidProblem, UnsupportedData, printable
 from linspec_sources.held import rows_of_columns
 from linspec_sources.slabs import RowSource
 from linspec_sources.stored import (
@@ -72,7 +73,7 @@ def rows_in(node: Any, make: Make, name: str, part: str = "", missing: str = "wa
     label = f"{name}, {chosen}" if chosen else name
     source = _source(matrix, make, label, missing)
     if annotated:
-        _name(source, node, chosen, label)
+        _name(source, node, make, chosen, label)
     return source
 
 
@@ -83,7 +84,7 @@ def is_annotated(node: Any) -> bool:
 
 
 def _is_array(node: Any) -> bool:
-    return hasattr(node, "dtype")
+    return hasattr(node, "dtype") and hasattr(node, "shape")
 
 
 def _source(matrix: Any, make: Make, name: str, missing: str) -> RowSource:
@@ -137,31 +138,83 @@ def _listed(node: Any) -> str:
     return (", ".join(names[:LISTED]) or "nothing") + more
 
 
-def _name(source: RowSource, node: Any, part: str, name: str) -> None:
+def _name(source: RowSource, node: Any, make: Make, part: str, name: str) -> None:
     """Give the rows of a matrix of AnnData its names."""
     axes = part.strip("/").split("/")
+    n, p = source.shape
     if axes[0] in BY_VARIABLE:
-        variables = node["raw"] if axes[0] == "raw" else node
-        names = _labels(variables["var"])
-        if len(names) != source.shape[1]:
+        variables = _member(node, "raw", name) if axes[0] == "raw" else node
+        count, read = _labels(_member(variables, "var", name), make, f"{name}: var")
+        if count != p:
             raise InvalidProblem(
-                f"{name} has {source.shape[1]} columns, and the file names {len(names)} variables. Write it again."
+                f"{name} has {p} columns, and the file names {count} variables. Write it again."
             )
+        names = read()
         if len(set(names)) == len(names):  # otherwise they tell nothing apart
             source.column_names = tuple(names)
-    if axes[0] in (*BY_VARIABLE, "obsm") and source.shape[0] <= MOST_LABELS:
-        labels = _labels(node["obs"])
-        if len(labels) == source.shape[0]:
-            source.row_names = labels
+    if axes[0] in (*BY_VARIABLE, "obsm") and n <= MOST_LABELS:
+        count, read = _labels(_member(node, "obs", name), make, f"{name}: obs")
+        if count == n:
+            source.row_names = read()
 
 
-def _labels(frame: Any) -> list[str]:
-    """The labels of a data frame: its index."""
+def _labels(frame: Any, make: Make, name: str) -> tuple[int, Callable[[], list[str]]]:
+    """How many labels a data frame has, those of its index, and what reads them.
+
+    Raises
+    ------
+    InvalidProblem
+        The frame has no index, or one that does not fit together.
+    """
     if _is_array(frame):  # of files of before 2020: one array of records
-        return [text_of(value) for value in frame[:][frame.dtype.names[0]]]
+        records = _line(frame, make, name)
+        fields = records.dtype.names
+        if not fields:
+            raise _damaged(name, "is no data frame")
+        return records.shape[0], lambda: _texts(records.read_whole()[fields[0]])
     index = text_of(frame.attrs.get("_index", "_index"))
-    stored = frame[index]
-    if not _is_array(stored):  # categories
-        names = [text_of(value) for value in np.asarray(stored["categories"][:]).tolist()]
-        return [names[code] for code in np.asarray(stored["codes"][:]).tolist()]
-    return [text_of(value) for value in np.asarray(stored[:]).tolist()]
+    stored = _member(frame, index, name)
+    name = f"{name}/{printable(index)}"
+    if _is_array(stored):
+        labels = _line(stored, make, name)
+        return labels.shape[0], lambda: _texts(labels.read_whole())
+    codes, categories = (
+        _line(_member(stored, part, name), make, f"{name}/{part}") for part in ("codes", "categories")
+    )
+    return codes.shape[0], lambda: _of_categories(codes, categories)
+
+
+def _line(node: Any, make: Make, name: str) -> Stored:
+    """An array, which must have one dimension."""
+    if not _is_array(node) or node.shape is None or len(node.shape) != 1:
+        raise _damaged(name, "must be an array of one dimension")
+    return make(name, node)
+
+
+def _of_categories(coded: Stored, categories: Stored) -> list[str]:
+    """The label of each code; a code of no category is no label."""
+    names, codes = _texts(categories.read_whole()), coded.read_whole()
+    if codes.dtype.kind not in "iu":
+        raise _damaged(coded.name, f"must hold whole numbers; got {codes.dtype}")
+    wrong = np.flatnonzero((codes < 0) | (codes >= len(names)))
+    if len(wrong):
+        code, place = codes[wrong[0]], wrong[0]
+        raise _damaged(
+            coded.name, f"has {code} at place {place}, which is none of its {len(names)} categories"
+        )
+    return [names[code] for code in codes.tolist()]
+
+
+def _texts(values: HostArray) -> list[str]:
+    return [text_of(value) for value in values.tolist()]
+
+
+def _member(node: Any, key: str, name: str) -> Any:
+    """A member of a group that must be there."""
+    if _is_array(node) or key not in node:
+        raise _damaged(name, f"has no {printable(key)!r}")
+    return node[key]
+
+
+def _damaged(name: str, what: str) -> InvalidProblem:
+    return InvalidProblem(f"{name} {what}. The file is damaged: write it again with anndata.")

@@ -1,21 +1,41 @@
 """HDF5 datasets and groups, by h5py.
 
 Problem: a file that was cut off may open, and fail where the missing part is read; and HDF5 reads chunks that were
-never written as a fill value.
+never written as a fill value. A file may also name other files as its own: a link to a group in one, a dataset whose
+bytes lie in any file of the machine, one that is put together of datasets elsewhere; and the library that decodes it.
 Method: h5py compares the length of a file with what its header says, when it opens it. The chunks that are there are
-counted then, too. Size and time of the file are compared whenever a slab is decoded.
+counted then, too. Size and time of the file are compared whenever a slab is decoded. Of a path nothing is read that
+lies in another file, and nothing that other filters decode than those known here. A file is open while it is described,
+and while a slab of it is read: a pattern may stand for more files than a process may open.
+Where we differ for datasets of h5py: who has opened them has chosen what they are, and they are read as they are.
 """
 
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from contextlib import suppress
 from typing import Any
 
-from linspec.errors import InvalidProblem, printable
+from linspec.arrays import HostArray
+from linspec.errors import InvalidProblem, UnsupportedData, printable
+from linspec.operators import looked_at
 from linspec_sources.stored import Stored, chunk_count
 
-__all__ = ["Hdf5Array", "opened_hdf5"]
+__all__ = ["Hdf5Array", "Hdf5Group", "opened_hdf5"]
+
+FILTERS = frozenset(
+    {
+        *range(1, 7),  # of HDF5: deflate, shuffle, fletcher32, szip, nbit, scaleoffset
+        *(307, 32000, 32001, 32004, 32008),  # of h5py and hdf5plugin: bzip2, lzf, blosc, lz4, bitshuffle
+        *(32013, 32015, 32017, 32018),  # zfp, zstd, sz, fcidecomp
+        *(32024, 32026, 32028),  # sz3, blosc2, sperr
+    }
+)
+"""Filters by their registered numbers."""
+
+MOST_LINKS = 16
+"""Soft links that are followed one after the other."""
 
 
 def opened_hdf5(path: str) -> Any:
@@ -28,29 +48,116 @@ def opened_hdf5(path: str) -> Any:
     """
     import h5py
 
+    looked_at(path)
     try:
         return h5py.File(path, "r")
     except OSError as error:
         said = " ".join(str(error).split())[:200].rstrip(".")
+        if "Too many open files" in said:
+            raise InvalidProblem(
+                f"{printable(path)} cannot be opened: too many files are open. Close some, or raise the limit "
+                "(ulimit -n)."
+            ) from error
         raise InvalidProblem(
             f"{printable(path)} cannot be read as HDF5 ({said}). It is no HDF5 file, or it is damaged: write it again."
         ) from error
 
 
-class Hdf5Array(Stored):
-    """An `h5py.Dataset`."""
+class Hdf5Group:
+    """A group of a file whose members lie in the same file, each of them.
 
-    def __init__(self, name: str, array: Any) -> None:
+    Parameters
+    ----------
+    group : h5py.Group
+    name : str
+        What messages call the file.
+    """
+
+    def __init__(self, group: Any, name: str) -> None:
+        self._group, self.attrs, self._name = group, group.attrs, name
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._group)
+
+    def __contains__(self, member: str) -> bool:
+        return _link(self._group, member) is not None
+
+    def __getitem__(self, member: str) -> Any:
+        found = self._at(self._group, member, MOST_LINKS)
+        return Hdf5Group(found, self._name) if hasattr(found, "keys") else found
+
+    def _at(self, place: Any, path: str, links: int) -> Any:
+        """What a path within the file leads to, step by step: HDF5 would follow links to other files."""
+        from h5py import h5l
+
+        for step in [step for step in path.split("/") if step not in ("", ".")]:
+            link = _link(place, step)
+            if link is None:
+                raise InvalidProblem(
+                    f"{self._name} has a link to {printable(path)[:200]}, where nothing is. Write it again."
+                )
+            kind, goal = link
+            if kind == h5l.TYPE_HARD:
+                place = place[step]
+            elif kind == h5l.TYPE_SOFT and links:
+                place = self._at(place.file if goal.startswith("/") else place, goal, links - 1)
+            else:
+                what = (
+                    f"is a link to {printable(goal)[:200]}" if kind != h5l.TYPE_SOFT else "leads in a circle"
+                )
+                raise _elsewhere(self._name, step, what)
+        return place
+
+
+def _link(place: Any, name: str) -> tuple[int, str] | None:
+    """The kind of a link in a group and where it leads to; None where there is none. Nothing is followed."""
+    from h5py import h5l
+
+    key = name.encode("utf-8", "surrogateescape")
+    if name in ("", ".", "..") or "/" in name or "\0" in name or not hasattr(place, "keys"):
+        return None
+    if not place.id.links.exists(key):
+        return None
+    kind = place.id.links.get_info(key).type
+    value = place.id.links.get_val(key) if kind in (h5l.TYPE_SOFT, h5l.TYPE_EXTERNAL) else b""
+    return kind, os.fsdecode(value[0] if isinstance(value, tuple) else value)
+
+
+class Hdf5Array(Stored):
+    """An `h5py.Dataset`.
+
+    Parameters
+    ----------
+    name : str
+    array : h5py.Dataset
+    path : str, optional
+        The file of a dataset that is to be opened again for each reading; by default the dataset stays open.
+
+    Raises
+    ------
+    UnsupportedData
+        What a path leads to has its bytes in another file, or an unknown filter.
+    """
+
+    def __init__(self, name: str, array: Any, path: str | None = None) -> None:
         super().__init__(name, array, None if array.chunks is None else tuple(array.chunks))
-        self._path = array.file.filename
+        self._again = path is not None
+        self._path = array.file.filename if path is None else path
+        self._inner = array.name
+        if self._again:
+            _check_own(name, array)
 
     def __getstate__(self) -> dict[str, Any]:
         """The place of the dataset: the other process opens the file again."""
-        return {**self.__dict__, "array": self.array.name}
+        return {**self.__dict__, "array": None, "_again": True}
 
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__dict__.update(state)
-        self.array = opened_hdf5(self._path)[state["array"]]
+    def read(self, start: int, stop: int) -> HostArray:
+        """Entries along the first axis."""
+        if not self._again:
+            return super().read(start, stop)
+        with opened_hdf5(self._path) as file:
+            found: HostArray = file[self._inner][start:stop]
+            return found
 
     def absent(self) -> tuple[int, int]:
         if self.chunks is None:
@@ -63,3 +170,29 @@ class Hdf5Array(Stored):
             found = os.stat(self._path)  # noqa: PTH116  # the name is a text, or bytes
             return found.st_size, found.st_mtime_ns
         return None
+
+
+def _check_own(name: str, array: Any) -> None:
+    """Refuse a dataset whose bytes lie in another file, or that an unknown filter decodes."""
+    about = array.id.get_create_plist()
+    if about.get_external_count():
+        raise _elsewhere(
+            name, "", f"has its bytes in {printable(os.fsdecode(about.get_external(0)[0]))[:200]}"
+        )
+    if array.is_virtual:
+        raise _elsewhere(name, "", "is put together of datasets elsewhere")
+    for number in range(about.get_nfilters()):
+        code = about.get_filter(number)[0]
+        if code not in FILTERS:
+            raise UnsupportedData(
+                f"{name} is decoded by the filter {code}, which linspec does not know. Write it again with gzip or "
+                "lzf, or open it with h5py, where you trust it, and pass the dataset."
+            )
+
+
+def _elsewhere(name: str, member: str, what: str) -> UnsupportedData:
+    """The error for what a file calls its own, and that lies in another one."""
+    return UnsupportedData(
+        f"{name}: {printable(member) or 'the dataset'} {what}. linspec reads one file, and no others that it names. "
+        "Where you trust it, open it with h5py and pass the dataset."
+    )

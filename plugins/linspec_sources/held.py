@@ -23,7 +23,7 @@ from linspec import cost
 from linspec.arrays import HOST, HostArray, working_dtype
 from linspec.errors import InvalidProblem, UnsupportedData, called
 from linspec_sources.slabs import SLAB_BYTES, RowSource, slab_edges
-from linspec_sources.stored import Stored, checked_starts, compressed_edges
+from linspec_sources.stored import Stored, checked_starts, compressed_edges, dtype_of_sparse
 
 __all__ = ["HeldRows", "rows_of_columns"]
 
@@ -102,11 +102,11 @@ def rows_of_columns(
     count, n = int(starts[-1]), shape[0]
     data, indices = parts["data"], parts["indices"]
     with called(name):
-        working_dtype(data.dtype)
+        dtype = dtype_of_sparse(data.dtype)
     index = np.dtype(np.int32 if max(count, *shape) < 2**31 else np.int64)
     check_room(
         name,
-        count * (data.dtype.itemsize + index.itemsize) + 3 * 8 * n + 2 * SLAB_BYTES,
+        count * (dtype.itemsize + index.itemsize) + 3 * 8 * n + 2 * SLAB_BYTES,
         "is compressed by columns (csc_matrix), so its rows must be brought into memory together",
         "Write it again as a csr_matrix: X.tocsr() where there is room.",
     )
@@ -118,7 +118,7 @@ def rows_of_columns(
         _check_rows(name, rows, n)
         lengths += np.bincount(rows, minlength=n)
     pointers = np.concatenate([[0], np.cumsum(lengths)])
-    entries, columns = np.empty(count, data.dtype), np.empty(count, index)
+    entries, columns = np.empty(count, dtype), np.empty(count, index)
     free = pointers[:-1].copy()  # where the next entry of each row goes
     for first, last in stretches:
         start, stop = int(starts[first]), int(starts[last])
@@ -126,7 +126,11 @@ def rows_of_columns(
         _check_rows(name, rows, n)
         pointer = (starts[first : last + 1] - start).astype(np.int64)
         part = scipy.sparse.csc_array(
-            (np.asarray(data.read(start, stop)), rows.astype(index, copy=False), pointer),
+            (
+                np.asarray(data.read(start, stop)).astype(dtype, copy=False),
+                rows.astype(index, copy=False),
+                pointer,
+            ),
             shape=(n, last - first),
         ).tocsr()
         taken = np.diff(part.indptr)
@@ -137,7 +141,7 @@ def rows_of_columns(
         free += taken
     if stamps != [part.stamp(0, count) for part in (data, indices)]:
         raise _changed(name)
-    matrix = scipy.sparse.csr_array(shape, dtype=data.dtype)
+    matrix = scipy.sparse.csr_array(shape, dtype=dtype)
     matrix.data, matrix.indices, matrix.indptr = entries, columns, pointers.astype(index)
     return HeldRows(name, matrix)
 

@@ -1,33 +1,29 @@
 """NumPy's files as sources: `.npy` files are mapped, matrices in `.npz` files are held.
 
 Problem: an array in many `.npy` files is to be one matrix, and a file that was cut off or exchanged must be told.
-Method: NumPy reads the header of a `.npy` file and maps the rest, whose length it compares. A slab is copied out of the
-map. An `.npz` file holds one matrix or several, of which a part is named, or one that `scipy.sparse.save_npz` has
-written. It is read whole, and refused where that would take more than half of the free memory. Nothing is ever
-unpickled.
+Method: linspec reads the header of a `.npy` file, whose length it compares, and maps the rest. A slab is copied out of
+a map that is made for it: a map keeps its file open, and a pattern may stand for more files than a process may open. An
+`.npz` file holds one matrix or several, of which a part is named, or one that `scipy.sparse.save_npz` has written. It
+is read whole.
 """
 
 from __future__ import annotations
 
 import os
-import zipfile
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import scipy.sparse
 from numpy.lib import format as npy
 
 from linspec.arrays import HostArray
-from linspec.errors import InvalidProblem, LinspecError, printable
-from linspec_sources.held import HeldRows, check_room
+from linspec.errors import InvalidProblem, printable
+from linspec.operators import mapped, read_npz
+from linspec_sources.held import HeldRows
 from linspec_sources.stored import Stored
 
 __all__ = ["NpyArray", "begins_as", "npz_rows"]
-
-SPARSE = ("format", "shape", "data")
-"""Arrays that each file of `scipy.sparse.save_npz` has; one without data has other ones."""
 
 
 def begins_as(path: str, suffix: str) -> bool:
@@ -48,20 +44,18 @@ class NpyArray(Stored):
     """
 
     def __init__(self, path: str) -> None:
-        super().__init__(printable(path), _mapped(path), None)
-        self._path = path
-
-    def __getstate__(self) -> dict[str, Any]:
-        """The place of the file: the other process maps it again."""
-        return {**self.__dict__, "array": None}
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__dict__.update(state)
-        self.array = _mapped(self._path)
+        array = mapped(path)
+        super().__init__(printable(path), array.reshape(-1, 1) if array.ndim == 1 else array, None)
+        self._path, self._end = path, getattr(array, "offset", 0) + array.nbytes
+        self._placed: Any = (getattr(array, "offset", 0), array.shape, "F" if _in_columns(array) else "C")
+        self.array = None
 
     def read(self, start: int, stop: int) -> HostArray:
         """A copy, so that the reading is done by the thread that reads ahead."""
-        return np.array(self.array[start:stop])
+        if 0 in self.shape:  # nothing can be mapped
+            return np.empty((stop - start, *self.shape[1:]), self.dtype)
+        whole: HostArray = np.memmap(Path(self._path), self.dtype, "r", *self._placed)
+        return np.array(whole[start:stop]).reshape(stop - start, *self.shape[1:])
 
     def absent(self) -> tuple[int, int]:
         return 0, 0
@@ -69,9 +63,7 @@ class NpyArray(Stored):
     def stamp(self, start: int, stop: int) -> Any:  # of the whole file
         with suppress(FileNotFoundError, NotADirectoryError):
             found = os.stat(self._path)  # noqa: PTH116  # a text stays one
-            if (
-                found.st_size < self.array.offset + self.array.nbytes
-            ):  # to read what was cut off would end the process
+            if found.st_size < self._end:  # to read what was cut off would end the process
                 raise InvalidProblem(
                     f"{self.name} was cut off while it is in use. Write it again, and solve again."
                 )
@@ -79,16 +71,8 @@ class NpyArray(Stored):
         return None
 
 
-def _mapped(path: str) -> Any:
-    try:
-        array = np.load(path, mmap_mode="r", allow_pickle=False)
-    except (OSError, ValueError, OverflowError) as error:
-        if isinstance(error, FileNotFoundError | PermissionError):
-            raise
-        raise _damaged(path, "a .npy file", error) from error
-    if not isinstance(array, np.memmap):
-        raise InvalidProblem(f"{printable(path)} must be a .npy file; it is an archive. Name it .npz.")
-    return array.reshape(-1, 1) if array.ndim == 1 else array
+def _in_columns(array: HostArray) -> bool:
+    return array.ndim > 1 and bool(array.flags.f_contiguous)
 
 
 def npz_rows(path: str, part: str = "") -> HeldRows:
@@ -99,57 +83,10 @@ def npz_rows(path: str, part: str = "") -> HeldRows:
     InvalidProblem
         It is no such file, it is damaged, or it holds several matrices and none was named.
     UnsupportedData
-        The matrix takes too much memory.
+        It holds no real numbers.
     """
     name = printable(path)
-    try:
-        with zipfile.ZipFile(path) as archive:
-            sizes = {entry.filename.removesuffix(".npy"): entry.file_size for entry in archive.infolist()}
-        sparse = not part and all(key in sizes for key in SPARSE)
-        if not sparse:
-            part = _chosen(name, part, list(sizes))
-        label = f"{name}, {part}" if part else name
-        check_room(
-            label,
-            sum(sizes.values()) if sparse else sizes[part],
-            "must be read whole, as archives are",
-            "Write it as a .npy file, of which some rows can be read.",
-        )
-        if sparse:
-            matrix = scipy.sparse.load_npz(path)
-            if hasattr(matrix, "check_format"):
-                matrix.check_format(full_check=True)
-            return HeldRows(label, scipy.sparse.csr_array(matrix))
-        with np.load(path, allow_pickle=False) as file:
-            array = file[part]
-    except LinspecError:
-        raise
-    except (FileNotFoundError, PermissionError, MemoryError):
-        raise
-    except Exception as error:  # each way of being broken has errors of its own
-        raise _damaged(path, "an .npz file", error) from error
-    array = array.reshape(-1, 1) if array.ndim == 1 else array
-    if array.ndim != 2:
-        raise InvalidProblem(
-            f"{label} must have two dimensions; got shape {array.shape}. Store it as a matrix."
-        )
-    return HeldRows(label, array)
-
-
-def _chosen(name: str, part: str, names: list[str]) -> str:
-    if part in names:
-        return part
-    listed = ", ".join(names[:10]) or "nothing"
-    if part:
-        raise InvalidProblem(f"{name} has no part {part!r}: it holds {listed}.")
-    if len(names) != 1:
-        raise InvalidProblem(f"{name} holds {len(names)} arrays ({listed}). Name one with part=.")
-    return names[0]
-
-
-def _damaged(path: str, what: str, error: BaseException) -> InvalidProblem:
-    said = " ".join(f"{type(error).__name__}: {error}".split())[:200].rstrip(".")
-    return InvalidProblem(
-        f"{printable(path)} cannot be read as {what} ({said}). It is damaged or cut off, or something else: "
-        "write it again."
+    matrix = read_npz(path, part)
+    return HeldRows(
+        f"{name}, {part}" if part else name, matrix.reshape(-1, 1) if matrix.ndim == 1 else matrix
     )

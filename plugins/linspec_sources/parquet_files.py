@@ -22,9 +22,9 @@ from typing import Any
 import numpy as np
 
 from linspec.arrays import HostArray
-from linspec.errors import InvalidProblem, NonFiniteData, UnsupportedData, printable
-from linspec.operators import columns_but_index, in_order
-from linspec_sources.slabs import SLAB_BYTES, RowSource
+from linspec.errors import InvalidProblem, NonFiniteData, UnsupportedData, called, printable
+from linspec.operators import columns_but_index, in_order, looked_at
+from linspec_sources.slabs import MOST_SLABS, SLAB_BYTES, RowSource
 
 __all__ = ["ParquetRows"]
 
@@ -62,7 +62,8 @@ class ParquetRows(RowSource):
         more = f" and {len(paths) - 1} more" if len(paths) > 1 else ""
         self.name, self._paths = f"{printable(paths[0])}{more}", tuple(paths)
         metadata, schemas = zip(*map(_described, paths), strict=True)
-        wanted = columns_but_index(schemas[0]) if columns is None else columns
+        with called(printable(paths[0])):
+            wanted = columns_but_index(schemas[0]) if columns is None else columns
         self._columns = _chosen(schemas[0].names, wanted, paths[0])
         types = [schemas[0].field(schemas[0].names.index(name)).type for name in self._columns]
         for path, schema in zip(paths[1:], schemas[1:], strict=True):
@@ -72,7 +73,8 @@ class ParquetRows(RowSource):
         )
         self.column_names = tuple(self._columns)
         row_bytes = self.stored_dtype.itemsize * len(self._columns)
-        self._pieces = [piece for i, one in enumerate(metadata) for piece in _cut(i, one, row_bytes)]
+        with called(self.name):
+            self._pieces = [piece for i, one in enumerate(metadata) for piece in _cut(i, one, row_bytes)]
         edges = [0, *accumulate(piece.rows for piece in self._pieces)]
         self.edges = np.asarray(edges, dtype=np.intp)
         self.shape = (edges[-1], len(self._columns))
@@ -201,6 +203,7 @@ def _opened(path: str) -> Iterator[Any]:
 
 def _described(path: str) -> tuple[Any, Any]:
     """The metadata and the schema of a file, of which only the end is read."""
+    looked_at(path)
     try:
         with _opened(path) as file:
             return file.metadata, file.schema_arrow
@@ -238,7 +241,9 @@ def _check_alike(
 ) -> None:
     """Refuse a file whose columns are not those of the first."""
     absent = [name for name in columns if name not in schema.names]
-    other = [name for name in columns_but_index(schema) if every and name not in first.names]
+    with called(printable(path)):
+        every_name = columns_but_index(schema) if every else []
+    other = [name for name in every_name if name not in first.names]
     if absent or other:
         what = (
             f"lacks the column {absent[0]!r}"
@@ -293,6 +298,10 @@ def _cut(file: int, metadata: Any, row_bytes: int) -> Iterator[_Piece]:
         if groups and rows + count > most:
             yield _Piece(file, tuple(groups), 0, rows)
             groups, rows = [], 0
+        if not 0 <= count <= MOST_SLABS * most:
+            raise InvalidProblem(
+                f"data cannot have a row group of {count:,} rows. They are damaged: write them again."
+            )
         if count > 2 * most:
             for start in range(0, count, most):
                 yield _Piece(file, (group,), start, min(most, count - start))

@@ -34,6 +34,12 @@ from linspec.operators import DenseOperator, LinearOperator, RowOperator, Sparse
 SLAB_BYTES = 16 << 20
 """Of a slab in memory: several blocks, and little enough for the memory to be used again and not given back."""
 
+PIECES = 256
+"""Chunks of a slab, each found and decoded by itself: between slabs a run may be stopped."""
+
+MOST_SLABS = 2**22
+"""Of a matrix: 64 TiB, where slabs are full."""
+
 READING_AHEAD = True
 """Whether a thread decodes the next slab; the measurements of this library switch it off to compare."""
 
@@ -278,7 +284,7 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_forget_all)
 
 
-def slab_edges(n: int, stripe: int, row_bytes: int) -> HostArray:
+def slab_edges(n: int, stripe: int, row_bytes: int, pieces: int = 0) -> HostArray:
     """Slabs of about `SLAB_BYTES` for rows that are decoded `stripe` at a time.
 
     Parameters
@@ -289,7 +295,20 @@ def slab_edges(n: int, stripe: int, row_bytes: int) -> HostArray:
         Rows of a chunk: slabs are whole chunks.
     row_bytes : int
         What a decoded row takes.
+    pieces : int, default 0
+        Chunks that a stripe has side by side; 0 where reading does not take the longer the more there are.
+
+    Raises
+    ------
+    InvalidProblem
+        There are more rows than slabs could be counted for.
     """
     stripe = max(1, min(stripe, max(n, 1)))
-    rows = stripe * max(1, SLAB_BYTES // max(stripe * row_bytes, 1))
+    stripes = max(1, SLAB_BYTES // max(stripe * row_bytes, 1))
+    rows = stripe * (min(stripes, max(1, PIECES // pieces)) if pieces else stripes)
+    if n > min(MOST_SLABS * rows, 2**62):
+        raise InvalidProblem(
+            f"data must have rows that a machine can go through; got {n:,}, {rows:,} at a time. It is damaged, or "
+            "must be written again in larger chunks."
+        )
     return np.append(np.arange(0, n, rows), n).astype(np.intp)

@@ -19,12 +19,23 @@ import numpy as np
 import scipy.sparse
 
 from linspec import cost
-from linspec.arrays import HostArray, working_dtype
-from linspec.errors import AccuracyWarning, InvalidProblem, UnsupportedData, called, shown, warn
-from linspec_sources.slabs import SLAB_BYTES, RowSource, slab_edges
+from linspec.arrays import HOST, HostArray, working_dtype
+from linspec.errors import (
+    AccuracyWarning,
+    InvalidProblem,
+    LinspecError,
+    UnsupportedData,
+    called,
+    shown,
+    warn,
+)
+from linspec_sources.slabs import PIECES, SLAB_BYTES, RowSource, slab_edges
 
 SHARE = 0.25
 """Of the free memory that a stripe of chunks may take."""
+
+MOST_PIECES = 2**16
+"""Chunks that are read at once; of more, each by itself, reading would not end within minutes."""
 
 MOST_LABELS = 2**20
 """Labels of rows that are read; of more there are none."""
@@ -44,6 +55,8 @@ class Stored(ABC):
     """
 
     def __init__(self, name: str, array: Any, chunks: tuple[int, ...] | None) -> None:
+        if array.shape is None:
+            raise InvalidProblem(f"{name} is an array without entries. Write it again.")
         self.name, self.array = name, array
         self.shape = tuple(int(length) for length in array.shape)
         self.dtype = np.dtype(array.dtype)
@@ -54,10 +67,42 @@ class Stored(ABC):
         found: HostArray = self.array[start:stop]
         return found
 
+    def read_whole(self) -> HostArray:
+        """All entries of an array that is to be held, such as labels.
+
+        Raises
+        ------
+        InvalidProblem
+            It declares more than can be held, or its description does not fit what it holds.
+        """
+        count = math.prod(self.shape)
+        pieces = 1 if self.chunks is None else chunk_count(self.shape, self.chunks)
+        if pieces > MOST_PIECES or count * self.dtype.itemsize > max(SHARE * _free_memory(), 2 * SLAB_BYTES):
+            raise InvalidProblem(
+                f"{self.name} declares {count:,} entries in {pieces:,} chunks: too many to be held. It is damaged, or "
+                "must be written again in fewer chunks."
+            )
+        length = self.shape[0] if self.shape else 0
+        self.stamp(0, length)
+        try:
+            return np.asarray(self.read(0, length))
+        except (LinspecError, MemoryError):
+            raise
+        except Exception as error:  # each way of being broken has errors of its own
+            said = " ".join(f"{type(error).__name__}: {error}".split())[:200].rstrip(".")
+            raise InvalidProblem(
+                f"{self.name} cannot be read ({said}). It is damaged: write it again."
+            ) from error
+
     @property
     def stripe(self) -> int:
         """Rows that are decoded at once."""
         return 1 if self.chunks is None else int(self.chunks[0])
+
+    @property
+    def across(self) -> int:
+        """Chunks side by side, of which each stripe has as many."""
+        return 1 if self.chunks is None else chunk_count(self.shape[1:], self.chunks[1:])
 
     @abstractmethod
     def stamp(self, start: int, stop: int) -> Any:
@@ -116,12 +161,19 @@ class DenseRows(RowSource):
         with called(stored.name):
             working_dtype(stored.dtype)
         row_bytes = self.shape[1] * stored.dtype.itemsize
-        self.edges = slab_edges(self.shape[0], stored.stripe, row_bytes)
+        pieces = 0 if stored.chunks is None else stored.across
+        if pieces > MOST_PIECES:
+            raise UnsupportedData(
+                f"{stored.name} has {pieces:,} chunks side by side: to read one row takes too long. Write it again in "
+                "chunks of all columns."
+            )
+        with called(stored.name):
+            self.edges = slab_edges(self.shape[0], stored.stripe, row_bytes, pieces)
         self._check_memory(int(np.diff(self.edges).max(initial=0)), row_bytes)
         stored.check_absent(missing)
 
     def _check_memory(self, rows: int, row_bytes: int) -> None:
-        free = self.home_memory()
+        free = _free_memory()
         if rows * row_bytes > max(SHARE * free, 2 * SLAB_BYTES):
             raise UnsupportedData(
                 f"{self.name} has chunks of {self._stored.stripe} rows: to read one row takes "
@@ -129,13 +181,6 @@ class DenseRows(RowSource):
                 f"in chunks "
                 f"of fewer rows and all columns, such as {(max(1, SLAB_BYTES // max(row_bytes, 1)), self.shape[1])}."
             )
-
-    @staticmethod
-    def home_memory() -> int:
-        """Free memory in bytes."""
-        from linspec.arrays import HOST
-
-        return HOST.free_memory()
 
     def read(self, rows: slice) -> HostArray:
         """The rows of a slab."""
@@ -170,9 +215,8 @@ class SparseRows(RowSource):
     ) -> None:
         self.name, self.shape = name, shape
         self._data, self._indices = parts["data"], parts["indices"]
-        self.stored_dtype = self._data.dtype
         with called(name):
-            working_dtype(self.stored_dtype)
+            self.stored_dtype = dtype_of_sparse(self._data.dtype)
         starts = checked_starts(name, parts, shape, shape[0], missing)
         self._starts = starts
         self.edges = compressed_edges(starts, self._data, self._indices)
@@ -187,7 +231,7 @@ class SparseRows(RowSource):
         index = np.int32 if max(self.shape[1], stop - start) < 2**31 else np.int64
         matrix = scipy.sparse.csr_array((rows.stop - rows.start, self.shape[1]), dtype=self.stored_dtype)
         # SciPy would look at the indices; the operator of the rows does so, and says what is wrong.
-        matrix.data = np.asarray(self._data.read(start, stop))
+        matrix.data = np.asarray(self._data.read(start, stop)).astype(self.stored_dtype, copy=False)
         matrix.indices = np.asarray(self._indices.read(start, stop)).astype(index, copy=False)
         matrix.indptr = (self._starts[rows.start : rows.stop + 1] - start).astype(index)
         return matrix
@@ -196,6 +240,18 @@ class SparseRows(RowSource):
         """Those of the entries and of the indices."""
         start, stop = int(self._starts[rows.start]), int(self._starts[rows.stop])
         return self._data.stamp(start, stop), self._indices.stamp(start, stop)
+
+
+def dtype_of_sparse(dtype: np.dtype[Any]) -> np.dtype[Any]:
+    """The dtype in which SciPy holds sparse entries: it has neither half precision nor foreign byte orders.
+
+    Raises
+    ------
+    UnsupportedData
+        Such entries are no real numbers.
+    """
+    working_dtype(dtype)
+    return np.dtype(np.float32) if dtype.str[1:] == "f2" else dtype.newbyteorder("=")
 
 
 def compressed_edges(starts: HostArray, data: Stored, indices: Stored) -> HostArray:
@@ -208,7 +264,10 @@ def compressed_edges(starts: HostArray, data: Stored, indices: Stored) -> HostAr
     data, indices : Stored
     """
     entry = data.dtype.itemsize + indices.dtype.itemsize
-    entries = max(SLAB_BYTES // entry, 4 * max(data.stripe, indices.stripe))
+    stripes = [1 if part.chunks is None else part.stripe for part in (data, indices)]
+    entries = max(SLAB_BYTES // entry, 4 * max(stripes))
+    if data.chunks is not None and indices.chunks is not None:
+        entries = min(entries, PIECES * max(stripes))
     marks = np.arange(entries, max(int(starts[-1]), 1), entries)
     edges = np.concatenate([[0], np.searchsorted(starts, marks), [len(starts) - 1]])
     return np.unique(edges).astype(np.intp)
@@ -237,7 +296,7 @@ def checked_starts(
         if key == "indptr" and not math.prod(parts["data"].shape):
             continue  # all of it is 0, as it must be
         part.check_absent("refuse" if missing == "warn" and key != "indptr" else missing)
-    starts = np.asarray(parts["indptr"].read(0, parts["indptr"].shape[0]))
+    starts = parts["indptr"].read_whole()
     lengths = (parts["data"].shape, parts["indices"].shape)
     if (
         starts.dtype.kind not in "iu"
@@ -281,3 +340,8 @@ def text_of(value: Any) -> str:
 def chunk_count(shape: tuple[int, ...], chunks: tuple[int, ...]) -> int:
     """How many chunks an array has."""
     return math.prod(-(-length // size) for length, size in zip(shape, chunks, strict=True))
+
+
+def _free_memory() -> int:
+    """Of this machine, in bytes."""
+    return HOST.free_memory()

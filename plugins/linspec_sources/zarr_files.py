@@ -5,24 +5,50 @@ two passes, is then zeros, and nobody notices.
 Method: the chunks that are there are counted once, when the array is opened. In a folder of this machine the size
 and time of each chunk of a slab are compared in every pass, and so is whether it is there. Of other stores, a
 chunk that decodes to the fill value alone is looked for in the store.
+
+An array names the codecs that decode it, and among those that zarr and numcodecs register are some that run what they
+are given (pickle) or make objects of it. So the names are read before any entry is: those known here to make bytes or
+numbers are allowed, all others refused, whatever the installed release would do with them. A folder comes from
+anywhere, and its parts may be links: descriptions and chunks are looked at before they are opened.
 Source: https://zarr-specs.readthedocs.io, versions 2 and 3. In a sharded array a shard counts as a chunk.
 """
 
 from __future__ import annotations
 
 import itertools
+import json
 import os
-from collections.abc import Iterator
+import re
+import stat
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from linspec.arrays import HostArray
-from linspec.errors import InvalidProblem, printable
+from linspec.errors import InvalidProblem, LinspecError, UnsupportedData, printable
+from linspec.operators import looked_at
 from linspec_sources.stored import Stored, chunk_count
 
-__all__ = ["ZarrArray", "opened_zarr"]
+__all__ = ["ZarrArray", "ZarrGroup", "opened_zarr"]
+
+DESCRIPTIONS = "zarr.json", ".zarray", ".zgroup", ".zattrs", ".zmetadata"
+"""Files that describe an array or a group."""
+
+LONGEST_DESCRIPTION = 64 << 20
+"""Bytes of such a file."""
+
+OF_BYTES = {
+    *("blosc", "bz2", "gzip", "lz4", "lzma", "zlib", "zstd"),
+    *("adler32", "crc32", "crc32c", "fletcher32", "jenkins_lookup3", "shuffle"),
+}
+OF_NUMBERS = {"astype", "bitround", "delta", "fixedscaleoffset", "packbits", "pcodec", "quantize", "zfpy"}
+OF_TEXTS = {"vlen-utf8", "vlen-bytes"}
+OF_FORMAT_3 = {"bytes", "endian", "transpose", "sharding_indexed"}
+CODECS = frozenset(OF_BYTES | OF_NUMBERS | OF_TEXTS | OF_FORMAT_3)
+"""Codecs that make bytes, numbers and texts of bytes, and nothing else. Format 3 writes some with numcodecs before."""
 
 
 def opened_zarr(path: str) -> Any:
@@ -35,19 +61,69 @@ def opened_zarr(path: str) -> Any:
     """
     import zarr
 
-    try:
+    _check_description(Path(path))
+    with _reading(printable(path)):
         return zarr.open(path, mode="r")
-    except Exception as error:
-        said = " ".join(f"{type(error).__name__}: {error}".split())[:200].rstrip(".")
+
+
+@contextmanager
+def _reading(name: str) -> Iterator[None]:
+    """Say of what zarr cannot read where it is."""
+    try:
+        yield
+    except (LinspecError, MemoryError):
+        raise
+    except Exception as error:  # each way of being broken has errors of its own
+        said = printable(" ".join(f"{type(error).__name__}: {error}".split()))[:200].rstrip(".")
         raise InvalidProblem(
-            f"{printable(path)} cannot be read as zarr ({said}). Check that it is the folder of an array or a group."
+            f"{name} cannot be read as zarr ({said}). It is no array or group, or it is damaged: write it again."
         ) from error
 
 
+class ZarrGroup:
+    """A `zarr.Group` whose members are looked at before zarr opens them."""
+
+    def __init__(self, group: Any) -> None:
+        self._group, self.attrs = group, group.attrs
+        self._folder = _folder_of(group)
+        self._name = printable(str(group.store_path).removeprefix("file://"))
+
+    def __iter__(self) -> Iterator[str]:
+        if self._folder is not None:  # zarr reads the descriptions of all
+            with os.scandir(self._folder) as members:
+                for member in members:
+                    if member.is_dir():
+                        _look_at_descriptions(Path(member.path))
+        with _reading(self._name):
+            return iter(list(self._group))
+
+    def __contains__(self, name: str) -> bool:
+        if name in ("", ".", "..") or "/" in name or "\0" in name:
+            return False
+        if self._folder is not None:
+            _check_description(self._folder / name)
+        with _reading(f"{self._name}, {printable(name)}"):
+            return name in self._group
+
+    def __getitem__(self, name: str) -> Any:
+        if name not in self:
+            raise InvalidProblem(f"{self._name} has no {printable(name)!r}. It is damaged: write it again.")
+        with _reading(f"{self._name}, {printable(name)}"):
+            found = self._group[name]
+        return found if hasattr(found, "dtype") else ZarrGroup(found)
+
+
 class ZarrArray(Stored):
-    """A `zarr.Array`."""
+    """A `zarr.Array`.
+
+    Raises
+    ------
+    UnsupportedData
+        One of its codecs is not known here.
+    """
 
     def __init__(self, name: str, array: Any) -> None:
+        check_codecs(name, array.metadata.to_dict())
         super().__init__(name, array, tuple(getattr(array, "shards", None) or array.chunks))
         self._folder = _folder_of(array)
         self._there: dict[str, bool] = {}
@@ -56,7 +132,7 @@ class ZarrArray(Stored):
         assert self.chunks is not None  # noqa: S101  # every zarr array has chunks
         expected = chunk_count(self.shape, self.chunks)
         if self._folder is not None:
-            return sum(_stat(self._folder / key) is None for key in self._keys(0, self.shape[0])), expected
+            return expected - sum(1 for _ in self._files()), expected
         inner = chunk_count(self.shape, tuple(self.array.chunks))
         found = self.array.nchunks_initialized * expected / max(inner, 1)
         return max(0, expected - round(found)), expected
@@ -65,6 +141,19 @@ class ZarrArray(Stored):
         if self._folder is None:
             return None
         return tuple(_stat(self._folder / key) for key in self._keys(start, stop))
+
+    def _files(self) -> Iterator[tuple[int, ...]]:
+        """The numbers of the chunks that are in the folder: an array may declare many more than there are."""
+        assert self._folder is not None  # noqa: S101
+        assert self.chunks is not None  # noqa: S101
+        grid = [-(-length // size) for length, size in zip(self.shape, self.chunks, strict=True)]
+        key = self.array.metadata.encode_chunk_key((0,) * len(grid))
+        pattern = re.compile(re.escape(key).replace("0", "(0|[1-9][0-9]*)"))
+        for place in _below(self._folder, key.split("/")):
+            match = pattern.fullmatch(place)
+            numbers = tuple(map(int, match.groups())) if match else ()
+            if match and all(number < count for number, count in zip(numbers, grid, strict=True)):
+                yield numbers
 
     def read(self, start: int, stop: int) -> HostArray:
         """Entries along the first axis; a chunk that an earlier pass has found and that is gone is refused."""
@@ -120,10 +209,96 @@ def _folder_of(array: Any) -> Path | None:
     return root / str(place.path)
 
 
+def _below(folder: Path, steps: list[str], before: str = "") -> Iterator[str]:
+    """What lies in a folder as many steps down as an example has, and under names like those."""
+    with suppress(FileNotFoundError, NotADirectoryError), os.scandir(folder) as members:
+        for member in members:
+            if len(steps) == 1:
+                yield before + member.name
+            elif member.name == steps[0] or member.name.isdecimal():
+                yield from _below(folder / member.name, steps[1:], f"{before}{member.name}/")
+
+
 def _stat(path: Path) -> tuple[int, int] | None:
-    """Size and time of a file; None where there is none."""
+    """Size and time of a file; None where there is none.
+
+    Raises
+    ------
+    InvalidProblem
+        It is a pipe or a device.
+    """
     try:
         found = os.stat(path)  # noqa: PTH116  # a list of chunks is long, and this is the quicker one
     except (FileNotFoundError, NotADirectoryError):
         return None
+    if not stat.S_ISREG(found.st_mode):
+        looked_at(path)
     return found.st_size, found.st_mtime_ns
+
+
+def _look_at_descriptions(folder: Path) -> None:
+    """Look at what describes an array or a group, before zarr opens it."""
+    for name in DESCRIPTIONS:
+        if os.path.lexists(folder / name):
+            looked_at(folder / name, most=LONGEST_DESCRIPTION)
+
+
+def _check_description(folder: Path) -> None:
+    """Look at what describes an array or a group, and at the codecs of an array, before zarr makes one of them."""
+    _look_at_descriptions(folder)
+    for name in (place for place in (folder / "zarr.json", folder / ".zarray") if place.exists()):
+        with _reading(printable(str(folder))):
+            description = json.loads(name.read_bytes())
+            if isinstance(description, dict):
+                check_codecs(printable(str(folder)), description)
+
+
+def check_codecs(name: str, description: Mapping[str, Any]) -> None:
+    """Refuse an array that names a codec which is not known here, before one of its entries is decoded.
+
+    Parameters
+    ----------
+    name : str
+        What messages call the array.
+    description : mapping
+        The metadata of the array, of format 2 or 3.
+
+    Raises
+    ------
+    UnsupportedData
+    """
+    listed = [*(description.get("filters") or ()), description.get("compressor")]
+    listed += description.get("codecs") or ()
+    known = list(_each([one for one in listed if one is not None]))
+    objects = "O" in re.findall("[A-Za-z]", str(description.get("dtype", "")))
+    if objects and OF_TEXTS.isdisjoint(codec for codec, _ in known):
+        known.append(("no codec of texts", {}))
+    for codec, settings in known:
+        if codec.removeprefix("numcodecs.") not in CODECS:
+            raise UnsupportedData(
+                f"{name} is decoded by {printable(codec)[:100]!r}, a codec that linspec does not know; some run what "
+                "they decode. Write the array again with one of blosc, gzip, lz4, zstd or none. Where you trust it, "
+                "read it by zarr and pass slices: lambda: (array[i : i + 1000] for i in range(0, n, 1000))."
+            )
+        for key in ("dtype", "astype", "encode_dtype", "decode_dtype"):
+            if not re.fullmatch(
+                r"[<>=|]?[?biufc][0-9]*|(bool|u?int|float)[0-9]*", str(settings.get(key) or "f8")
+            ):
+                raise UnsupportedData(
+                    f"{name} is decoded by {codec!r} into {printable(str(settings[key]))[:100]!r}, which are no "
+                    "numbers. Write the array again without it."
+                )
+
+
+def _each(codecs: Iterable[Any]) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """The name and the settings of each codec, and of those within it."""
+    waiting = list(codecs)
+    while waiting:
+        one = waiting.pop()
+        if hasattr(one, "get_config"):  # zarr 3.0 leaves some as they are
+            one = one.get_config()
+        one = one if isinstance(one, Mapping) else {"name": str(one)}
+        settings = one.get("configuration") or {} if "name" in one else one
+        yield str(one.get("name", one.get("id"))), settings
+        waiting += settings.get("codecs") or ()
+        waiting += settings.get("index_codecs") or ()

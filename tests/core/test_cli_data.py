@@ -75,7 +75,7 @@ def test_nothing_is_unpickled(tmp_path: Path, save):
 
     path = tmp_path / f"p.{'npy' if save is np.save else 'npz'}"
     save(path, np.array([Bomb()], dtype=object))
-    assert "pickled objects" in refusal(path)
+    assert "pickle" in refusal(path)
     assert not (tmp_path / "exploded").exists()
 
 
@@ -199,7 +199,7 @@ def test_svmlight_as_scikit_learn_writes_and_reads_it(tmp_path: Path, zero_based
         ("1 1:2:3\n", "got '1:2:3'"),
         ("1 99999999999999999999:1\n", "line 1"),
         ("1 4:1 4:2\n", "index 4 occurs twice"),
-        ("", "no rows"),
+        ("", "it is empty"),
         ("1\n2\n", "no features"),
     ],
 )

@@ -309,7 +309,7 @@ def test_headers_of_arrays(tmp_path: Path, text: str):
 
 def test_broken_files_in_the_children_of_compare(tmp_path: Path):
     (tmp_path / "a.npy").write_bytes(npy(DENSE)[:-1])
-    refused("compare", "svd", tmp_path / "a.npy", "-k", 1, said="bytes follow")
+    refused("compare", "svd", tmp_path / "a.npy", "-k", 1, said="it is cut off")
 
 
 def test_what_follows_an_array_in_its_file(tmp_path: Path):

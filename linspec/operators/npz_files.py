@@ -1,114 +1,79 @@
-"""NumPy's files: an array in a `.npy`, several in an `.npz`, which may be the parts of a sparse matrix.
+"""NumPy's archives `.npz`: an array among several, or those that are the parts of a sparse matrix.
 
-Problem: a header of a few bytes says how much memory an array takes, an archive of a few says to what it expands,
-and indices of a sparse matrix that are negative or too large are followed by compiled code, fractional ones cut to
-whole numbers.
-Method: the header is read first: kind of number, dimensions, and whether the bytes that it declares are there, and
-have room. A `.npy` file is then mapped, never loaded whole; nothing is ever unpickled. The parts of a sparse matrix
-are held to what its format says of them, before a matrix is made.
+Problem: an archive of a few bytes says to what it expands, and indices of a sparse matrix that are negative or too
+large are followed by compiled code, fractional ones cut to whole numbers.
+Method: the header of an array is read first: kind of number, dimensions, and whether the bytes that it declares are
+there, and have room. Nothing is ever unpickled. The parts of a sparse matrix are held to what its format says of them,
+before a matrix is made.
 Source: NumPy's format of arrays (NEP 1) and ``scipy.sparse.save_npz``.
-Where we differ: ``scipy.sparse.load_npz`` trusts the parts in the file. What follows an array in its file is an
-error, not passed over.
+Where we differ: ``scipy.sparse.load_npz`` trusts the parts in the file.
 """
 
 from __future__ import annotations
 
+import math
+import os
 import zipfile
 from collections.abc import Callable
-from dataclasses import dataclass
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from linspec.cli.failures import Failure, in_one_line
-from linspec.cli.memory import check_memory, check_memory_for_sparse
+import numpy as np
+import scipy.sparse
 
-if TYPE_CHECKING:
-    from linspec.arrays import Array
+from linspec.arrays import HostArray
+from linspec.errors import InvalidProblem, LinspecError, UnsupportedData, printable
+from linspec.files import looked_at
+from linspec.operators.npy_files import checked_header
+from linspec.room import check_memory, check_memory_for_sparse
 
-__all__ = ["read_npy", "read_npz"]
+__all__ = ["check_matrix", "read_npz"]
 
 LISTED = 10
 """Names of arrays that a message lists."""
 
-Dimensions = tuple[int, ...]
 
-
-@dataclass(frozen=True)
-class _Header:
-    """What an array's header declares."""
-
-    shape: Dimensions
-    dtype: Any
-    size: int
-
-
-def read_npy(path: Path) -> Array:
-    """Map the array of a `.npy` file.
-
-    Parameters
-    ----------
-    path : Path
-        Where it is.
-
-    Returns
-    -------
-    numpy.memmap
-        Of one dimension or two, real numbers.
-
-    Raises
-    ------
-    Failure
-        It is no such file, it is cut off, or it holds something that is no matrix.
-    """
-    import numpy as np
-
-    with path.open("rb") as stream:
-        header = _header(stream, path.stat().st_size, path, "a .npy array")
-    _check_matrix(header.dtype, header.shape, path)
-    try:
-        return np.load(path, mmap_mode="r", allow_pickle=False)
-    except (ValueError, OverflowError) as error:
-        raise _unreadable(path, "a .npy array", error) from error
-
-
-def read_npz(path: Path, member: str = "") -> Array:
+def read_npz(path: str | os.PathLike[str], member: str = "") -> Any:
     """Read an array, or a sparse matrix, of an `.npz` archive.
 
     Parameters
     ----------
-    path : Path
+    path : path
         Where it is.
     member : str, default ""
         The name of an array; empty for the only one, or for the sparse matrix that the arrays are the parts of.
 
     Returns
     -------
-    numpy.ndarray or scipy.sparse.csr_array
+    numpy.ndarray of one or two dimensions, or scipy.sparse.csr_array
         Real numbers.
 
     Raises
     ------
-    Failure
+    InvalidProblem
         It is no such archive, it is damaged or encrypted, it has no such array, its parts make no matrix, or what
         it holds does not fit into memory.
+    UnsupportedData
+        The array holds no real numbers.
     """
+    looked_at(path)
+    name = printable(os.fspath(path))
     try:
         archive = zipfile.ZipFile(path)
     except (zipfile.BadZipFile, ValueError, NotImplementedError) as error:
-        raise _unreadable(path, "an .npz archive", error) from error
+        raise _unreadable(name, "an .npz archive", error) from error
     with archive:
-        arrays = _Arrays(archive, path)
+        arrays = _Arrays(archive, name)
         if not member and {"format", "shape"} <= set(arrays.names):
             return _sparse(arrays)
-        array = arrays.read(_chosen(path, member, arrays.names))
-    _check_matrix(array.dtype, array.shape, path)
+        array = arrays.read(_chosen(name, member, arrays.names))
+    check_matrix(array, name)
     return array
 
 
 class _Arrays:
     """The arrays of an archive, by name."""
 
-    def __init__(self, archive: zipfile.ZipFile, path: Path) -> None:
+    def __init__(self, archive: zipfile.ZipFile, path: str) -> None:
         self.archive = archive
         self.path = path
         self.entries = {entry.filename.removesuffix(".npy"): entry for entry in archive.infolist()}
@@ -116,82 +81,66 @@ class _Arrays:
 
     def read(self, name: str) -> Any:
         """Read an array, once it is sure that it is one of numbers or a text, and has room."""
-        import numpy as np
-
-        entry, what = self.entries[name], f"the array {name!r} of an .npz archive"
+        entry, what = self.entries[name], f"the array {printable(name)!r} of an .npz archive"
         try:
             with self.archive.open(entry) as stream:
-                header = _header(stream, entry.file_size, self.path, what)
-            check_memory(self.path, header.size, f"the array {name!r}")
+                shape, _, dtype = checked_header(stream)
+                size = math.prod(shape) * dtype.itemsize
+                held = entry.file_size - stream.tell()
+            if dtype.hasobject:
+                raise InvalidProblem(  # noqa: TRY301  # passed on below
+                    f"{self.path} holds pickled objects, which are never loaded. "
+                    "Save plain numbers: numpy.savez or scipy.sparse.save_npz."
+                )
+            if size != held:
+                raise InvalidProblem(  # noqa: TRY301  # passed on below
+                    f"{self.path} cannot be read as {what}: its header declares {str(shape)[:40]} of {dtype.str[:20]}, "
+                    f"but {held:,} bytes follow. It may be truncated or damaged, or hold more than one array."
+                )
+            check_memory(self.path, size, f"the array {printable(name)!r}")
             with self.archive.open(entry) as stream:
                 array = np.lib.format.read_array(stream, allow_pickle=False)
                 stream.read(1)  # the checksum is looked at where the member ends
-        except (Failure, MemoryError):
+        except (LinspecError, MemoryError):
             raise
         except Exception as error:  # each way of packing has errors of its own
             raise _unreadable(self.path, what, error) from error
         return array
 
 
-def _chosen(path: Path, member: str, names: list[str]) -> str:
+def _chosen(path: str, member: str, names: list[str]) -> str:
     """The name of the array to read."""
     if member in names:
         return member
     more = f", ... ({len(names)} in all)" if len(names) > LISTED else ""
-    listed = (", ".join(names[:LISTED]) or "none") + more
+    listed = (printable(", ".join(names[:LISTED])) or "none") + more
     if member:
-        raise Failure(f"{path} has no array {member!r}. Its arrays: {listed}.")
+        raise InvalidProblem(f"{path} has no array {member!r}. Its arrays: {listed}.")
     if len(names) != 1:
-        example = f"{path}:{names[0]}" if names else "a file that has one"
-        raise Failure(f"{path} holds {len(names)} arrays ({listed}); say which, as in {example}.")
+        example = f"{path}:{printable(names[0])}" if names else "a file that has one"
+        raise InvalidProblem(
+            f"{path} holds {len(names)} arrays ({listed}). Name one with part=, or on the command line as in {example}."
+        )
     return names[0]
 
 
-def _header(stream: Any, size: int, path: Path, what: str) -> _Header:
-    """Read the header of an array, and compare what it declares with the bytes that there are."""
-    import math
-
-    from numpy.lib import format as npy
-
-    try:
-        # Later versions are for the names of fields alone: plain numbers have none.
-        readers = {(1, 0): npy.read_array_header_1_0, (2, 0): npy.read_array_header_2_0}
-        shape, _, dtype = readers.get(npy.read_magic(stream), _newer)(stream)
-    except Exception as error:  # the header is a text in Python's syntax, which can be wrong in any way
-        raise _unreadable(path, what, error) from error
-    if dtype.hasobject:
-        raise Failure(
-            f"{path} holds pickled objects, which are never loaded. "
-            "Save plain numbers: numpy.save, numpy.savez or scipy.sparse.save_npz."
-        )
-    declared = math.prod(shape) * dtype.itemsize
-    held = size - stream.tell()
-    if min(shape, default=0) < 0 or declared != held:
-        dimensions = in_one_line(str(shape))[:40]
-        raise Failure(
-            f"{path} cannot be read as {what}: its header declares {dimensions} of {dtype.str[:20]}, but {held:,} "
-            "bytes follow. It may be truncated or damaged, or hold more than one array."
-        )
-    return _Header(shape, dtype, declared)
-
-
-def _newer(_: Any) -> Any:
-    raise ValueError("its version is for arrays of named fields")
-
-
-def _check_matrix(dtype: Any, shape: Dimensions, path: Path) -> None:
+def check_matrix(array: HostArray, name: str) -> None:
     """Refuse what does not hold numbers in one or two dimensions."""
-    if dtype.kind not in "biuf":
-        raise Failure(f"{path} must hold real numbers; got dtype {dtype}. Convert it before saving.")
-    if len(shape) not in (1, 2):
+    if array.dtype.kind not in "biuf":
+        raise UnsupportedData(
+            f"{name} must hold real numbers; got dtype {array.dtype}. Convert it before saving."
+        )
+    if array.ndim not in (1, 2):
         remedy = "Save it as rows by columns: array.reshape(len(array), -1)."
-        raise Failure(f"{path} must hold a matrix; got {len(shape)} dimensions, {shape}. {remedy}")
+        raise InvalidProblem(
+            f"{name} must hold a matrix; got {array.ndim} dimensions, {array.shape}. {remedy}"
+        )
 
 
-def _unreadable(path: Path, what: str, error: BaseException) -> Failure:
-    reason = in_one_line(str(error)).rstrip(".")[:200] or type(error).__name__
-    return Failure(
-        f"{path} cannot be read as {what} ({reason}). It may be truncated, or of another format than its suffix says."
+def _unreadable(name: str, what: str, error: BaseException) -> InvalidProblem:
+    reason = printable(" ".join(str(error).split())).rstrip(".")[:200] or type(error).__name__
+    return InvalidProblem(
+        f"{name} cannot be read as {what} ({reason}). It may be truncated, or of another format than its suffix says."
     )
 
 
@@ -200,13 +149,11 @@ def _unreadable(path: Path, what: str, error: BaseException) -> Failure:
 
 def _sparse(arrays: _Arrays) -> Any:
     """The sparse matrix whose parts the arrays are."""
-    import scipy.sparse
-
     kind = arrays.read("format")
     text = kind.tobytes().decode("utf-32-le" if kind.dtype.kind == "U" else "latin-1", "replace")
     reader = _SPARSE.get(text if kind.dtype.kind in "SU" else "")
     if reader is None:
-        raise Failure(
+        raise InvalidProblem(
             f"{arrays.path} holds a sparse matrix of the unknown format {text[:20]!r}. "
             f"The formats: {', '.join(_SPARSE)}."
         )
@@ -214,9 +161,9 @@ def _sparse(arrays: _Arrays) -> Any:
     parts.check_names(_PARTS[text])
     check_memory(arrays.path, sum(entry.file_size for entry in arrays.entries.values()), "a sparse matrix")
     shape = parts.indices("shape")
-    if len(shape) != 2 or shape.min() < 1:
-        raise Failure(
-            f"{arrays.path} must hold a matrix with rows and columns; its 'shape' is {in_one_line(str(shape))[:40]}."
+    if len(shape) != 2 or shape.min() < 0:
+        raise InvalidProblem(
+            f"{arrays.path} must hold a matrix with rows and columns; its 'shape' is {printable(str(shape))[:40]}."
         )
     rows, columns = map(int, shape)
     matrix = reader(parts, rows, columns)
@@ -238,10 +185,10 @@ class _Parts:
         if missing:
             raise self.fault(f"lacks {', '.join(map(repr, missing))}")
 
-    def fault(self, what: str) -> Failure:
-        """The failure for a part that is not what it must be."""
+    def fault(self, what: str) -> InvalidProblem:
+        """The error for a part that is not what it must be."""
         remedy = "Save it again with scipy.sparse.save_npz."
-        return Failure(f"{self.path} holds no valid sparse matrix: it {what}. {remedy}")
+        return InvalidProblem(f"{self.path} holds no valid sparse matrix: it {what}. {remedy}")
 
     def values(self, dimensions: int) -> Any:
         """The entries."""
@@ -279,8 +226,6 @@ class _Parts:
 
 def _compressed(parts: _Parts, major: int, minor: int, data: Any) -> tuple[Any, Any]:
     """The indices of compressed rows (or columns, or blocks), and where each row ends."""
-    import numpy as np
-
     starts = parts.indices("indptr", count=major + 1)
     indices = parts.indices("indices", minor, len(data))
     if starts[0] != 0 or (np.diff(starts) < 0).any() or starts[-1] > len(data):
@@ -289,24 +234,18 @@ def _compressed(parts: _Parts, major: int, minor: int, data: Any) -> tuple[Any, 
 
 
 def _csr(parts: _Parts, rows: int, columns: int) -> Any:
-    import scipy.sparse
-
     data = parts.values(1)
     check_memory_for_sparse(parts.path, (rows, columns), len(data))
     return scipy.sparse.csr_array((data, *_compressed(parts, rows, columns, data)), shape=(rows, columns))
 
 
 def _csc(parts: _Parts, rows: int, columns: int) -> Any:
-    import scipy.sparse
-
     data = parts.values(1)
     check_memory_for_sparse(parts.path, (rows, columns), len(data))
     return scipy.sparse.csc_array((data, *_compressed(parts, columns, rows, data)), shape=(rows, columns))
 
 
 def _bsr(parts: _Parts, rows: int, columns: int) -> Any:
-    import scipy.sparse
-
     data = parts.values(3)
     height, width = data.shape[1:]
     if not (height and width) or rows % height or columns % width:
@@ -317,8 +256,6 @@ def _bsr(parts: _Parts, rows: int, columns: int) -> Any:
 
 
 def _coo(parts: _Parts, rows: int, columns: int) -> Any:
-    import scipy.sparse
-
     data = parts.values(1)
     check_memory_for_sparse(parts.path, (rows, columns), len(data))
     if "coords" in parts.arrays.names:  # as matrices of other than two dimensions are saved
@@ -335,9 +272,6 @@ def _coo(parts: _Parts, rows: int, columns: int) -> Any:
 
 
 def _dia(parts: _Parts, rows: int, columns: int) -> Any:
-    import numpy as np
-    import scipy.sparse
-
     data = parts.values(2)
     check_memory_for_sparse(parts.path, (rows, columns), data.size)
     offsets = parts.arrays.read("offsets")

@@ -11,8 +11,7 @@ from __future__ import annotations
 from typing import Any
 
 from linspec import machine
-from linspec.cli.failures import Failure
-from linspec.cli.tables import in_bytes
+from linspec.errors import InvalidProblem, printable
 
 __all__ = ["check_memory", "check_memory_for_sparse"]
 
@@ -25,7 +24,7 @@ def check_memory(path: Any, needed: int, what: str, remedy: str = "") -> None:
 
     Parameters
     ----------
-    path : Path
+    path : path
         The file.
     needed : int
         Bytes that reading it takes at least.
@@ -36,14 +35,15 @@ def check_memory(path: Any, needed: int, what: str, remedy: str = "") -> None:
 
     Raises
     ------
-    Failure
+    InvalidProblem
         There is less memory than that.
     """
     available = machine.available_memory()
     if needed > available:
         more = "more than " if needed > MOST else ""
-        raise Failure(
-            f"{path}: {what} takes {more}{in_bytes(min(needed, MOST))} of memory; {in_bytes(available)} are available. "
+        raise InvalidProblem(
+            f"{printable(path)}: {what} takes {more}{min(needed, MOST) / 2**20:,.0f} MiB of memory; "
+            f"{available / 2**20:,.0f} MiB are available. "
             f"{remedy or 'Use a machine with more memory, or a .npy file, which is read in blocks.'}"
         )
 
@@ -53,7 +53,7 @@ def check_memory_for_sparse(path: Any, shape: tuple[int, int], entries: int) -> 
 
     Parameters
     ----------
-    path : Path
+    path : path
         The file.
     shape : (int, int)
         Rows and columns.
@@ -62,7 +62,7 @@ def check_memory_for_sparse(path: Any, shape: tuple[int, int], entries: int) -> 
 
     Raises
     ------
-    Failure
+    InvalidProblem
         There is less memory than compressed rows take, and one vector as long as the columns, which every solver
         needs.
     """

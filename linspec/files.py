@@ -1,0 +1,92 @@
+"""The door for files: what a path leads to is looked at before it is opened.
+
+Problem: to open a pipe waits for its writer, a device may never end, and a description of a terabyte is read whole by
+the library that parses it. Files of strangers may be links to any of these, and so may the parts of a folder.
+Method: every path that is read here, from Python, from the command and within a folder, is looked at by one function.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+
+from linspec.errors import InvalidProblem, printable
+
+__all__ = ["looked_at"]
+
+LONGEST_NAME = 300
+"""Characters of a name that a message shows."""
+
+KINDS = (
+    (stat.S_ISFIFO, "a named pipe"),
+    (stat.S_ISSOCK, "a socket"),
+    (stat.S_ISCHR, "a device"),
+    (stat.S_ISBLK, "a device"),
+)
+
+
+def looked_at(
+    path: str | os.PathLike[str], *, folder: bool = False, most: int | None = None
+) -> os.stat_result:
+    """Look at what a path leads to, before it is opened.
+
+    Links are followed. Nothing is opened, so this never waits for the other end of a pipe.
+
+    Parameters
+    ----------
+    path : path
+    folder : bool, default False
+        Whether a folder may be there as well.
+    most : int, optional
+        Bytes that the file may have at most.
+
+    Returns
+    -------
+    os.stat_result
+        Size, time and kind of the file or the folder.
+
+    Raises
+    ------
+    InvalidProblem
+        Nothing is there, or something that is no file: a pipe, a socket, a device, a folder; or a file that is empty,
+        that may not be read, or that is too large.
+
+    Examples
+    --------
+    >>> from linspec.operators import looked_at
+    >>> looked_at("nowhere.npy")
+    Traceback (most recent call last):
+    linspec.errors.InvalidProblem: nowhere.npy cannot be read: there is no such file. Check the path.
+    """
+    try:
+        found = os.stat(path)  # noqa: PTH116  # a Path takes an empty text for the folder of the process
+        fault = _fault(path, found, folder, most)
+    except (FileNotFoundError, NotADirectoryError):
+        linked = os.path.islink(path)  # noqa: PTH114
+        fault = (
+            f"{'it is a link that leads to no file' if linked else 'there is no such file'}. Check the path."
+        )
+    except OSError as error:
+        fault = f"{error.strerror or type(error).__name__}. Check the path."
+    except ValueError:  # a null character
+        fault = "no file can have this name. Check the path."
+    if fault:
+        name = printable(os.fspath(path))[:LONGEST_NAME] or "an empty text"
+        raise InvalidProblem(f"{name} cannot be read: {fault}")
+    return found
+
+
+def _fault(path: str | os.PathLike[str], found: os.stat_result, folder: bool, most: int | None) -> str:
+    """What keeps a file from being read; "" for nothing."""
+    if stat.S_ISDIR(found.st_mode):
+        return "" if folder else "it is a folder. Pass the path of one file."
+    if not stat.S_ISREG(found.st_mode):
+        what = next((words for is_it, words in KINDS if is_it(found.st_mode)), "a device")
+        return f"it is {what}, no file that can be read more than once. Write the data to a file first."
+    if not found.st_size:  # as those of the system itself say, of which some never end
+        return "it is empty. Write it again."
+    if not os.access(path, os.R_OK):
+        return "Permission denied. Let this user read it."
+    if most is not None and found.st_size > most:
+        return f"it has {found.st_size:,} bytes, and at most {most:,} are read. Write it again."
+    return ""
