@@ -553,7 +553,9 @@ def test_files_of_numpy_state_their_faults(tmp_path: Path) -> None:
     (tmp_path / "day2.npy").write_bytes(whole[:-800])
     with pytest.raises(InvalidProblem, match=r"day2\.npy was cut off"):
         operator.matmat(np.eye(P))
-    with pytest.raises(InvalidProblem, match=r"day2\.npy cannot be read as the rows of a \.npy file: it is cut off"):
+    with pytest.raises(
+        InvalidProblem, match=r"day2\.npy cannot be read as the rows of a \.npy file: it is cut off"
+    ):
         ls.open_rows(pattern)
     (tmp_path / "two.npz").write_bytes((tmp_path / "two.npz").read_bytes()[:-100])
     with pytest.raises(InvalidProblem, match=r"two\.npz cannot be read as an \.npz archive"):
