@@ -15,10 +15,12 @@ from __future__ import annotations
 from linspec.testing.fuzz.corpus import CORPUS
 from linspec.testing.fuzz.generator import draw
 from linspec.testing.fuzz.judge import CLASSES, FAILING, Verdict, judge, judge_solution
-from linspec.testing.fuzz.problems import FAMILIES, KINDS, Case, Matrix
+from linspec.testing.fuzz.problems import FAMILIES, KINDS, Case, Matrix, families_here
+from linspec.testing.fuzz.recorded import Recorded
 from linspec.testing.fuzz.run import Outcome, fuzz, try_case
 from linspec.testing.fuzz.shrink import code, shrink
-from linspec.testing.fuzz.truth import Truth, truth_of
+from linspec.testing.fuzz.truth import Truth
+from linspec.testing.fuzz.truths import truth_of
 
 __all__ = [
     "CLASSES",
@@ -29,10 +31,12 @@ __all__ = [
     "Case",
     "Matrix",
     "Outcome",
+    "Recorded",
     "Truth",
     "Verdict",
     "code",
     "draw",
+    "families_here",
     "fuzz",
     "judge",
     "judge_solution",

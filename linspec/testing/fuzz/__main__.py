@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from linspec.testing.fuzz import corpus, extended, report
 from linspec.testing.fuzz.judge import FAILING, MAX_SECONDS
-from linspec.testing.fuzz.problems import FAMILIES
+from linspec.testing.fuzz.problems import families_here
 from linspec.testing.fuzz.run import Outcome, fuzz, solvers_of, try_case
 from linspec.testing.fuzz.shrink import code, shrink
 
@@ -24,7 +24,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             "The fuzzer needs a numpy.longdouble that is more precise than float64; this machine has none.\n"
         )
         return 2
-    families = tuple(options.family.split(",")) if options.family else FAMILIES
+    families = tuple(options.family.split(",")) if options.family else families_here()
     solvers = options.solvers.split(",") if options.solvers else None
     outcomes: list[Outcome] = []
     if options.trial is None:
@@ -39,12 +39,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
             seed=options.seed,
             families=families,
             solvers=solvers,
+            each=options.each,
             max_seconds=options.max_seconds,
             jobs=options.jobs,
             seen=_announce if options.trial is not None else _tell,
         )
         outcomes += random
         sys.stdout.write("\n" + report.counts(random) + "\n" + report.causes(random))
+        sys.stdout.write("\n" + report.features(random))
         sys.stdout.write("\n" + (report.sharpness(random) or "no bounds were reported\n"))
     failures = [outcome for outcome in outcomes if outcome.verdict.fails]
     _show(failures, options)
@@ -61,8 +63,11 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--first", type=int, default=0, help="number of the first trial")
     parser.add_argument("--trial", type=int, help="only this trial, with each verdict in words")
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--family", help=f"families, separated by commas: some of {','.join(FAMILIES)}")
+    parser.add_argument("--family", help="families, separated by commas; by default all with an oracle")
     parser.add_argument("--solvers", help="names, separated by commas; by default all solvers, and auto")
+    parser.add_argument(
+        "--each", type=int, help="how many of these solve a trial, drawn anew; by default all"
+    )
     parser.add_argument("--jobs", type=int, default=1, help="number of processes")
     parser.add_argument("--max-seconds", type=float, default=MAX_SECONDS, help="time limit of one solve")
     parser.add_argument("--corpus", action="store_true", help="only the known cases")

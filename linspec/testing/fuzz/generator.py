@@ -3,44 +3,55 @@
 Problem: solvers fail on data that nobody tried: one short direction, columns that are nearly copies, a view
 that is a noisy copy of the other, 1e-80, labels as bytes, means that are a million times the spread.
 Method: a case is drawn in steps: shape, spectrum, correlations, copies and dependent columns, scales, means,
-dtypes, kinds of data, ridge, k, tol. Each step may leave the data unchanged. `draw(seed, trial)` draws from
-``numpy.random.default_rng([seed, trial])``, so the two numbers repeat a trial.
+weights, confounds, units, dtypes, kinds of data, ridge, k, tol. Each step may leave the data unchanged.
+`draw(seed, trial)` draws from ``numpy.random.default_rng([seed, trial])``, so the two numbers repeat a trial.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
 from linspec import targets
 from linspec.arrays import HostArray
-from linspec.testing.fuzz.problems import FAMILIES, Case, Matrix
+from linspec.kernels import laplacian, linear, polynomial, rbf
+from linspec.testing.family import testing_of
+from linspec.testing.fuzz.problems import TARGETS, Case, Matrix, families_here
 
 __all__ = ["draw"]
 
-SCALES = (30, 60, 80, 100, 150, 200)
-"""Powers of ten of a whole matrix."""
+ORDINARY, BEYOND = (10, 25, 40, 50, 57), (63, 70, 100, 160, 250)
+"""Powers of ten of entries in other units: within the range that linspec takes, and beyond it."""
 
-COMMON_KINDS = ("fortran", "strided", "csr", "csc", "products", "npy", "slices", "array-api-strict")
+TERMS = ("least-squares", "svd", "cca", "discriminant")
+"""The families with weights, confounds and scale."""
+
+COMMON_KINDS = (
+    "fortran", "strided", "csr", "csc", "products", "npy", "npy", "slices", "slices", "blocks", "blocks", "stacked",
+    "operator", "scaled", "array-api-strict",
+)  # fmt: skip
 
 
-def draw(seed: int, trial: int, families: tuple[str, ...] = FAMILIES) -> Case:
+def draw(seed: int, trial: int, families: tuple[str, ...] | None = None) -> Case:
     """The case of a trial.
 
     Parameters
     ----------
     seed, trial : int
     families : tuple of str, optional
-        The families of the cases, in turn.
+        The families of the cases, in turn; by default all that have an oracle and solvers here.
 
     Returns
     -------
     Case
     """
+    families = families_here() if families is None else families
     family = families[trial % len(families)]
     rng = np.random.default_rng([seed, trial])
-    return _Draw(rng, family, (seed, trial)).case()
+    drawing = _Draw(rng, family, (seed, trial))
+    return drawing.case() if hasattr(drawing, drawing.maker) else drawing.recorded()
 
 
 class _Draw:
@@ -50,8 +61,12 @@ class _Draw:
         self.rng, self.family, self.seed = rng, family, seed
         self.notes: list[str] = []
         self.n, self.p, self.q = self._shape()
-        # The largest power of ten so far: with several extremes at once no verdict would be possible.
-        self.extremes = 0
+        self.units = ""
+
+    @property
+    def maker(self) -> str:
+        """The name of the method that makes data of the family, if there is one."""
+        return "_data_of_" + self.family.replace("-", "_")
 
     def chance(self, share: float) -> bool:
         return bool(self.rng.random() < share)
@@ -68,23 +83,54 @@ class _Draw:
 
     def case(self) -> Case:
         main = self._main()
-        data = getattr(self, "_data_of_" + self.family.replace("-", "_"))(main)
+        data = getattr(self, self.maker)(main)
         center = self._center()
         data = self._spoiled(data, center)
         data = self._scaled(data)
-        if center and self.chance(0.2):
+        if self.chance(0.25 if center else 0.08):
             data = self._shifted(data)
+        terms: dict[str, Any] = {}
+        if self.family in TERMS:
+            terms = {"sample_weight": self._weights(), "scale": self.chance(0.2)}
+            data, terms["confounds"] = self._confounded(data)
+            terms = {name: value for name, value in terms.items() if value is not None and value is not False}
+        if self.chance(0.3):
+            data, terms = self._in_units(data, terms)
         matrices = self._wrapped(data)
         wide = all(matrix.entries.dtype == np.float64 for matrix in matrices.values())
         tol = self.power(-10, -4) if wide and self.chance(0.1) else None
-        parameters = self._parameters(matrices, center)
-        return Case(self.family, matrices, parameters, tol, self.seed, tuple(self.notes))
+        entries = {name: matrix.entries.astype(np.float64) for name, matrix in matrices.items()}
+        parameters = self._parameters(entries, center, terms)
+        return Case(
+            self.family, matrices, {**parameters, **terms}, tol, self.seed, tuple(self.notes), self.units
+        )
+
+    def recorded(self) -> Case:
+        """A planted case of the family's record, perhaps in other coordinates, and of another kind."""
+        testing = testing_of(self.family)
+        planted = self.pick(*testing.cases())
+        self.note(f"planted: {planted.name}")
+        if self.chance(0.6):
+            planted = testing.moved(planted, self.power(-3, 3), int(self.rng.integers(1000)))
+            self.note("in other coordinates")
+        matrices = {
+            name: Matrix(
+                array,
+                "ndarray"
+                if array.ndim == 1 or name in testing.companions or self.chance(0.5)
+                else self.pick(*COMMON_KINDS[:-1]),
+            )
+            for name, array in planted.arrays.items()
+        }
+        return Case(self.family, matrices, planted.parameters, None, self.seed, tuple(self.notes))
 
     # ---- shapes and spectra -------------------------------------------------------------------
 
     def _shape(self) -> tuple[int, int, int]:
         r = self.rng
         kind = self.pick("tall", "tall", "tall", "tall", "square", "wide", "tiny", "large")
+        if self.family in ("kernel-cca", "preimage-cca"):
+            return int(r.integers(4, 45)), int(r.integers(1, 7)), int(r.integers(1, 6))
         if kind == "tall":
             p, q = int(r.integers(1, 15)), int(r.integers(1, 12))
             return int(r.integers(max(p, q) + 2, 150)), p, q
@@ -173,6 +219,19 @@ class _Draw:
         self.note(f"correlations {np.array2string(rho[:4], precision=4)} in the {where} directions of X")
         return {"X": X * np.sqrt(self.n), "Y": Y * np.sqrt(self.n)}
 
+    def _data_of_kernel_cca(self, main: Any) -> dict[str, HostArray]:
+        U, s, V = main
+        # The oracle of preimages differentiates by steps, which short directions make inexact.
+        X = (U * np.maximum(s, 0.1 if self.family == "preimage-cca" else 1e-3)) @ V.T * np.sqrt(self.n)
+        Y = self.rng.standard_normal((self.n, self.q))
+        size = max(float(np.abs(X).max(initial=0.0)), 1e-300)
+        for j, relation in zip(range(min(self.p, self.q)), (np.sin, np.square, np.tanh), strict=False):
+            Y[:, j] = relation(3 * X[:, j] / size) + self.power(-2, 0) * Y[:, j]
+        return {"X": X, "Y": Y}
+
+    def _data_of_preimage_cca(self, main: Any) -> dict[str, HostArray]:
+        return self._data_of_kernel_cca(main)
+
     def _correlations(self, m: int) -> HostArray:
         kind = self.pick("spread", "spread", "one", "repeated", "cluster", "small", "ones", "none")
         rho = {
@@ -229,8 +288,10 @@ class _Draw:
         return H
 
     def _center(self) -> bool:
+        if self.family in ("kernel-cca", "preimage-cca"):
+            return self.chance(0.8)
         if self.family == "least-squares":
-            return False
+            return self.chance(0.35)
         return self.chance(0.35 if self.family == "svd" else 0.7)
 
     # ---- difficult data -----------------------------------------------------------------------
@@ -242,6 +303,8 @@ class _Draw:
         M = data[name].copy()
         n, p = M.shape
         kind = self.pick("none", "none", "none", "near copy", "copy", "rank", "zero", "tiny copy", "sparse")
+        if self.family == "preimage-cca" and kind in ("near copy", "copy", "rank"):
+            return data  # steps of its oracle would be along null directions
         if kind == "tiny copy" and self.family == "cca":
             return self._tiny_copy(data)
         if kind == "near copy" and p > 1:
@@ -280,27 +343,105 @@ class _Draw:
     def _scaled(self, data: dict[str, HostArray]) -> dict[str, HostArray]:
         found = {}
         for name, M in data.items():
-            wide = name not in ("B", "H")
-            if wide and self.chance(0.1):
+            if name not in TARGETS and self.family in TERMS and self.chance(0.1):
                 span = self.pick(2, 8)
                 M = M * 10 ** self.rng.uniform(-span, span, M.shape[1])
                 self.note(f"columns of {name} scaled by 10^U(-{span}, {span})")
-            if self.chance(0.12):
-                power = self.pick(*SCALES[:3]) if not wide else self.pick(*SCALES)
-                power = power * self.pick(-1, 1)
-                # The solution for B of 1e80 and A of 1e-200 with short directions must still be
-                # representable.
-                M = M * 10.0**power
-                self.extremes = max(self.extremes, abs(power))
-                self.note(f"{name} times 1e{power}")
             found[name] = M
         return found
+
+    def _in_units(
+        self, data: dict[str, HostArray], terms: dict[str, Any]
+    ) -> tuple[dict[str, HostArray], dict[str, Any]]:
+        """All matrices, one, a column or a row in other units; or weights or confounds."""
+        low = self.family in ("kernel-cca", "preimage-cca")
+        inside = low or self.chance(0.6)
+        power = self.pick(*(5, 10, 20, 27) if low else ORDINARY if inside else BEYOND) * self.pick(-1, 1)
+        if not inside and self.chance(0.1):
+            power = -self.pick(305, 308, 315)  # the entries are subnormal, or some are
+        names = list(data)
+        self.units = self.pick(
+            "all", "matrix", "matrix", "column", "row", *terms.keys() & {"sample_weight", "confounds"}
+        )
+        if self.units in ("sample_weight", "confounds"):
+            name, self.units = self.units, {"sample_weight": "weights"}.get(self.units, self.units)
+            # Roots of weights count.
+            factor = 10.0 ** min(2 * power if name == "sample_weight" else power, 300)
+            self.note(f"{self.units} times {factor:.0e}")
+            return data, {**terms, name: terms[name] * factor}
+        chosen = names if self.units == "all" else [self.pick(*names)]
+        found = dict(data)
+        for name in chosen:
+            M = found[name].copy()
+            size = float(np.abs(M).max(initial=0.0)) or 1.0
+            where: Any = ...
+            if self.units == "column" and M.ndim > 1:
+                where = (slice(None), int(self.rng.integers(M.shape[1])))
+            elif self.units == "row":
+                where = self.pick(len(M) - 1, int(self.rng.integers(len(M))))
+            factor = 10.0 ** min(power, 300 - np.log10(size))
+            M[where] = M[where] * factor
+            self.note(
+                f"{'a ' + self.units + ' of ' if self.units in ('column', 'row') else ''}{name} times {factor:.0e}"
+            )
+            found[name] = M
+        return found, terms
+
+    # ---- weights and confounds ----------------------------------------------------------------
+
+    def _weights(self) -> HostArray | None:
+        if not self.chance(0.3):
+            return None
+        kind = self.pick("uniform", "uniform", "counts", "skewed", "one heavy", "equal")
+        w: HostArray = self.rng.uniform(0.5, 2, self.n)
+        if kind == "counts":
+            w = self.rng.poisson(self.pick(0.7, 2.0), self.n).astype(float)
+        elif kind == "skewed":
+            w = 10 ** self.rng.uniform(-3, 3, self.n)
+        elif kind == "one heavy":
+            w[int(self.rng.integers(self.n))] = self.power(2, 5)
+        elif kind == "equal":
+            w = np.full(self.n, self.power(-6, 6))
+        if not w.any():
+            w[0] = 1.0
+        self.note(f"{kind} weights")
+        return w
+
+    def _confounded(self, data: dict[str, HostArray]) -> tuple[dict[str, HostArray], HostArray | None]:
+        """Confounds, and data that depend on them."""
+        if not self.chance(0.3):
+            return data, None
+        c = int(self.rng.integers(1, min(4, max(self.n - 1, 1)) + 1))
+        Z = self.rng.standard_normal((self.n, c))
+        kind = self.pick("plain", "plain", "means", "means", "copies", "constant", "near copies", "scales")
+        if kind == "means":
+            Z = Z + self.power(0, 8)
+        elif kind == "copies" and c > 1:
+            Z[:, -1] = 2 * Z[:, 0]
+        elif kind == "constant":
+            Z[:, 0] = self.pick(1.0, 1 / 3, 1e4 / 3)
+        elif kind == "near copies" and c > 1:
+            Z[:, -1] = Z[:, 0] + self.power(-7, -3) * Z[:, -1]
+        elif kind == "scales":
+            Z = Z * 10 ** self.rng.uniform(-8, 8, c)
+        self.note(f"{c} confounds: {kind}")
+        found = {}
+        sizes = np.sqrt(np.mean(Z**2, axis=0))
+        for name, M in data.items():
+            if self.chance(0.6) and name != "H":
+                strength = self.power(-1, 3)
+                slopes = self.rng.standard_normal((c, *M.shape[1:])) / np.sqrt(c)
+                own = np.sqrt(np.mean(M**2, axis=0))
+                M = M + (Z / sizes) @ slopes * own * strength
+                self.note(f"{name} depends on them, {strength:.1e} times its size")
+            found[name] = M
+        return found, Z[:, 0] if c == 1 and self.chance(0.5) else Z
 
     def _shifted(self, data: dict[str, HostArray]) -> dict[str, HostArray]:
         names = [name for name in data if name in "AXY"]
         name = names[int(self.rng.integers(len(names)))]
         M = data[name]
-        shift = self.power(0, 8)
+        shift = self.power(0, 3 if self.family in ("kernel-cca", "preimage-cca") else 8)
         size = float(np.abs(M).max(initial=0.0)) or 1.0  # squares of 1e200 are no numbers
         spread = size * np.sqrt(np.mean((M / size - np.mean(M / size, axis=0)) ** 2, axis=0))
         self.note(f"means of {name} are {shift:.1e} times the spread")
@@ -311,10 +452,11 @@ class _Draw:
     def _wrapped(self, data: dict[str, HostArray]) -> dict[str, Matrix]:
         kind = (
             "float64"
-            if self.chance(0.7) or self.extremes > 30
+            if self.chance(0.7) or (self.units and not self._fits_single(data))
             else self.pick("float32", "narrow", "mixed", "mixed")
         )
         strict = self.chance(0.03)
+        once = self.chance(0.04) and self.family in TERMS  # an iterator can be read once
         found = {}
         for name, M in data.items():
             dtype = self._dtype(kind, name)
@@ -324,6 +466,8 @@ class _Draw:
                 wrap = "array-api-strict"
             elif strict:
                 entries, wrap = M, "array-api-strict"
+            if once and M.ndim > 1 and not strict:
+                wrap = "iterator"
             if name == "H" and wrap in ("csr", "csc") and self.chance(0.5):
                 wrap = "factored"
             if M.ndim == 1 and wrap not in ("ndarray", "array-api-strict"):
@@ -333,6 +477,11 @@ class _Draw:
         if dtypes != ["float64"]:
             self.note(f"dtypes {', '.join(dtypes)}")
         return found
+
+    @staticmethod
+    def _fits_single(data: Mapping[str, HostArray]) -> bool:
+        """Whether all matrices are within the range of float32."""
+        return all(1e-30 < float(np.abs(M).max(initial=0.0)) < 1e30 for M in data.values())
 
     def _dtype(self, kind: str, name: str) -> str:
         narrow = self.pick("int8", "uint8", "bool", "int16", "int64", "float32")
@@ -366,19 +515,41 @@ class _Draw:
         self.note(f"{kind} ridge")
         return float(share * unit)
 
-    def _parameters(self, matrices: dict[str, Matrix], center: bool) -> dict[str, Any]:
-        plain = {name: matrix.entries.astype(np.float64) for name, matrix in matrices.items()}
+    def _adjusted(self, M: HostArray, center: bool, terms: Mapping[str, Any]) -> HostArray:
+        """The matrix after weights, means, confounds and scale in float64, for the size of a ridge."""
+        w = terms.get("sample_weight", np.ones(len(M)))
+        M = M[:, None] if M.ndim == 1 else M
+        roots = np.sqrt(w / w.max())[:, None]
         if center:
-            plain = {name: M - M.mean(axis=0) for name, M in plain.items()}
+            M = M - np.average(M, axis=0, weights=w / w.max())
+        M = roots * M
+        if terms.get("confounds") is not None:
+            Z = np.asarray(terms["confounds"]).reshape(len(M), -1)
+            Z = Z / np.maximum(np.abs(Z).max(axis=0), 1e-300)
+            Q = np.linalg.qr(roots * np.column_stack([np.ones(len(M)), Z]))[0]
+            M = M - Q @ (Q.T @ M)
+        if terms.get("scale"):
+            size = np.abs(M).max(axis=0)
+            M = M / np.where(size > 0, size, 1.0)
+        found: HostArray = M * np.sqrt(w.max())
+        return found
+
+    def _parameters(
+        self, data: Mapping[str, HostArray], center: bool, terms: Mapping[str, Any]
+    ) -> dict[str, Any]:
+        if self.family in ("kernel-cca", "preimage-cca"):
+            return self._kernels(center)
+        with np.errstate(all="ignore"):
+            plain = {name: self._adjusted(M, center, terms) for name, M in data.items()}
         if self.family == "least-squares":
             ridge: Any = self._ridge(plain["A"])
             if ridge and self.chance(0.2):
                 ridge = (ridge, 10 * ridge, 0.0)[: int(self.rng.integers(2, 4))]
-            return {"ridge": ridge}
+            return {"ridge": ridge, "center": center}
         limit = (
             min(self.n, self.p)
             if self.family == "svd"
-            else min(self.n, self.p, matrices["Y" if self.family == "cca" else "H"].entries.shape[1])
+            else min(self.n, self.p, data["Y" if self.family == "cca" else "H"].shape[1])
         )
         k = 1 if self.chance(0.3) else int(self.rng.integers(1, limit + 1))
         if self.family == "svd":
@@ -391,3 +562,22 @@ class _Draw:
         alike = rx > 0 and 1e-3 < ry / rx < 1e3
         ridge = (rx, rx) if alike and self.chance(0.5) else (rx, ry)
         return {"k": k, "ridge": ridge if ridge[0] != ridge[1] else ridge[0], "center": center}
+
+    def _kernels(self, center: bool) -> dict[str, Any]:
+        """Kernels with scales from the rows, so that their values do not depend on units."""
+        k = int(self.rng.integers(1, max(min(5, self.n - 2), 1) + 1))
+        smooth = (
+            rbf(factor=self.pick(0.5, 1.0, 2.0)),
+            polynomial(self.pick(1, 2, 3), self.pick(0.0, 0.5, 1.0)),
+        )
+        if self.family == "preimage-cca":
+            # The scale of a Gaussian kernel is in units of the data, and both views have the same kernel.
+            kernel = self.pick(linear(), linear(), polynomial(2, 0.0), linear() if self.units else rbf(2.0))
+            bound = self.pick(None, None, ("ratio", 1.5)) if self.p > 2 and self.q > 2 else None
+            return {"k": min(k, 2), "kernel_x": kernel, "bound_x": bound, "center": center}
+        kernel = self.pick(*smooth, laplacian(factor=self.pick(1.0, 2.0)))
+        found = {"k": k, "kernel_x": kernel, "center": center}
+        if self.chance(0.3):
+            found["kernel_y"] = self.pick(*smooth)
+        ridge = self.n * self.power(-6, 0)
+        return {**found, "ridge": ridge if self.chance(0.6) else (ridge, self.n * self.power(-4, 0))}

@@ -10,9 +10,11 @@ undecided      CONVERGED and more than ten times above, but rounding of the data
 flagged-right  another status, although the answer is right
 flagged        another status, and the answer is not right
 refused        an error of linspec that fits the data
-silent         CONVERGED, and the law is above 10 tol or the loss above 10 max(residual, loss_estimate)
+silent         CONVERGED, and the law is above 10 tol or the loss above 10 max(residual, loss_estimate);
+               APPROXIMATE, and the law is above 10 max(residual, tol); an answer for entries out of range
 claimed        like silent, but with another status and ``converged=True``, and by more than 10 tol
-violated       another claim is false: bounds, lengths, or a sum above the true one
+violated       another claim is false: bounds, lengths, means, a sum above the true one, or entries in range that
+               are called out of range
 foreign        an exception that is not linspec's, a RuntimeWarning, or finite data called not finite
 =============  ======================================================================================
 
@@ -22,6 +24,7 @@ The last four fail.
 from __future__ import annotations
 
 import math
+import re
 import traceback
 import warnings
 from collections.abc import Iterator
@@ -33,8 +36,15 @@ import numpy as np
 import linspec
 from linspec.errors import BrokenPlugin, InvalidDeclaration, LinspecError, NonFiniteData
 from linspec.solution import Status
+from linspec.testing.fuzz.kernel_truth import KernelCCATruth
 from linspec.testing.fuzz.problems import Case
+from linspec.testing.fuzz.ranges import range_of
+from linspec.testing.fuzz.recorded import Recorded
 from linspec.testing.fuzz.truth import Findings, Truth
+
+DataOutOfRange = getattr(
+    linspec.errors, "DataOutOfRange", type("DataOutOfRange", (Exception,), {})
+)  # INTERIM
 
 __all__ = ["CLASSES", "FAILING", "Verdict", "judge", "judge_solution"]
 
@@ -109,7 +119,7 @@ class Verdict:
         return self.kind in FAILING
 
 
-def judge(case: Case, solver: Any, truth: Truth, *, max_seconds: float = MAX_SECONDS) -> Verdict:
+def judge(case: Case, solver: Any, truth: Truth | Recorded, *, max_seconds: float = MAX_SECONDS) -> Verdict:
     """Solve a case and judge the answer.
 
     Parameters
@@ -117,8 +127,8 @@ def judge(case: Case, solver: Any, truth: Truth, *, max_seconds: float = MAX_SEC
     case : Case
     solver : str or Solver
         A solver's name, ``"auto"``, or an instance.
-    truth : Truth
-        The truth about the same case.
+    truth : Truth or Recorded
+        The truth about the same case, from `truth_of`.
     max_seconds : float, default 20.0
 
     Returns
@@ -128,6 +138,7 @@ def judge(case: Case, solver: Any, truth: Truth, *, max_seconds: float = MAX_SEC
     if case.tol is not None and not _takes_tol(case, solver):
         case = replace(case, tol=None)
     options: dict[str, Any] = {} if case.tol is None else {"tol": case.tol}
+    place, beyond = range_of(case)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         try:
@@ -138,10 +149,17 @@ def judge(case: Case, solver: Any, truth: Truth, *, max_seconds: float = MAX_SEC
             unfair = isinstance(error, UNFAIR) and "no entry that can be read is at fault" not in str(error)
             kind = "foreign" if unfair else "refused"
             name = type(error).__name__
+            if isinstance(error, DataOutOfRange) and place == "inside":
+                return Verdict("violated", f"{name}: {error}", "entries in range are refused", name)
+            if isinstance(error, DataOutOfRange) and not _names(str(error), beyond):
+                return Verdict("violated", f"{name}: {error}", "the refusal names something in range", name)
             return Verdict(kind, f"{name}: {error}", name, name)
         except Exception as error:  # noqa: BLE001 (the fuzzer looks for such exceptions)
             name = type(error).__name__
             return Verdict("foreign", f"{name}: {error}", f"{name} in {_place(error)}", name)
+    if place == "outside":
+        text = f"{', '.join(beyond)} out of range, and an answer is returned"
+        return Verdict("silent", text, "an answer for entries out of range", solution.status.name)
     verdict = judge_solution(truth, solution, tol=case.tolerance)
     arithmetic = [w for w in caught if issubclass(w.category, RuntimeWarning)]
     if arithmetic and not verdict.fails:
@@ -150,6 +168,11 @@ def judge(case: Case, solver: Any, truth: Truth, *, max_seconds: float = MAX_SEC
         text = f"{first.category.__name__}: {first.message} ({where})"
         return Verdict("foreign", text, text, verdict.status, verdict.law, verdict.loss, verdict.residual)
     return verdict
+
+
+def _names(text: str, parts: tuple[str, ...]) -> bool:
+    """Whether a message names one of some matrices and numbers."""
+    return any(re.search(rf"\b{re.escape(part)}\b", text) for part in parts)
 
 
 def _takes_tol(case: Case, solver: Any) -> bool:
@@ -170,12 +193,12 @@ def _place(error: BaseException) -> str:
     return f"{last.filename.rpartition('/')[2]}:{last.lineno}"
 
 
-def judge_solution(truth: Truth, solution: Any, *, tol: float) -> Verdict:
+def judge_solution(truth: Truth | Recorded, solution: Any, *, tol: float) -> Verdict:
     """Judge a solution by the reading of the data that it fits best.
 
     Parameters
     ----------
-    truth : Truth
+    truth : Truth or Recorded
     solution : Solution
     tol : float
         The tolerance of the solve.
@@ -185,10 +208,41 @@ def judge_solution(truth: Truth, solution: Any, *, tol: float) -> Verdict:
     Verdict
     """
     with np.errstate(all="ignore"):
+        if isinstance(truth, Recorded):
+            return _by_record(truth, solution, tol)
+        if isinstance(truth, KernelCCATruth) and not truth.lies_in_the_spaces(solution):
+            silent = not math.isnan(solution.residual) or solution.converged
+            return Verdict(
+                "silent" if silent else "flagged", "", "no law applies" * silent, solution.status.name
+            )
         each = [_Judged(truth, i, found, solution, tol) for i, found in enumerate(truth.findings(solution))]
         best = min(each, key=lambda judged: (judged.rank, judged.badness, abs(judged.found.loss)))
         violations = [list(judged.violations()) for judged in each]
         return best.verdict(min(violations, key=len))
+
+
+def _by_record(truth: Recorded, solution: Any, tol: float) -> Verdict:
+    """The verdict by the oracle that the record of a family names."""
+    law, residual, status = truth.law(solution), float(solution.residual), solution.status
+    claims = status is Status.CONVERGED or (solution.converged and status in FACTS)
+    excess = law.residual - ROUNDING * law.floor
+    kind, cause, reason = "flagged", "", ""
+    if claims or status is Status.APPROXIMATE:
+        limit = SILENT * max(residual, tol) if not math.isnan(residual) else math.nan
+        if excess > limit or (claims and math.isnan(residual)):
+            kind, cause = "silent", "law"
+            reason = f"law {law.residual:.3g}; residual {residual:.3g}, tolerance {tol:.3g}"
+        elif claims:
+            kind = "right" if excess <= tol else "near"
+    if not reason:
+        issues = truth.errors(solution, converged=claims)
+        if issues:
+            kind, reason, cause = (
+                ("silent" if claims else "violated"),
+                "; ".join(issues),
+                "the oracle of the record",
+            )
+    return Verdict(kind, reason, cause, status.name, law.residual, math.nan, residual)
 
 
 class _Judged:
@@ -236,6 +290,17 @@ class _Judged:
         return status is Status.CONVERGED or (self.solution.converged and status in FACTS)
 
     @property
+    def understates(self) -> bool:
+        """Whether an approximate answer is further off than its residual says."""
+        residual = float(self.solution.residual)
+        if self.solution.status is not Status.APPROXIMATE or math.isnan(residual):
+            return False
+        limit = max(residual, self.tol)
+        if _over(self.found.law, limit) <= SILENT or self.found.grain >= 1:
+            return False
+        return _over(self.found.law - ROUNDING * self.floor().law, limit) > SILENT
+
+    @property
     def harmless(self) -> bool:
         """Whether law and loss are at most ten times the tolerance or the claim."""
         return self.law_over <= SILENT and _over(self.loss, max(self.tol, self.claim)) <= SILENT
@@ -266,6 +331,8 @@ class _Judged:
         solution = self.solution
         if self.wrong and solution.status is Status.CONVERGED:
             return "silent"
+        if self.understates:
+            return "silent"
         if self.wrong and not self.harmless and self.claims:
             return "claimed"
         if self.claims:
@@ -276,7 +343,7 @@ class _Judged:
         """The verdict, with the first other claim that is false."""
         kind, cause, reason = self._kind(), "", ""
         if kind in {"silent", "claimed"}:
-            by_law = not self.law_after <= SILENT
+            by_law = self.understates or not self.law_after <= SILENT
             cause = "law" if by_law else "loss, within tol" if self.harmless else "loss"
             reason = (
                 f"law {self.found.law:.3g}, loss {self.found.loss:.3g}; residual {self.solution.residual:.3g}, "
@@ -336,7 +403,8 @@ class _Judged:
                 allowed = CROOKED + ROUNDING * self.floor().notes.get(name, 0.0)
                 if off > allowed:
                     yield name, f"{name}: {off:.2g} ({allowed:.1g} allowed)"
-        yield from self._bound_violations()
+        if not lost:
+            yield from self._bound_violations()
 
     def _bound_violations(self) -> Iterator[tuple[str, str]]:
         bounds = getattr(self.solution, "bounds", None)

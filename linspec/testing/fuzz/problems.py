@@ -17,30 +17,26 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse
+import scipy.sparse.linalg
 
-from linspec import CCA, SVD, Discriminant, LeastSquares
+from linspec import registry
 from linspec.arrays import HostArray, working_dtype
-from linspec.operators import ProductOperator, as_operator
+from linspec.blocks import BlockOperator
+from linspec.errors import LinspecError
+from linspec.operators import HorizontalStack, ProductOperator, ScaledOperator, VerticalStack, as_operator
+from linspec.testing.family import testing_of
 from linspec.testing.operators import ProductsOnly
 
-__all__ = ["FAMILIES", "KINDS", "TOLERANCES", "Case", "Matrix"]
+__all__ = ["FAMILIES", "KINDS", "TARGETS", "Case", "Matrix", "families_here"]
 
-PROBLEMS: Mapping[str, Any] = {
-    "least-squares": LeastSquares,
-    "svd": SVD,
-    "cca": CCA,
-    "discriminant": Discriminant,
-}
+FAMILIES = ("least-squares", "svd", "cca", "discriminant", "kernel-cca", "preimage-cca", "deep-cca")
+"""The families that linspec ships, as far as their plugins are installed."""
 
-FAMILIES = tuple(PROBLEMS)
+TARGETS = frozenset({"B", "H"})
+"""Matrices that do not determine the precision of the answer."""
 
-TOLERANCES = {"least-squares": 1e-8, "svd": 1e-6, "cca": 1e-6, "discriminant": 1e-6}
-"""The default of `tol`; for float32 data it is at least 100 eps."""
-
-MAIN = {"least-squares": ("A",), "svd": ("A",), "cca": ("X", "Y"), "discriminant": ("X",)}
-"""The matrices that determine the precision of the answer. The other matrices are targets."""
-
-MATRICES = {"least-squares": ("A", "B"), "svd": ("A",), "cca": ("X", "Y"), "discriminant": ("X", "H")}
+UNITS = {"all": "all matrices", "matrix": "a matrix", "column": "a column", "row": "a row"}
+"""What is in other units, in words."""
 
 SLICE_ROWS = 7
 """The rows of a slice, for data that are given as slices."""
@@ -80,13 +76,15 @@ class Case:
         The problem's name in the registry.
     matrices : mapping of str to Matrix
     parameters : mapping
-        The other arguments of the problem: ``k``, ``ridge``, ``center``, ``left``.
+        The other arguments of the problem: ``k``, ``ridge``, ``center``, ``scale``, ``sample_weight``, …
     tol : float or None
         The tolerance of the solve; None for the default.
     seed : tuple of int
         The seed of the solver's random numbers.
     notes : tuple of str
         A description of the drawn data, in words.
+    units : str
+        What is in other units: "all", "matrix", "column", "row", "weights", "confounds", or "" for nothing.
     """
 
     family: str
@@ -95,11 +93,12 @@ class Case:
     tol: float | None = None
     seed: tuple[int, ...] = (0,)
     notes: tuple[str, ...] = ()
+    units: str = ""
 
     def problem(self) -> Any:
         """The problem, on newly made data."""
         data = {name: matrix.given() for name, matrix in self.matrices.items()}
-        return PROBLEMS[self.family](**data, **self.parameters)
+        return registry.get_problem(self.family)(**data, **self.parameters)
 
     @property
     def rng(self) -> np.random.Generator:
@@ -111,15 +110,41 @@ class Case:
         """The largest residual of a converged answer: at least 100 eps for float32 data."""
         if self.tol is not None:
             return self.tol
-        return max(
-            TOLERANCES[self.family],
-            100 * self.precision if self.precision > np.finfo(np.float64).eps else 0.0,
-        )
+        default = float(registry.get_problem(self.family).tolerance)
+        return max(default, 100 * self.precision if self.precision > np.finfo(np.float64).eps else 0.0)
 
     @property
     def precision(self) -> float:
         """The unit roundoff of the least precise matrix, without targets."""
-        return max(self.matrices[name].precision for name in MAIN[self.family])
+        return max(matrix.precision for name, matrix in self.matrices.items() if name not in TARGETS)
+
+    @property
+    def weights(self) -> HostArray | None:
+        """The weights of the rows."""
+        return self.parameters.get("sample_weight")
+
+    @property
+    def confounds(self) -> HostArray | None:
+        """What is taken out of the columns."""
+        return self.parameters.get("confounds")
+
+    @property
+    def features(self) -> tuple[str, ...]:
+        """What the case has, in words for a table."""
+        given = self.parameters
+        ridge = given.get("ridge", 0.0)
+        has = {
+            "units": bool(self.units),
+            f"units of {UNITS.get(self.units, self.units)}": bool(self.units),
+            "weights": self.weights is not None,
+            "confounds": self.confounds is not None,
+            "scale": bool(given.get("scale")),
+            "ridge": any(ridge) if isinstance(ridge, tuple) else bool(ridge),
+            "intercept" if self.family == "least-squares" else "centred": bool(given.get("center")),
+            "tolerance": self.tol is not None,
+            "float32": any(matrix.entries.dtype == np.float32 for matrix in self.matrices.values()),
+        }
+        return tuple(name for name, present in has.items() if present)
 
     def entries(self, name: str) -> HostArray:
         """The entries of a matrix."""
@@ -133,12 +158,29 @@ class Case:
         """The same case with other numbers."""
         return replace(self, parameters={**self.parameters, **changes})
 
+    def of_rows(self, rows: Any) -> Case:
+        """The same case with some of its rows."""
+        matrices = {
+            name: replace(matrix, entries=matrix.entries[rows]) for name, matrix in self.matrices.items()
+        }
+        terms = {
+            name: value[rows]
+            for name, value in self.parameters.items()
+            if name in ("sample_weight", "confounds") and value is not None
+        }
+        return replace(self, matrices=matrices, parameters={**self.parameters, **terms})
+
     def __str__(self) -> str:
         sizes = []
         for name, matrix in self.matrices.items():
             shape = " x ".join(str(size) for size in matrix.entries.shape)
             sizes.append(f"{name} {shape} {matrix.entries.dtype} {matrix.kind}")
-        numbers = [f"{name}={value!r}" for name, value in self.parameters.items()]
+        numbers = [
+            f"{name} {' x '.join(map(str, value.shape))}"
+            if isinstance(value, np.ndarray)
+            else f"{name}={value!r}"
+            for name, value in self.parameters.items()
+        ]
         tol = [] if self.tol is None else [f"tol={self.tol:.2g}"]
         parts = [", ".join(sizes), ", ".join([*numbers, *tol]), *self.notes]
         return f"{self.family}: {'; '.join(part for part in parts if part)}"
@@ -192,6 +234,36 @@ def _factored(entries: HostArray) -> Any:
     return ProductOperator(as_operator(scipy.sparse.csr_array(entries[:, ::-1])), as_operator(turn))
 
 
+def _blocks(entries: HostArray) -> Any:
+    """Blocks of rows of several heights, in an engine."""
+    edges = [0, *range(4, len(entries), 2 * SLICE_ROWS), len(entries)]
+    return BlockOperator(
+        [entries[start:stop].copy() for start, stop in itertools.pairwise(edges) if stop > start]
+    )
+
+
+def _scaled(entries: HostArray) -> Any:
+    """A number times an array of ordinary numbers; the number is a power of two."""
+    size = float(np.abs(entries).max(initial=0.0)) if entries.dtype.kind == "f" else 0.0
+    if not 0 < size < np.inf or entries.dtype != np.float64:
+        return as_operator(entries.copy())
+    exponent = int(np.frexp(size)[1])
+    return ScaledOperator(as_operator(np.ldexp(entries, -exponent)), float(2.0**exponent))
+
+
+def _stacked(entries: HostArray) -> Any:
+    """Two blocks of columns beside each other, each of two blocks of rows."""
+    n, p = entries.shape
+    sides = [
+        VerticalStack(as_operator(side[: n // 2].copy()), as_operator(side[n // 2 :].copy()))
+        if n > 1
+        else as_operator(side.copy())
+        for side in (entries[:, : p // 2], entries[:, p // 2 :])
+        if side.shape[1]
+    ]
+    return HorizontalStack(*sides) if len(sides) > 1 else sides[0]
+
+
 KINDS: Mapping[str, Callable[[HostArray], Any]] = {
     "ndarray": lambda entries: entries.copy(),
     "fortran": _fortran,
@@ -202,6 +274,28 @@ KINDS: Mapping[str, Callable[[HostArray], Any]] = {
     "products": ProductsOnly,
     "npy": _file,
     "slices": _slices,
+    "iterator": lambda entries: _slices(entries)(),
+    "blocks": _blocks,
+    "scaled": _scaled,
+    "stacked": _stacked,
+    "operator": lambda entries: scipy.sparse.linalg.aslinearoperator(entries.copy()),
     "array-api-strict": _strict,
 }
 """The kinds of data, by name; each maker wraps entries."""
+
+
+def families_here() -> tuple[str, ...]:
+    """The families with an oracle: those that linspec ships, and those of other plugins whose records have one.
+
+    Families whose solvers cannot run here, for example without torch, are left out.
+    """
+    others = sorted(set(registry.problems()) - set(FAMILIES))
+    found = []
+    for name in (*FAMILIES, *others):
+        try:
+            testing = testing_of(name)
+        except LinspecError:  # no such family here, or a record without an oracle
+            continue
+        if not testing.missing() and registry.solvers(name):
+            found.append(name)
+    return tuple(found)

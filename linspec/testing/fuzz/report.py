@@ -10,7 +10,7 @@ from statistics import median
 from linspec.testing.fuzz.judge import CLASSES
 from linspec.testing.fuzz.run import Outcome
 
-__all__ = ["causes", "counts", "sharpness", "table"]
+__all__ = ["causes", "counts", "features", "sharpness", "table"]
 
 NUMBER = re.compile(r"[-+.0-9e]*|nan|inf")
 
@@ -44,6 +44,22 @@ def counts(outcomes: Iterable[Outcome]) -> str:
     for (family, name), tallied in sorted(tally.items()):
         numbers = [tallied[kind] or "." for kind in CLASSES]
         rows.append([f"{family}/{name}", *numbers, tallied.total(), f"{seconds[family, name]:.1f}"])
+    return table(rows)
+
+
+def features(outcomes: Iterable[Outcome]) -> str:
+    """Trials, solves and classes by what the cases have: weights, units, and by family."""
+    trials: dict[str, set[str]] = defaultdict(set)
+    tally: dict[str, Counter[str]] = defaultdict(Counter)
+    for outcome in outcomes:
+        case = outcome.case
+        kinds = {f"{matrix.kind} data" for matrix in case.matrices.values()}
+        for name in ("(all)", f"{case.family} (family)", *case.features, *kinds):
+            trials[name].add(outcome.name)
+            tally[name][outcome.verdict.kind] += 1
+    rows: list[list[object]] = [["trials with", "trials", "solves", *CLASSES]]
+    for name, tallied in sorted(tally.items()):
+        rows.append([name, len(trials[name]), tallied.total(), *(tallied[kind] or "." for kind in CLASSES)])
     return table(rows)
 
 

@@ -2,7 +2,8 @@
 
 Problem: a fault that occurs once in a thousand problems shows only if thousands are solved, and nobody reads
 so many.
-Method: every registered solver of the family, and ``"auto"``, solves each trial with default options. Cases
+Method: every registered solver of the family, and ``"auto"``, or some of them, drawn anew for each trial, solve it
+with default options. Cases
 that fail are made smaller (`linspec.testing.fuzz.shrink`). Trials are independent and are distributed over
 processes.
 """
@@ -14,11 +15,13 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 import linspec
 from linspec.testing.fuzz.generator import draw
 from linspec.testing.fuzz.judge import MAX_SECONDS, Verdict, judge
-from linspec.testing.fuzz.problems import FAMILIES, Case
-from linspec.testing.fuzz.truth import truth_of
+from linspec.testing.fuzz.problems import Case, families_here
+from linspec.testing.fuzz.truths import truth_of
 
 __all__ = ["Outcome", "fuzz", "solvers_of", "try_case"]
 
@@ -68,8 +71,9 @@ def fuzz(
     trials: Iterable[int],
     *,
     seed: int = 0,
-    families: Sequence[str] = FAMILIES,
+    families: Sequence[str] | None = None,
     solvers: Sequence[Any] | None = None,
+    each: int | None = None,
     max_seconds: float = MAX_SECONDS,
     jobs: int = 1,
     seen: Callable[[Outcome], None] | None = None,
@@ -82,9 +86,11 @@ def fuzz(
         Numbers of trials. A number and the seed determine the case.
     seed : int, default 0
     families : sequence of str, optional
-        The families of the cases, in turn.
+        The families of the cases, in turn; by default all that have an oracle and solvers here.
     solvers : sequence, optional
         Names or instances; by default all solvers registered for the family, and ``"auto"``.
+    each : int, optional
+        The number of these solvers that solve a trial, drawn by its two numbers; by default all.
     max_seconds : float, default 20.0
         The time limit of one solve.
     jobs : int, default 1
@@ -96,7 +102,8 @@ def fuzz(
     -------
     list of Outcome
     """
-    tasks = [(seed, trial, tuple(families), solvers, max_seconds) for trial in trials]
+    chosen = families_here() if families is None else tuple(families)
+    tasks = [(seed, trial, chosen, solvers, each, max_seconds) for trial in trials]
     outcomes: list[Outcome] = []
     for found in _dealt(tasks, jobs):
         for outcome in found:
@@ -117,8 +124,10 @@ def _dealt(tasks: list[Any], jobs: int) -> Iterator[list[Outcome]]:
 
 
 def _trial(task: Any) -> list[Outcome]:
-    seed, trial, families, solvers, max_seconds = task
+    seed, trial, families, solvers, each, max_seconds = task
     case = draw(seed, trial, families)
-    return list(
-        try_case(case, solvers_of(case.family, solvers), name=f"trial {trial}", max_seconds=max_seconds)
-    )
+    names = solvers_of(case.family, solvers)
+    if each is not None and each < len(names):
+        some = np.random.default_rng([seed, trial, each]).permutation(len(names))[:each]
+        names = tuple(names[i] for i in sorted(some.tolist()))
+    return list(try_case(case, names, name=f"trial {trial}", max_seconds=max_seconds))

@@ -1,10 +1,10 @@
 """A failing case made small, and written out as a program.
 
 Problem: nobody reads 150 x 40 numbers, but four numbers may show the cause.
-Method: the simplifications are tried one after the other: plainer kind and dtype, k = 1, no centring, no
-ridge, half of the rows, half of the columns, one column less, short numbers. A simplification is kept if the
-same solver still fails in the same way. The number of attempts is bounded. The final case is printed with all
-its entries, exactly.
+Method: the simplifications are tried one after the other: plainer kind and dtype, k = 1, no weights, no
+confounds, no centring, no ridge, half of the rows, half of the columns, one column less, short numbers. A
+simplification is kept if the same solver still fails in the same way. The number of attempts is bounded. The
+final case is printed with all its entries, exactly.
 """
 
 from __future__ import annotations
@@ -14,16 +14,15 @@ from typing import Any
 
 import numpy as np
 
+from linspec.kernels import Kernel
 from linspec.testing.fuzz.judge import Verdict, judge
 from linspec.testing.fuzz.problems import Case, Matrix
-from linspec.testing.fuzz.truth import truth_of
+from linspec.testing.fuzz.truths import truth_of
 
 __all__ = ["code", "shrink"]
 
 ATTEMPTS = 60
 """The largest number of solves for one failure."""
-
-CONSTRUCTORS = {"least-squares": "LeastSquares", "svd": "SVD", "cca": "CCA", "discriminant": "Discriminant"}
 
 
 def shrink(
@@ -91,7 +90,7 @@ def _fewer_rows(case: Case) -> Iterator[Case]:
     for count in (n // 2, (3 * n) // 4, n - 1):
         if 1 <= count < n:
             for rows in (slice(0, count), slice(n - count, n)):
-                yield _fitting(case, {name: m.entries[rows] for name, m in case.matrices.items()})
+                yield _fitting(case.of_rows(rows), {})
 
 
 def _fewer_columns(case: Case) -> Iterator[Case]:
@@ -117,10 +116,19 @@ def _fitting(case: Case, entries: dict[str, Any]) -> Case:
 
 
 def _plainer_numbers(case: Case) -> Iterator[Case]:
-    simple = {"k": 1, "left": False, "center": False, "ridge": 0.0}
+    for name in ("sample_weight", "confounds"):
+        if case.parameters.get(name) is not None:
+            yield case.with_parameters(**{name: None})
+    simple = {"k": 1, "left": False, "center": False, "ridge": 0.0, "scale": False, "kernel_y": None}
     for name, value in simple.items():
         if name in case.parameters and case.parameters[name] != value:
             yield case.with_parameters(**{name: value})
+    for name in ("sample_weight", "confounds"):
+        if case.parameters.get(name) is not None:
+            for digits in (1, 2, 4):
+                short = _short(case.parameters[name], digits)
+                if short is not None:
+                    yield case.with_parameters(**{name: short})
     ridge = case.parameters.get("ridge")
     if isinstance(ridge, tuple):
         for one in ridge:
@@ -138,18 +146,18 @@ def _plainer_data(case: Case) -> Iterator[Case]:
         if matrix.entries.dtype != np.float64:
             yield case.with_matrix(name, entries=matrix.entries.astype(np.float64))
         for digits in (1, 2, 4):
-            short = _short(matrix, digits)
+            short = _short(matrix.entries, digits)
             if short is not None:
                 yield case.with_matrix(name, entries=short)
 
 
-def _short(matrix: Matrix, digits: int) -> Any:
+def _short(entries: Any, digits: int) -> Any:
     """The entries rounded to a few digits, or None if that changes nothing."""
-    if matrix.entries.dtype.kind != "f":
+    if entries.dtype.kind != "f":
         return None
-    text = [float(f"{float(x):.{digits - 1}e}") for x in matrix.entries.ravel()]
-    short = np.array(text, dtype=matrix.entries.dtype).reshape(matrix.entries.shape)
-    return None if np.array_equal(short, matrix.entries) else short
+    text = [float(f"{float(x):.{digits - 1}e}") for x in entries.ravel()]
+    short = np.array(text, dtype=entries.dtype).reshape(entries.shape)
+    return None if np.array_equal(short, entries) else short
 
 
 # ---- as code ----------------------------------------------------------------------------------
@@ -188,8 +196,10 @@ def code(case: Case, solver: Any, verdict: Verdict) -> str:
         lines.append(f"from {type(solver).__module__} import {type(solver).__qualname__}")
     lines.append("")
     lines += [f"{name} = {_wrapped(matrix)}" for name, matrix in case.matrices.items()]
-    numbers = "".join(f", {name}={value!r}" for name, value in case.parameters.items())
-    lines.append(f"problem = ls.{CONSTRUCTORS[case.family]}({', '.join(case.matrices)}{numbers})")
+    numbers = "".join(
+        f", {name}={_number(value)}" for name, value in case.parameters.items() if value is not None
+    )
+    lines.append(f'problem = ls.get_problem("{case.family}")({", ".join(case.matrices)}{numbers})')
     named = f'"{solver}"' if isinstance(solver, str) else repr(solver)
     tol = "" if case.tol is None else f", tol={case.tol!r}"
     lines.append(f"solution = ls.solve(problem, {named}, rng=np.random.default_rng({list(case.seed)}){tol})")
@@ -198,6 +208,13 @@ def code(case: Case, solver: Any, verdict: Verdict) -> str:
         lines.append(f"# the true values: {', '.join(f'{value:.6g}' for value in verdict.values)}")
     lines.append(f"# {verdict.kind}: {' '.join(verdict.reason.split())}")
     return "\n".join(lines) + "\n"
+
+
+def _number(value: Any) -> str:
+    """A parameter, exactly: a number, an array or a kernel."""
+    if isinstance(value, np.ndarray):
+        return _literal(value)
+    return f"ls.kernels.{value!r}" if isinstance(value, Kernel) else repr(value)
 
 
 def _wrapped(matrix: Matrix) -> str:

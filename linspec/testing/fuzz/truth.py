@@ -19,17 +19,28 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 
+from linspec import registry
 from linspec.arrays import working_dtype
+from linspec.testing.fuzz.adjusted import Adjusted, RowTerms
 from linspec.testing.fuzz.extended import EPS, Extended, column_norms, extended, svd
-from linspec.testing.fuzz.problems import Case
+from linspec.testing.fuzz.problems import TARGETS, Case
 
-__all__ = ["TRUTHS", "Findings", "Truth", "View", "truth_of"]
+__all__ = [
+    "CCATruth",
+    "DiscriminantTruth",
+    "Findings",
+    "LeastSquaresTruth",
+    "SVDTruth",
+    "Truth",
+    "View",
+    "perturbed",
+]
 
 NULL = 10.0
 """A direction is null below this multiple of eps."""
@@ -46,6 +57,11 @@ DRAWS = 2
 GRAIN = 100.0
 """Correlations, and square roots of eigenvalues relative to the norm of the targets, are accurate to this
 many eps."""
+
+CERTAIN = 1e-7
+"""The relative rounding of a centred column below which its scale is certain."""
+
+FLOAT64 = float(np.finfo(np.float64).eps)
 
 READINGS = 6
 """The largest number of readings of a matrix."""
@@ -96,11 +112,15 @@ class Findings:
 class View:
     """One reading of a matrix: X = U diag(s) Vᵀ on its numerical range, after column scales d.
 
-    The coordinates of weights w are a = M^(1/2) w on that range: √(s² + r) Vᵀ(d w).
+    The coordinates of weights w are a = M^(1/2) w on that range: √(s² + r) Vᵀ(d σ w), where σ is what the problem
+    divides columns by.
     """
 
-    def __init__(self, U: Extended, s: Extended, V: Extended, d: Extended, ridge: float) -> None:
-        self.U, self.s, self.V, self.d = U, s, V, d
+    def __init__(
+        self, U: Extended, s: Extended, V: Extended, d: Extended, ridge: Any, data: Adjusted
+    ) -> None:
+        self.U, self.s, self.V, self.d, self.data = U, s, V, d, data
+        self.sigma = data.scale
         self.ridge = extended(ridge)
         self.shrunk = np.sqrt(s * s + self.ridge)
 
@@ -111,13 +131,13 @@ class View:
 
     def cut(self, rank: int) -> View:
         """The view with only the leading directions."""
-        return View(self.U[:, :rank], self.s[:rank], self.V[:, :rank], self.d, float(self.ridge))
+        return View(self.U[:, :rank], self.s[:rank], self.V[:, :rank], self.d, self.ridge, self.data)
 
-    def again(self, X: Extended) -> View:
+    def again(self, data: Adjusted) -> View:
         """Other data, read in the same way. With a ridge no direction is null."""
-        U, s, V = svd(X / self.d)
+        U, s, V = svd(data.entries / self.d)
         rank = _rank(s, 100 * EPS) if self.ridge > 0 else self.rank
-        return View(U, s, V, self.d, float(self.ridge)).cut(rank)
+        return View(U, s, V, self.d, self.ridge, data).cut(rank)
 
     @property
     def condition(self) -> float:
@@ -131,14 +151,15 @@ class View:
 
     def coordinates(self, W: Extended) -> tuple[Extended, Extended]:
         """The coordinates of weights, and √r times their part outside the range of Xᵀ if there is a ridge."""
-        W = self.d[:, None] * W
+        W = (self.d * self.sigma)[:, None] * W
         inside = self.V.T @ W
         outside = (W - self.V @ inside) * np.sqrt(self.ridge)
         return self.shrunk[:, None] * inside, outside
 
     def weights(self, a: Extended) -> Extended:
         """The weights in the range that have these coordinates."""
-        return (self.V @ _over(a, self.shrunk[:, None])) / self.d[:, None]
+        found: Extended = (self.V @ _over(a, self.shrunk[:, None])) / (self.d * self.sigma)[:, None]
+        return found
 
 
 def _over(a: Extended, b: Extended) -> Extended:
@@ -147,29 +168,21 @@ def _over(a: Extended, b: Extended) -> Extended:
     return quotient
 
 
-def centred(X: Extended) -> Extended:
-    """The columns minus their means; a column that is then only rounding becomes zero."""
-    size = column_norms(X)
-    X = X - X.mean(axis=0)
-    X = X - X.mean(axis=0)
-    kept: Extended = X * (column_norms(X) > 100 * EPS * size)
-    return kept
-
-
-def readings(X: Extended, ridge: float, unit: float, shift: float) -> list[View]:
+def readings(data: Adjusted, ridge: float, unit: float) -> list[View]:
     """The readings of a matrix; the first cuts at the stated bound."""
+    X = data.entries
     if not X.any():
         empty = np.zeros((0,), np.longdouble)
         U, V = np.zeros((X.shape[0], 0), np.longdouble), np.zeros((X.shape[1], 0), np.longdouble)
-        return [View(U, empty, V, np.ones(X.shape[1], np.longdouble), ridge)]
+        return [View(U, empty, V, np.ones(X.shape[1], np.longdouble), ridge, data)]
     ones = np.ones(X.shape[1], np.longdouble)
-    plain = View(*svd(X), ones, ridge)
+    plain = View(*svd(X), ones, ridge, data)
     if ridge > 0:
         return [plain.cut(_rank(plain.s, 100 * EPS))]
     d = column_norms(X)
     d = np.where(d > 0, d, 1)
-    scaled = View(*svd(X / d), d, ridge)
-    bounds = [NULL * unit * lenient for lenient in (1.0, *LENIENT)] + [2 * NULL * unit * shift]
+    scaled = View(*svd(X / d), d, ridge, data)
+    bounds = [NULL * unit * lenient for lenient in (1.0, *LENIENT)] + [2 * NULL * unit * data.shift]
     found: list[View] = []
     seen: set[tuple[bool, int]] = set()
     for view in (plain, scaled):
@@ -187,7 +200,7 @@ def _rank(s: Extended, bound: float) -> int:
     return int(np.sum(s > bound * s[0])) if len(s) else 0
 
 
-def _size(X: Extended) -> Extended:
+def size_of_columns(X: Extended) -> Extended:
     """Root mean squares of columns."""
     return column_norms(X) / np.sqrt(extended(X.shape[0]))
 
@@ -195,7 +208,7 @@ def _size(X: Extended) -> Extended:
 def perturbed(X: Extended, unit: float, rng: np.random.Generator) -> Extended:
     """Data perturbed by rounding errors, column by column."""
     noise = extended(rng.standard_normal(X.shape))
-    off: Extended = X + PERTURBATION * unit * noise * _size(X)
+    off: Extended = X + PERTURBATION * unit * noise * size_of_columns(X)
     return off
 
 
@@ -210,11 +223,24 @@ class Truth(ABC):
     case : Case
     """
 
+    centers = True
+    """Whether the problem centres by default."""
+
     def __init__(self, case: Case) -> None:
         self.case = case
+        self.center = bool(case.parameters.get("center", self.centers))
+        self.scale = bool(case.parameters.get("scale", False))
         self.exact = {name: _square(extended(case.entries(name))) for name in case.matrices}
+        for name in ("sample_weight", "confounds"):
+            if case.parameters.get(name) is not None:
+                self.exact[name] = extended(case.parameters[name])
         self.readings = self._read(self.exact, None)
         self._floors: dict[str, list[list[Findings]]] = {}
+
+    def rows(self, data: Mapping[str, Extended]) -> RowTerms:
+        """Weights, the constant and confounds of these data."""
+        n = next(iter(data.values())).shape[0]
+        return RowTerms(n, data.get("sample_weight"), data.get("confounds"), center=self.center)
 
     @abstractmethod
     def _read(self, data: Mapping[str, Extended], views: Any) -> list[Any]:
@@ -235,7 +261,24 @@ class Truth(ABC):
     def findings(self, solution: Any) -> list[Findings]:
         """How good a solution is, by each reading."""
         answer = {**self.answer(solution), "norm": self.norm(solution)}
-        return [self.judge(reading, answer) for reading in self.readings]
+        notes = self._columns(solution)
+        found = [self.judge(reading, answer) for reading in self.readings]
+        return [replace(one, notes={**one.notes, **notes}) for one in found]
+
+    def _columns(self, solution: Any) -> dict[str, float]:
+        """The errors of column means, relative to the columns, and of scales, relative to these."""
+        rows, found = self.rows(self.exact), {}
+        for name, field_name in registry.get_problem(self.case.family).means.items():
+            own = rows.adjusted(self.exact[name], scale=self.scale)
+            size = column_norms(rows.roots * self.exact[name]) / np.sqrt(rows.total)
+            found[f"{field_name} is off"] = _off_by(getattr(solution, field_name, None), own.mean, size)
+            scale = field_name.removesuffix("mean") + "scale"
+            certain = own.shift * self.case.matrices[name].precision < CERTAIN
+            if self.scale and certain:
+                found[f"{scale} is off"] = _off_by(
+                    getattr(solution, scale, None), own.scale, np.where(own.live, own.scale, np.inf)
+                )
+        return found
 
     def norm(self, solution: Any) -> str:
         """The norm of a solution's law; "" if the family has only one."""
@@ -268,16 +311,22 @@ class Truth(ABC):
         rng = np.random.default_rng(0)
         draws = []
         for _ in range(DRAWS):
-            units = {name: self._unit(name) for name in self.exact}
-            off = {name: perturbed(X, units[name], rng) for name, X in self.exact.items()}
+            off = {
+                name: X * (1 + PERTURBATION * FLOAT64 * extended(rng.standard_normal(X.shape)))
+                if name == "sample_weight"
+                else perturbed(X, self._unit(name), rng)
+                for name, X in self.exact.items()
+            }
             twin = self._read(off, self._views(reading))[0]
             draws.append(self.judge(reading, {**self._rounded(self._best(twin)), "norm": norm}))
         return draws
 
     def _unit(self, name: str) -> float:
         """The rounding of a matrix; targets have at least the precision of the main matrix."""
+        if name == "confounds":
+            return FLOAT64
         own = self.case.matrices[name].precision
-        return own if name in ("A", "X", "Y") else min(own, self.case.precision)
+        return min(own, self.case.precision) if name in TARGETS else own
 
     def _rounded(self, answer: dict[str, Extended]) -> dict[str, Extended]:
         """The answer rounded to the dtype of a solver's arrays."""
@@ -311,11 +360,11 @@ def _ratio(a: Any, b: Any) -> float:
     return float(a / b) if b > 0 else float("inf")
 
 
-def _shift(X: Extended) -> float:
-    """The largest ratio of the norm of a column to that of the centred column."""
-    spread, size = column_norms(centred(X)), column_norms(X)
-    live = spread > 0
-    return float(np.max(size[live] / spread[live], initial=1))
+def _off_by(given: Any, true: Extended, unit: Extended) -> float:
+    """The largest error of numbers of columns, such as means, in a unit for each; 0 if there are none."""
+    if given is None:
+        return 0.0
+    return max(map(_ratio, np.abs(_host(given).ravel() - true), unit), default=0.0)
 
 
 # ---- least squares ----------------------------------------------------------------------------
@@ -329,13 +378,16 @@ class LeastSquaresTruth(Truth):
     the condition number of M: it explains a loss of κ(M)·law².
     """
 
+    centers = False
+
     def _read(self, data: Mapping[str, Extended], views: Any) -> list[Any]:
-        A, B = data["A"], data["B"]
+        rows = self.rows(data)
+        A, B = rows.adjusted(data["A"], scale=self.scale), rows.adjusted(data["B"]).entries
         ridge = self.case.parameters.get("ridge", 0.0)
         ridges = tuple(ridge) if isinstance(ridge, tuple | list) else (ridge,)
         if views is not None:
             return [(A, B, [view.again(A) for view in views], ridges)]
-        each = [readings(A, ridge, self.case.matrices["A"].precision, 1.0) for ridge in ridges]
+        each = [readings(A, ridge, self.case.matrices["A"].precision) for ridge in ridges]
         # A reading cuts A in the same way for all zero ridges.
         count = max(len(own) for own in each)
         return [(A, B, [own[min(i, len(own) - 1)] for own in each], ridges) for i in range(count)]
@@ -354,12 +406,14 @@ class LeastSquaresTruth(Truth):
         return {"x": x.reshape(len(x) if path else 1, p, -1)}
 
     def judge(self, reading: Any, answer: Mapping[str, Any]) -> Findings:
-        A, B, views, ridges = reading
+        data, B, views, ridges = reading
+        A = data.entries
         law = loss = explained = outside = 0.0
-        for x, view, ridge in zip(answer["x"], views, ridges, strict=True):
+        for found, view, ridge in zip(answer["x"], views, ridges, strict=True):
+            x = data.scale[:, None] * found
             gap = A.T @ (B - A @ x) - extended(ridge) * x
             own = max(map(_ratio, column_norms(gap), column_norms(A.T @ B)))
-            a, off = view.coordinates(x)
+            a, off = view.coordinates(found)
             best = view.factor.T @ B
             error = np.sum((a - best) ** 2, axis=0) + np.sum(off**2, axis=0)
             loss = max(loss, *map(_ratio, error, np.sum(best**2, axis=0)))
@@ -371,7 +425,7 @@ class LeastSquaresTruth(Truth):
 
     @cached_property
     def _singular(self) -> Extended:
-        s = svd(self.exact["A"])[1]
+        s = svd(self.rows(self.exact).adjusted(self.exact["A"], scale=self.scale).entries)[1]
         return s[: _rank(s, 100 * EPS)]
 
     def _condition(self, ridge: float) -> float:
@@ -394,8 +448,10 @@ class LeastSquaresTruth(Truth):
 class SVDTruth(Truth):
     """The k leading singular triplets. Loss: the largest error of a singular value, relative to the first."""
 
+    centers = False
+
     def _read(self, data: Mapping[str, Extended], views: Any) -> list[Any]:
-        A = centred(data["A"]) if self.case.parameters.get("center", False) else data["A"]
+        A = self.rows(data).adjusted(data["A"], scale=self.scale).entries
         return [(A, *svd(A))]
 
     def _views(self, reading: Any) -> Any:
@@ -449,18 +505,16 @@ class CCATruth(Truth):
         ridge = self.case.parameters.get("ridge", 0.0)
         return tuple(ridge) if isinstance(ridge, tuple | list) else (ridge, ridge)
 
-    def _view(self, name: str, X: Extended, ridge: float) -> list[View]:
-        center = self.case.parameters.get("center", True)
-        shift = _shift(X) if center else 1.0
-        return readings(centred(X) if center else X, ridge, self.case.matrices[name].precision, shift)
-
     def _read(self, data: Mapping[str, Extended], views: Any) -> list[Any]:
-        X, Y = data["X"], data["Y"]
+        rows = self.rows(data)
+        both = [rows.adjusted(data[name], scale=self.scale) for name in "XY"]
         if views is None:
-            xs, ys = (self._view(n, M, r) for n, M, r in zip("XY", (X, Y), self._ridges, strict=True))
+            xs, ys = (
+                readings(own, ridge, self.case.matrices[name].precision)
+                for name, own, ridge in zip("XY", both, self._ridges, strict=True)
+            )
             return [self._pair(x, y) for x in xs for y in ys]
-        center = self.case.parameters.get("center", True)
-        x, y = (view.again(centred(M) if center else M) for view, M in zip(views, (X, Y), strict=True))
+        x, y = (view.again(own) for view, own in zip(views, both, strict=True))
         return [self._pair(x, y)]
 
     @staticmethod
@@ -478,11 +532,6 @@ class CCATruth(Truth):
             "y_weights": y.weights(T.V[:, :k]),
             "correlations": T.s[:k],
         }
-
-    @cached_property
-    def _shift(self) -> float:
-        """The largest ratio of the column norms before and after centring."""
-        return max(map(_shift, self.exact.values())) if self.case.parameters.get("center", True) else 1.0
 
     def answer(self, solution: Any) -> dict[str, Any]:
         return {
@@ -507,7 +556,10 @@ class CCATruth(Truth):
         return Findings(
             law=_ratio(np.sum(gaps), given),
             grain=_ratio(GRAIN * unit * len(rho), total),
-            squared=GRAIN * unit * max(x.condition, y.condition, 1.0) ** 2 * self._shift**2,
+            squared=GRAIN
+            * unit
+            * max(x.condition, y.condition, 1.0) ** 2
+            * max(x.data.shift, y.data.shift) ** 2,
             loss=_ratio(total - given, total),
             excess=float((given - total) / max(total, extended(1e-300))) if given > total else 0.0,
             misfit=misfit,
@@ -540,12 +592,11 @@ class DiscriminantTruth(Truth):
     def _read(self, data: Mapping[str, Extended], views: Any) -> list[Any]:
         X, H = data["X"], data["H"]
         ridge = float(self.case.parameters.get("ridge", 0.0))
-        center = self.case.parameters.get("center", True)
-        shift = _shift(X) if center else 1.0
-        X = centred(X) if center else X
+        rows = self.rows(data)
+        own, H = rows.adjusted(X, scale=self.scale), rows.roots * H
         unit = self.case.matrices["X"].precision
-        found = readings(X, ridge, unit, shift) if views is None else [views.again(X)]
-        return [(X, H, view, SVDOf(view.factor.T @ H)) for view in found]
+        found = readings(own, ridge, unit) if views is None else [views.again(own)]
+        return [(own, H, view, SVDOf(view.factor.T @ H)) for view in found]
 
     def _views(self, reading: Any) -> Any:
         return reading[2]
@@ -560,11 +611,6 @@ class DiscriminantTruth(Truth):
         k = min(self._count(reading), len(T.s))
         return {"weights": view.weights(T.U[:, :k]), "eigenvalues": T.s[:k] ** 2}
 
-    @cached_property
-    def _shift(self) -> float:
-        """The largest ratio of the column norms before and after centring."""
-        return _shift(self.exact["X"]) if self.case.parameters.get("center", True) else 1.0
-
     def answer(self, solution: Any) -> dict[str, Any]:
         return {"weights": _host(solution.weights), "eigenvalues": extended(solution.eigenvalues)}
 
@@ -572,9 +618,10 @@ class DiscriminantTruth(Truth):
         return "inverse" if solution.residual_kind == "exact" else ""
 
     def judge(self, reading: Any, answer: Mapping[str, Any]) -> Findings:
-        X, H, view, T = reading
-        W, values = answer["weights"], answer["eigenvalues"]
-        a, off = view.coordinates(W)
+        own, H, view, T = reading
+        X, values = own.entries, answer["eigenvalues"]
+        a, off = view.coordinates(answer["weights"])
+        W = own.scale[:, None] * answer["weights"]
         if answer["norm"]:
             image = T.matrix @ (T.matrix.T @ a)
             gap = np.concatenate([image - a * values, off * values])
@@ -587,22 +634,9 @@ class DiscriminantTruth(Truth):
         return Findings(
             law=_ratio(_length(gap), _length(image)),
             grain=_ratio(GRAIN * unit * size * np.sum(T.s[: self._count(reading)]), total),
-            squared=GRAIN * unit * view.condition**2 * self._shift**2,
+            squared=GRAIN * unit * view.condition**2 * own.shift**2,
             loss=_ratio(total - given, total),
             excess=float((given - total) / max(total, extended(1e-300))) if given > total else 0.0,
             misfit=float(np.max(np.abs(a.T @ a + off.T @ off - np.eye(a.shape[1])), initial=0)),
             values=T.s**2,
         )
-
-
-TRUTHS: Mapping[str, type[Truth]] = {
-    "least-squares": LeastSquaresTruth,
-    "svd": SVDTruth,
-    "cca": CCATruth,
-    "discriminant": DiscriminantTruth,
-}
-
-
-def truth_of(case: Case) -> Truth:
-    """The truth about a case."""
-    return TRUTHS[case.family](case)

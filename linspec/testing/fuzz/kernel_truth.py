@@ -1,0 +1,129 @@
+"""The truth about kernel CCA in extended precision: kernels by their formulas, pair by pair of rows.
+
+Method: K = U diag(w) Uᵀ is the centred kernel matrix, so U diag(√w) is a matrix of features, and kernel CCA is the
+CCA of these features. A function Σ aᵢ k(·, xᵢ) has the feature weights √w Uᵀa.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from linspec.features import KernelMap
+from linspec.kernels import RBF, Linear, Polynomial
+from linspec.testing.fuzz.adjusted import Adjusted
+from linspec.testing.fuzz.extended import EPS, Extended, extended, svd
+from linspec.testing.fuzz.truth import PERTURBATION, CCATruth, View
+
+__all__ = ["KernelCCATruth", "kernel_matrix"]
+
+
+EQUAL = 1e-7
+"""Rows at a distance below this share of the largest are equal; distances from products have such errors."""
+
+
+def kernel_matrix(kernel: Any, A: Extended) -> Extended:
+    """The values of a linear, polynomial, Gaussian or Laplacian kernel for all pairs of rows."""
+    if isinstance(kernel, Linear | Polynomial):
+        products = A @ A.T
+        if isinstance(kernel, Linear):
+            return products
+        gamma = extended(kernel.gamma) if not isinstance(kernel.gamma, str) else None
+        if gamma is None:
+            mean = np.mean(np.sum(A * A, axis=1))
+            gamma = 1 / mean if mean > 0 else extended(0)  # rows of zeros are refused
+        powers: Extended = (gamma * products + extended(kernel.offset)) ** kernel.degree
+        return powers
+    gaps = A[:, None, :] - A[None, :, :]
+    gaussian = isinstance(kernel, RBF)
+    distances = np.sqrt(np.sum(gaps * gaps, axis=2)) if gaussian else np.sum(np.abs(gaps), axis=2)
+    scale = kernel.scale
+    if isinstance(scale, str):
+        scale = _median(distances[np.triu_indices(len(A), 1)]) * kernel.factor
+    relative = distances / scale if scale > 0 else 0 * distances
+    values: Extended = np.exp(-relative * relative / 2) if gaussian else np.exp(-relative)
+    return values
+
+
+def _median(distances: Extended) -> Any:
+    """The median distance; that of rows that differ, if most rows are equal."""
+    differ = distances > EQUAL * np.max(distances, initial=0)
+    most_are_equal = differ.any() and 2 * np.count_nonzero(differ) < len(distances)
+    return np.median(distances[differ] if most_are_equal else distances) if len(distances) else extended(0)
+
+
+class KernelView(View):
+    """One view by the eigenvectors of its centred kernel matrix; weights are coefficients of the rows."""
+
+    @classmethod
+    def of(cls, K: Extended, ridge: float, *, center: bool) -> KernelView:
+        """The view of a kernel matrix."""
+        trace = np.sum(np.diag(K))
+        if center:
+            K = K - K.mean(axis=0)
+            K = K - K.mean(axis=1)[:, None]
+        U, w, _ = svd((K + K.T) / 2)
+        live = w > 100 * EPS * trace
+        ones = np.ones(len(K), np.longdouble)
+        return cls(
+            U[:, live], np.sqrt(w[live]), U[:, live], ones, ridge, Adjusted(K, ones, ones > 0, 0 * ones, 1.0)
+        )
+
+    def coordinates(self, W: Extended) -> tuple[Extended, Extended]:
+        inside = (self.shrunk * self.s)[:, None] * (self.U.T @ W)
+        return inside, np.zeros((0, W.shape[1]), np.longdouble)
+
+    def weights(self, a: Extended) -> Extended:
+        found: Extended = self.U @ (a / (self.shrunk * self.s)[:, None])
+        return found
+
+
+class KernelCCATruth(CCATruth):
+    """The k leading pairs of functions. Loss: that of CCA."""
+
+    def _read(self, data: Mapping[str, Extended], views: Any) -> list[Any]:
+        given = self.case.parameters
+        kernel_x = given["kernel_x"]
+        both = []
+        for name, kernel, ridge in zip(
+            "XY", (kernel_x, given.get("kernel_y") or kernel_x), self._ridges, strict=True
+        ):
+            K = kernel_matrix(kernel, data[name])
+            if views is not None:
+                K = self._with_rounding(K, self.case.matrices[name].precision)
+            both.append(KernelView.of(K, ridge, center=self.center))
+        return [self._pair(*both)]
+
+    @staticmethod
+    def _with_rounding(K: Extended, unit: float) -> Extended:
+        """A kernel matrix with the rounding of its entries, relative to k(x, x) and k(z, z)."""
+        noise = extended(np.random.default_rng(1).standard_normal(K.shape))
+        roots = np.sqrt(np.diag(K))
+        off: Extended = K + PERTURBATION * unit * (noise + noise.T) / 2 * np.outer(roots, roots)
+        return off
+
+    def _columns(self, solution: Any) -> dict[str, float]:
+        return {}
+
+    def lies_in_the_spaces(self, solution: Any) -> bool:
+        """Whether the functions are made of kernel functions; those of random features have no law."""
+        return isinstance(solution.x_map.map, KernelMap)
+
+    def answer(self, solution: Any) -> dict[str, Any]:
+        n = len(self.exact["X"])
+        found = super().answer(solution)
+        for view in "xy":
+            name = f"{view}_weights"
+            if not self.lies_in_the_spaces(solution):
+                found[name] = np.zeros((n, len(solution.correlations)), np.longdouble)
+                continue
+            landmarks = getattr(solution, f"{view}_landmarks")
+            if landmarks is not None:
+                scattered = np.zeros((n, found[name].shape[1]), np.longdouble)
+                scattered[landmarks] = found[name]
+                found[name] = scattered
+            if self.center:
+                found[name] = found[name] - found[name].mean(axis=0)
+        return found

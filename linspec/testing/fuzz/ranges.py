@@ -1,0 +1,83 @@
+"""Whether the entries of a case lie in the documented range, in extended precision.
+
+For each matrix the largest √w·|entry| must lie in [1e-60, 1e60], and the same holds for confounds and for the root of
+each ridge. For kernels the largest value of the kernel matrix must. A decade on either side of a bound may be treated
+in both ways.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from linspec.kernels import Linear, Polynomial
+from linspec.testing.fuzz.extended import extended
+from linspec.testing.fuzz.kernel_truth import kernel_matrix
+from linspec.testing.fuzz.problems import Case
+
+__all__ = ["range_of"]
+
+BOUND = 60
+"""The decimal exponent of the bounds."""
+
+
+def range_of(case: Case) -> tuple[str, tuple[str, ...]]:
+    """Where the entries of a case lie.
+
+    Parameters
+    ----------
+    case : Case
+
+    Returns
+    -------
+    str
+        "inside", "outside", or "edge" if either an answer or a refusal is right.
+    tuple of str
+        What is outside or on the edge.
+    """
+    sizes = dict(_sizes(case))
+    distance = {name: abs(size) - BOUND for name, size in sizes.items()}
+    beyond = tuple(name for name, off in distance.items() if off >= 1)
+    if beyond and case.family not in ("kernel-cca", "preimage-cca", "deep-cca"):
+        return "outside", beyond
+    near = tuple(name for name, off in distance.items() if off > -1)
+    return ("edge", near) if near else ("inside", ())
+
+
+def _sizes(case: Case) -> Iterator[tuple[str, float]]:
+    """The decimal exponents of the largest numbers, by name."""
+    roots = None if case.weights is None else np.sqrt(extended(case.weights))
+    for name, matrix in case.matrices.items():
+        yield name, _exponent(_rows(matrix.entries, roots))
+    if case.confounds is not None:
+        yield "confounds", _exponent(_rows(case.confounds, roots))
+    ridge = case.parameters.get("ridge", 0.0)
+    for value in ridge if isinstance(ridge, tuple | list) else (ridge,):
+        yield "ridge", _exponent(np.sqrt(extended(value)))
+    for name, kernel in zip(
+        "XY", (case.parameters.get("kernel_x"), case.parameters.get("kernel_y")), strict=True
+    ):
+        kernel = kernel or case.parameters.get("kernel_x")
+        if name in case.matrices and kernel is not None:
+            # Kernels square entries, so that these have half the range.
+            yield name, 2 * _exponent(extended(case.entries(name)))
+            if isinstance(kernel, Linear | Polynomial) and not isinstance(kernel, str):
+                yield (
+                    f"the kernel matrix of {name}",
+                    _exponent(kernel_matrix(kernel, extended(case.entries(name)))),
+                )
+
+
+def _rows(entries: Any, roots: Any) -> Any:
+    X = extended(entries)
+    X = X[:, None] if X.ndim == 1 else X
+    return X if roots is None else roots[:, None] * X
+
+
+def _exponent(values: Any) -> float:
+    """The decimal exponent of the largest magnitude; 0 if there is none."""
+    largest = np.max(np.abs(values), initial=0)
+    return float(np.log10(largest)) if 0 < largest < math.inf else 0.0
