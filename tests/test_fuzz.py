@@ -15,6 +15,7 @@ import pytest
 
 import linspec as ls
 from linspec import ProblemSpec, Solver, SolverSpec, Status, option, registry
+from linspec.errors import DataOutOfRange
 from linspec.testing import testing_of
 from linspec.testing.fuzz import (
     CORPUS,
@@ -35,7 +36,6 @@ from linspec.testing.fuzz import (
 from linspec.testing.fuzz.__main__ import main
 from linspec.testing.fuzz.adjusted import RowTerms
 from linspec.testing.fuzz.extended import EPS, available, extended, svd
-from linspec.testing.fuzz.judge import DataOutOfRange  # INTERIM
 from linspec.testing.fuzz.ranges import range_of
 from linspec.testing.fuzz.report import features
 from linspec.testing.fuzz.run import solvers_of

@@ -38,8 +38,9 @@ def range_of(case: Case) -> tuple[str, tuple[str, ...]]:
     tuple of str
         What is outside or on the edge.
     """
-    sizes = dict(_sizes(case))
-    distance = {name: abs(size) - BOUND for name, size in sizes.items()}
+    distance: dict[str, float] = {}
+    for name, size in _sizes(case):  # a name may come twice, such as the ridges of two views
+        distance[name] = max(distance.get(name, -BOUND), abs(size) - BOUND)
     beyond = tuple(name for name, off in distance.items() if off >= 1)
     if beyond and case.family not in ("kernel-cca", "preimage-cca", "deep-cca"):
         return "outside", beyond
