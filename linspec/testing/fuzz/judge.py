@@ -291,7 +291,8 @@ class _Judged:
         residual = float(self.solution.residual)
         if self.solution.status is not Status.APPROXIMATE or math.isnan(residual):
             return False
-        limit = max(residual, self.tol)
+        above = (getattr(self.solution, "law_bounds", None) or (None, None))[1]
+        limit = max(residual, self.tol, above or 0.0)  # bounds say how far from the residual the law may be
         if _over(self.found.law, limit) <= SILENT or self.found.grain >= 1:
             return False
         return _over(self.found.law - ROUNDING * self.floor().law, limit) > SILENT
