@@ -583,16 +583,5 @@ def test_slice(family: str) -> None:
     if family not in families_here():
         pytest.skip(testing_of(family).missing())
     swift = [name for name in solvers_of(family) if name not in SLOW]
-    trials = range(12, 52) if family == "kernel-cca" else range(40)  # trial 11 is the one below
-    assert failures(fuzz(trials, families=[family], solvers=swift, each=4, max_seconds=2.0)) == []
+    assert failures(fuzz(range(40), families=[family], solvers=swift, each=4, max_seconds=2.0)) == []
     assert failures(fuzz(range(1), families=[family], solvers=SLOW, max_seconds=2.0)) == []
-
-
-@pytest.mark.xfail(
-    reason="in float32 the law takes functions of Nyström features, which have parts in null directions of the kernel "
-    "matrix, for rounding: no pair is returned where one is distinct",
-    strict=True,
-)
-def test_nystrom_features_of_a_kernel_with_a_large_constant_in_float32() -> None:
-    case = draw(0, 11, ("kernel-cca",))
-    assert failures(try_case(case, ["kcca", "nystrom-kcca"])) == []
