@@ -26,7 +26,6 @@ from linspec.errors import (
     shown,
 )
 from linspec.frames import check_order
-from linspec.magnitude import check_square
 from linspec.operators import (
     LinearOperator,
 )
@@ -122,7 +121,6 @@ def check_ridge(ridge: Any) -> float:
         raise InvalidProblem(f"ridge must be a number; got {shown(ridge)}.")
     if not (math.isfinite(ridge) and ridge >= 0):
         raise InvalidProblem(f"ridge must be finite and at least 0; got {ridge}.")
-    check_square("ridge", float(ridge))
     return float(ridge)
 
 

@@ -104,7 +104,7 @@ def look_at(  # noqa: PLR0911  # one return a kind
         return replace(look_at(name, A.parts[0]), faint=(), complete=roots is None)
     if isinstance(A, AdjustedOperator):
         weights = A.model.weights
-        return _without_faint(look_at(name, A.operator, None if weights is None else np.sqrt(weights)))
+        return look_at(name, A.operator, None if weights is None else np.sqrt(weights))
     if isinstance(A, StreamedOperator | BlockOperator):
         return Look(Magnitude(A.largest), complete=False)
     if isinstance(A, MappedOperator):

@@ -32,12 +32,14 @@ from linspec.first_look import Look, look_at, ranged
 from linspec.frames import RowNames
 from linspec.keywords import parameters_of, unknown_parameter
 from linspec.large_means import without_large_means
+from linspec.magnitude import check_square
 from linspec.moments import Moments
 from linspec.operators import (
     LinearOperator,
     as_operator,
     uncounted,
 )
+from linspec.options import is_number
 from linspec.problem_rows import RowsOfProblem
 from linspec.solution import (
     Solution,
@@ -248,9 +250,22 @@ class Problem(RowsOfProblem, ABC, Generic[S_co]):
         DataOutOfRange
             The largest entry of a matrix is out of the range.
         """
+        self.check_ridges()
         matrices = self.matrices
         found = {name: ranged(name, A, looks[name]) for name, A in matrices.items()}
         return self if all(found[name] is A for name, A in matrices.items()) else self.with_matrices(found)
+
+    def check_ridges(self) -> None:
+        """Refuse ridges whose roots are out of the range of entries.
+
+        Raises
+        ------
+        DataOutOfRange
+        """
+        given = getattr(self, "ridge", 0.0)
+        for ridge in given if isinstance(given, tuple) else (given,):
+            if is_number(ridge):
+                check_square("ridge", float(ridge))
 
     @property
     def changes_columns(self) -> bool:

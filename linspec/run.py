@@ -431,8 +431,9 @@ class Run:
 
     @property
     def _identifies(self) -> bool:
-        """Whether it is wanted by what the data are known again."""
-        return self._keeper is not None or bool(self._unseen)
+        """Whether it is wanted by what the data are known again, and the moments can tell."""
+        able = self._moments is None or hasattr(self._moments, "ask_for_witnesses")
+        return able and (self._keeper is not None or bool(self._unseen))
 
     def _identify(self, *, last: bool = False) -> None:
         """See by what the data are known again, and that they are those of the checkpoint that is gone on with.

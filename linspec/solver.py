@@ -58,7 +58,7 @@ from linspec.first_look import Look
 from linspec.interrupts import had_nothing, remember
 from linspec.keywords import hinted
 from linspec.log import LOG, tells
-from linspec.operators import LinearOperator, SparseOperator
+from linspec.operators import LinearOperator, SparseOperator, uncounted
 from linspec.operators.streamed import ONCE
 from linspec.parts import with_parts
 from linspec.paths import is_there
@@ -658,14 +658,16 @@ def _as_given(callback: Callable[[Progress], Any], solved: Problem[Any]) -> Call
 
 def _note_faint(run: Run, problem: Problem[Any], looks: Mapping[str, Look]) -> None:
     """Say where columns are so small that their squares, which the solution rests on, are no numbers."""
-    for name, ridge in problem.unregularised().items():
-        faint = looks[name].faint
-        if ridge == 0 and faint:
+    ridges = problem.unregularised()
+    for name, look in looks.items():
+        adjustment = uncounted(problem.matrices[name])[0].adjustment if name in problem.matrices else None
+        scaled = adjustment is not None and adjustment.scale
+        if look.faint and (scaled or ridges.get(name) == 0):
             run.note(
                 Status.ILL_CONDITIONED,
-                f"{len(faint)} of the columns of {name} (the first is column {faint[0]}) are so small beside the "
-                "others that the squares of their entries are no numbers: what they say may be missing. Scale the "
-                "columns.",
+                f"{len(look.faint)} of the columns of {name} (the first is column {look.faint[0]}) are so small beside "
+                "the others that the squares of their entries are no numbers: what they say may be missing. Multiply "
+                "these columns.",
             )
 
 

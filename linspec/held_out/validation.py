@@ -320,11 +320,13 @@ def _ridges(problem: Problem[Any], ridges: Any) -> tuple[Any, ...]:
             raise InvalidProblem(f"{type(problem).__name__} has no ridge; got ridges. Leave them out.")
         return (None,)
     if ridges is None:
-        return tuple(getattr(problem, "ridges", (problem.ridge,)))
-    given = _several("ridges", ridges)
-    return tuple(
-        problem.checked_ridge(tuple(r) if isinstance(r, np.ndarray) and r.ndim else r) for r in given
-    )
+        found = tuple(getattr(problem, "ridges", (problem.ridge,)))
+    else:
+        given = [tuple(r) if isinstance(r, np.ndarray) and r.ndim else r for r in _several("ridges", ridges)]
+        found = tuple(problem.checked_ridge(ridge) for ridge in given)
+    for ridge in found:
+        problem.with_numbers(ridge=ridge).check_ridges()
+    return found
 
 
 def _ks(problem: Problem[Any], ks: Any) -> tuple[int | None, ...]:

@@ -189,14 +189,25 @@ def test_factors_and_products_of_operators(factor: float) -> None:
 
 @pytest.mark.parametrize("ridge", [1e-300, 1e-123, 1e123, 1e300])
 def test_ridges_out_of_the_range_are_refused(ridge: float) -> None:
-    for make in (
-        lambda: ls.LeastSquares(A, B, ridge=ridge),
-        lambda: ls.LeastSquares(A, B, ridge=[1.0, ridge]),
-        lambda: ls.CCA(A, B, 2, ridge=(1.0, ridge)),
-        lambda: ls.Discriminant(A, B, 2, ridge=ridge),
+    for problem in (
+        ls.LeastSquares(A, B, ridge=ridge),
+        ls.LeastSquares(A, B, ridge=[1.0, ridge]),
+        ls.CCA(A, B, 2, ridge=(1.0, ridge)),
+        ls.Discriminant(A, B, 2, ridge=ridge),
     ):
         with pytest.raises(ls.errors.DataOutOfRange, match="ridge must be 0 or lie between"):
-            make()
+            ls.solve(problem)
+    with pytest.raises(ls.errors.DataOutOfRange, match="ridge must be 0 or lie between"):
+        ls.cross_validate(ls.LeastSquares(A, B), ridges=[1.0, ridge])
+
+
+@pytest.mark.parametrize("wrap", [np.asarray, scipy.sparse.csr_array])
+def test_a_faint_column_that_is_scaled_is_named(wrap: Any) -> None:
+    entries = A.copy()
+    entries[:, 1] *= 1e-160
+    found = ls.solve(ls.SVD(wrap(entries), 2, scale=True), "gram")
+    assert found.status is ls.Status.ILL_CONDITIONED
+    assert "the first is column 1" in found.message
 
 
 @pytest.mark.parametrize("size", INSIDE)
