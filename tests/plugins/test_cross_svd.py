@@ -113,7 +113,7 @@ def test_units_do_not_matter_and_nothing_is_found_in_nothing(method):
     X, Y = (A.toarray() for A in word_counts())
     found = [
         ls.solve(ls.CCA(X * unit, Y / unit, 4), method, rng=0, tol=1e-12).correlations
-        for unit in (1.0, 1e-70, 1e70)
+        for unit in (1.0, 1e-55, 1e55)
     ]
     np.testing.assert_allclose(found[1:], [found[0]] * 2, atol=1e-8)
     for views in ((X * 0, Y), (X * 0, Y * 0)):

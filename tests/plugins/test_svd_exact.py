@@ -386,7 +386,7 @@ def test_the_basis_that_is_kept_is_that_of_arpack():
 @METHODS
 def test_units_do_not_matter(method):
     A, _, s, _ = planted(120, 60, np.geomspace(5, 0.5, 50))
-    for unit in (1e-100, 1e-14, 1e14, 1e100):
+    for unit in (1e-55, 1e-14, 1e14, 1e55):
         found = ls.solve(ls.SVD(A * unit, 4), "lanczos", rng=0, method=method)
         assert found.converged
         np.testing.assert_allclose(found.S, s[:4] * unit, rtol=1e-8)

@@ -14,6 +14,7 @@ import numpy as np
 from linspec.arrays import (
     Array,
     HostArray,
+    largest_magnitude,
     to_host,
 )
 from linspec.checks import (
@@ -33,6 +34,9 @@ from linspec.families.cca.solution import CCASolution
 from linspec.moments import Moments
 from linspec.problem import Problem, shared_moments
 from linspec.solution import Solution
+
+LONGEST = 250
+"""The binary exponent of weights beyond which no data in the range have any."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -170,6 +174,15 @@ class CCA(Problem[CCASolution]):
             found[name] = A.home.blocks.place(W)
         if found["x_weights"].shape[1] != found["y_weights"].shape[1]:
             raise InvalidProblem("the weights of start must have equally many columns for both views.")
+        return found
+
+    def as_solved(self, start: Mapping[str, Any]) -> dict[str, Any]:
+        """The weights to start from; their lengths do not matter, and those that no data ask for are scaled."""
+        found = super().as_solved(start)
+        for name, W in found.items():
+            exponent = math.frexp(largest_magnitude(W))[1]
+            if abs(exponent) > LONGEST:
+                found[name] = W * 2.0 ** max(min(-exponent, 1000), -1000)
         return found
 
     def unregularised(self) -> dict[str, float]:
