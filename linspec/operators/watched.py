@@ -88,11 +88,12 @@ class WatchedOperator(LinearOperator):
         roots = 1.0 if self._roots is None else self._roots
         signs = signs * roots if adjoint else signs
         rider = Home.of(block).place(signs[:, None], host_dtype(block))
-        both = multiply(Home.of(block).concat([block, rider]))
+        block = Home.of(block).concat([block, rider])
+        both = self._finite(multiply(block), block, method)
         sizes = np.abs(to_host(both[:, -1:]).astype(np.float64))[:, 0] * (1.0 if adjoint else roots)
         at = int(np.argmax(sizes))
         check_magnitude(self.name, Magnitude(float(sizes[at]) / math.sqrt(count), at if adjoint else None))
-        return self._finite(both[:, :-1], block, method)
+        return both[:, :-1]
 
     def _finite(self, product: Array, block: Array, method: str) -> Array:
         """A product, of a block of ordinary numbers only if it is finite: other blocks are the iteration's."""
