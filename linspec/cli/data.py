@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any
 
 from linspec.cli.columns import NamedMatrix
 from linspec.cli.delimited import names_in_text, read_delimited
-from linspec.cli.failures import Failure
+from linspec.cli.failures import Failure, with_remedy
 from linspec.cli.matrix_market import read_matrix_market
 from linspec.cli.parquet import complete_rows, names_in_parquet, read_parquet
 from linspec.cli.svmlight import read_svmlight
@@ -113,7 +113,7 @@ def read_named(text: str, *, gaps: bool = False) -> NamedMatrix:
     try:
         found = _read_text(source, gaps) if source.suffix in _TEXT else reader(source)
     except LinspecError as error:
-        raise Failure(str(error)) from error
+        raise Failure(with_remedy(error)) from error
     return found if isinstance(found, NamedMatrix) else NamedMatrix(found)
 
 

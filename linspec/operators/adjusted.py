@@ -297,6 +297,9 @@ class AdjustedOperator(LinearOperator):
         """The same model on another matrix."""
         return AdjustedOperator(operator, self.model, self._settle, scale=self.adjustment.scale)
 
+    def enter_in(self, ledger: Any) -> None:
+        self.operator.enter_in(ledger)
+
     def settle(self) -> None:
         """Read the rows once, where what is taken out of them is not known yet; the sweep is counted."""
         adjustment = self.adjustment

@@ -240,6 +240,9 @@ class LinearOperator(ABC):
         """The same matrix with products in another working dtype; None where those of others decide."""
         return self if dtype == self.dtype else None
 
+    def enter_in(self, ledger: Any) -> None:  # noqa: B027 (most operators make no products of their own)
+        """Have products that nobody asked for entered into a ledger."""
+
     def with_names_of(self, other: LinearOperator) -> Self:
         """The operator itself, once it has the names of another one."""
         self.column_names = other.column_names
@@ -374,6 +377,10 @@ class _Composite(LinearOperator):
             part.sliceable or part.gathers for part in parts
         )
         self.readable = all(part.readable for part in parts)
+
+    def enter_in(self, ledger: Any) -> None:
+        for part in self.parts:
+            part.enter_in(ledger)
 
     def _homes(self) -> tuple[Home, ...]:
         """Where the parts may live."""

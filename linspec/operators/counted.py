@@ -226,6 +226,7 @@ class CountedOperator(LinearOperator):
     def __init__(self, operator: LinearOperator, ledger: Ledger) -> None:
         self.operator = operator
         self.ledger = ledger
+        operator.enter_in(ledger)
         if operator.adjustment is not None:  # the sweep that learns what is taken out counts, too
             operator.adjustment.ledger = ledger
             ledger.record(operator, 0, sweeps=operator.adjustment.unrecorded)

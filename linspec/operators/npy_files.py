@@ -56,6 +56,16 @@ def mapped(path: str | os.PathLike[str]) -> HostArray:
     ------
     InvalidProblem
         When there is no such file, or it is no `.npy` file, or a broken one, or one of Python objects.
+
+    Examples
+    --------
+    >>> import os, tempfile
+    >>> import numpy as np
+    >>> from linspec.operators import mapped
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     np.save(os.path.join(folder, "rows.npy"), np.eye(3))
+    ...     mapped(os.path.join(folder, "rows.npy")).shape
+    (3, 3)
     """
     try:
         return _mapped(path)

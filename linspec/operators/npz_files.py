@@ -54,6 +54,16 @@ def read_npz(path: str | os.PathLike[str], member: str = "") -> Any:
         it holds does not fit into memory.
     UnsupportedData
         The array holds no real numbers.
+
+    Examples
+    --------
+    >>> import os, tempfile
+    >>> import numpy as np
+    >>> from linspec.operators import read_npz
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     np.savez(os.path.join(folder, "two.npz"), X=np.eye(3), Y=np.ones(3))
+    ...     read_npz(os.path.join(folder, "two.npz"), "Y")
+    array([1., 1., 1.])
     """
     looked_at(path)
     name = printable(os.fspath(path))

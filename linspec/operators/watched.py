@@ -46,6 +46,7 @@ class WatchedOperator(LinearOperator):
     def __init__(self, operator: LinearOperator, name: str, roots: HostArray | None = None) -> None:
         self.operator, self.name, self._roots = operator, name, roots
         self._products = 0
+        self._ledger: Any = None
         self._seen: set[str] = set()
         self.dtype, self.home = operator.dtype, operator.home
         self.sliceable, self.readable = operator.sliceable, operator.readable
@@ -72,6 +73,9 @@ class WatchedOperator(LinearOperator):
         inner = self.operator.in_dtype(dtype)
         return None if inner is None else WatchedOperator(inner, self.name, self._roots)
 
+    def enter_in(self, ledger: Any) -> None:
+        self._ledger = ledger
+
     def _matmat(self, V: Array) -> Array:
         return self._product("matmat", V)
 
@@ -90,6 +94,8 @@ class WatchedOperator(LinearOperator):
         rider = Home.of(block).place(signs[:, None], host_dtype(block))
         block = Home.of(block).concat([block, rider])
         both = self._finite(multiply(block), block, method)
+        if self._ledger is not None:
+            self._ledger.record(self.operator, 1)
         sizes = np.abs(to_host(both[:, -1:]).astype(np.float64))[:, 0] * (1.0 if adjoint else roots)
         at = int(np.argmax(sizes))
         check_magnitude(self.name, Magnitude(float(sizes[at]) / math.sqrt(count), at if adjoint else None))

@@ -303,7 +303,9 @@ class Sweeps(ABC):
         if view.measured or not view.streamed:
             return A
         view.measured = True
-        return WatchedOperator(A, view.name, self.model.roots_of(0, self.n, self.home))
+        watched = WatchedOperator(A, view.name, self.model.roots_of(0, self.n, self.home))
+        watched.enter_in(view.ledger)
+        return watched
 
     def _conclude(self, asked: Asked, adjoints: Sequence[Array | None], sweeps: float) -> Products:
         """Count the products, read the probes, and cut out the requested columns."""
