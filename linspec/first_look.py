@@ -47,6 +47,9 @@ FAINT = {4: 100, 8: 480}
 """By the bytes of a number: a column that is smaller than the largest by at most this many bits can be
 squared."""
 
+SQUARED = 1e16
+"""Up to this size, and down to one over it, a device without float64 can square entries."""
+
 COLUMNS_AT_ONCE, ENTRIES_AT_ONCE = 64, 2**16
 
 
@@ -276,12 +279,13 @@ def ranged(name: str, A: LinearOperator, look: Look) -> LinearOperator:
     """
     check_magnitude(name, look.size, complete=look.complete)
     if A.dtype == np.float32 and not (look.size.fits_single and _weights_fit_single(A)):
-        if A.home.blocks != A.home:
+        size = look.size.largest
+        if A.home.blocks != A.home and not 1 / SQUARED <= size <= SQUARED:
             raise UnsupportedData(
                 f"{name} has float32 entries of {look.size.largest:.3g}, or weights so far from 1: squares need "
                 "float64, which their device has not. Scale the matrix, or move it to the host."
             )
-        A = A.in_dtype(np.dtype(np.float64)) or A
+        A = (A.in_dtype(np.dtype(np.float64)) or A) if A.home.blocks == A.home else A
     return _watched(name, A, None) if look.watched else A
 
 

@@ -125,9 +125,12 @@ def _representable(size: float, x: HostArray) -> float:
 
 def _of_device_array(x: Array, roots: Array | None) -> Magnitude:
     """The same of another library; of weighted rows by the largest entry of each row, which comes to the host."""
+    xp = namespace(x)
+    if not xp.isdtype(x.dtype, "real floating"):  # they have no entries out of the range
+        largest = 1.0 if roots is None else float(np.max(to_host(roots), initial=0.0))
+        return Magnitude(largest)
     if roots is None:
         return Magnitude(largest_magnitude(x))
-    xp = namespace(x)
     rows = to_host(xp.max(xp.abs(x), axis=1)).astype(np.float64)
     return Magnitude(float(np.max(rows * to_host(roots), initial=0.0)))
 

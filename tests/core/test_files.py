@@ -176,7 +176,7 @@ def write_several(path):
 @pytest.mark.parametrize(
     "write, message",
     [
-        (lambda path: None, "X: .*cannot be read as the rows of a .npy file: .*No such file"),
+        (lambda path: None, "X: .*cannot be read: there is no such file"),
         (lambda path: path.mkdir(), "cannot be read"),
         (lambda path: path.write_bytes(b""), "cannot be read"),
         (write_text, "cannot be read.*Write it with numpy.save"),
