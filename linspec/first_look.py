@@ -280,9 +280,10 @@ def ranged(name: str, A: LinearOperator, look: Look) -> LinearOperator:
     check_magnitude(name, look.size, complete=look.complete)
     if A.dtype == np.float32 and not (look.size.fits_single and _weights_fit_single(A)):
         size = look.size.largest
-        if A.home.blocks != A.home and not 1 / SQUARED <= size <= SQUARED:
+        finite = math.isfinite(size)  # else the first sweep names the entry
+        if finite and A.home.blocks != A.home and not 1 / SQUARED <= size <= SQUARED:
             raise UnsupportedData(
-                f"{name} has float32 entries of {look.size.largest:.3g}, or weights so far from 1: squares need "
+                f"{name} has float32 entries of {size:.3g}, or weights so far from 1: squares need "
                 "float64, which their device has not. Scale the matrix, or move it to the host."
             )
         A = (A.in_dtype(np.dtype(np.float64)) or A) if A.home.blocks == A.home else A

@@ -29,8 +29,12 @@ from typing import IO, Any
 
 from linspec.errors import InvalidOption, shown
 
-if sys.platform != "win32":
+try:
     import fcntl
+except ImportError:  # Windows refuses to remove an open file; elsewhere drafts are then left alone
+    LOCKS = False
+else:
+    LOCKS = True
 
 __all__ = ["check_replaceable", "named_file", "replaced"]
 
@@ -161,16 +165,14 @@ def _locked(draft: Path) -> IO[bytes]:
     """A new file that nobody takes for one that was left behind."""
     stream = draft.open("x+b")
     _lock(stream)
-    if (
-        sys.platform != "win32" and not draft.exists()
-    ):  # removed by another in the instant before it was locked
+    if LOCKS and not draft.exists():  # removed by another in the instant before it was locked
         stream.close()
         return _locked(draft)
     return stream
 
 
 def _lock(stream: IO[bytes]) -> None:
-    if sys.platform != "win32":
+    if LOCKS:
         with suppress(OSError):  # a file system without locks, on which nobody removes drafts
             fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
@@ -188,7 +190,7 @@ def _remove_if_left(draft: Path) -> None:
     if sys.platform == "win32":  # which refuses that of a file that is open
         draft.unlink()
         return
-    if not stat.S_ISREG(draft.lstat().st_mode):
+    if not LOCKS or not stat.S_ISREG(draft.lstat().st_mode):
         return
     file = os.open(draft, os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK)
     try:
