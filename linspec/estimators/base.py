@@ -70,6 +70,28 @@ class ConvergenceWarning(
     """
 
 
+class PairedRows:
+    """A `score` whose rows are those of the target, for regressors and classifiers."""
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """How good the predictions of rows are: R² of numbers, the share of rows whose class is predicted.
+
+        Parameters
+        ----------
+        X : data of shape (n_samples, n_features)
+        y : array of shape (n_samples,) or (n_samples, n_outputs)
+        sample_weight : array of shape (n_samples,), optional
+            How often each row counts.
+
+        Returns
+        -------
+        float
+            As scikit-learn computes it. Frames with the same labels of rows in another order are refused.
+        """
+        check_order({"X": X, "y": y, "sample_weight": sample_weight})
+        return float(super().score(X, y, sample_weight))  # type: ignore[misc]  # scikit-learn's mixin comes next
+
+
 class LinspecEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
     """Parameters, checks and the solve of every estimator. `_weights` names the attribute that lies beside X."""
 

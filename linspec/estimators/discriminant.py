@@ -15,11 +15,10 @@ from sklearn.utils.multiclass import check_classification_targets
 from linspec import targets
 from linspec.arrays import Array, HostArray, from_host, is_array, namespace, to_host
 from linspec.errors import InvalidOption, InvalidProblem, MissingCapability, shown
-from linspec.estimators.base import LinspecEstimator, checked_number, like
+from linspec.estimators.base import LinspecEstimator, PairedRows, checked_number, like
 from linspec.families.discriminant.classifier import LinearClassifier
 from linspec.families.discriminant.problem import Discriminant as Problem
 from linspec.families.discriminant.solution import DiscriminantSolution
-from linspec.frames import check_order
 from linspec.row_model import weights_and_confounds
 
 TARGETS: Mapping[str, tuple[Any, dict[str, Any]]] = MappingProxyType(
@@ -38,6 +37,7 @@ TARGETS: Mapping[str, tuple[Any, dict[str, Any]]] = MappingProxyType(
 
 class Discriminant(
     ClassNamePrefixFeaturesOutMixin,  # type: ignore[misc]
+    PairedRows,
     ClassifierMixin,  # type: ignore[misc]
     TransformerMixin,  # type: ignore[misc]
     LinspecEstimator,
@@ -245,24 +245,6 @@ class Discriminant(
         """
         X = self._new_rows(X, "predict_log_proba")
         return self._classes_known().log_probabilities(X)
-
-    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """The share of rows whose class is predicted.
-
-        Parameters
-        ----------
-        X : data of shape (n_samples, n_features)
-        y : array of shape (n_samples,) or (n_samples, n_labels)
-        sample_weight : array of shape (n_samples,), optional
-            How often each row counts.
-
-        Returns
-        -------
-        float
-            As scikit-learn computes it. Frames with the same labels of rows in another order are refused.
-        """
-        check_order({"X": X, "y": y, "sample_weight": sample_weight})
-        return float(super().score(X, y, sample_weight))
 
     # ---- classes ------------------------------------------------------------------------------
 

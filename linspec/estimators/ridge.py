@@ -10,13 +10,12 @@ from sklearn.base import MultiOutputMixin, RegressorMixin
 
 from linspec.arrays import Array, to_host
 from linspec.errors import InvalidOption, shown
-from linspec.estimators.base import LinspecEstimator, checked_number, like, seed_of
+from linspec.estimators.base import LinspecEstimator, PairedRows, checked_number, like, seed_of
 from linspec.estimators.choice_of_ridge import errors_by_folds, errors_by_gcv
 from linspec.families.least_squares.problem import LeastSquares
-from linspec.frames import check_order
 
 
-class LinearRegressor(MultiOutputMixin, RegressorMixin, LinspecEstimator):  # type: ignore[misc]
+class LinearRegressor(PairedRows, MultiOutputMixin, RegressorMixin, LinspecEstimator):  # type: ignore[misc]
     """Coefficients, an intercept, and predictions."""
 
     _weights = "coef_"
@@ -48,24 +47,6 @@ class LinearRegressor(MultiOutputMixin, RegressorMixin, LinspecEstimator):  # ty
         """
         X = self._new_rows(X, "predict")
         return self.solution_.predict(X)
-
-    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """R² of the predictions of rows.
-
-        Parameters
-        ----------
-        X : data of shape (n_samples, n_features)
-        y : array of shape (n_samples,) or (n_samples, n_targets)
-        sample_weight : array of shape (n_samples,), optional
-            How often each row counts.
-
-        Returns
-        -------
-        float
-            As scikit-learn computes it. Frames with the same labels of rows in another order are refused.
-        """
-        check_order({"X": X, "y": y, "sample_weight": sample_weight})
-        return float(super().score(X, y, sample_weight))
 
 
 class Ridge(LinearRegressor):

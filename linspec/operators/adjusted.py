@@ -18,6 +18,7 @@ import numpy as np
 
 from linspec.arrays import Array, Home, HostArray, to_host
 from linspec.operators.base import LinearOperator, Selection, _Composite
+from linspec.operators.wrapper import Wrapper
 from linspec.row_model import Change, RowModel
 
 EXPLAINED = 1e-13
@@ -228,7 +229,7 @@ class Adjustment:
         return A if self.factors is None else A.scaled_columns(self.factors)
 
 
-class AdjustedOperator(LinearOperator):
+class AdjustedOperator(Wrapper):
     """(I − QQᵀ) D A diag(f), with all that A can do.
 
     Parameters
@@ -263,26 +264,15 @@ class AdjustedOperator(LinearOperator):
         *,
         scale: bool = False,
     ) -> None:
-        self.operator, self.model, self._settle = operator, model, settle
+        super().__init__(operator)
+        self.model, self._settle = model, settle
         self.adjustment: Adjustment = Adjustment(model, scale=scale)
-        self.dtype, self.home = operator.dtype, operator.home
-        self.sliceable, self.readable = operator.sliceable, operator.readable
-        self.sparse, self.streamed, self.sweeps = operator.sparse, operator.streamed, operator.sweeps
-        self.remote, self.gathers = operator.remote, operator.gathers
 
     @property
     def shape(self) -> Any:  # type: ignore[override]  # the rows of a stream are known later
         """(n, p)."""
         n, p = self.operator.shape
         return min(n, self.model.rows), p
-
-    @property
-    def nnz(self) -> int:
-        return self.operator.nnz
-
-    @property
-    def stored_dtype(self) -> np.dtype[Any]:
-        return self.operator.stored_dtype
 
     @property
     def spent(self) -> bool:
@@ -359,6 +349,3 @@ class AdjustedOperator(LinearOperator):
         for block in blocks:
             yield self.adjustment.made(block, first)
             first += block.shape[0]
-
-    def release(self) -> None:
-        self.operator.release()

@@ -22,6 +22,7 @@ from linspec.arrays import Array, HostArray
 from linspec.forks import wait_before_forks
 from linspec.operators.base import CenteredOperator, LinearOperator, Selection
 from linspec.operators.row_blocks import RowBuffer
+from linspec.operators.wrapper import Wrapper
 
 _LOCK = threading.Lock()
 """Of all ledgers, which enter for a moment; one of each could stay held in a forked child."""
@@ -206,7 +207,7 @@ def _total(sums: _Parts) -> Fraction:
     return sum((Fraction(count) / of for of, count in sums.items()), Fraction(0))
 
 
-class CountedOperator(LinearOperator):
+class CountedOperator(Wrapper):
     """An operator whose use is counted in a ledger.
 
     A product counts as one sweep. Rows that are taken count as a fraction of a sweep; they count their own products,
@@ -224,40 +225,15 @@ class CountedOperator(LinearOperator):
     """
 
     def __init__(self, operator: LinearOperator, ledger: Ledger) -> None:
-        self.operator = operator
+        super().__init__(operator)
         self.ledger = ledger
         operator.enter_in(ledger)
         if operator.adjustment is not None:  # the sweep that learns what is taken out counts, too
             operator.adjustment.ledger = ledger
             ledger.record(operator, 0, sweeps=operator.adjustment.unrecorded)
             operator.adjustment.unrecorded = 0.0
-        self.dtype = operator.dtype
-        self.home = operator.home
-        self.sliceable, self.gathers = operator.sliceable, operator.gathers
-        self.readable = operator.readable
-        self.sparse = operator.sparse
-        self.streamed, self.remote = operator.streamed, operator.remote
-        self.centres_entries = operator.centres_entries
-        self.concurrent = operator.concurrent
-        self.sweeps = operator.sweeps
+        self.centres_entries, self.concurrent = operator.centres_entries, operator.concurrent
         self.with_names_of(operator)
-
-    @property
-    def shape(self) -> Any:  # type: ignore[override]  # the rows of a stream are known later
-        """(n, p)."""
-        return self.operator.shape
-
-    @property
-    def nnz(self) -> int:
-        return self.operator.nnz
-
-    @property
-    def row_bytes(self) -> int:
-        return self.operator.row_bytes
-
-    @property
-    def stored_dtype(self) -> np.dtype[Any]:
-        return self.operator.stored_dtype
 
     def in_dtype(self, dtype: np.dtype[Any]) -> LinearOperator | None:
         inner = self.operator.in_dtype(dtype)
@@ -324,9 +300,6 @@ class CountedOperator(LinearOperator):
     def centered(self, mean: Array) -> LinearOperator:
         """A − 1 meanᵀ on the same ledger."""
         return CountedOperator(self.operator.centered(mean), self.ledger)
-
-    def release(self) -> None:
-        self.operator.release()
 
 
 def _share(rows: LinearOperator, of: int) -> Fraction:

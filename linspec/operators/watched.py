@@ -19,12 +19,13 @@ from linspec.arrays import Array, Home, HostArray, all_finite, host_dtype, large
 from linspec.errors import NonFiniteData
 from linspec.magnitude import Magnitude, check_magnitude
 from linspec.operators.base import LinearOperator, Selection
+from linspec.operators.wrapper import Wrapper
 
 ORDINARY_SHARE = 0.25
 """Power of the largest number below which an entry of a block makes no product overflow."""
 
 
-class WatchedOperator(LinearOperator):
+class WatchedOperator(Wrapper):
     """An operator as it is, whose products are looked at.
 
     Parameters
@@ -44,30 +45,14 @@ class WatchedOperator(LinearOperator):
     """
 
     def __init__(self, operator: LinearOperator, name: str, roots: HostArray | None = None) -> None:
-        self.operator, self.name, self._roots = operator, name, roots
+        super().__init__(operator)
+        self.name, self._roots = name, roots
         self._products = 0
         self._ledger: Any = None
         self._seen: set[str] = set()
-        self.dtype, self.home = operator.dtype, operator.home
-        self.sliceable, self.readable = operator.sliceable, operator.readable
-        self.sparse, self.centres_entries = operator.sparse, operator.centres_entries
-        self.streamed, self.sweeps = operator.streamed, operator.sweeps
-        self.concurrent, self.gathers = operator.concurrent, operator.gathers
+        self.centres_entries, self.concurrent = operator.centres_entries, operator.concurrent
         self.rows_together = operator.rows_together
         self.with_names_of(operator)
-
-    @property
-    def shape(self) -> Any:  # type: ignore[override]  # the rows of a stream are known later
-        """(n, p)."""
-        return self.operator.shape
-
-    @property
-    def nnz(self) -> int:
-        return self.operator.nnz
-
-    @property
-    def stored_dtype(self) -> np.dtype[Any]:
-        return self.operator.stored_dtype
 
     def in_dtype(self, dtype: np.dtype[Any]) -> LinearOperator | None:
         inner = self.operator.in_dtype(dtype)
@@ -126,6 +111,3 @@ class WatchedOperator(LinearOperator):
     def blocks(self) -> Iterator[LinearOperator]:
         """The rows of streamed data."""
         return self.operator.blocks()
-
-    def release(self) -> None:
-        self.operator.release()

@@ -1,0 +1,45 @@
+"""What operators around another one have in common."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from linspec.operators.base import LinearOperator
+
+
+class Wrapper(LinearOperator):
+    """An operator around another one, with its shape, its place and its ways of access.
+
+    Parameters
+    ----------
+    operator : LinearOperator
+    """
+
+    def __init__(self, operator: LinearOperator) -> None:
+        self.operator = operator
+        self.dtype, self.home = operator.dtype, operator.home
+        self.sliceable, self.readable, self.gathers = operator.sliceable, operator.readable, operator.gathers
+        self.streamed, self.remote, self.sweeps = operator.streamed, operator.remote, operator.sweeps
+        self.sparse = operator.sparse
+
+    @property
+    def shape(self) -> Any:  # type: ignore[override]  # the rows of a stream are known later
+        """(n, p)."""
+        return self.operator.shape
+
+    @property
+    def nnz(self) -> int:
+        return self.operator.nnz
+
+    @property
+    def row_bytes(self) -> int:
+        return self.operator.row_bytes
+
+    @property
+    def stored_dtype(self) -> np.dtype[Any]:
+        return self.operator.stored_dtype
+
+    def release(self) -> None:
+        self.operator.release()
