@@ -326,16 +326,15 @@ def _orthonormal(
     lengths = np.sqrt(np.sum((Z / units * roots) ** 2, axis=0)) * units
     noise = DEPENDENT * np.finfo(np.float64).eps * np.abs(mean) * math.sqrt(float(np.sum(roots**2)))
     live = np.where(lengths > noise, lengths, np.inf)
-    turn = np.diag(1 / live)
-    for _ in range(2):  # the second turn makes up for what the first lost to nearly dependent columns
-        _, R = np.linalg.qr(Z @ turn * roots)
-        _, s, Vt = np.linalg.svd(R)
-        rank = int(np.sum(s > DEPENDENT * Z.shape[1] * np.finfo(np.float64).eps * max(s[:1], default=0.0)))
-        turn = turn @ (Vt.T[:, :rank] / s[:rank])
+    _, R = np.linalg.qr(Z / live * roots)
+    _, s, Vt = np.linalg.svd(R)
+    rank = int(np.sum(s > DEPENDENT * Z.shape[1] * np.finfo(np.float64).eps * max(s[:1], default=0.0)))
+    # Longest directions come first, and stay free of the rounding of the shortest: R⁻¹ is triangular.
+    turn = Vt.T[:, :rank] / s[:rank] / live[:, None]
     B = Z @ turn
-    inverse = np.linalg.inv(
-        np.linalg.qr(B * roots, mode="r")
-    )  # B itself is orthonormal to the digits of `turn` only
+    if center:  # short directions have grown, and so has the mean that rounding has left in them
+        B = B - np.average(B, axis=0, weights=w)
+    inverse = np.linalg.inv(np.linalg.qr(B * roots, mode="r"))
     return mean, turn @ inverse, B @ inverse
 
 

@@ -106,3 +106,22 @@ def test_confounds_of_any_size_are_orthonormal(sizes: tuple[float, float]) -> No
     A = RNG.standard_normal((N, 4)) + Z @ RNG.standard_normal((2, 4))
     exact = np.linalg.svd(left(A, Z, None), compute_uv=False)[:3]
     assert np.allclose(ls.solve(ls.SVD(A, 3, confounds=Z * sizes), "gram").S, exact, rtol=1e-12)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("apart", [1e-5, 1e-8])
+def test_a_confound_that_is_nearly_a_copy_costs_the_others_no_digits(apart: float, weighted: bool) -> None:
+    """Rounding in the direction in which the copies differ grows by 1/apart, and stays there.
+
+    300² is how much of the squares the confounds explain.
+    """
+    rng = np.random.default_rng(7)
+    Z = rng.standard_normal((N, 4))
+    Z[:, 3] = Z[:, 0] + apart * Z[:, 3]
+    A = rng.standard_normal((N, 3)) + 300 * Z @ rng.standard_normal((4, 3))
+    b = rng.standard_normal(N)
+    w = rng.uniform(0.5, 2.0, N) if weighted else None
+    R, r = left(A, Z, w), left(b[:, None], Z, w)[:, 0]
+    found = ls.solve(ls.LeastSquares(A, b, confounds=Z, sample_weight=w), "direct")
+    law = np.linalg.norm(R.T @ (r - R @ found.x)) / np.linalg.norm(R.T @ r)
+    assert law <= 4 * np.finfo(float).eps * (300**2 + 1 / apart)
