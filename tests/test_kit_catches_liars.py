@@ -28,9 +28,9 @@ from linspec.testing.declarations import import_issue
 BACKENDS = ["numpy", "numpy-readonly", "array-api-strict", "products-only"]
 
 
-def least_norm(A: np.ndarray, B: np.ndarray, ridge: float, eps: float) -> np.ndarray:
+def least_norm(A: np.ndarray, B: np.ndarray, ridge: float, eps: float, least: float = 0.0) -> np.ndarray:
     U, s, Vt = np.linalg.svd(A, full_matrices=False)
-    keep = s > max(A.shape) * eps * s[0]
+    keep = s > max(max(A.shape) * eps * s[0], least)
     return Vt[keep].T @ ((s[keep] / (s[keep] ** 2 + ridge))[:, None] * (U[:, keep].T @ B))
 
 
@@ -50,11 +50,13 @@ def altered(solution: Any, **changes: Any) -> Any:
 class Honest(Solver):
     """The SVD of the entries (Golub 1965)."""
 
+    least: ClassVar[float] = 0.0
+
     def solve(self, problem: Any, run: Any) -> Any:
         run.plan(setup=2.0)
         run.moments("implicit").column_means()  # refuses what is not finite
         A, B = (np.asarray(to_host(M.dense()), dtype=np.float64) for M in (problem.A, problem.B))
-        x = least_norm(A, B, problem.ridge, float(np.finfo(problem.A.dtype).eps))
+        x = least_norm(A, B, problem.ridge, float(np.finfo(problem.A.dtype).eps), self.least)
         return self.twist(run.finish(x=problem.A.home.blocks.place(x)), problem, run)
 
     def twist(self, solution: Any, problem: Any, run: Any) -> Any:
@@ -180,6 +182,12 @@ class Unseeded(Honest):
     def twist(self, solution, problem, run):
         tiny = 1 + 3e-15 * np.random.default_rng().random(solution.x.shape)
         return altered(solution, x=solution.x * tiny) if is_wide(solution.x) else solution
+
+
+class CutsAtANumber(Honest):
+    """Takes small singular values for zeros, whatever the largest is."""
+
+    least: ClassVar[float] = 1e-20
 
 
 class Unsorted(HonestSVD):
@@ -882,6 +890,7 @@ LIARS = [
     (UsesTheGlobalGenerator, DENSE, ("direct",), {"random-state"}),
     (DrawsAnswersFromTheGlobalGenerator, DENSE, ("direct",), {"random-state", "same-seed"}),
     (Unseeded, DENSE, ("direct",), {"same-seed"}),
+    (CutsAtANumber, DENSE, ("direct",), {"units"}),
     (Unsorted, DENSE, ("direct",), {"order"}),
     (WrongSigns, DENSE, ("direct",), {"signs"}),
     (ReturnsNoise, DENSE, ("direct",), {"accuracy"}),

@@ -78,6 +78,13 @@ class ScalesOtherVectors(Honest):
     scaled: ClassVar[dict[str, str]] = {"A": "Vh"}
 
 
+class AnswersInAnyUnit(Honest):
+    """Does not look at the size of its entries."""
+
+    def in_range(self, looks):
+        return self
+
+
 class ScoresNowhere(Honest):
     """Names a score that is in no module."""
 
@@ -263,6 +270,7 @@ SCORES = replace(COMMAND, scored=True)
         ({"target": "ForgetsConfounds"}, {"confounds", "scale"}),
         ({"target": "ScalesNothing"}, {"scale"}),
         ({"target": "ScalesOtherVectors"}, {"scale"}),
+        ({"target": "AnswersInAnyUnit"}, {"units"}),
         ({"target": "TransformForgetsScale"}, {"scale"}),
         ({"target": "TransformForgetsMean"}, {"weights", "confounds", "scale", "shift"}),
         ({"target": "TransformForgetsConfounds"}, {"confounds", "scale"}),

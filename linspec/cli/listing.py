@@ -59,7 +59,14 @@ def plugins() -> None:
     cls=Command, short_help="Hold a solver, or whatever else a plugin provides, to the conformance tests."
 )
 @click.argument("name")
-def check(name: str) -> None:
+@click.option(
+    "--backend",
+    "backends",
+    multiple=True,
+    metavar="NAME",
+    help="A kind of data to test on, such as numpy, torch or scipy-csr; may be repeated. [default: all that are here]",
+)
+def check(name: str, backends: tuple[str, ...]) -> None:
     """Hold one solver, normalizer, test matrix, adapter or problem to the conformance tests.
 
     NAME is a bare name where it means one thing, else cca/gram, normalizer/qr, test-matrix/srht, operator/dask,
@@ -72,8 +79,14 @@ def check(name: str) -> None:
         if missing.startswith("linspec"):
             raise Failure(f"the conformance kit cannot be loaded: {error}.") from error
         raise install_hint(f"check needs {missing}", "testing") from error
+    known = {backend.name: backend for backend in testing.BACKENDS} if backends else {}
+    for wanted in backends:
+        if wanted not in known:
+            raise Failure(f"no backend is named {wanted!r}; the backends are {', '.join(known)}.")
+        if missing := known[wanted].missing():
+            raise Failure(f"the backend {wanted} is not here ({missing}), so nothing could be tested on it.")
     with raising(), shown_progress(f"checking {name}", Goal(), None):
-        report = testing.run_checks(name)
+        report = testing.run_checks(name, backends=backends or None)
     for check, message in report.failed:
         click.echo(f"FAILED {check}: {message}")
     skipped = Counter(reason for _, reason in report.skipped)

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 import linspec
-from linspec.errors import BudgetTooSmall, MissingCapability, NonFiniteData
+from linspec.errors import BudgetTooSmall, DataOutOfRange, MissingCapability, NonFiniteData
 from linspec.solution import Status
 from linspec.testing.answers import converges
 from linspec.testing.backends import BACKENDS, Backend
@@ -27,7 +27,7 @@ from linspec.testing.problems import Case
 from linspec.testing.process import left_behind, moved_generators
 from linspec.testing.solving import Subject, Trial, attempt, quiet
 
-__all__ = ["BEHAVIOUR_CHECKS", "Skip", "check_non_finite"]
+__all__ = ["BEHAVIOUR_CHECKS", "Skip", "check_non_finite", "check_units"]
 
 BUDGETS = range(1, 13)
 ROOM = 1e-9
@@ -39,6 +39,9 @@ NEARER = 0.1
 
 STOPS = (1, 2, 3, 5, 8, 13, 30)
 """The numbers of the products in which a run is ended."""
+
+ANSWERED, REFUSED = (1e50, 1e-50), (1e75, 1e-75)
+"""Factors of data of about unit size that are answered as in unit 1, and those that are refused."""
 
 FALLEN = 100.0
 """If the true residual falls by this factor, the residuals in the history must fall, too."""
@@ -444,6 +447,54 @@ def _symmetry_issues(subject: Subject, factor: float, seed: int) -> Iterator[str
         )
 
 
+# ---- units ------------------------------------------------------------------------------------
+
+
+def check_units(subject: Subject) -> Iterator[str]:
+    """Data times 1e±50 are solved as they are; data times 1e±75 are refused, since their fourth powers are no numbers."""
+    case, testing = _case_of_one_unit(subject), testing_of(subject.spec.problem)
+    plain = Trial.of(subject, BACKENDS[0], case)
+    if plain.solution is None or any(_unit_issues(plain, plain.solution)):
+        raise Skip(f"the solver does not solve {case.name} in unit 1")
+    for unit in (*ANSWERED, *REFUSED):
+        moved = case.with_arrays(lambda A, unit=unit: A * unit, case.name)  # type: ignore[misc]
+        trial = Trial.of(subject, BACKENDS[0], moved)
+        refused = isinstance(trial.result.error, DataOutOfRange)
+        if refused and (unit in REFUSED or not testing.bounded_entries):
+            continue
+        if trial.solution is None:
+            yield f"data times {unit:g} must be solved as in unit 1; the solve {trial.result.raised}"
+        elif unit in REFUSED and testing.bounded_entries:
+            yield (
+                f"data times {unit:g} must be refused with DataOutOfRange; the solve returned "
+                f"{trial.solution.status.name}"
+            )
+        else:
+            yield from (f"data times {unit:g} {issue}" for issue in _unit_issues(trial, plain.solution))
+
+
+def _case_of_one_unit(subject: Subject) -> Case:
+    """The first gentle case of float64 without ridge, which has a unit of its own; with one if all have one."""
+    gentle = [
+        case
+        for case in testing_of(subject.spec.problem).cases()
+        if case.gentle and case.main.dtype == np.float64 and not case.dense_offset
+    ]
+    if not gentle:
+        raise Skip("no case is gentle and of float64")
+    return next((case for case in gentle if not np.any(case.parameters.get("ridge", 0.0))), gentle[0])
+
+
+def _unit_issues(trial: Trial, plain: Any) -> Iterator[str]:
+    solution, law = trial.solution, trial.oracle.law(trial.solution)
+    if plain.converged and not solution.converged:
+        yield f"must be solved as in unit 1; got {solution.status.name}, residual {solution.residual:.2g}"
+    if law.contradicts(solution.residual, solution.residual_kind):
+        yield f"have residual {law.residual:.3g}; the solution claims {solution.residual:.3g}"
+    if trial.subject.exact and solution.converged:
+        yield from (f"must be solved as in unit 1: {issue}" for issue in trial.oracle.errors(solution))
+
+
 # ---- earlier answers --------------------------------------------------------------------------
 
 
@@ -566,6 +617,7 @@ BEHAVIOUR_CHECKS: dict[str, Callable[[Subject], Iterator[str]]] = {
     "callback": check_callback,
     "progress": check_progress,
     "symmetry": check_symmetry,
+    "units": check_units,
     "warm-start": check_warm_start,
     "resumable": check_resumable,
 }

@@ -34,7 +34,7 @@ from linspec.errors import LinspecError, UnknownName
 from linspec.held_out.scores import HeldOutScore
 from linspec.kinds import resolve
 from linspec.solver import Solver
-from linspec.testing.behaviour import Skip
+from linspec.testing.behaviour import Skip, check_units
 from linspec.testing.family import ProblemTesting, testing_of
 from linspec.testing.oracle import Reading, as_host
 from linspec.testing.problems import Case
@@ -589,6 +589,13 @@ def _with(solution: Any, fields: Mapping[str, Any]) -> Any:
     return twin
 
 
+def check_units_of_problem(solved: Solved) -> Iterator[str]:
+    """Data in extreme units have the answer of the data; data in units beyond them are refused."""
+    if not solved.testing.cases():
+        raise Skip("there is no case")
+    return check_units(solved.subject)
+
+
 EQUIVALENCE_CHECKS: dict[str, Callable[[Solved], Iterator[str]]] = {
     "law": check_law,
     "oracle-errors": check_oracle_errors,
@@ -596,6 +603,7 @@ EQUIVALENCE_CHECKS: dict[str, Callable[[Solved], Iterator[str]]] = {
     "confounds": check_confounds,
     "scale": check_scale,
     "shift": check_shift,
+    "units": check_units_of_problem,
     "transform": check_transform,
     "saved": check_saved,
     "held-out": check_held_out,

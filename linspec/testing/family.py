@@ -38,6 +38,9 @@ class ProblemTesting:
     moved : callable
         Takes a case, a factor and a seed. Returns the same problem in other units or coordinates; its answer
         follows from the answer of the case.
+    bounded_entries : bool, default True
+        Whether data are refused for the size of their entries. A kernel refuses its values instead: then answers in
+        extreme units must be right, or refused.
     companions : frozenset of str
         Matrices that are always dense arrays, such as right-hand sides.
     residual_kinds : frozenset of str
@@ -67,6 +70,7 @@ class ProblemTesting:
     oracle: Callable[[Case, Reading], Any]
     shapes: Callable[[Case, Any], Mapping[str, tuple[int, ...]]]
     moved: Callable[[Case, float, int], Case]
+    bounded_entries: bool = True
     companions: frozenset[str] = frozenset()
     residual_kinds: frozenset[str] = KINDS
     start_case: Callable[[], Case] | None = None

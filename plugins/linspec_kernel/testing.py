@@ -353,6 +353,7 @@ TESTING = ProblemTesting(
     oracle=KernelOracle,
     shapes=shapes,
     moved=moved,
+    bounded_entries=False,
     residual_kinds=KINDS,
     start_case=lambda: _case("many-rows", rbf(factor=0.5), n=300, k=3, ridge=0.3),
     answer_checks={"bounds": check_bounds},

@@ -6,7 +6,7 @@ import json
 import platform
 import re
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -25,6 +25,7 @@ import linspec  # noqa: E402
 from linspec.cli import main  # noqa: E402
 from linspec.cli.progress import Goal  # noqa: E402
 from linspec.cli.tables import percent, plain_table  # noqa: E402
+from linspec.testing import BACKENDS, Suite  # noqa: E402
 
 PNG = b"\x89PNG\r\n\x1a\n"
 RIDGE = 2.0
@@ -544,7 +545,7 @@ def test_plugins_lists_the_built_in_ones():
 @pytest.mark.parametrize(("failed", "code"), [([], 0), ([("signs", "wrong sign")], 1)])
 def test_check_tells_the_report_of_the_kit(monkeypatch, failed: list, code: int):
     report = SimpleNamespace(name="cca/gram", passed=1, failed=failed, skipped=[("gpu", "no device")] * 2)
-    kit = SimpleNamespace(run_checks=lambda name: report)
+    kit = SimpleNamespace(run_checks=lambda name, backends: report)
     monkeypatch.setitem(sys.modules, "linspec.testing", kit)
     monkeypatch.setattr(linspec, "testing", kit, raising=False)
     out = run("check", "cca/gram", code=code).out
@@ -556,6 +557,22 @@ def test_check_of_a_normalizer_and_of_nothing():
     assert re.search(r"qr: [4-9]\d passed, 0 failed", run("check", "qr").out)
     assert re.search(r"srht: [2-9]\d passed, 0 failed", run("check", "srht").out)
     assert "Did you mean 'cca/gram'" in refusal("check", "grm")
+
+
+def test_check_on_chosen_backends():
+    of_parts = sum(not check.backend for check in Suite("qr").checks())  # these need no backend
+    for chosen in (["numpy"], ["numpy", "array-api-strict"]):
+        out = run("check", "qr", *(word for name in chosen for word in ("--backend", name))).out
+        counts = [int(count) for count in re.findall(r"(\d+) (?:passed|failed|skipped)", out)]
+        assert sum(counts) == of_parts + sum(check.backend in chosen for check in Suite("qr").checks())
+    wrong = refusal("check", "qr", "--backend", "nympy")
+    assert "no backend is named 'nympy'; the backends are numpy, " in wrong
+
+
+def test_check_on_a_backend_that_is_not_here_is_refused(monkeypatch):
+    absent = replace(BACKENDS[0], name="absent", missing=lambda: "no absent")
+    monkeypatch.setattr("linspec.testing.BACKENDS", (*BACKENDS, absent))
+    assert "the backend absent is not here (no absent)" in refusal("check", "qr", "--backend", "absent")
 
 
 class Parcel:

@@ -309,6 +309,7 @@ TESTING = ProblemTesting(
     oracle=PreimageOracle,
     shapes=shapes,
     moved=moved,
+    bounded_entries=False,
     start_case=lambda: algebraic(
         "many-rows", linear(), f=np.exp, n=300, shape=(20, 15), bound_x=("ratio", 2.0)
     ),
