@@ -451,7 +451,7 @@ def _symmetry_issues(subject: Subject, factor: float, seed: int) -> Iterator[str
 
 
 def check_units(subject: Subject) -> Iterator[str]:
-    """Data times 1e±50 are solved as they are; data times 1e±75 are refused, since their fourth powers are no numbers."""
+    """Data times 1e±50 are solved as they are; data times 1e±75 are refused: their fourth powers are no numbers."""
     case, testing = _case_of_one_unit(subject), testing_of(subject.spec.problem)
     plain = Trial.of(subject, BACKENDS[0], case)
     if plain.solution is None or any(_unit_issues(plain, plain.solution)):
