@@ -356,7 +356,7 @@ class Moments(RowMoments):
         ----------
         index : {0, 1}
         """
-        xp, means = self.home.xp, self.squares_of_means(index)
+        xp, means = self.home.xp, self.squares_taken(index)
         left = float(to_host(xp.sum(self.diagonal()[index])))
         taken = 0.0 if means is None else float(to_host(xp.sum(means)))
         unit = CONSTANT * float(np.finfo(self._views[index].given.dtype).eps)

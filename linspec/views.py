@@ -193,6 +193,17 @@ class View:
         return None if self.adjustment is None else self.adjustment.signed
 
     @property
+    def explained_squares(self) -> Array | None:
+        """The squares of what the confounds take out of each column as it was given; None where there are none."""
+        beside = self.beside
+        if beside is None:
+            return None
+        home = Home.of(beside)
+        confounds = beside[:, :-1] if self.model.keeps_constant else beside
+        squares: Array = home.xp.sum(confounds * confounds, axis=1)
+        return squares
+
+    @property
     def kept(self) -> Array | None:
         """The row AᵀDq that the constant adds to triangles, where it is put back."""
         return self.beside[:, -1:].T if self.model.keeps_constant and self.beside is not None else None

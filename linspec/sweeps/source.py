@@ -298,8 +298,8 @@ class Source:
         return means[0], means[1] if len(means) == 2 else None
 
     @at_home
-    def squares_of_means(self, index: int) -> Array | None:
-        """n μ² of the columns of one view, for the means μ that are taken out of it; None where none are.
+    def squares_taken(self, index: int) -> Array | None:
+        """The squares of what means and confounds take out of the columns of one view; None where nothing is.
 
         By so much the squares of the entries are larger than those of what is left, and so is their rounding.
 
@@ -313,10 +313,13 @@ class Source:
             return None if means is None else means**2 * self.n
         if view.needs_sweep:
             self.column_means()
-        if view.mean is None or not view.model.center:
-            return None
-        mean = view.mean if view.factors is None else view.mean * view.factors
-        return mean**2 * view.total
+        of_means = None if view.mean is None or not view.model.center else view.mean**2 * view.total
+        explained = view.explained_squares
+        if of_means is None or explained is None:
+            taken = explained if of_means is None else of_means
+        else:
+            taken = of_means + explained
+        return taken if taken is None or view.factors is None else taken * view.factors**2
 
     @property
     def most_rank(self) -> float:
@@ -381,7 +384,7 @@ class Source:
 
     @at_home
     def subtracted(self, index: int) -> float:
-        """The sum of squares that centring subtracts from the products of one view; 0 for centred entries.
+        """The sum of squares that centring and confounds subtract from the products of one view; 0 for centred entries.
 
         Parameters
         ----------
@@ -390,11 +393,14 @@ class Source:
         view = self._views[index]
         if view.lacks_mean:
             self.column_means()
-        if not view.corrects_products or (self.held and self._sweeps.by_entries):
+        squares = view.explained_squares
+        if view.corrects_products and not (self.held and self._sweeps.by_entries):
+            of_means = self.home.place(view.taken) ** 2 * view.total
+            squares = of_means if squares is None else squares + of_means
+        if squares is None:
             return 0.0
-        taken: Array = self.home.place(view.taken)
-        taken = taken if view.factors is None else taken * view.factors
-        return float(view.total * self.home.norm(taken) ** 2)
+        squares = squares if view.factors is None else squares * view.factors**2
+        return float(to_host(self.home.xp.sum(squares)))
 
     @at_home
     def total_squares(self) -> float | None:

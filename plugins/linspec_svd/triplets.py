@@ -59,9 +59,9 @@ def share_below_rounding(A: LinearOperator) -> float:
 
 
 def size_of_means(run: Run) -> float:
-    """√n ‖μ‖, a bound on the correction if means are subtracted from products; 0 if they are subtracted from entries.
+    """A bound on what means and confounds subtract from products; 0 for means that are subtracted from entries.
 
-    Singular values below its rounding may come from the correction of constant columns.
+    Singular values below its rounding may come from the correction of columns that are constant or explained.
     """
     return math.sqrt(run.moments("implicit").subtracted(0))
 

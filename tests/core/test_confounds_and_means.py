@@ -44,7 +44,7 @@ KINDS = {
 def left(A: np.ndarray, Z: np.ndarray, w: np.ndarray | None) -> np.ndarray:
     """What the confounds leave of the weighted rows, to more digits than float64 has."""
     long = np.longdouble
-    roots = np.ones(N, dtype=long) if w is None else np.sqrt(w.astype(long))
+    roots = np.ones(len(A), dtype=long) if w is None else np.sqrt(w.astype(long))
     basis: list[Any] = []
     for z in (Z.astype(long) * roots[:, None]).T:
         for _ in range(2):
@@ -125,3 +125,29 @@ def test_a_confound_that_is_nearly_a_copy_costs_the_others_no_digits(apart: floa
     found = ls.solve(ls.LeastSquares(A, b, confounds=Z, sample_weight=w), "direct")
     law = np.linalg.norm(R.T @ (r - R @ found.x)) / np.linalg.norm(R.T @ r)
     assert law <= 4 * np.finfo(float).eps * (300**2 + 1 / apart)
+
+
+@pytest.mark.parametrize("solver", ["spca", "lazy-spca", "direct", "gram", "lanczos", "block-krylov"])
+def test_what_confounds_leave_has_no_more_rank_than_the_columns(solver: str) -> None:
+    """Four directions are left; the others are rounding of what was subtracted, 1e3 times longer."""
+    rng = np.random.default_rng(1)
+    Z = rng.standard_normal((N, 1))
+    A = (rng.standard_normal((N, 4)) + 1e3 * Z) @ rng.standard_normal((4, 12))
+    exact = np.linalg.svd(left(A, Z, None), compute_uv=False)[:2]
+    found = ls.solve(ls.SVD(A, 2, confounds=Z), solver, rng=0)
+    assert np.allclose(found.S, exact, rtol=1e-7)
+
+
+def test_directions_of_rounding_beside_confounds_are_not_returned() -> None:
+    """Four rows less the constant and two confounds leave one direction."""
+    rng = np.random.default_rng(5)
+    for _ in range(5):
+        Z, H = rng.standard_normal((4, 2)), rng.standard_normal((4, 3))
+        X = rng.standard_normal((4, 2)) + 1e3 * Z @ rng.standard_normal((2, 2))
+        w = np.array([890.0, 26.0, 0.0043, 0.0053])
+        found = ls.solve(ls.Discriminant(X, H, 2, sample_weight=w, confounds=Z), "two-stage", rng=0)
+        E = left(np.column_stack([X, H]), np.column_stack([np.ones(4), Z]), w)
+        direction = np.linalg.svd(E[:, :2])[0][:, 0]
+        exact = np.sum((direction @ (H * np.sqrt(w)[:, None])) ** 2)
+        assert len(found.eigenvalues) == 1
+        assert np.allclose(found.eigenvalues, exact, rtol=1e-5)

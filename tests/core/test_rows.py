@@ -469,7 +469,7 @@ def test_means_beside_the_deviations_are_those_of_repeated_rows():
     model = row_model(center=True, weights=w, confounds=None)
     weighted = Moments(AdjustedOperator(as_operator(X), model, settle))
     whole = Moments(repeated(X, w), center=True)
-    np.testing.assert_allclose(weighted.squares_of_means(0), whole.squares_of_means(0), rtol=1e-12)
+    np.testing.assert_allclose(weighted.squares_taken(0), whole.squares_taken(0), rtol=1e-12)
     assert (weighted.most_rank, whole.most_rank) == (np.count_nonzero(w) - 1, w.sum() - 1)
 
 

@@ -237,7 +237,7 @@ class _Law:
         """The ratio of column means to the deviations from them. The rounding of entries grows by this factor."""
         worst = 1.0
         for i, d in enumerate(self.moments.diagonal()):
-            squares = self.moments.squares_of_means(i)
+            squares = self.moments.squares_taken(i)
             if squares is None:
                 continue
             of_mean, spread = to_host(squares), to_host(d)

@@ -397,7 +397,7 @@ class Discriminant(Problem[DiscriminantSolution]):
         reduced = hasattr(inverse, "product")
         rows = reduced or not moments.held
         dense = reduced or (self.X.readable and self.X.nnz == math.prod(self.X.shape))
-        means = moments.squares_of_means(0) if rows and not dense else None
+        means = moments.squares_taken(0) if rows and not dense else None
         if means is not None:  # they are subtracted from the products, which adds rounding
             d = d + means
         G, D = to_host(W.T @ MW), to_host(W.T @ (W * d[:, None]))
