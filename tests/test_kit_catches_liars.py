@@ -19,7 +19,7 @@ import linspec as ls
 from linspec import LeastSquaresState, Moments, Needs, Solver, SolverSpec, Status, option, registry
 from linspec.arrays import is_array, to_host
 from linspec.block_algebra import canonical_rotation
-from linspec.errors import MissingCapability, NonFiniteData
+from linspec.errors import InvalidOption, MissingCapability, NonFiniteData
 from linspec.operators import CenteredOperator
 from linspec.testing import CheckFailed, Suite, check_operator, interface_issues, run_checks
 from linspec.testing.behaviour import Skip
@@ -948,9 +948,13 @@ def fresh_registry(monkeypatch):
     return own
 
 
-def declare(cls, needs, traits, **changes):
+def problem_of(cls):
     kinds = {HonestSVD: "svd", HonestCCA: "cca", HonestPairs: "cca", HonestDiscriminant: "discriminant"}
-    problem = next((name for kind, name in kinds.items() if issubclass(cls, kind)), "least-squares")
+    return next((name for kind, name in kinds.items() if issubclass(cls, kind)), "least-squares")
+
+
+def declare(cls, needs, traits, **changes):
+    problem = problem_of(cls)
     fields = {
         "name": "liar",
         "problem": problem,
@@ -983,22 +987,25 @@ def test_a_state_that_lies_fails_its_check_and_no_other(fresh_registry, cls, cau
     assert found == caught
 
 
+BESIDE = [
+    (Honest, "process", ""),
+    (Prints, "process", r"it printed 'solved\\n'"),
+    (SetsTheErrorState, "process", "error state of NumPy"),
+    (SetsAVariable, "process", "os.environ"),
+    (SilencesWarnings, "process", "warnings.filters"),
+    (Honest, "random-state", ""),
+    (SeedsNumPy, "random-state", "that of NumPy"),
+    (SeedsPython, "random-state", "that of Python"),
+    (Honest, "interrupt", ""),
+    (HonestIteration, "interrupt", ""),
+    (Swallows, "interrupt", "Catch Exception instead"),
+    (Warns, "warnings", "got UserWarning: be careful"),
+]
+
+
 @pytest.mark.parametrize(
     ("cls", "check", "issue"),
-    [
-        (Honest, "process", ""),
-        (Prints, "process", r"it printed 'solved\\n'"),
-        (SetsTheErrorState, "process", "error state of NumPy"),
-        (SetsAVariable, "process", "os.environ"),
-        (SilencesWarnings, "process", "warnings.filters"),
-        (Honest, "random-state", ""),
-        (SeedsNumPy, "random-state", "that of NumPy"),
-        (SeedsPython, "random-state", "that of Python"),
-        (Honest, "interrupt", ""),
-        (HonestIteration, "interrupt", ""),
-        (Swallows, "interrupt", "Catch Exception instead"),
-        (Warns, "warnings", "got UserWarning: be careful"),
-    ],
+    BESIDE,
 )
 def test_what_a_solve_does_beside_its_work_is_caught(fresh_registry, cls, check, issue):
     needs = Needs() if issubclass(cls, HonestIteration) else DENSE
@@ -1051,18 +1058,21 @@ for _liar in (CountsOneIterationMore, TurnsTheHistory, NamesAnotherSolver, Raise
     dataclass(frozen=True, kw_only=True)(_liar)
 
 
+ACCOUNTS = [
+    (HonestIteration, "accounts:numpy", ""),
+    (CountsOneIterationMore, "accounts:numpy", "one record more than iterations"),
+    (TurnsTheHistory, "accounts:numpy", "must not decrease"),
+    (NamesAnotherSolver, "accounts:numpy", "solver must be the name 'liar'"),
+    (HonestIteration, "non-finite:products-only", ""),
+    (RaisesAnotherError, "non-finite:products-only", "must raise NonFiniteData; got ValueError"),
+    (HonestIteration, "callable", ""),
+    (FailsOnSlices, "callable", "raised IndexError"),
+]
+
+
 @pytest.mark.parametrize(
     ("cls", "check", "issue"),
-    [
-        (HonestIteration, "accounts:numpy", ""),
-        (CountsOneIterationMore, "accounts:numpy", "one record more than iterations"),
-        (TurnsTheHistory, "accounts:numpy", "must not decrease"),
-        (NamesAnotherSolver, "accounts:numpy", "solver must be the name 'liar'"),
-        (HonestIteration, "non-finite:products-only", ""),
-        (RaisesAnotherError, "non-finite:products-only", "must raise NonFiniteData; got ValueError"),
-        (HonestIteration, "callable", ""),
-        (FailsOnSlices, "callable", "raised IndexError"),
-    ],
+    ACCOUNTS,
 )
 def test_accounts_broken_data_and_slices_are_looked_at(fresh_registry, cls, check, issue):
     suite = Suite(declare(cls, Needs(), ("iterative",)), backends=["numpy", "products-only"])
@@ -1103,6 +1113,37 @@ def test_the_import_of_a_table_is_looked_at(tmp_path, monkeypatch, text, issue):
     assert bool(found) == bool(issue)
 
 
+HEAVY = """
+import numpy
+import linspec
+
+@linspec.hookimpl
+def linspec_solvers():
+    return [linspec.SolverSpec(
+        name="heavy", problem="svd", target="linspec_cca.gram:Gram", summary="It is heavy.", reference="Golub 1965"
+    )]
+"""
+
+
+def test_a_table_that_loads_an_array_library_fails_its_check(tmp_path, monkeypatch):
+    (tmp_path / "table_of_a_heavy_one.py").write_text(HEAVY, encoding="utf-8")
+    folder = tmp_path / "heavy-1.0.dist-info"
+    folder.mkdir()
+    (folder / "METADATA").write_text("Metadata-Version: 2.1\nName: heavy\nVersion: 1.0\n", encoding="utf-8")
+    (folder / "entry_points.txt").write_text("[linspec]\nheavy = table_of_a_heavy_one\n", encoding="utf-8")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path), prepend=os.pathsep)
+    own = registry.Registry()  # reads what is installed, and so the new table
+    monkeypatch.setattr(registry, "default_registry", lambda: own)
+    for name, issue in (("svd/heavy", "loads numpy"), ("svd/gram", "")):
+        (check,) = [each for each in Suite(name).checks() if each.name == "light-table"]
+        if not issue:
+            check.run()
+            continue
+        with pytest.raises(CheckFailed, match=issue):
+            check.run()
+
+
 @dataclass(frozen=True, kw_only=True)
 class ReadsBeforehand(SweepsTwice):
     """Makes a second sweep where there may be one, of rows that are gone (Golub 1965)."""
@@ -1112,15 +1153,18 @@ class ReadsBeforehand(SweepsTwice):
             next(problem.A.operator.source, None)
 
 
+SWEEPS = [
+    (HonestGramSVD, ("direct", "one-pass"), ""),
+    (HonestGramSVD, ("direct",), ""),
+    (SweepsTwice, ("direct",), ""),
+    (SweepsTwice, ("direct", "one-pass"), "raised SweptOnce"),
+    (ReadsBeforehand, ("direct", "one-pass"), "the end was reached 2 times"),
+]
+
+
 @pytest.mark.parametrize(
     ("cls", "traits", "issue"),
-    [
-        (HonestGramSVD, ("direct", "one-pass"), ""),
-        (HonestGramSVD, ("direct",), ""),
-        (SweepsTwice, ("direct",), ""),
-        (SweepsTwice, ("direct", "one-pass"), "raised SweptOnce"),
-        (ReadsBeforehand, ("direct", "one-pass"), "the end was reached 2 times"),
-    ],
+    SWEEPS,
 )
 def test_a_second_sweep_of_rows_that_are_read_once_is_caught(fresh_registry, cls, traits, issue):
     name = declare(cls, Needs(), traits)
@@ -1132,19 +1176,22 @@ def test_a_second_sweep_of_rows_that_are_read_once_is_caught(fresh_registry, cls
         check.run()
 
 
+STARTS = [
+    (HonestCCA, ("iterative", "randomized", "warm-start"), ""),
+    (HonestCCA, ("iterative", "randomized"), ""),
+    (HonestIteration, ("iterative",), ""),
+    (
+        IgnoresTheStart,
+        ("iterative", "randomized", "warm-start"),
+        "at its own answer, its first residual is",
+    ),
+    (StartsAndLoiters, ("iterative", "randomized", "warm-start"), "must end sooner; it takes 200 iter"),
+]
+
+
 @pytest.mark.parametrize(
     ("cls", "traits", "issue"),
-    [
-        (HonestCCA, ("iterative", "randomized", "warm-start"), ""),
-        (HonestCCA, ("iterative", "randomized"), ""),
-        (HonestIteration, ("iterative",), ""),
-        (
-            IgnoresTheStart,
-            ("iterative", "randomized", "warm-start"),
-            "at its own answer, its first residual is",
-        ),
-        (StartsAndLoiters, ("iterative", "randomized", "warm-start"), "must end sooner; it takes 200 iter"),
-    ],
+    STARTS,
 )
 def test_a_start_that_is_ignored_is_caught(fresh_registry, cls, traits, issue):
     name = declare(cls, Needs(), traits)
@@ -1154,6 +1201,10 @@ def test_a_start_that_is_ignored_is_caught(fresh_registry, cls, traits, issue):
         return
     with pytest.raises(CheckFailed, match=issue):
         check.run()
+
+
+ALONE = ("resumable", "cases", "target", "light-table")
+"""Checks whose liars have tests of their own, below."""
 
 
 def test_a_solver_that_begins_anew_in_place_of_going_on_is_caught(fresh_registry):
@@ -1296,20 +1347,51 @@ class NamesAnArgument(Solver):
         raise NotImplementedError
 
 
+@dataclass(frozen=True, kw_only=True)
+class RefusesItsDefaults(Solver):
+    """Has two options that exclude each other (Golub 1965)."""
+
+    least: float = option(1.0, "least step", above=0)
+    most: float = option(0.5, "largest step", above=0)
+
+    def __post_init__(self):
+        super().__post_init__()
+        if self.least > self.most:
+            raise InvalidOption("least must not be larger than most")
+
+    def solve(self, problem, run):
+        raise NotImplementedError
+
+
+@dataclass(frozen=True, kw_only=True)
+class SaysNothing(Solver):
+    """Has an option that nobody can understand (Golub 1965)."""
+
+    step: float = option(1.0, "", above=0)
+
+    def solve(self, problem, run):
+        raise NotImplementedError
+
+
+DECLARED = [
+    (Honest, {}, []),
+    (TakesPositions, {}, ["target"]),
+    (NeverTheSame, {}, ["target"]),
+    (NamesAnArgument, {}, ["target"]),
+    (Honest, {"traits": ("direct", "automatic")}, ["automatic"]),
+    (Honest, {"target": "no_such_module:Solver"}, ["target"]),
+    (Honest, {"reference": "Somebody, somewhere"}, ["reference"]),
+    (Honest, {"summary": "fast"}, ["summary"]),
+    (WithoutSource, {}, ["docstring"]),
+    (Lenient, {}, ["invalid-options"]),
+    (RefusesItsDefaults, {}, ["defaults"]),
+    (SaysNothing, {}, ["option-help"]),
+]
+
+
 @pytest.mark.parametrize(
     "cls, changes, caught",
-    [
-        (Honest, {}, []),
-        (TakesPositions, {}, ["target"]),
-        (NeverTheSame, {}, ["target"]),
-        (NamesAnArgument, {}, ["target"]),
-        (Honest, {"traits": ("direct", "automatic")}, ["automatic"]),
-        (Honest, {"target": "no_such_module:Solver"}, ["target"]),
-        (Honest, {"reference": "Somebody, somewhere"}, ["reference"]),
-        (Honest, {"summary": "fast"}, ["summary"]),
-        (WithoutSource, {}, ["docstring"]),
-        (Lenient, {}, ["invalid-options"]),
-    ],
+    DECLARED,
 )
 def test_declarations(fresh_registry, cls, changes, caught):
     traits = changes.get("traits", ("direct",))

@@ -412,11 +412,10 @@ class Suite:
 
 
 _OF_CLASS = (
-    "target", "dataclass", "defaults", "invalid-options", "option-names", "docstring", "reference", "summary",
-    "automatic", "light-table",
+    "target", "defaults", "invalid-options", "option-help", "docstring", "reference", "summary", "light-table",
 )  # fmt: skip
 DECLARATIONS = {
-    "solver": _OF_CLASS,
+    "solver": (*_OF_CLASS, "automatic"),
     "normalizer": _OF_CLASS,
     "test-matrix": _OF_CLASS,
     "operator": ("summary", "light-table"),
