@@ -138,11 +138,10 @@ class Adjustment:
         count : float
             What the rows count together.
         """
-        if self.known:
-            return
-        self.mean = mean if self.model.center else None
-        self.beside, self.known = self._with_constant(home, beside, count), True
-        if squares is not None:
+        if not self.known:
+            self.mean = mean if self.model.center else None
+            self.beside, self.known = self._with_constant(home, beside, count), True
+        if self.squares is None and squares is not None:  # products may have told the rest before
             self.squares = self._scaled(home, self._left(home, squares, count), count)
 
     def _with_constant(self, home: Any, beside: Array | None, count: float) -> Array | None:

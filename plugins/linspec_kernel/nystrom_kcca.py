@@ -17,8 +17,8 @@ from typing import Any
 from linspec import CCA, KernelOperator, Run, Solution, Solver, Status, option, part
 from linspec.arrays import to_host
 from linspec.errors import InvalidOption
-from linspec.features import FeatureMap, KernelMap, nystrom
-from linspec.operators import LinearOperator, uncounted
+from linspec.features import KernelMap, nystrom
+from linspec.operators import uncounted
 from linspec_kernel.moments import rounded_up
 
 LANDMARKS = 1000
@@ -71,13 +71,12 @@ class NystromKCCA(Solver):
 
 def features_cca(problem: Any, run: Run, maps: list[Any], solver: Any) -> Any:
     """What a solver of CCA finds on the features of both views; its sweeps are those of this run."""
-    X, Y = (_of(features, A) for features, A in zip(maps, (problem.X, problem.Y), strict=True))
+    moments: Any = run.moments(
+        "tiled"
+    )  # whose data are float64 where float32 does not hold values of the kernel
+    X, Y = (features(uncounted(op.data)[0]) for features, op in zip(maps, moments.views, strict=True))
     return run.within(
         CCA(X, Y, problem.k, ridge=problem.ridge, center=problem.center),
         run.part(solver),
         {"X": "X", "Y": "Y"},
     )
-
-
-def _of(features: FeatureMap, A: LinearOperator) -> LinearOperator:
-    return features(uncounted(A)[0])

@@ -295,3 +295,15 @@ def test_rows_that_are_all_far_apart_have_a_kernel_matrix_near_the_identity(solv
     kernel = ls.kernels.rbf(0.1)
     found = ls.solve(KernelCCA(X, Y, 2, kernel, kernel, ridge=1.0), solver, rng=0)
     np.testing.assert_allclose(found.correlations, [0.5, 0.5], atol=1e-6)
+
+
+@pytest.mark.parametrize("power", [-90, 90])
+def test_features_of_float32_in_other_units(power):
+    """Powers of two change no digit, and this kernel divides by the size of the rows."""
+    X, Y = (A.astype(np.float32) for A in views(60))
+    kernel, unit = ls.kernels.polynomial(2, 1.0), np.float32(2.0**power)
+    pairs = (X * unit, Y * unit), (X.astype(float), Y.astype(float))
+    found, wanted = (
+        ls.solve(KernelCCA(*pair, 2, kernel, ridge=1e-3), "nystrom-kcca", rng=0) for pair in pairs
+    )
+    np.testing.assert_allclose(found.correlations, wanted.correlations, atol=1e-6)

@@ -386,3 +386,37 @@ def test_the_command_line_makes_kernels_and_bounds():
     assert kind.stated(values) == "kernel polynomial, ratio 1.5, k = 1, centred"
     labels = [label for label, _ in kind.answer(ls.solve(problem, rng=0))]
     assert labels == ["correlations", "sum", "columns of X, of Y", "starts that agree", "kernels"]
+
+
+@pytest.mark.parametrize("kernel", [ls.kernels.rbf(30.0), SQUARE])
+def test_sparse_integers_give_what_their_numbers_give(kernel):
+    """Squares of 8-bit integers are no 8-bit integers."""
+    rng = np.random.default_rng(3)
+    X, Y = rng.standard_normal((40, 3)), rng.integers(-100, 100, (40, 4)).astype(np.int8)
+    found, wanted = (
+        ls.solve(PreimageCCA(X, made, 1, kernel), "gradkcca", rng=0)
+        for made in (scipy.sparse.csr_array(Y), Y.astype(float))
+    )
+    np.testing.assert_allclose(found.correlations, wanted.correlations, rtol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("kernel", "solver"),
+    [
+        (LINEAR, "kcca-preimage"),
+        *((kernel, name) for kernel in (LINEAR, SQUARE) for name in ("gradkcca", "scca-hsic")),
+    ],
+)
+@pytest.mark.parametrize("power", [-90, 90])
+def test_float32_in_other_units_has_the_answer_of_its_numbers(kernel, power, solver):
+    """Powers of two change no digit, and correlations of these kernels have no unit."""
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((40, 3)).astype(np.float32)
+    Y = (X[:, :2] @ rng.standard_normal((2, 3)) + rng.standard_normal((40, 3))).astype(np.float32)
+    unit = np.float32(2.0**power)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        far, near = (
+            ls.solve(PreimageCCA(X * u, Y * u, 1, kernel), solver, rng=0) for u in (unit, np.float32(1.0))
+        )
+    np.testing.assert_allclose(far.correlations, near.correlations, atol=2e-3)

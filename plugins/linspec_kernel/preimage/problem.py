@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Self
 
+import numpy as np
+
 from linspec import Conclusion, Problem, Solution
 from linspec.arrays import Array, HostArray
 from linspec.checks import check_flag, check_k, check_place, check_rows, finite_array, refuse_once
@@ -155,8 +157,12 @@ class PreimageCCA(Problem[PreimageCCASolution]):
         return self
 
     def in_range(self, looks: Mapping[str, Any]) -> Self:
-        """The problem itself: the values of kernels are checked instead."""
-        return self
+        """The problem on matrices whose products keep their digits; the values of kernels are checked instead."""
+        far = {name: A for name, A in self.matrices.items() if not looks[name].size.fits_single}
+        double = {
+            name: A.in_dtype(np.dtype(np.float64)) or A for name, A in far.items() if A.dtype == np.float32
+        }
+        return self.with_matrices({**self.matrices, **double}) if double else self
 
     def moments(self, form: str, expect: tuple[int, int]) -> Any:
         """Both views, known by their products."""

@@ -115,11 +115,9 @@ class View:
             n = int(self.A.shape[0])
             index = np.sort(random_generator(rng).choice(n, min(n, SAMPLE), replace=False))
             rows = entries_of(self.rows(index, "the numbers of a kernel that are not given"))
-            rows = (
-                rows.astype(np.float64) if hasattr(rows, "tocsr") else np.asarray(to_host(rows), np.float64)
-            )
-            if self.kernel.differences and not hasattr(rows, "tocsr"):
-                rows = rows - rows.mean(axis=0)
+            if not hasattr(rows, "tocsr"):
+                rows = np.asarray(to_host(rows), np.float64)
+                rows = rows - rows.mean(axis=0) if self.kernel.differences else rows
             self.kernel = self.kernel.resolved(rows)
         if not self._is_measured:
             self.squares = self._lengths()
@@ -296,9 +294,11 @@ def _needs_lengths(kernel: Kernel) -> bool:
 
 
 def entries_of(rows: LinearOperator) -> Any:
-    """The entries of rows in memory: an array, or a SciPy matrix."""
+    """The entries of rows in memory, float64, so that their squares are numbers: an array, or a SciPy matrix."""
     bare, _ = uncounted(rows)
-    return bare.matrix if isinstance(bare, SparseOperator) else rows.dense()
+    if isinstance(bare, SparseOperator):
+        return bare.matrix.astype(np.float64, copy=False)
+    return rows.home.blocks.place(rows.dense())
 
 
 def row_parts(A: LinearOperator) -> Iterator[LinearOperator]:
