@@ -21,3 +21,8 @@ class ProductSweeps(Sweeps):
         self, blocks: list[Array | None], images: list[Array] | None, onto: tuple[int, ...]
     ) -> Products:
         return self._one_by_one(self._asked(blocks, onto))
+
+    @property
+    def by_entries(self) -> bool:
+        """Slices beside an operator are multiplied as it is."""
+        return super().by_entries and not any(view.streamed for view in self.views)

@@ -60,3 +60,13 @@ def test_slices_with_another_number_of_rows_are_refused(family: str, beside: str
     other = RNG.standard_normal((rows, 2))
     with pytest.raises(InvalidProblem, match=f"rows=40; its slices have .*{rows}"):
         ls.solve(make(aslinearoperator(A), slices(other), **BESIDE[beside]), rng=0)
+
+
+@pytest.mark.parametrize("center", [False, True])
+@pytest.mark.parametrize("beside", ["nothing", *BESIDE])
+@pytest.mark.parametrize("solver", ["gram", "whitened-svd", "auto"])
+def test_gram_matrices_of_slices_and_an_operator(solver: str, beside: str, center: bool) -> None:
+    given = {**BESIDE.get(beside, {}), "center": center}
+    wanted = ls.solve(ls.CCA(A, B, 2, 1.0, **given), "direct")
+    found = ls.solve(ls.CCA(slices(A), aslinearoperator(B), 2, 1.0, **given), solver)
+    np.testing.assert_allclose(found.correlations, wanted.correlations, atol=1e-9)
