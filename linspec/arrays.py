@@ -454,9 +454,9 @@ def empty_at(library: ModuleType, device: Any = None) -> Array:
 
 @at_home
 def reciprocal(d: Array) -> Array:
-    """1/d if d is positive and 0 otherwise, so a column of zeros gets the weight 0 and not infinity."""
+    """1/d if that is a number and d positive, 0 otherwise: a column of zeros gets the weight 0 and not infinity."""
     xp = namespace(d)
-    live = d > 0
+    live = d >= xp.finfo(d.dtype).smallest_normal
     return xp.where(live, 1.0 / xp.where(live, d, xp.ones_like(d)), xp.zeros_like(d))
 
 

@@ -208,6 +208,7 @@ class Problem(RowsOfProblem, ABC, Generic[S_co]):
             text = f"The confounds explain {len(columns)} of the columns of {name} but for a share of 1e-8 or less of "
             text += f"their squares: {listed}. What is left of them is rounding. Leave them out."
             findings.append((Status.ILL_CONDITIONED, text))
+        findings += [faint_columns(name, columns) for name, columns in moments.faint.items()]
         error = moments.centring_error()
         if findings or error <= CENTRING * self.default_tol:
             return tuple(findings)
@@ -353,3 +354,10 @@ def shared_moments(problem: Problem[Any], data: Any, center: bool) -> Moments | 
             f"the moments were made with center={shared.center}; pass center={shared.center} to the problem too."
         )
     return shared
+
+
+def faint_columns(name: str, columns: tuple[int, ...]) -> tuple[Status, str]:
+    """The finding about columns of a matrix whose squares, which the solution rests on, are no numbers."""
+    text = f"{len(columns)} of the columns of {name} (the first is column {columns[0]}) are so small that squares of "
+    text += "their entries are no numbers: what they say may be missing. Multiply these columns."
+    return Status.ILL_CONDITIONED, text

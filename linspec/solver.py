@@ -62,7 +62,7 @@ from linspec.operators import LinearOperator, SparseOperator, uncounted
 from linspec.operators.streamed import ONCE
 from linspec.parts import with_parts
 from linspec.paths import is_there
-from linspec.problem import Problem
+from linspec.problem import Problem, faint_columns
 from linspec.progress import Goal, report_progress
 from linspec.run import WARNED, Progress, Run, as_interrupted
 from linspec.solution import Solution, Status, load_solution
@@ -663,12 +663,7 @@ def _note_faint(run: Run, problem: Problem[Any], looks: Mapping[str, Look]) -> N
         adjustment = uncounted(problem.matrices[name])[0].adjustment if name in problem.matrices else None
         scaled = adjustment is not None and adjustment.scale
         if look.faint and (scaled or ridges.get(name) == 0):
-            run.note(
-                Status.ILL_CONDITIONED,
-                f"{len(look.faint)} of the columns of {name} (the first is column {look.faint[0]}) are so small beside "
-                "the others that the squares of their entries are no numbers: what they say may be missing. Multiply "
-                "these columns.",
-            )
+            run.note(*faint_columns(name, look.faint))
 
 
 def _returned(solution: Solution, solved: Problem[Any]) -> Solution:

@@ -28,7 +28,10 @@ NEARLY = 1e-8
 """The share below which a column is named as one that confounds explain."""
 
 
-LEARNT = ("known", "mean", "beside", "factors", "squares", "explained", "lost", "unrecorded")
+SQUARES = 1e-280
+"""A sum of squares below this has lost digits of its smaller terms."""
+
+LEARNT = ("known", "mean", "beside", "factors", "squares", "explained", "faint", "lost", "unrecorded")
 """Attributes of an `Adjustment` that a sweep tells."""
 
 
@@ -91,6 +94,8 @@ class Adjustment:
         The squared lengths of the columns that are left, times the squared factors.
     explained : tuple of int
         Columns of which the confounds leave less than `NEARLY`.
+    faint : tuple of int
+        Columns of which the squared length is no number, or has few digits.
     lost : float
         The largest ratio of a squared length before the confounds are taken out and after it.
     ledger : Ledger or None
@@ -119,6 +124,7 @@ class Adjustment:
         self.factors: Array | None = None
         self.squares: Array | None = None
         self.explained: tuple[int, ...] = ()
+        self.faint: tuple[int, ...] = ()
         self.lost = 1.0
         self.ledger: Any = None
         self.unrecorded = 0.0
@@ -142,6 +148,10 @@ class Adjustment:
             self.mean = mean if self.model.center else None
             self.beside, self.known = self._with_constant(home, beside, count), True
         if self.squares is None and squares is not None:  # products may have told the rest before
+            sizes = to_host(squares)
+            means = np.zeros(len(sizes)) if mean is None else np.abs(to_host(mean))
+            faint = (sizes > 0) & (sizes < SQUARES) | (sizes == 0) & (means > 0) & (means < SQUARES**0.5)
+            self.faint = tuple(np.flatnonzero(faint).tolist())
             self.squares = self._scaled(home, self._left(home, squares, count), count)
 
     def _with_constant(self, home: Any, beside: Array | None, count: float) -> Array | None:

@@ -102,8 +102,8 @@ class RowBasis:
         T = self.basis.T @ R
         found = xp.sum(T * T, axis=0)
         if self.outside is not None:
-            rest = R - self.outside @ (self.outside.T @ R)
-            found = found + xp.sum(rest * rest, axis=0) / self.ridge
+            rest = (R - self.outside @ (self.outside.T @ R)) / self.ridge**0.5
+            found = found + xp.sum(rest * rest, axis=0)
         return to_host(found)
 
 

@@ -347,3 +347,47 @@ def test_laws_do_not_take_underflow_for_zero() -> None:
     assert problem.conclude(moments, x=np.zeros((5, 3))).residual == 1.0
     home = moments.home
     assert np.allclose(home.column_norms(np.array([[3e-200, 3e200], [4e-200, 4e200]])), [5e-200, 5e200])
+
+
+@pytest.mark.parametrize("kind", ["slices", "map", "blocks"])
+@pytest.mark.parametrize("solver", ["gram", "direct", "spca", "lanczos"])
+def test_scaled_columns_whose_squares_are_no_numbers_are_named_wherever_they_lie(
+    solver: str, kind: str, tmp_path: Any
+) -> None:
+    A = np.random.default_rng(0).standard_normal((60, 3))
+    A[:, 1] *= 1e-160
+    np.save(tmp_path / "A.npy", A)
+    kinds = {
+        "slices": lambda: iter([A[:25], A[25:]]),
+        "map": np.load(tmp_path / "A.npy", mmap_mode="r"),
+        "blocks": BlockOperator([A[:25], A[25:]]),
+    }
+    found = ls.solve(ls.SVD(kinds[kind], 1, scale=True), solver, rng=0)
+    assert found.status is ls.Status.ILL_CONDITIONED
+    assert "column 1" in found.message
+
+
+@pytest.mark.parametrize("solver", ["direct", "appgrad", "als", "lobpcg", "gram"])
+@pytest.mark.filterwarnings(
+    "ignore::linspec.errors.ConvergenceWarning", "ignore::linspec.errors.AccuracyWarning"
+)
+def test_weights_of_a_column_whose_squares_are_no_numbers_do_not_overflow(solver: str) -> None:
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((40, 3))
+    Y = X @ rng.standard_normal((3, 4)) + rng.standard_normal((40, 4))
+    X[:, 1] *= 1e-160
+    few = {} if solver in ("direct", "gram") else {"max_iterations": 10}
+    found = ls.solve(ls.CCA(X, Y, 1), solver, rng=0, **few)
+    assert found.status is not ls.Status.CONVERGED
+
+
+def test_large_ridges_in_large_units_do_not_overflow() -> None:
+    """Powers of two change no digit: eigenvalues grow with the square of the targets."""
+    rng = np.random.default_rng(0)
+    X, H, ridge = rng.standard_normal((3, 5)), rng.standard_normal((3, 2)), 1e-3
+    unit = 2.0**190
+    far, near = (
+        ls.solve(ls.Discriminant(X * u, H * u, 1, ridge=ridge * u * u), "two-stage", rng=0)
+        for u in (unit, 1.0)
+    )
+    assert np.allclose(far.eigenvalues / unit**2, near.eigenvalues, rtol=1e-9)

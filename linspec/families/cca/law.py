@@ -254,7 +254,8 @@ class _Law:
         condition = 1.0
         for norm, W, d in zip(self.norms, self.answer.W, self.answer.diagonals(), strict=True):
             # A norm that is not exact gives too rough a condition number: take the lengths of the answer's columns.
-            met = to_host(self.home.xp.sum(W * W * d[:, None], axis=0)).max(initial=1.0)
+            scaled = W * self.home.xp.sqrt(d)[:, None]  # weights of short columns have no squares
+            met = to_host(self.home.xp.sum(scaled * scaled, axis=0)).max(initial=1.0)
             exact = isinstance(norm, FactorNorm | BasisNorm)
             condition = max(condition, norm.condition if exact else float(met))
         squared = self.answer.reduced is None and (
