@@ -22,6 +22,10 @@ CROOKED = 1e-12
 """Eigenvectors that are this close to orthonormal differ only by rounding."""
 
 
+LEAST_LENGTH = 10.0
+"""A direction is null if the length of its image is at most this, in units of rounding."""
+
+
 def ratio(a: float, b: float) -> float:
     """a / b for the laws: 0 if a is 0, and infinity if only b is 0."""
     a, b = float(a), float(b)

@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 
 from linspec.arrays import Array, Home, HostArray, reciprocal, to_host, triangular_factor
-from linspec.block_algebra import EPS
+from linspec.block_algebra import EPS, LEAST_LENGTH
 from linspec.blocks import map_reduce
 from linspec.errors import InvalidProblem, NonFiniteData
 from linspec.magnitude import Magnitude, check_magnitude
@@ -39,9 +39,6 @@ from linspec.sweeps.first_sweep import Measured, Sizes
 from linspec.sweeps.slices import as_many_blocks
 from linspec.sweeps.triangles import Triangle, TrianglePart
 from linspec.views import View
-
-LEAST_LENGTH = 10.0
-"""A direction is null if the length of its image is at most this, in units of rounding."""
 
 
 def reduce_rows(

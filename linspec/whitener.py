@@ -10,13 +10,14 @@ Where we differ: the condition number is kept, so that a solver can report the l
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
 import scipy.linalg
 
 from linspec.arrays import Array, Home, HostArray, reciprocal, to_host
-from linspec.block_algebra import EPS, leading_eigenpairs, rank_cut
+from linspec.block_algebra import EPS, LEAST_LENGTH, leading_eigenpairs, rank_cut
 
 SMALL, TINY = 500, 100
 """Up to these orders all singular vectors take a few hundredths of a second, and less than one hundredth."""
@@ -29,6 +30,9 @@ SQUARED_AWAY = 1e-5
 
 SHORT = 0.1
 """Eigenvectors with an eigenvalue below this fraction of the largest are checked again, together with the cut ones."""
+
+OF_SUMS = 4.0
+"""A sum of p numbers is off by 4√p roundings of its terms at most, but for one sum in 1,500."""
 
 CHOLESKY_LIMIT = 1e-12
 """Below this reciprocal condition number of the scaled Gram matrix, its eigenvalues determine the rank."""
@@ -178,6 +182,34 @@ def _cholesky(S: HostArray, cut: float) -> tuple[HostArray | None, float]:
         return None, 0.0
     rcond, _ = scipy.linalg.lapack.dpocon(lower, np.abs(S).sum(axis=0).max(), uplo="L")
     return (lower if rcond > max(CHOLESKY_LIMIT, 100 * cut) else None), float(rcond)
+
+
+def is_there(moments: Any, index: int, factor: Whitener | DiagonalWhitener) -> bool:
+    """Whether a view has more than rounding along the directions that its factor has cut, by one product.
+
+    Eigenvectors of a Gram matrix have its rounding errors, so the cut directions hold parts of the kept ones.
+    These parts are removed again with the images of both.
+
+    Parameters
+    ----------
+    moments : Moments
+    index : {0, 1}
+        The view.
+    factor : Whitener or DiagonalWhitener
+        It has cut directions.
+    """
+    assert factor.cut is not None and factor.short is not None  # noqa: S101, PT018
+    m = factor.cut.shape[1]
+    G = moments.image_gram(index, moments.home.concat([factor.cut, factor.short]))
+    own, across, kept = G[:m, :m], G[:m, m:], G[m:, m:]
+    if len(kept):
+        own = own - across @ np.linalg.lstsq(kept, across.T, rcond=None)[0]
+    longest = float(np.linalg.eigvalsh((own + own.T) / 2)[-1])
+    A = (moments.X, moments.Y)[index]
+    # An image is a sum of p products, whose rounding grows with √p (Higham & Mary 2019, doi:10.1137/18M1226312).
+    units = max(LEAST_LENGTH, OF_SUMS * math.sqrt(A.shape[1])) * factor.rounding
+    unit = float(np.finfo(A.dtype).eps)
+    return math.sqrt(max(longest, 0.0)) > units * unit * math.sqrt(factor.largest)
 
 
 def leading_svd(T: Array, k: int, home: Home) -> tuple[Array, HostArray, Array]:

@@ -23,7 +23,7 @@ import scipy.sparse.linalg
 
 from linspec import Moments, Run, Solution, Solver, option
 from linspec.arrays import Array, Home, HostArray, to_host
-from linspec.block_algebra import EPS, rank_cut
+from linspec.block_algebra import EPS, LEAST_LENGTH, rank_cut
 from linspec.cost import (
     CHOLESKY_RATE,
     DENSE_RATE,
@@ -35,7 +35,7 @@ from linspec.cost import (
 )
 from linspec.inverse_norm import BasisNorm, FactorNorm
 from linspec.operators import LinearOperator, SparseOperator, uncounted
-from linspec.row_reduction import LEAST_LENGTH, reduce_rows, reduced_views
+from linspec.row_reduction import reduce_rows, reduced_views
 from linspec.whitener import Whitener, leading_svd, squared_cut
 from linspec_discriminant.row_basis import TOLD, basis_of
 

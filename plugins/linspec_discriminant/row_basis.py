@@ -21,10 +21,10 @@ import numpy as np
 
 from linspec import Moments, Run, Status
 from linspec.arrays import Array, Home, HostArray, reciprocal, to_host
-from linspec.block_algebra import EPS, rank_cut
+from linspec.block_algebra import EPS, LEAST_LENGTH, rank_cut
 from linspec.cost import DENSE_RATE, FACTOR_RATE, SPARSE_RATE
 from linspec.operators import DenseOperator, LinearOperator
-from linspec.row_reduction import LEAST_LENGTH, reduce_rows
+from linspec.row_reduction import reduce_rows
 from linspec.whitener import Whitener, squared_cut
 
 ALWAYS, SQUARED = 0.1, 1.0
@@ -72,7 +72,7 @@ class RowBasis:
     home : Home
     short : array of shape (p, s), or None
         Directions beyond the rank that are longer than rounding, divided by ‖X‖: their images are longer than
-        `row_reduction.LEAST_LENGTH` roundings.
+        `block_algebra.LEAST_LENGTH` roundings.
     """
 
     basis: Array

@@ -84,11 +84,11 @@ class Direct(Solver):
         K = _columns_gram(A)
         found = [_solved(K, B, ridge, spare=len(problem.ridges) == 1) for ridge in problem.ridges]
         if all(z is not None for z in found):
-            return run.finish(x=A.rmatmat(home.concat(found)))
+            return run.finish(x=A.rmatmat(home.concat(found)), least=np.inf)  # else there were no z
         del K
         run.plan(setup=4.0)
         x, rank = self._by_columns(A, home.concat([B] * len(problem.ridges)), problem.column_ridges)
-        return run.finish(x=x, rank=rank if rank < n else None)
+        return run.finish(x=x, rank=rank if rank < n else None, least=np.inf)
 
     def _by_columns(self, A: LinearOperator, rhs: Array, ridges: HostArray) -> tuple[Array, int]:
         """x = Aᵀz from Aᵀ = QR, so that AAᵀ = RᵀR is never formed, with one refinement."""

@@ -32,7 +32,7 @@ from linspec import (
 )
 from linspec.arrays import Array, HostArray
 from linspec_lstsq.golub_kahan import LSQR, RightHandSides, matrix_of, right_hand_sides, start_of, sweeps_of
-from linspec_lstsq.gradients import ROUNDING, column_norms, note_uncertainty, relative
+from linspec_lstsq.gradients import ROUNDING, column_norms, relative
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -58,11 +58,9 @@ class SimultaneousLSQR(Solver):
                 if residual > max(run.tol, before / 2):
                     run.end(Status.STAGNATED)
             if not run.proceed(residual=residual, current=partial(_current, iterates)):
-                x = iterates.x()
                 met = np.maximum(met, iterates.inverse_squares)
                 least = np.divide(1.0, met, out=np.full_like(met, np.inf), where=met > 0)
-                note_uncertainty(run, iterates.gradients, column_norms(x, data.home), least)
-                return run.finish(x=x)
+                return run.finish(x=iterates.x(), least=least)
             _advance(iterates, scales, run.tol)
 
     def prepare(self, A: LinearOperator | Moments, ridge: float, run: Run) -> LSQRState:

@@ -21,7 +21,7 @@ import numpy as np
 from linspec import LeastSquaresState, LinearOperator, Moments, Run, Solution, Status
 from linspec.arrays import Array, Home, HostArray, to_host, to_host_together
 from linspec_lstsq.golub_kahan import cross_product, start_of, sweeps_of
-from linspec_lstsq.gradients import ROUNDING, column_norms, note_uncertainty, relative
+from linspec_lstsq.gradients import ROUNDING, column_norms, relative
 
 
 class Iteration(ABC):
@@ -213,10 +213,8 @@ def iterated(
                 run.end(Status.STAGNATED)
         if not run.proceed(residual=residual, current=partial(current, iterations, system.home)):
             x = current(iterations, system.home)["x"]
-            gradients = np.concatenate([one.gradient_norms() for one in iterations])
             least = spectrum.smallest + np.repeat(system.ridges, system.AtB.shape[1])
-            note_uncertainty(run, gradients, column_norms(x, system.home), least)
-            return run.finish(x=x)
+            return run.finish(x=x, least=least)
         live = [one for one, left in zip(iterations, worst, strict=True) if left > run.tol]
         spectrum.look(*together(live, moments.gram_matmat, system.home))
 

@@ -38,13 +38,10 @@ from linspec.families.cca.evidence import SECOND, Evidence
 from linspec.inverse_norm import BasisNorm, FactorNorm, InverseNorm, Lengths, QuadratureNorm
 from linspec.moments import Moments
 from linspec.plurals import count_of
-from linspec.row_reduction import LEAST_LENGTH, sum_with_short
+from linspec.row_reduction import sum_with_short
 from linspec.solution import Status
 from linspec.unit_vectors import chosen
-from linspec.whitener import DiagonalWhitener, Whitener
-
-OF_SUMS = 4.0
-"""A sum of p numbers is off by 4√p roundings of its terms at most, but for one sum in 1,500."""
+from linspec.whitener import is_there
 
 DEGENERATE = 1e-8
 """A correlation this close to 1 is called 1. For float32 data the distance is that of their rounding."""
@@ -622,7 +619,7 @@ class _Law:
                     'null directions; another pass can. Raise max_passes, choose "direct", or add a ridge.'
                 )
                 found.append((Status.ILL_CONDITIONED, text))
-            elif self._is_there(i, norm.factor):
+            elif is_there(self.moments, i, norm.factor):
                 text = (
                     f"{name} has directions that are too short for its Gram matrix. They were left out, and "
                 )
@@ -663,25 +660,6 @@ class _Law:
                 )
                 found.append((Status.ILL_CONDITIONED, text))
         return found
-
-    def _is_there(self, i: int, factor: Whitener | DiagonalWhitener) -> bool:
-        """Whether the data have more than rounding along the directions that were cut, by one product.
-
-        Eigenvectors of a Gram matrix have its rounding errors, so the cut directions hold parts of the kept ones.
-        These parts are taken out again with the images of both.
-        """
-        assert factor.cut is not None and factor.short is not None  # noqa: S101, PT018
-        m = factor.cut.shape[1]
-        G = self.moments.image_gram(i, self.home.concat([factor.cut, factor.short]))
-        own, across, kept = G[:m, :m], G[:m, m:], G[m:, m:]
-        if len(kept):
-            own = own - across @ np.linalg.lstsq(kept, across.T, rcond=None)[0]
-        longest = float(np.linalg.eigvalsh((own + own.T) / 2)[-1])
-        view = self._views()[i]
-        # An image is a sum of p products, whose rounding grows with √p (Higham & Mary 2019, doi:10.1137/18M1226312).
-        units = max(LEAST_LENGTH, OF_SUMS * math.sqrt(view.shape[1])) * factor.rounding
-        unit = float(np.finfo(view.dtype).eps)
-        return math.sqrt(max(longest, 0.0)) > units * unit * math.sqrt(factor.largest)
 
     def _views(self) -> tuple[Any, Any]:
         return self.problem.X, self.problem.Y

@@ -29,6 +29,7 @@ from linspec.checks import (
 from linspec.conclusion import NO_TERMS, Conclusion, Terms
 from linspec.errors import InvalidProblem, shown
 from linspec.families.least_squares.solution import LeastSquaresSolution
+from linspec.families.least_squares.uncertainty import uncertain
 from linspec.frames import is_series
 from linspec.moments import Moments
 from linspec.problem import Problem
@@ -186,9 +187,27 @@ class LeastSquares(Problem[LeastSquaresSolution]):
         return Moments(self.A, self.B, form=form, expect=expect, names=("A", "B"))
 
     def conclude(  # type: ignore[override]  # each law names the arrays that it takes
-        self, moments: Moments, terms: Terms = NO_TERMS, *, x: Array, rank: int | None = None
+        self,
+        moments: Moments,
+        terms: Terms = NO_TERMS,
+        *,
+        x: Array,
+        rank: int | None = None,
+        least: Any = None,
     ) -> Conclusion:
-        """Residual of the normal equations, column by column."""
+        """Residual of the normal equations, column by column.
+
+        Parameters
+        ----------
+        moments : Moments
+        terms : Terms
+        x : array of shape (p, w)
+        rank : int, optional
+            The numerical rank of A, of a solver that has decomposed A itself and not its Gram matrix.
+        least : array of shape (w,) or float, optional
+            The least eigenvalue of AᵀA + ridge that an iteration has met, such as its least Ritz value. Without it,
+            the law may make a few more products to see whether the coefficients are certain.
+        """
         home = moments.home
         returned = self.A.home.place(x, self.A.dtype)
         x = home.place(returned)
@@ -204,6 +223,8 @@ class LeastSquares(Problem[LeastSquaresSolution]):
         small = [value <= NEGLECTED**2 for value in ratios]
         if any(small):
             findings += self._neglected(gap, np.asarray(small), moments)
+        if rank is None and not findings:
+            findings = uncertain(moments, gap, x, self.column_ridges, np.asarray(ratios), terms, least)
         fields = {
             "x": self._shaped(returned),
             "residuals": residuals,

@@ -1,0 +1,141 @@
+"""Coefficients that a small residual leaves open are reported, whoever wrote the solver."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+import scipy.sparse.linalg
+
+import linspec as ls
+
+
+@dataclass(frozen=True, kw_only=True)
+class NormalEquations(ls.Solver):
+    """The Gram matrix, inverted with no thought of its condition."""
+
+    def solve(self, problem, run):
+        moments = run.moments("dense")
+        AtA, AtB, _ = moments.dense()
+        return run.finish(x=np.linalg.solve(AtA + problem.ridge * np.eye(len(AtA)), AtB))
+
+
+@dataclass(frozen=True, kw_only=True)
+class ConjugateGradients(ls.Solver):
+    """Products alone, until the gradient is small; it may hand over the least Rayleigh quotient of its steps."""
+
+    hands_over: bool = ls.option(False, "hand over the least Rayleigh quotient")
+
+    def solve(self, problem, run):
+        moments = run.moments("implicit")
+        x = np.zeros((problem.A.shape[1], problem.B.shape[1]))
+        _, r = moments.gram_and_cross(x)
+        d, first, least = r, np.sum(r * r, axis=0), np.inf
+        s = first
+        for _ in range(200):
+            if np.sqrt((s / first).max()) < 1e-9:
+                break
+            Sd = moments.gram_matmat(d) + problem.ridge * d
+            least = min(least, float(np.min(np.sum(d * Sd, axis=0) / np.sum(d * d, axis=0))))
+            a = s / np.sum(d * Sd, axis=0)
+            x, r = x + a * d, r - a * Sd
+            before, s = s, np.sum(r * r, axis=0)
+            d = r + s / before * d
+        return run.finish(x=x, least=least) if self.hands_over else run.finish(x=x)
+
+
+def planted(n, p, sigma, seed=0):
+    """A with given singular values, x of equal share along all its right singular vectors, and B = A x."""
+    rng = np.random.default_rng(seed)
+    U = np.linalg.qr(rng.standard_normal((n, p)))[0]
+    V = np.linalg.qr(rng.standard_normal((p, p)))[0]
+    A, x = (U * sigma) @ V.T, V.sum(axis=1)
+    return A, x, A @ x
+
+
+def off(solution, x):
+    return np.linalg.norm(np.ravel(solution.x) - x) / np.linalg.norm(x)
+
+
+def spectrum(p, short):
+    """Ones, and three short directions."""
+    sigma = np.ones(p)
+    sigma[-3:] = short
+    return sigma
+
+
+@pytest.mark.parametrize(
+    "solver", [NormalEquations(), ConjugateGradients(), "direct", "sketch-precondition"], ids=repr
+)
+@pytest.mark.parametrize(("p", "short"), [(30, 1e-3), (30, 1e-6), (30, 1e-10), (400, 1e-3), (400, 1e-6)])
+def test_what_is_called_converged_is_right(solver, p, short):
+    """Three directions are so short that an iteration converges before it meets them."""
+    A, x, b = planted(2 * p, p, spectrum(p, short))
+    found = ls.solve(ls.LeastSquares(A, b), solver, rng=0)
+    assert found.status is ls.Status.CONVERGED or "coefficients" in found.message
+    if found.status is ls.Status.CONVERGED:
+        assert off(found, x) < 0.02
+
+
+@pytest.mark.parametrize(
+    "solver", ["lsqr", "cg", "nystrom-pcg", "ling", ConjugateGradients(hands_over=True)], ids=repr
+)
+@pytest.mark.parametrize("kappa", [1e4, 1e8, 1e12])
+def test_the_least_eigenvalue_met_is_enough_where_all_lengths_occur(solver, kappa):
+    A, x, b = planted(160, 40, np.geomspace(1, 1 / kappa, 40))
+    found = ls.solve(ls.LeastSquares(A, b), solver, rng=0)
+    assert off(found, x) < 0.02 or found.status is not ls.Status.CONVERGED
+
+
+@pytest.mark.parametrize("solver", [NormalEquations(), ConjugateGradients()], ids=repr)
+@pytest.mark.parametrize("kappa", [1e8, 1e10, 1e12])
+def test_short_directions_of_any_length_are_met(solver, kappa):
+    A, x, b = planted(160, 40, np.geomspace(1, 1 / kappa, 40))
+    found = ls.solve(ls.LeastSquares(A, b), solver)
+    assert off(found, x) > 0.02
+    assert found.status is not ls.Status.CONVERGED
+
+
+@pytest.mark.parametrize("solver", [NormalEquations(), ConjugateGradients()], ids=repr)
+@pytest.mark.parametrize("ridge", [0.0, 1e-3])
+def test_well_conditioned_data_converge(solver, ridge):
+    A, _, b = planted(160, 40, np.geomspace(1, 1e-2, 40))
+    found = ls.solve(ls.LeastSquares(A, b, ridge=ridge), solver)
+    exact = np.linalg.solve(A.T @ A + ridge * np.eye(40), A.T @ b)
+    assert found.status is ls.Status.CONVERGED
+    assert off(found, exact) < 1e-3
+
+
+@pytest.mark.parametrize("copies", [1, 5])
+def test_null_directions_are_no_uncertainty(copies):
+    """x of a solver that starts at zero has no part in the null space of A: it is the solution of least norm."""
+    A, _, b = planted(120, 30, np.geomspace(1, 1e-1, 30))
+    A = np.hstack([A, *(A[:, :10] for _ in range(copies))])
+    found = ls.solve(ls.LeastSquares(A, b), ConjugateGradients())
+    assert found.status is ls.Status.CONVERGED
+    assert off(found, np.linalg.lstsq(A, b, rcond=None)[0]) < 1e-6
+
+
+def test_the_probe_is_counted():
+    """One sweep of few columns; steps of conjugate gradients of many, each one sweep."""
+    for p, most in ((40, 1), (400, 8)):
+        A, _, b = planted(2 * p, p, np.geomspace(1, 0.5, p))
+        silent = ls.solve(ls.LeastSquares(A, b), ConjugateGradients())
+        known = ls.solve(ls.LeastSquares(A, b), ConjugateGradients(hands_over=True))
+        assert 0 < silent.passes - known.passes <= most, (silent, known)
+
+
+def test_a_budget_has_no_room_for_the_probe():
+    p = 40
+    A, _, b = planted(2 * p, p, np.geomspace(1, 0.5, p))
+    known = ls.solve(ls.LeastSquares(A, b), ConjugateGradients(hands_over=True))
+    found = ls.solve(ls.LeastSquares(A, b), ConjugateGradients(), max_passes=known.passes)
+    assert found.passes <= known.passes
+
+
+def test_operators_are_judged_by_products():
+    A, x, b = planted(60, 30, spectrum(30, 1e-6))
+    found = ls.solve(ls.LeastSquares(scipy.sparse.linalg.aslinearoperator(A), b), ConjugateGradients())
+    assert off(found, x) > 0.02
+    assert found.status is ls.Status.ILL_CONDITIONED
