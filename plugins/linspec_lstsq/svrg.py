@@ -138,7 +138,7 @@ class SVRG(Solver):
                 f"The objective grew with step={self.step:g}: smaller steps were taken. Leave the option out."
             )
             run.note(Status.BREAKDOWN, text)
-        return run.finish(x=x)
+        return run.finish(x=x, least=epochs.least)
 
     def prepare(self, A: LinearOperator | Moments, ridge: float, run: Run) -> SVRGState:
         """Prepare for many right-hand sides."""
@@ -215,6 +215,8 @@ class Epochs:
         Whether the objective of some column would have grown.
     stuck : bool
         Whether no column moves any more.
+    least : numpy.ndarray of shape (k,)
+        The least Rayleigh quotient of AᵀA + ridge that the displacements of each column have met.
     """
 
     def __init__(
@@ -236,6 +238,7 @@ class Epochs:
         self.batch = 0
         self.own_steps = self.steps = ridges  # both known once rows have been read
         self.diverged = self.stuck = False
+        self.least = np.full(len(ridges), np.inf)
 
     def snapshots(self, x: Array, w: Array, scale: Array) -> Iterator[tuple[Array, Array]]:
         """Snapshots with their negative gradients, beginning with the given one."""
@@ -266,6 +269,8 @@ class Epochs:
                 dHd = xp.where(dHd > 1e-10 * before, dHd, xp.zeros_like(dHd))
                 s = _quotient(dw, dHd, xp)
                 past = [(d, Hd, dHd), *past][:MEMORY]
+            met = xp.where(dHd > 0, _quotient(dHd, xp.sum(d * d, axis=0), xp), xp.full_like(dHd, np.inf))
+            self.least = np.minimum(self.least, to_host(met))
             x, w = x + d * s[None, :], w - Hd * s[None, :]
 
     def _displacement(self, w: Array) -> Array | None:

@@ -2,7 +2,7 @@
 
 Problem: the gradient of x is g = AᵀB − (AᵀA + r) x, so its error is e = (AᵀA + r)⁻¹ g. Along directions in which A is
 short, a gradient within the tolerance allows a large error.
-Method: what is known decides.
+Method: what is known decides. A ridge bounds e by ‖g‖/r. Else:
 1. With a Gram matrix that is held, or that one more sweep makes of few columns, e is computed. Directions that are too
    short for the Gram matrix are multiplied by A itself, which tells them from null directions.
 2. A solver that has met short directions hands over the least eigenvalue λ of AᵀA + r that it has seen, an upper bound
@@ -42,7 +42,7 @@ REMEDY = 'Lower tol, add a ridge, or choose "direct" or "sketch-precondition".'
 Findings = tuple[tuple[Status, str], ...]
 
 
-def uncertain(  # the facts of one answer
+def uncertain(
     moments: Moments,
     gap: Array,
     x: Array,
@@ -68,9 +68,12 @@ def uncertain(  # the facts of one answer
     cost = moments.view(0).sweep_cost
     home, p = moments.home, gap.shape[0]
     sizes = home.column_norms(x)
-    judged = ratios <= terms.tol
-    factored = p <= (HELD if cost == 0 else SWEPT) and (cost == 0 or (least is None and terms.room >= cost))
-    if factored:
+    # AᵀA + r has no eigenvalue below r.
+    judged = (ratios <= terms.tol) & (home.column_norms(gap) > UNCERTAIN * ridges * sizes)
+    if not judged.any() and least is None:
+        return ()
+    at_hand = p <= HELD if cost == 0 else p <= SWEPT and least is None and terms.room >= cost
+    if at_hand and judged.any():
         return _by_factor(moments, gap, sizes, ridges, np.flatnonzero(judged), terms)
     if least is not None:
         seen = np.broadcast_to(to_host(least) if is_array(least) else least, sizes.shape)
