@@ -616,20 +616,26 @@ class Sweeps(ABC):
         if view.taken is None:
             return self.home.xp.ones_like(d)
         unit = CONSTANT * float(np.finfo(view.operator.dtype).eps)
-        return self.home.xp.astype(d > self.total * (unit * view.taken) ** 2, d.dtype)
+        taken = _times_row(view.taken, view.factors)
+        return self.home.xp.astype(d > self.total * (unit * taken) ** 2, d.dtype)
 
     def _drowned(self, view: View, constant: HostArray, spreads: HostArray) -> bool:
         """Whether columns that products show as constant vary by more than the rounding of their entries."""
         if view.taken is None:
             return False
         unit = ENTRIES * float(np.finfo(view.operator.dtype).eps)
-        varies = spreads > self.total * (unit * to_host(view.taken)) ** 2
+        varies = spreads > self.total * (unit * to_host(_times_row(view.taken, view.factors))) ** 2
         return bool(np.any(constant & varies))
 
 
 def _times(V: Array | None, factors: Array | None) -> Array | None:
     """A block with its rows multiplied by factors."""
     return V if V is None or factors is None else V * factors[:, None]
+
+
+def _times_row(row: Array, factors: Array | None) -> Array:
+    """A row in units of the columns after they are multiplied by factors."""
+    return row if factors is None else row * factors
 
 
 def _blocks_of(view: View, columns: int) -> Iterator[LinearOperator]:

@@ -272,3 +272,14 @@ def test_bounds_hold_beside_the_zeros_of_the_wider_view(p, q, share):
     found = problem.conclude(problem.moments("dense", (1, 1)), x_weights=x, y_weights=y).fields
     nearest = np.min(np.abs(exact[:, None] - found["correlations"][None, :]), axis=0)
     assert np.all(nearest <= found["bounds"] * (1 + 1e-9))
+
+
+@pytest.mark.parametrize("unit", [2.0**-60, 2.0**60, 2.0**190])
+def test_the_law_of_scaled_columns_has_no_unit(unit: float) -> None:
+    """Powers of two change no digit of columns that are divided by their deviations."""
+    rng = np.random.default_rng(0)
+    X, Y = rng.standard_normal((9, 19)) + 1.0, rng.standard_normal((9, 10))
+    far, near = (ls.solve(ls.CCA(X * u, Y, 1, ridge=0.01, scale=True), "dw-cca", rng=0) for u in (unit, 1.0))
+    assert near.residual < 1
+    np.testing.assert_allclose(far.residual, near.residual, rtol=1e-6)
+    np.testing.assert_allclose(far.law_bounds, near.law_bounds, rtol=1e-6)
