@@ -34,6 +34,7 @@ from linspec.kernels import (
 )
 from linspec.magnitude import Magnitude
 from linspec.operators import LinearOperator, as_operator, uncounted
+from linspec.operators.magnitude import magnitude_of
 from linspec.operators.row_blocks import LONGEST_STRETCH
 from linspec.options import is_number
 from linspec.pauses import pause
@@ -159,7 +160,8 @@ class KernelOperator(LinearOperator):
             with np.errstate(over="ignore", invalid="ignore"):  # the check says what it is about
                 points = Points(about(rows, center), self.kernel, center)
                 largest = self._largest(points)
-                if self.tile_dtype == np.float32 and not largest.fits_single:
+                single = self.tile_dtype == np.float32
+                if single and not (largest.fits_single and magnitude_of(as_operator(rows)).fits_single):
                     self.data = self.data.in_dtype(np.dtype(np.float64)) or self.data
                     rows = read_rows(self.data, self.name)
                     points = Points(about(rows, center), self.kernel, center)

@@ -90,7 +90,8 @@ class Direct(Solver):
         if home.norm(C) <= problem.rounding(moments):
             return run.finish(weights=C[:, :0], eigenvalues=np.zeros(0), rank=factor.rank)
         short = problem.ridge == 0 and factor.rank < problem.X.shape[1]
-        if short or factor.condition > SQUARED_LIMIT:
+        lost = max(moments.centring_error(0) / EPS, 1.0) if moments.confounded else 1.0
+        if short or factor.condition * lost > SQUARED_LIMIT:
             return self._by_rows(problem, run)
         U, values = self._leading(factor.solve(C), problem, run, home, magnified=np.sqrt(factor.condition))
         return run.finish(

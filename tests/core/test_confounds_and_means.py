@@ -151,3 +151,22 @@ def test_directions_of_rounding_beside_confounds_are_not_returned() -> None:
         exact = np.sum((direction @ (H * np.sqrt(w)[:, None])) ** 2)
         assert len(found.eigenvalues) == 1
         assert np.allclose(found.eigenvalues, exact, rtol=1e-5)
+
+
+def test_directions_beside_large_confounds_are_of_rows_where_squares_lose_them() -> None:
+    """Targets lie along a direction 1e3 times shorter than others; confounds explain all but 1e-3 of the columns."""
+    rng = np.random.default_rng(2)
+    Z = rng.standard_normal((N, 1))
+    X = (
+        rng.standard_normal((N, 4))
+        @ np.diag([1.0, 1.0, 1.0, 1e-3])
+        @ np.linalg.qr(rng.standard_normal((4, 4)))[0]
+    )
+    short = np.linalg.svd(left(X, Z, None), full_matrices=False)[0][:, 3:]
+    X = X + 1e3 * Z @ rng.standard_normal((1, 4))
+    H = short + 0.1 * rng.standard_normal((N, 1))
+    Q = np.linalg.svd(
+        left(np.column_stack([X, H]), np.column_stack([np.ones(N), Z]), None)[:, :4], full_matrices=False
+    )[0]
+    found = ls.solve(ls.Discriminant(X, H, 1, confounds=Z), "direct")
+    assert np.allclose(found.eigenvalues, np.sum((Q.T @ H) ** 2), rtol=1e-7)

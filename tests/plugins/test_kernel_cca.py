@@ -307,3 +307,15 @@ def test_features_of_float32_in_other_units(power):
         ls.solve(KernelCCA(*pair, 2, kernel, ridge=1e-3), "nystrom-kcca", rng=0) for pair in pairs
     )
     np.testing.assert_allclose(found.correlations, wanted.correlations, atol=1e-6)
+
+
+@pytest.mark.parametrize("solver", SOLVERS)
+@pytest.mark.parametrize("power", [-90, 90])
+@pytest.mark.parametrize("kernel", [RBF, ls.kernels.laplacian()])
+def test_float32_in_other_units_with_kernels_of_distances(kernel, power, solver):
+    """Powers of two change no digit, and the median of the distances has the unit of the rows."""
+    X, Y = (A.astype(np.float32) for A in views(60))
+    unit = np.float32(2.0**power)
+    pairs = (X * unit, Y * unit), (X.astype(float), Y.astype(float))
+    found, wanted = (ls.solve(KernelCCA(*pair, 2, kernel, ridge=1e-2), solver, rng=0) for pair in pairs)
+    np.testing.assert_allclose(found.correlations, wanted.correlations, atol=1e-6)
