@@ -6,11 +6,13 @@ A solver's loop reads ``while run.proceed(residual=r, current=lambda: dict(x=x))
 
 from __future__ import annotations
 
+import inspect
 import math
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from types import CellType, FunctionType
 from typing import Any
 
@@ -650,6 +652,7 @@ class Run:
         """The law applied to arrays, and where its products came from; once to the same ones."""
         if self._judged is not None and _same(self._judged[0], arrays):
             return self._judged[1], self._judged[2]
+        self._check_handed(arrays)
         moments = self.moments("implicit") if self._moments is None else self._moments
         held, spent = moments.held, moments.spent
         room = self._max_passes - self.passes - self._reserved - self._certificate()
@@ -658,6 +661,42 @@ class Run:
         kind = conclusion.kind or ("from-gram" if held else "unavailable" if spent else "recomputed")
         self._judged = arrays, conclusion, kind
         return conclusion, kind
+
+    def _check_handed(self, arrays: Mapping[str, Any]) -> None:
+        """Refuse what a solver hands over if the law does not take it: other names, no arrays, other shapes.
+
+        Raises
+        ------
+        BrokenPlugin
+        """
+        problem, said = (
+            self.problem,
+            f"solve of {self.name} ({type(self._solver).__name__}) must give run.finish",
+        )
+        needed, optional, any_other = _taken_by(type(problem).conclude)
+        if not (arrays.keys() >= {*needed} and (any_other or {*needed, *optional}.issuperset(arrays))):
+            more = f" (and, if known, {', '.join(optional)})" if optional else ""
+            raise BrokenPlugin(
+                f"{said} {', '.join(needed)}{more}, which the law of {type(problem).__name__} takes; got "
+                f"{', '.join(arrays) or 'nothing'}."
+            )
+        for matrix, (name, axis) in problem.solution.weights_of.items():
+            if name not in arrays:
+                continue
+            if not is_array(arrays[name]):
+                raise BrokenPlugin(f"{said} {name} as an array; got {type(arrays[name]).__name__}.")
+            columns, shape = problem.matrices[matrix].shape[1], tuple(arrays[name].shape)
+            if len(shape) != 2 or shape[axis] != columns:
+                form = f"({columns}, k)" if axis == 0 else f"(k, {columns})"
+                raise BrokenPlugin(
+                    f"{said} {name} of shape {form}, for the {count_of(columns, 'column')} of {matrix}; got {shape}."
+                )
+            values = arrays.get(problem.solution.value_field)
+            if is_array(values) and tuple(values.shape) != (shape[1 - axis],):
+                raise BrokenPlugin(
+                    f"{said} as many {problem.solution.value_field} as vectors; {name} has {shape[1 - axis]}, and they "
+                    f"have shape {tuple(values.shape)}."
+                )
 
     @property
     def ended(self) -> bool:
@@ -940,6 +979,16 @@ def _as_it_is(current: Callable[[], Mapping[str, Any]]) -> Callable[[], Mapping[
     return frozen
 
 
+@lru_cache(maxsize=64)
+def _taken_by(law: Callable[..., Any]) -> tuple[tuple[str, ...], tuple[str, ...], bool]:
+    """The arrays that a law needs, those that it takes beside them, and whether it takes any others."""
+    known = inspect.signature(law).parameters.values()
+    by_name = [each for each in known if each.kind is each.KEYWORD_ONLY]
+    needed = tuple(each.name for each in by_name if each.default is each.empty)
+    optional = tuple(each.name for each in by_name if each.name not in needed)
+    return needed, optional, any(each.kind is each.VAR_KEYWORD for each in known)
+
+
 def _is_empty(arrays: Mapping[str, Any]) -> bool:
     """Whether an iterate has no columns: the iteration has just begun."""
     return any(0 in getattr(array, "shape", ()) for array in arrays.values())
@@ -1012,5 +1061,6 @@ class PartRun(Run):
 
     def finish(self, **arrays: Any) -> Any:
         """Hand the arrays to the other."""
+        self._check_handed(arrays)
         self._made.append(arrays)
         return arrays

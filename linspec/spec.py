@@ -15,10 +15,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass, fields
-from typing import Any, ClassVar, get_args
+from dataclasses import MISSING, dataclass, fields
+from difflib import get_close_matches
+from typing import Any, ClassVar, Self, get_args
 
-from linspec.errors import InvalidDeclaration
+from linspec.errors import InvalidDeclaration, shown
 
 __all__ = ["TRAITS", "Needs", "NormalizerSpec", "OperatorSpec", "SolverSpec", "Spec", "TestMatrixSpec"]
 
@@ -40,8 +41,30 @@ _NAME = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
 _TARGET = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*:[^\W\d]\w*(\.[^\W\d]\w*)*")
 
 
+class _Record:
+    """A declaration whose fields are given by name; a misspelt or missing one is an error of the declaration."""
+
+    def __new__(cls, *unnamed: Any, **given: Any) -> Self:
+        declared = fields(cls)  # type: ignore[arg-type]  # each record is a dataclass
+        known = [each.name for each in declared]
+        unknown = [name for name in given if name not in known]
+        lacking = [each.name for each in declared if each.default is MISSING and each.name not in given]
+        listed = f"Its fields: {', '.join(known)}."
+        if unnamed:
+            raise InvalidDeclaration(
+                f"{cls.__name__} takes its fields by name; got {shown(unnamed[0])}. {listed}"
+            )
+        if unknown:
+            near = get_close_matches(unknown[0], known, 1)
+            meant = f" Did you mean {near[0]!r}?" if near else ""
+            raise InvalidDeclaration(f"{cls.__name__} has no field {unknown[0]!r}.{meant} {listed}")
+        if given and lacking:  # a copy is made without fields
+            raise InvalidDeclaration(f"{cls.__name__} must be given {', '.join(lacking)}. {listed}")
+        return super().__new__(cls)
+
+
 @dataclass(frozen=True, kw_only=True)
-class Needs:
+class Needs(_Record):
     """What a solver needs of its data, in addition to forward block products.
 
     Parameters
@@ -82,7 +105,7 @@ class Needs:
 
 
 @dataclass(frozen=True, kw_only=True)
-class SolverSpec:
+class SolverSpec(_Record):
     """Declaration of a solver.
 
     Parameters
@@ -154,7 +177,7 @@ class SolverSpec:
 
 
 @dataclass(frozen=True, kw_only=True)
-class _PartSpec:
+class _PartSpec(_Record):
     """What the declarations of normalizers and test matrices have in common."""
 
     kind: ClassVar[str]
@@ -233,7 +256,7 @@ class TestMatrixSpec(_PartSpec):
 
 
 @dataclass(frozen=True, kw_only=True)
-class OperatorSpec:
+class OperatorSpec(_Record):
     """Declaration of an adapter that turns a foreign data type into a ``LinearOperator``.
 
     Parameters
@@ -299,7 +322,7 @@ class OperatorSpec:
 
 
 @dataclass(frozen=True, kw_only=True)
-class ProblemSpec:
+class ProblemSpec(_Record):
     """Declaration of a family of problems.
 
     Parameters

@@ -263,6 +263,11 @@ class RaisesOnOneLibrary(Honest):
         return solution
 
 
+class RaisesOnAll(Honest):
+    def solve(self, problem, run):
+        raise IndexError("index 9 is out of bounds")
+
+
 class RefusesOneLibrary(RaisesOnOneLibrary):
     """The same with the error that excuses data which lack what the record declares; arrays lack nothing."""
 
@@ -934,7 +939,7 @@ SIDE_EFFECTS = (
     Prints, SetsTheErrorState, SetsAVariable, SilencesWarnings, SeedsNumPy, SeedsPython, Swallows, Warns, Hangs,
     HangsAndSwallows, Waits,
 )  # fmt: skip
-for _liar in (*(row[0] for row in LIARS), *PARTS, *SIDE_EFFECTS, RefusesEverything):
+for _liar in (*(row[0] for row in LIARS), *PARTS, *SIDE_EFFECTS, RefusesEverything, RaisesOnAll):
     _liar.__doc__ = (_liar.__doc__ or "") + " After Golub 1965."
     if _liar not in (Honest, HonestSVD, HonestIteration, HonestPairs, HonestDiscriminant, HonestPart):
         dataclass(frozen=True, kw_only=True)(_liar)  # in place: the class itself is returned
@@ -1254,6 +1259,17 @@ def test_what_a_check_found_is_kept_if_it_then_raises(fresh_registry):
         assert more in str(caught.value)
 
 
+def test_a_solver_that_raises_on_all_data_is_not_said_to_need_more(fresh_registry):
+    for cls, words in ((RaisesOnAll, "So it does on arrays"), (LiesAboutNeeds, "Declare more in `needs`")):
+        suite = Suite(declare(cls, Needs(), ("direct",)), backends=["numpy"])
+        (check,) = [check for check in suite.checks() if check.name == "declared-needs"]
+        with pytest.raises(CheckFailed) as caught:
+            check.run()
+        first = str(caught.value).splitlines()[0]
+        assert words in first
+        assert ("IndexError: index 9" in first) == (cls is RaisesOnAll)
+
+
 def test_changed_input_is_caught_where_it_cannot_be_written_too(fresh_registry):
     report = run_checks(declare(ChangesItsInput, DENSE, ("direct",)), backends=["numpy", "numpy-readonly"])
     assert [check for check, _ in report.failed] == [
@@ -1413,6 +1429,8 @@ class Crooked(ls.LinearOperator):
 
     def _matmat(self, V):
         product = (self.M @ V).astype(self.dtype)
+        if self.fault == "untouched":
+            V *= 2
         if self.fault == "linearity":
             return product + 1e-3 * product**2
         if self.fault == "blocks" and V.shape[1] > 1:
@@ -1446,7 +1464,17 @@ class Crooked(ls.LinearOperator):
         )
 
 
-OPERATORS = ["linearity", "blocks", "adjoint", "kind", "rows", "rows: sorted", "rows: once each", "dense"]
+OPERATORS = [
+    "untouched",
+    "linearity",
+    "blocks",
+    "adjoint",
+    "kind",
+    "rows",
+    "rows: sorted",
+    "rows: once each",
+    "dense",
+]
 WIDE = ["kind: wide products", "rows: wide", "dense: wide"]
 """Faults of operators that say float32 and give float64."""
 
@@ -1456,6 +1484,10 @@ def test_operator_faults_are_named(fault):
     issues = check_operator(Crooked(fault, np.float32 if fault in WIDE else np.float64))
     law = fault.partition(":")[0]
     assert any(issue.startswith(f"{law}:") for issue in issues), issues
+    if law == "untouched":  # what else is wrong follows from it
+        assert issues == [
+            "untouched: matmat must leave its block as it is; it writes into it. Work on a copy"
+        ]
 
 
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])

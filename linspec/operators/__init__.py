@@ -317,7 +317,7 @@ def _adapted(data: Any) -> tuple[LinearOperator | None, str]:
     for broken, fault in faults:
         report(broken, "matches", fault)
     if adapter is not None:
-        return _made_by(adapter, data), ""
+        return _made_by(adapter, data, [each for each in operator_adapters() if each is not adapter]), ""
     return None, "".join(
         f" The adapter {broken.qualified} of a plugin failed: matches {fault}." for broken, fault in faults
     )
@@ -338,7 +338,7 @@ def _asked(adapters: Iterable[Any], data: Any) -> tuple[Any, list[tuple[Any, str
     return None, faults
 
 
-def _made_by(adapter: Any, data: Any) -> LinearOperator:
+def _made_by(adapter: Any, data: Any, others: Iterable[Any]) -> LinearOperator:
     """The operator of a plugin's adapter. What the plugin says of the data with an error of linspec is said."""
     operator: Any = None
     with Contained() as containment:
@@ -348,9 +348,12 @@ def _made_by(adapter: Any, data: Any) -> LinearOperator:
         raise error
     if error is not None or not isinstance(operator, LinearOperator):
         got = f"it raised {one_line(error)}" if error is not None else f"got {type(operator).__name__}"
+        also = _asked(others, data)[0]
+        either = "" if also is None else f" {also.qualified} takes such data, too."
         raise BrokenPlugin(
             f"{adapter.qualified} must make a linspec.LinearOperator of {type(data).__name__}; {got}. This is a fault "
-            "of the plugin that has the adapter."
+            "of the plugin that has the adapter: either adapt fails, or matches is true of data that are not its own."
+            f"{either}"
         ) from error
     return operator
 

@@ -462,8 +462,11 @@ class Registry:
             parts.append(f"Did you mean {either(near)}?")
         if elsewhere:
             parts.append(f"There is {', '.join(elsewhere)}.")
+        parts += (
+            self._missing()
+        )  # the name may be that of a plugin that could not be loaded: before the long list
         parts.append(f"Available: {', '.join(listed)}." if listed else f"No {what} is registered.")
-        return " ".join([*parts, *self._missing()])
+        return " ".join(parts)
 
     def _no_such_problem(self, problem: str) -> str:
         """The message for a problem without solvers, with the problems that have some."""
@@ -472,9 +475,10 @@ class Registry:
         parts = [f"no solver of a problem named {problem!r} is registered."]
         if near:
             parts.append(f"Did you mean {near[0]!r}?")
+        parts += self._missing()
         if known:
             parts.append(f"Problems with solvers: {', '.join(known)}.")
-        return " ".join([*parts, *self._missing()])
+        return " ".join(parts)
 
     def _missing(self) -> Iterator[str]:
         """Sentences on plugins that could not be loaded and might have the name."""

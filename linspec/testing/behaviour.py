@@ -132,9 +132,13 @@ def check_declared_needs(subject: Subject) -> Iterator[str]:
         result = attempt(problem, subject.for_case(case), rng=0)
         if result.error is not None:
             given = ", ".join(name for name, value in needs.items() if value) or "products only"
+            on_arrays = attempt(case.state(host_data(case)), subject.for_case(case), rng=0).error is None
+            remedy = (
+                "Declare more in `needs`, or ask less of the data" if on_arrays else "So it does on arrays"
+            )
             yield (
                 f"{case.name}: the solver must work on an operator with the declared needs ({given}); it "
-                f"{result.raised}. Declare more in `needs`, or ask less of the data"
+                f"{result.raised}. {remedy}"
             )
     case = _first_case(subject)
     for sliceable in (False, True):

@@ -210,6 +210,8 @@ def check_operator(data: Any, *, entries: HostArray | None = None, seed: int = 0
             issues += [f"{name}: {issue}" for issue in law(watch)]
         except Exception as error:  # noqa: BLE001 (an operator may fail in any way; each law is reported)
             issues.append(f"{name}: the operator raised {said_of(error, package_of(type(operator)))}")
+        if issues and name == "untouched":  # what is written into blocks breaks all other laws
+            break
     return issues
 
 
@@ -252,6 +254,18 @@ class _Watch:
 def _told(what: str, difference: str) -> Iterator[str]:
     if difference:
         yield f"{what} is {difference}"
+
+
+def _check_untouched(w: _Watch) -> Iterator[str]:
+    for name, product, place, rows in (
+        ("matmat", w.A.matmat, w.A.home.blocks.place, w.p),
+        ("rmatmat", w.A.rmatmat, lambda U: w.A.home.place(U, w.A.dtype), w.n),
+    ):
+        block = place(w.block(rows))
+        before = to_host(block).copy()
+        product(block)
+        if not np.array_equal(to_host(block), before):
+            yield f"{name} must leave its block as it is; it writes into it. Work on a copy"
 
 
 def _check_kind(w: _Watch) -> Iterator[str]:
@@ -383,6 +397,7 @@ def _check_means(w: _Watch) -> Iterator[str]:
 
 
 LAWS: dict[str, Callable[[_Watch], Iterator[str]]] = {
+    "untouched": _check_untouched,
     "kind": _check_kind,
     "entries": _check_entries,
     "linearity": _check_linearity,

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import copy
 import dataclasses
 import errno
 import math
+import pickle
 from dataclasses import dataclass
 from types import SimpleNamespace
 from typing import Any
@@ -15,7 +17,7 @@ import pytest
 import linspec as ls
 from linspec import registry
 from linspec.cost import Estimate
-from linspec.errors import BrokenPlugin, InvalidOption, UnsupportedData
+from linspec.errors import BrokenPlugin, InvalidDeclaration, InvalidOption, UnknownName, UnsupportedData
 from linspec.options import option, part
 from linspec.solver import Solver
 
@@ -215,6 +217,22 @@ def test_an_adapter_that_fails_is_named(own, made, kind, words):
         assert "operator/leaky must make a linspec.LinearOperator of Cargo" in str(caught.value)
 
 
+def test_an_adapter_that_takes_the_data_of_another_is_named_with_it(own):
+    ls.register(adapter("greedy", lambda data: True))
+    ls.register(adapter("right", lambda data: isinstance(data, Cargo)))
+    assert ls.as_operator(Cargo()).shape == A.shape  # nobody can tell
+    ls.register(
+        ls.OperatorSpec(
+            name="greedy", matches=lambda data: True, adapt=lambda data: data.hold, summary="Cargo."
+        )
+    )
+    with pytest.raises(
+        BrokenPlugin,
+        match=r"operator/greedy .* or matches is true of data that are not its own\. operator/right takes such data",
+    ):
+        ls.as_operator(Cargo())
+
+
 @pytest.mark.parametrize("error", NOBODYS)
 def test_an_interrupt_or_a_limit_during_matches_is_no_fault(own, error):
     ls.register(adapter("slow", lambda data: raising(error)()))
@@ -283,6 +301,128 @@ def test_the_same_holds_for_a_part(what):
     problem = ls.CCA(A, A[:, ::-1] + 1, 2, ridge=1.0)
     with pytest.raises(BrokenPlugin, match="Returns"):
         ls.solve(problem, "rpcca", svd=Returns(what=what))
+
+
+# ---- what is handed to finish -------------------------------------------------------------------------------
+
+B = A[:, :2] + 1
+LSTSQ, SVD, CCA = ls.LeastSquares(A, B), ls.SVD(A, 2), ls.CCA(A, B, 1, ridge=1.0)
+HANDED = {
+    "of another name": (
+        LSTSQ,
+        {"coef": np.zeros((6, 2))},
+        r"x \(and, if known, rank, least\).* LeastSquares takes; got coef",
+    ),
+    "nothing": (LSTSQ, {}, "must give run.finish x .*got nothing"),
+    "one of two": (CCA, {"x_weights": np.ones((6, 1))}, "x_weights, y_weights .*got x_weights"),
+    "for other columns": (
+        LSTSQ,
+        {"x": np.zeros((3, 2))},
+        r"x of shape \(6, k\), for the 6 columns of A; got \(3, 2\)",
+    ),
+    "lying down": (
+        SVD,
+        {"Vh": np.eye(6)[:, :2]},
+        r"Vh of shape \(k, 6\), for the 6 columns of A; got \(6, 2\)",
+    ),
+    "a vector": (LSTSQ, {"x": np.zeros(6)}, r"x of shape \(6, k\).*got \(6,\)"),
+    "a list": (LSTSQ, {"x": [[0.0, 0.0]] * 6}, "x as an array; got list"),
+    "None": (LSTSQ, {"x": None}, "x as an array; got NoneType"),
+    "for more right-hand sides": (LSTSQ, {"x": np.zeros((6, 5))}, r"x of shape \(6, 2\).*got \(6, 5\)"),
+    "of the other view": (
+        CCA,
+        {"x_weights": np.ones((6, 1)), "y_weights": np.ones((6, 1))},
+        r"y_weights of shape \(2, k\), for the 2 columns of Y; got \(6, 1\)",
+    ),
+    "too many values": (
+        SVD,
+        {"Vh": np.eye(6)[:2], "S": np.ones(5)},
+        r"as many S as vectors; Vh has 2.*\(5,\)",
+    ),
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Hands(Solver):
+    """Hands over what the test says."""
+
+    def solve(self, problem: Any, run: Any) -> Any:
+        run.plan(setup=1.0)
+        return run.finish(**behave.arrays)
+
+
+@pytest.mark.parametrize("what", HANDED)
+def test_what_is_handed_to_finish_is_named_if_the_law_cannot_take_it(monkeypatch, what):
+    problem, arrays, words = HANDED[what]
+    monkeypatch.setattr(behave, "arrays", arrays, raising=False)
+    with pytest.raises(BrokenPlugin, match=words):
+        ls.solve(problem, Hands())
+
+
+def test_the_same_holds_for_what_a_part_hands_over(monkeypatch):
+    monkeypatch.setattr(behave, "arrays", {"V": np.eye(6)[:2]}, raising=False)
+    with pytest.raises(BrokenPlugin, match=r"Hands.* must give run.finish Vh .*got V"):
+        ls.solve(ls.CCA(A, A[:, ::-1] + 1, 2, ridge=1.0), "rpcca", svd=Hands())
+
+
+# ---- records and plugins that cannot be read -----------------------------------------------------------------
+
+RECORD = {
+    "name": "mine",
+    "problem": "svd",
+    "target": "a:B",
+    "summary": "It is mine.",
+    "reference": "Golub 1965",
+}
+
+
+@pytest.mark.parametrize(
+    ("make", "words"),
+    [
+        (
+            lambda: ls.SolverSpec(**RECORD, need=ls.Needs()),
+            r"SolverSpec has no field 'need'. Did you mean 'needs'\?",
+        ),
+        (
+            lambda: ls.SolverSpec(name="mine", target="a:B"),
+            "SolverSpec must be given problem, summary, reference. Its f",
+        ),
+        (lambda: ls.SolverSpec("mine"), "SolverSpec takes its fields by name; got 'mine'"),
+        (lambda: ls.Needs(entry=True), "Needs has no field 'entry'. Did you mean 'entries'"),
+        (lambda: ls.NormalizerSpec(nme="mine"), "NormalizerSpec has no field 'nme'. Did you mean 'name'"),
+        (lambda: ls.OperatorSpec(match=len), "OperatorSpec has no field 'match'. Did you mean 'matches'"),
+        (
+            lambda: ls.ProblemSpec(name="mine", zzz=1),
+            "ProblemSpec has no field 'zzz'. Its fields: name, target",
+        ),
+    ],
+)
+def test_a_field_that_a_record_does_not_have_is_named(make, words):
+    with pytest.raises(InvalidDeclaration, match=words):
+        make()
+
+
+def test_records_are_copied_and_pickled_as_before():
+    record = ls.SolverSpec(**RECORD)
+    assert (
+        copy.deepcopy(record) == pickle.loads(pickle.dumps(record)) == dataclasses.replace(record) == record
+    )
+
+
+def test_the_reason_why_a_plugin_is_not_there_comes_before_the_names_of_all_others(tmp_path, monkeypatch):
+    (tmp_path / "table_that_fails.py").write_text("import no_such_module", encoding="utf-8")
+    folder = tmp_path / "failing-1.0.dist-info"
+    folder.mkdir()
+    (folder / "METADATA").write_text("Metadata-Version: 2.1\nName: failing\nVersion: 1.0\n", encoding="utf-8")
+    (folder / "entry_points.txt").write_text("[linspec]\nmine = table_that_fails\n", encoding="utf-8")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    made = registry.Registry()
+    monkeypatch.setattr(registry, "default_registry", lambda: made)
+    with pytest.raises(UnknownName) as caught:
+        registry.describe("mine")
+    said, _, listed = str(caught.value).partition("Available:")
+    assert "Plugin failing:mine is broken (ModuleNotFoundError: No module named 'no_such_module')." in said
+    assert "cca/gram" in listed
 
 
 # ---- parts that lack what they are needed for ---------------------------------------------------------------

@@ -27,7 +27,7 @@ from linspec.checks import (
     vector_of_list,
 )
 from linspec.conclusion import NO_TERMS, Conclusion, Terms
-from linspec.errors import InvalidProblem, shown
+from linspec.errors import BrokenPlugin, InvalidProblem, shown
 from linspec.families.least_squares.solution import LeastSquaresSolution
 from linspec.families.least_squares.uncertainty import uncertain
 from linspec.frames import is_series
@@ -208,6 +208,11 @@ class LeastSquares(Problem[LeastSquaresSolution]):
             The least eigenvalue of AᵀA + ridge that an iteration has met, such as its least Ritz value. Without it,
             the law may make a few more products to see whether the coefficients are certain.
         """
+        if x.shape[1] != self.width:
+            raise BrokenPlugin(
+                f"a least-squares solver must find x of shape {(self.A.shape[1], self.width)}, a column for each "
+                f"right-hand side and ridge; got {tuple(x.shape)}."
+            )
         home = moments.home
         returned = self.A.home.place(x, self.A.dtype)
         x = home.place(returned)
