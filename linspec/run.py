@@ -692,7 +692,7 @@ class Run:
                     f"{said} {name} of shape {form}, for the {count_of(columns, 'column')} of {matrix}; got {shape}."
                 )
             values = arrays.get(problem.solution.value_field)
-            if is_array(values) and tuple(values.shape) != (shape[1 - axis],):
+            if values is not None and is_array(values) and tuple(values.shape) != (shape[1 - axis],):
                 raise BrokenPlugin(
                     f"{said} as many {problem.solution.value_field} as vectors; {name} has {shape[1 - axis]}, and they "
                     f"have shape {tuple(values.shape)}."

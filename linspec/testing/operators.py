@@ -257,11 +257,8 @@ def _told(what: str, difference: str) -> Iterator[str]:
 
 
 def _check_untouched(w: _Watch) -> Iterator[str]:
-    for name, product, place, rows in (
-        ("matmat", w.A.matmat, w.A.home.blocks.place, w.p),
-        ("rmatmat", w.A.rmatmat, lambda U: w.A.home.place(U, w.A.dtype), w.n),
-    ):
-        block = place(w.block(rows))
+    V, U = w.A.home.blocks.place(w.block(w.p)), w.A.home.place(w.block(w.n), w.A.dtype)
+    for name, product, block in (("matmat", w.A.matmat, V), ("rmatmat", w.A.rmatmat, U)):
         before = to_host(block).copy()
         product(block)
         if not np.array_equal(to_host(block), before):
