@@ -332,7 +332,7 @@ def _orthonormal(
     # Longest directions come first, and stay free of the rounding of the shortest: R⁻¹ is triangular.
     turn = Vt.T[:, :rank] / s[:rank] / live[:, None]
     B = Z @ turn
-    if center:  # short directions have grown, and so has the mean that rounding has left in them
+    if center and rank:  # short directions have grown, and so has the mean that rounding has left in them
         B = B - np.average(B, axis=0, weights=w)
     inverse = np.linalg.inv(np.linalg.qr(B * roots, mode="r"))
     return mean, turn @ inverse, B @ inverse

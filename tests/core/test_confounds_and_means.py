@@ -170,3 +170,11 @@ def test_directions_beside_large_confounds_are_of_rows_where_squares_lose_them()
     )[0]
     found = ls.solve(ls.Discriminant(X, H, 1, confounds=Z), "direct")
     assert np.allclose(found.eigenvalues, np.sum((Q.T @ H) ** 2), rtol=1e-7)
+
+
+@pytest.mark.parametrize("center", [False, True])
+def test_confounds_that_are_the_constant_are_centring(center: bool) -> None:
+    A = RNG.standard_normal((N, 3)) + 2.0
+    found = ls.solve(ls.SVD(A, 2, center=center, confounds=np.ones(N)), "gram")
+    exact = np.linalg.svd(A - A.mean(axis=0), compute_uv=False)[:2]
+    assert np.allclose(found.S, exact, rtol=1e-12)
