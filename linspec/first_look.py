@@ -78,6 +78,12 @@ class Look:
     watched: bool = False
     faint: tuple[int, ...] = ()
 
+    def safe(self, name: str, A: LinearOperator) -> LinearOperator:
+        """The matrix, multiplied in float64 where products in float32 would lose digits; see `in_float64`."""
+        if A.dtype != np.float32 or (self.size.fits_single and _weights_fit_single(A)):
+            return A
+        return in_float64(name, A, self.size)
+
 
 def look_at(  # noqa: PLR0911  # one return a kind
     name: str, A: LinearOperator, roots: HostArray | None = None
@@ -278,16 +284,36 @@ def ranged(name: str, A: LinearOperator, look: Look) -> LinearOperator:
         A float32 matrix is out of the range of float32, and its device has no float64.
     """
     check_magnitude(name, look.size, complete=look.complete)
-    if A.dtype == np.float32 and not (look.size.fits_single and _weights_fit_single(A)):
-        size = look.size.largest
-        finite = math.isfinite(size)  # else the first sweep names the entry
-        if finite and A.home.blocks != A.home and not 1 / SQUARED <= size <= SQUARED:
+    A = look.safe(name, A)
+    return _watched(name, A, None) if look.watched else A
+
+
+def in_float64(name: str, A: LinearOperator, *sizes: Magnitude) -> LinearOperator:
+    """A float32 matrix multiplied in float64, block by block; itself on a device without float64.
+
+    Parameters
+    ----------
+    name : str
+        What messages call it.
+    A : LinearOperator
+    sizes : Magnitude
+        Of its entries, or of what is made of them.
+
+    Raises
+    ------
+    UnsupportedData
+        The device has no float64, and squares of these sizes are no numbers in float32.
+    """
+    if A.home.blocks == A.home:
+        return A.in_dtype(np.dtype(np.float64)) or A
+    for size in sizes:
+        # What is not finite is named by the first sweep.
+        if math.isfinite(size.largest) and not (size.fits_single or 1 / SQUARED <= size.largest <= SQUARED):
             raise UnsupportedData(
-                f"{name} has float32 entries of {size:.3g}, or weights so far from 1: squares need "
+                f"{name} has float32 entries of {size.largest:.3g}, or weights so far from 1: squares need "
                 "float64, which their device has not. Scale the matrix, or move it to the host."
             )
-        A = (A.in_dtype(np.dtype(np.float64)) or A) if A.home.blocks == A.home else A
-    return _watched(name, A, None) if look.watched else A
+    return A
 
 
 def _weights_fit_single(A: LinearOperator) -> bool:

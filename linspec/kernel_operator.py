@@ -21,6 +21,7 @@ from linspec.arrays import Array, HostArray, at_home, to_host
 from linspec.cost import MOMENTS_SHARE
 from linspec.errors import InvalidProblem, MissingCapability, shown
 from linspec.features import KernelMap, diagonal_of
+from linspec.first_look import in_float64
 from linspec.kernels import (
     Function,
     Kernel,
@@ -160,9 +161,9 @@ class KernelOperator(LinearOperator):
             with np.errstate(over="ignore", invalid="ignore"):  # the check says what it is about
                 points = Points(about(rows, center), self.kernel, center)
                 largest = self._largest(points)
-                single = self.tile_dtype == np.float32
-                if single and not (largest.fits_single and magnitude_of(as_operator(rows)).fits_single):
-                    self.data = self.data.in_dtype(np.dtype(np.float64)) or self.data
+                sizes = (largest, magnitude_of(as_operator(rows))) if self.tile_dtype == np.float32 else ()
+                if not all(size.fits_single for size in sizes):
+                    self.data = in_float64(self.name, self.data, *sizes)
                     rows = read_rows(self.data, self.name)
                     points = Points(about(rows, center), self.kernel, center)
                     self._largest(points)

@@ -263,12 +263,18 @@ class Moments(RowMoments):
         """
         if index not in range(len(self._views)):
             raise InvalidProblem(f"there are {len(self._views)} views; got index {index}.")
+        if len(self._views) == 1:
+            return self
         if index not in self._alone:
             alone = object.__new__(type(self))
             alone._set_up([self._views[index]], center=self.center, form="auto", expect=self._expect)
             alone._both, alone._index = self, index
             self._alone[index] = alone
         return self._alone[index]
+
+    def forget_views(self) -> None:
+        """Let go of the moments of single views, which refer to these: the data are free as soon as these are."""
+        self._alone.clear()
 
     @one_at_a_time
     def cross_matmat(self, V: Array) -> Array:

@@ -274,16 +274,22 @@ class Run:
             When the set-up of the part does not fit into the budget.
         """
         if label is None:
-            held = PartRun(self, problem, solver, None)
-            return dict(held.accepted(solver.solve(held.problem, held)))
+            return self._arrays_of(PartRun(self, problem, solver, None))
         labels = dict.fromkeys(problem.matrices, label) if isinstance(label, str) else label
         part = PartRun(self, problem, solver, next(iter(labels.values())))
         try:
-            found: Mapping[str, Any] = part.accepted(solver.solve(part.problem, part))
+            return self._arrays_of(part)
         finally:
             for name, ledger in part._ledgers.items():
                 self._ledgers[labels[name]].take_over(ledger)
-        return found
+
+    @staticmethod
+    def _arrays_of(part: PartRun) -> dict[str, Any]:
+        """The arrays that the solver of a part hands over."""
+        try:
+            return dict(part.accepted(part._solver.solve(part.problem, part)))
+        finally:
+            part._let_go()
 
     # ---- accounts -----------------------------------------------------------------------------
 
@@ -923,7 +929,12 @@ class Run:
             with looking(self._look):
                 yield
         finally:
-            self._made, self._latest, self._judged = [], None, None
+            self._let_go()
+
+    def _let_go(self) -> None:
+        self._made, self._latest, self._judged = [], None, None
+        if self.problem.shared is None and isinstance(self._moments, Moments):
+            self._moments.forget_views()
 
     def _salvaged(self, ending: Status) -> Solution | None:
         """The last iterate that the solver has told of, judged; None where there is none that can be had."""

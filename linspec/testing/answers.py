@@ -23,10 +23,13 @@ from linspec.errors import (
     PluginWarning,
     UnsupportedData,
 )
+from linspec.operators import as_operator
+from linspec.operators.magnitude import magnitude_of
 from linspec.solution import HISTORY_FIELDS, Status
 from linspec.testing.backends import BACKENDS
 from linspec.testing.family import testing_of
 from linspec.testing.oracle import ROUNDING, as_host, precision
+from linspec.testing.problems import Case
 from linspec.testing.solving import Trial
 
 __all__ = ["ANSWER_CHECKS"]
@@ -60,9 +63,8 @@ def check_solves(trial: Trial) -> Iterator[str]:
         return
     if trial.backend.name == "numpy-readonly" and "read-only" in str(error):
         return  # the check "input-untouched" reports it
-    wide = working_dtype(trial.case.main.dtype) == np.float64
-    if wide and not trial.backend.float64 and isinstance(error, UnsupportedData):
-        return  # integers that only float64 holds, on a device without float64
+    if not trial.backend.float64 and isinstance(error, UnsupportedData) and _needs_float64(trial.case):
+        return
     yield trial.result.raised
 
 
@@ -71,9 +73,18 @@ def _refused_anyway(trial: Trial) -> bool:
     return isinstance(replace(trial, backend=BACKENDS[0]).result.error, MissingCapability)
 
 
+def _needs_float64(case: Case) -> bool:
+    """Whether the data are integers that only float64 holds, or so far from 1 that float32 cannot square them."""
+    if working_dtype(case.main.dtype) == np.float64:
+        return True
+    sizes = [magnitude_of(as_operator(array)) for array in case.arrays.values() if array.dtype.kind == "f"]
+    return not all(size.fits_single for size in sizes)
+
+
 def lacking(trial: Trial) -> bool:
-    """Whether the data lack something that the record declares as needed."""
-    needs = trial.subject.spec.needs
+    """Whether the data lack something that the record, or the case, declares as needed."""
+    solver, case = trial.subject.spec.needs, trial.case.needs
+    needs = replace(solver, rows=solver.rows or case.rows, entries=solver.entries or case.entries)
     operators = trial.case.state(trial.data()).matrices.values()
     read = all(A.readable for A in operators) or not (needs.dense or needs.entries or needs.diagonal)
     return not (read and (all(A.sliceable or A.gathers for A in operators) or not needs.rows))

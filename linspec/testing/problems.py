@@ -20,6 +20,7 @@ import numpy as np
 
 from linspec import registry
 from linspec.arrays import HostArray
+from linspec.spec import Needs
 
 Values = Sequence[float] | HostArray
 
@@ -49,6 +50,8 @@ class Case:
         Whether an iterative solver must reach its tolerance: the condition numbers are at most about ten.
     dense_offset : bool
         Whether the column means are so large that centring is accurate only if the entries can be read.
+    needs : Needs
+        What the problem itself needs of the data, whatever the solver: a refusal of data without it is right.
 
     Examples
     --------
@@ -65,6 +68,7 @@ class Case:
     truth: Mapping[str, HostArray] = field(default_factory=dict)
     gentle: bool = True
     dense_offset: bool = False
+    needs: Needs = Needs()  # noqa: RUF009 (records do not change)
 
     @property
     def main(self) -> HostArray:

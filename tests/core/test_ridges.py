@@ -308,7 +308,7 @@ def test_each_discriminant_of_a_path_is_that_of_its_own_problem(solver, form, p)
     w, ridges = np.random.default_rng(1).integers(1, 4, len(X)).astype(float), [2.0, 50.0]
     given = {"sample_weight": w, "scale": True, "confounds": np.arange(len(X)) / 100}
     H = ls.targets.cca(scipy.sparse.csr_array(Y), sample_weight=w)  # labels times a small block
-    tol = {"tol": 1e-10} if solver == "two-stage" else {}
+    tol = {"tol": 1e-12} if solver == "two-stage" else {}
     path = ls.ridge_path(ls.Discriminant(X, H, 2, **given), ridges, solver=solver, form=form, rng=0, **tol)
     for ridge, solution in zip(ridges, path.solutions, strict=True):
         own = ls.solve(ls.Discriminant(X, H, 2, ridge=ridge, **given), solver, rng=0, **tol)

@@ -158,11 +158,8 @@ class PreimageCCA(Problem[PreimageCCASolution]):
 
     def in_range(self, looks: Mapping[str, Any]) -> Self:
         """The problem on matrices whose products keep their digits; the values of kernels are checked instead."""
-        far = {name: A for name, A in self.matrices.items() if not looks[name].size.fits_single}
-        double = {
-            name: A.in_dtype(np.dtype(np.float64)) or A for name, A in far.items() if A.dtype == np.float32
-        }
-        return self.with_matrices({**self.matrices, **double}) if double else self
+        found = {name: looks[name].safe(name, A) for name, A in self.matrices.items()}
+        return self if all(found[name] is A for name, A in self.matrices.items()) else self.with_matrices(found)
 
     def moments(self, form: str, expect: tuple[int, int]) -> Any:
         """Both views, known by their products."""

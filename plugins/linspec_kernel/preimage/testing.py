@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import scipy.spatial.distance
 
+from linspec import Needs
 from linspec.arrays import HostArray
 from linspec.kernels import RBF, Linear, Polynomial, linear, polynomial, rbf
 from linspec.testing import (
@@ -33,6 +34,9 @@ DIFFERENCE = 1e-5
 
 BLUR = 1e-7
 """What differences and bisection may miss of a residual."""
+
+ROWS = Needs(entries=True)
+"""Kernels of distances, and scales that are not given, are those of rows."""
 
 
 def function(kernel: Any, A: HostArray, u: HostArray) -> HostArray:
@@ -244,7 +248,7 @@ def algebraic(
     name: str, kernel: Any, *, f: Any = np.square, n: int = 60, shape: tuple[int, int] = (6, 5), **given: Any
 ) -> Case:
     """Y₁ = f(X₁ + X₂) − Y₂ and some noise, as in Uurtio, Bhadra & Rousu 2019."""
-    gentle = given.pop("gentle", True)
+    gentle, needs = given.pop("gentle", True), given.pop("needs", Needs())
     rng = np.random.default_rng([11, n, *shape])
     X, Y = rng.uniform(-1, 1, (n, shape[0])), rng.uniform(-1, 1, (n, shape[1]))
     Y[:, 0] = f(X[:, :2].sum(axis=1)) - Y[:, 1] + 0.05 * rng.standard_normal(n)
@@ -255,6 +259,7 @@ def algebraic(
         arrays=arrays,
         parameters={"k": 1, "kernel_x": kernel, **given},
         gentle=gentle,
+        needs=needs,
     )
 
 
@@ -275,8 +280,8 @@ def cases() -> tuple[Case, ...]:
         ),
         algebraic("ball-l1", linear(), f=np.exp, bound_x=("l1", 1.0)),
         algebraic("ball-l2", polynomial(2, 1.0, 1.0), bound_x=("l2", 0.5), gentle=False),
-        algebraic("rbf", rbf(2.0), bound_x=sparse, gentle=False),
-        algebraic("scales-from-rows", polynomial(2, 1.0), kernel_y=rbf(), bound_x=sparse, gentle=False),
+        algebraic("rbf", rbf(2.0), bound_x=sparse, gentle=False, needs=ROWS),
+        algebraic("scales-from-rows", polynomial(2, 1.0), kernel_y=rbf(), bound_x=sparse, gentle=False, needs=ROWS),
         algebraic("hsic", linear(), objective="hsic", bound_x=sparse, gentle=False),
         algebraic("quadratic-pairs", square, k=3, gentle=False),
         planted(1, center=False, name="no-centring"),
