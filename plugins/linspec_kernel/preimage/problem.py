@@ -6,8 +6,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Self
 
-import numpy as np
-
 from linspec import Conclusion, Problem, Solution
 from linspec.arrays import Array, HostArray
 from linspec.checks import check_flag, check_k, check_place, check_rows, finite_array, refuse_once
@@ -159,7 +157,9 @@ class PreimageCCA(Problem[PreimageCCASolution]):
     def in_range(self, looks: Mapping[str, Any]) -> Self:
         """The problem on matrices whose products keep their digits; the values of kernels are checked instead."""
         found = {name: looks[name].safe(name, A) for name, A in self.matrices.items()}
-        return self if all(found[name] is A for name, A in self.matrices.items()) else self.with_matrices(found)
+        return (
+            self if all(found[name] is A for name, A in self.matrices.items()) else self.with_matrices(found)
+        )
 
     def moments(self, form: str, expect: tuple[int, int]) -> Any:
         """Both views, known by their products."""
