@@ -72,7 +72,7 @@ def read_complete(texts: Mapping[str, str]) -> tuple[dict[str, NamedMatrix], str
         for name, (complete, _) in looked.items()
         if not complete.all()
     )
-    if dropped == total:
+    if dropped == total > 0:
         raise Failure(
             f"--drop-missing leaves no row: each of {total} lacks a value ({where}). Leave columns with many gaps out, "
             "as in --columns ~NAME."
@@ -134,8 +134,13 @@ def _complete(matrix: NamedMatrix) -> HostArray:
         complete = np.ones(rows.shape[0], dtype=bool)
         complete[np.repeat(np.arange(rows.shape[0]), np.diff(rows.indptr))[gaps]] = False
         return complete
-    found = [~np.isnan(part).reshape(len(part), -1).any(axis=1) for part in _parts(values)]
-    return np.concatenate(found)
+    complete = np.ones(values.shape[0], dtype=bool)
+    start = 0
+    for part in _parts(values):
+        if part.dtype.kind == "f":  # integers lack no value
+            complete[start : start + len(part)] = ~np.isnan(part).reshape(len(part), -1).any(axis=1)
+        start += len(part)
+    return complete
 
 
 def _parts(values: Any) -> Iterator[HostArray]:
@@ -146,8 +151,7 @@ def _parts(values: Any) -> Iterator[HostArray]:
     step = max(1, BLOCK // width)
     for start in range(0, values.shape[0], step):
         chosen = slice(start, min(start + step, values.shape[0]))
-        part = values.rows(chosen).dense() if hasattr(values, "matmat") else values[chosen]
-        yield part if part.dtype.kind == "f" else np.zeros(part.shape)
+        yield values.rows(chosen).dense() if hasattr(values, "matmat") else values[chosen]
 
 
 def _taken(matrix: NamedMatrix, keep: HostArray) -> NamedMatrix:

@@ -214,3 +214,25 @@ def test_what_is_read_in_slices(tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
     np.testing.assert_allclose(
         ls.load_solution(tmp_path / "r.npz").S, np.linalg.svd(kept, compute_uv=False)[:2], rtol=1e-6
     )
+
+
+@pytest.mark.parametrize("dtype", [np.int64, bool, np.float32])
+def test_a_file_that_lacks_nothing_keeps_its_entries_in_slices(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, dtype: Any
+) -> None:
+    monkeypatch.setattr(missing, "SHARE", 0.0)
+    monkeypatch.setattr(missing, "BLOCK", 64)
+    whole = (10 * X).astype(dtype)
+    np.save(tmp_path / "A.npy", whole)
+    write(tmp_path, "Y", ".npy", Y, GAPS["Y"])
+    files = (tmp_path / "A.npy", tmp_path / "Y.npy")
+    run("solve", "least-squares", *files, "--drop-missing", "--out", tmp_path / "r.npz")
+    keep = without("Y")
+    x = np.linalg.lstsq(whole[keep].astype(float), Y[keep], rcond=None)[0]
+    np.testing.assert_allclose(ls.load_solution(tmp_path / "r.npz").x, x, rtol=1e-5)
+
+
+def test_a_file_without_rows_is_said_to_be_that(tmp_path: Path) -> None:
+    np.save(tmp_path / "E.npy", np.zeros((0, 3)))
+    plain = run("solve", "svd", tmp_path / "E.npy", "-k", 1, code=2)[1]
+    assert run("solve", "svd", tmp_path / "E.npy", "-k", 1, "--drop-missing", code=2)[1].endswith(plain)
