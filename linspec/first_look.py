@@ -19,7 +19,7 @@ import numpy as np
 
 from linspec.arrays import HostArray
 from linspec.blocks import BlockOperator
-from linspec.errors import NonFiniteData, UnsupportedData
+from linspec.errors import NonFiniteData
 from linspec.magnitude import ORDINARY, SINGLE, Magnitude, check_magnitude
 from linspec.operators import (
     AdjointOperator,
@@ -35,7 +35,7 @@ from linspec.operators import (
     StreamedOperator,
     VerticalStack,
 )
-from linspec.operators.magnitude import magnitude_of
+from linspec.operators.magnitude import in_float64, magnitude_of
 from linspec.operators.watched import WatchedOperator
 from linspec.sweeps.finite import first_non_finite
 
@@ -46,9 +46,6 @@ them."""
 FAINT = {4: 100, 8: 480}
 """By the bytes of a number: a column that is smaller than the largest by at most this many bits can be
 squared."""
-
-SQUARED = 1e16
-"""Up to this size, and down to one over it, a device without float64 can square entries."""
 
 COLUMNS_AT_ONCE, ENTRIES_AT_ONCE = 64, 2**16
 
@@ -110,12 +107,13 @@ def look_at(  # noqa: PLR0911  # one return a kind
     if isinstance(A, CenteredOperator):
         return _without_faint(look_at(name, A.parts[0], roots))
     if isinstance(A, AdjointOperator):
-        return replace(look_at(name, A.parts[0]), faint=(), complete=roots is None)
+        look = replace(look_at(name, A.parts[0]), faint=())
+        return look if roots is None else replace(look, size=UNKNOWN, complete=False)
     if isinstance(A, AdjustedOperator):
         weights = A.model.weights
         return look_at(name, A.operator, None if weights is None else np.sqrt(weights))
-    if isinstance(A, StreamedOperator | BlockOperator):
-        return Look(Magnitude(A.largest), complete=False)
+    if isinstance(A, StreamedOperator | BlockOperator):  # known of some rows, without their weights
+        return Look(Magnitude(A.largest) if roots is None else UNKNOWN, complete=False)
     if isinstance(A, MappedOperator):
         return _look_at_file(A, roots)
     if isinstance(A, SparseOperator):
@@ -286,34 +284,6 @@ def ranged(name: str, A: LinearOperator, look: Look) -> LinearOperator:
     check_magnitude(name, look.size, complete=look.complete)
     A = look.safe(name, A)
     return _watched(name, A, None) if look.watched else A
-
-
-def in_float64(name: str, A: LinearOperator, *sizes: Magnitude) -> LinearOperator:
-    """A float32 matrix multiplied in float64, block by block; itself on a device without float64.
-
-    Parameters
-    ----------
-    name : str
-        What messages call it.
-    A : LinearOperator
-    sizes : Magnitude
-        Of its entries, or of what is made of them.
-
-    Raises
-    ------
-    UnsupportedData
-        The device has no float64, and squares of these sizes are no numbers in float32.
-    """
-    if A.home.blocks == A.home:
-        return A.in_dtype(np.dtype(np.float64)) or A
-    for size in sizes:
-        # What is not finite is named by the first sweep.
-        if math.isfinite(size.largest) and not (size.fits_single or 1 / SQUARED <= size.largest <= SQUARED):
-            raise UnsupportedData(
-                f"{name} has float32 entries of {size.largest:.3g}, or weights so far from 1: squares need "
-                "float64, which their device has not. Scale the matrix, or move it to the host."
-            )
-    return A
 
 
 def _weights_fit_single(A: LinearOperator) -> bool:

@@ -21,7 +21,6 @@ from linspec.arrays import Array, HostArray, at_home, to_host
 from linspec.cost import MOMENTS_SHARE
 from linspec.errors import InvalidProblem, MissingCapability, shown
 from linspec.features import KernelMap, diagonal_of
-from linspec.first_look import in_float64
 from linspec.kernels import (
     Function,
     Kernel,
@@ -35,7 +34,7 @@ from linspec.kernels import (
 )
 from linspec.magnitude import Magnitude
 from linspec.operators import LinearOperator, as_operator, uncounted
-from linspec.operators.magnitude import magnitude_of
+from linspec.operators.magnitude import in_float64, magnitude_of
 from linspec.operators.row_blocks import LONGEST_STRETCH
 from linspec.options import is_number
 from linspec.pauses import pause

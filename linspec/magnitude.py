@@ -22,6 +22,9 @@ SMALLEST, LARGEST = 1e-60, 1e60
 SINGLE = 1e9
 """Entries up to this size, and down to one over it, are multiplied in float32 where they are float32."""
 
+MOST_DIGITS = 300
+"""Powers of ten up to this one, and down to one over it, are ordinary floating-point numbers."""
+
 ORDINARY = 1e40
 """A root of a sum of squares between one over this and this shows that the largest entry is in the range."""
 
@@ -75,8 +78,17 @@ def check_magnitude(name: str, found: Magnitude, *, complete: bool = True, ridge
     where = "" if found.column is None else f" in column {found.column}"
     raise DataOutOfRange(
         f"the largest entry of {name}, with the root of its weight, must lie between {SMALLEST:.0e} and {LARGEST:.0e} "
-        f"in magnitude; got {size:.3g}{where}. Multiply {name} by 1e{power}"
-        + (f", and a ridge of {name} by 1e{2 * power}." if ridge else ".")
+        f"in magnitude; got {size:.3g}{where}. Multiply {name} by {_factor(power)}"
+        + (f", and its ridge, if it has one, by {_factor(2 * power)}." if ridge else ".")
+    )
+
+
+def _factor(power: int) -> str:
+    """A power of ten, as factors that are floating-point numbers."""
+    return (
+        f"1e{power}"
+        if abs(power) <= MOST_DIGITS
+        else f"{_factor(power // 2)} and by {_factor(power - power // 2)}"
     )
 
 
@@ -92,5 +104,5 @@ def check_square(name: str, value: float) -> None:
     power = -round(math.log10(value) / 2)
     raise DataOutOfRange(
         f"{name} must be 0 or lie between {SMALLEST**2:.0e} and {LARGEST**2:.0e}; got {value:.3g}. Multiply the "
-        f"matrix by 1e{power}, and {name} by 1e{2 * power}."
+        f"matrix by {_factor(power)}, and {name} by {_factor(2 * power)}."
     )

@@ -253,6 +253,15 @@ class Moments(RowMoments):
         return transposed.outer_gram_matmat(self._views[0], U, center=self.center)
 
     @one_at_a_time
+    def precision(self, index: int) -> np.dtype[Any]:
+        """The dtype in which rows of a view are multiplied: float64 where float32 entries are far from 1.
+
+        Parameters
+        ----------
+        index : {0, 1}
+        """
+        return self._views[index].precision
+
     def view(self, index: int) -> Moments:
         """The moments of one view. They count sweeps on the same ledger and share the held matrices.
 

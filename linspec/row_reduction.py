@@ -177,7 +177,9 @@ def _triangle_of(task: Triangle, views: Mapping[str, LinearOperator]) -> Triangl
     if any(A.remote for A in operators):
         sides = [View(name, A, center=False) for name, A in views.items()]
         all_, none = (tuple(value for _ in sides) for value in (True, False))
-        measured = Measured(AdjustedRows(task, [view.taken_out for view in sides]), all_, none, task.model)
+        measured = Measured(
+            AdjustedRows(task, [view.taken_out for view in sides]), tuple(views), all_, none, task.model
+        )
         found = map_reduce(measured, [view.operator for view in sides], sum(A.shape[1] for A in operators))
         for view, size in zip(sides, found.sizes, strict=True):
             check_magnitude(view.name, size)

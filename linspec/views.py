@@ -85,7 +85,7 @@ class View:
     unresolved : bool
         Whether a column was taken for constant that is not: its products say nothing beside its mean.
     witness : Witness or None
-        By what the rows of `operator` are known again, where a run asks for it and a sweep has told.
+        What identifies the rows of `operator`, where a run asks for it and a sweep has found it.
     asked_at : float or None
         The sweeps of the ledger from which on a run asks; None where none does.
     contradiction : str or None
@@ -127,8 +127,14 @@ class View:
             self.learn(self.operator.statistics)
 
     @property
+    def precision(self) -> np.dtype[Any]:
+        """The dtype in which rows are multiplied, as far as products and sweeps have shown."""
+        home, known = self.operator.home, self.operator.dtype
+        return np.dtype(np.float64) if self.wide and home.blocks == home else known
+
+    @property
     def lacks_witness(self) -> bool:
-        """Whether the next sweep is to tell by what the rows are known again."""
+        """Whether the next sweep is to identify the rows."""
         return self.asked_at is not None and self.witness is None
 
     @property

@@ -59,6 +59,10 @@ class WeightedRows(_Composite):
         super().__init__([operator], operator.shape)
         self.roots = self._cast(roots)
 
+    def in_dtype(self, dtype: np.dtype[Any]) -> LinearOperator | None:
+        inner = self.parts[0].in_dtype(dtype)
+        return None if inner is None else WeightedRows(inner, self.roots)
+
     def _matmat(self, V: Array) -> Array:
         return self.parts[0].matmat(V) * self.roots[:, None]
 
@@ -95,7 +99,7 @@ class Adjustment:
     explained : tuple of int
         Columns of which the confounds leave less than `NEARLY`.
     faint : tuple of int
-        Columns of which the squared length is no number, or has few digits.
+        Columns whose squared length is no number, or has few digits.
     lost : float
         The largest ratio of a squared length before the confounds are taken out and after it.
     ledger : Ledger or None
@@ -147,7 +151,7 @@ class Adjustment:
         if not self.known:
             self.mean = mean if self.model.center else None
             self.beside, self.known = self._with_constant(home, beside, count), True
-        if self.squares is None and squares is not None:  # products may have told the rest before
+        if self.squares is None and squares is not None:  # products may have shown the rest before
             sizes = to_host(squares)
             means = np.zeros(len(sizes)) if mean is None else np.abs(to_host(mean))
             faint = (sizes > 0) & (sizes < SQUARES) | (sizes == 0) & (means > 0) & (means < SQUARES**0.5)

@@ -13,6 +13,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
+from copy import copy
 from itertools import pairwise
 from numbers import Real
 from typing import Any, Self
@@ -378,6 +379,14 @@ class _Composite(LinearOperator):
         )
         self.readable = all(part.readable for part in parts)
 
+    def in_dtype(self, dtype: np.dtype[Any]) -> LinearOperator | None:
+        parts = [part.in_dtype(dtype) for part in self.parts]
+        if any(part is None for part in parts):
+            return None
+        found = copy(self)
+        found.parts, found.dtype = tuple(parts), dtype  # type: ignore[arg-type]  # none is None
+        return found
+
     def enter_in(self, ledger: Any) -> None:
         for part in self.parts:
             part.enter_in(ledger)
@@ -678,10 +687,6 @@ class CenteredOperator(_WithRow):
     def stored_dtype(self) -> np.dtype[Any]:
         return self.parts[0].stored_dtype
 
-    def in_dtype(self, dtype: np.dtype[Any]) -> LinearOperator | None:
-        inner = self.parts[0].in_dtype(dtype)
-        return None if inner is None else CenteredOperator(inner, self.mean)
-
     def centered(self, mean: Array) -> LinearOperator:
         """A − 1 meanᵀ for the A that is centred already."""
         return CenteredOperator(self.parts[0], self.mean + self._row(mean, "a column mean"))
@@ -765,6 +770,10 @@ class LowRankUpdate(_Composite):
         super().__init__([operator], operator.shape)
         self.U = self._cast(U)
         self.V = self.home.blocks.place(V)
+
+    def in_dtype(self, dtype: np.dtype[Any]) -> LinearOperator | None:
+        inner = self.parts[0].in_dtype(dtype)
+        return None if inner is None else LowRankUpdate(inner, self.U, self.V)
 
     @property
     def nnz(self) -> int:

@@ -12,12 +12,16 @@ from typing import Any
 import numpy as np
 
 from linspec.arrays import HOST, Array, HostArray, largest_magnitude, namespace, to_host
+from linspec.errors import UnsupportedData
 from linspec.magnitude import ORDINARY, SINGLE, Magnitude
 from linspec.operators.base import ColumnScaledOperator, HorizontalStack, LinearOperator, ScaledOperator
 from linspec.operators.dense import DenseOperator
 from linspec.operators.foreign import CupySparseOperator
 from linspec.operators.row_blocks import row_blocks
 from linspec.operators.sparse import SparseOperator
+
+SQUARED = 1e16
+"""Up to this size, and down to one over it, a device without float64 can square entries."""
 
 
 def magnitude_of(A: LinearOperator, roots: Array | None = None, *, exact: bool = False) -> Magnitude:
@@ -56,6 +60,34 @@ def magnitude_of(A: LinearOperator, roots: Array | None = None, *, exact: bool =
         if not A.sliceable:
             break
     return found
+
+
+def in_float64(name: str, A: LinearOperator, *sizes: Magnitude) -> LinearOperator:
+    """A float32 matrix multiplied in float64, block by block; itself on a device without float64.
+
+    Parameters
+    ----------
+    name : str
+        What messages call it.
+    A : LinearOperator
+    sizes : Magnitude
+        Of its entries, or of what is made of them.
+
+    Raises
+    ------
+    UnsupportedData
+        The device has no float64, and squares of these sizes are no numbers in float32.
+    """
+    if A.home.blocks == A.home:
+        return A.in_dtype(np.dtype(np.float64)) or A
+    for size in sizes:
+        # What is not finite is named by the first sweep.
+        if math.isfinite(size.largest) and not (size.fits_single or 1 / SQUARED <= size.largest <= SQUARED):
+            raise UnsupportedData(
+                f"{name} has float32 entries of {size.largest:.3g}, or weights so far from 1: squares need "
+                "float64, which their device has not. Scale the matrix, or move it to the host."
+            )
+    return A
 
 
 def _times(found: Magnitude, factor: float) -> Magnitude:
@@ -149,6 +181,6 @@ def _of_sparse(matrix: Any, roots: Array | None, exact: bool) -> Magnitude:
         size = 0.0 if exact else math.sqrt(float(np.dot(sizes, sizes)))
         if _is_ordinary(size, sizes.dtype):
             return Magnitude(size)
-        sizes = np.abs(sizes)
+        sizes = np.abs(sizes.astype(np.float64, copy=False))  # |-128| is no number of eight bits
     at = int(np.argmax(sizes))
     return Magnitude(_representable(float(sizes[at]), data), int(matrix.indices[first + at]))

@@ -3,7 +3,7 @@
 Problem: the range of entries (`linspec.operators.magnitude`) cannot be read off an operator that gives only products.
 Method: a column of random signs rides in the first forward product, and another in the first adjoint product. By the
 largest entry of A z over √p, and that of Aᵀu over √n, the root mean square of the entries is known up to a small
-factor.
+factor. float32 entries that are far from 1 are multiplied in float64 from there on: products with products need it.
 A product is also looked at for what is not finite.
 """
 
@@ -19,6 +19,7 @@ from linspec.arrays import Array, Home, HostArray, all_finite, host_dtype, large
 from linspec.errors import NonFiniteData
 from linspec.magnitude import Magnitude, check_magnitude
 from linspec.operators.base import LinearOperator, Selection
+from linspec.operators.magnitude import in_float64
 from linspec.operators.wrapper import Wrapper
 
 ORDINARY_SHARE = 0.25
@@ -77,14 +78,24 @@ class WatchedOperator(Wrapper):
         roots = 1.0 if self._roots is None else self._roots
         signs = signs * roots if adjoint else signs
         rider = Home.of(block).place(signs[:, None], host_dtype(block))
-        block = Home.of(block).concat([block, rider])
-        both = self._finite(multiply(block), block, method)
-        if self._ledger is not None:
-            self._ledger.record(self.operator, 1)
+        both = Home.of(block).concat([block, rider])
+        both = self._finite(multiply(both), both, method)
+        self._record(1)
         sizes = np.abs(to_host(both[:, -1:]).astype(np.float64))[:, 0] * (1.0 if adjoint else roots)
         at = int(np.argmax(sizes))
-        check_magnitude(self.name, Magnitude(float(sizes[at]) / math.sqrt(count), at if adjoint else None))
+        found = Magnitude(float(sizes[at]) / math.sqrt(count), at if adjoint else None)
+        check_magnitude(self.name, found)
+        if self.dtype == np.float32 and not found.fits_single:
+            self.operator = in_float64(self.name, self.operator, found)
+            self.dtype = self.operator.dtype
+            self._record(block.shape[1])
+            return self._finite(getattr(self.operator, method)(block), block, method)
         return both[:, :-1]
+
+    def _record(self, columns: int) -> None:
+        """Count products that nobody asked for."""
+        if self._ledger is not None:
+            self._ledger.record(self.operator, columns)
 
     def _finite(self, product: Array, block: Array, method: str) -> Array:
         """A product, of a block of ordinary numbers only if it is finite: other blocks are the iteration's."""

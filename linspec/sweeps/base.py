@@ -365,7 +365,7 @@ class Sweeps(ABC):
     def _looking(self, task: Task[Any]) -> tuple[Task[Any], Witnesses]:
         """The task, beside it what identifies the rows, and around both a look at the size of their entries.
 
-        Both come only where no sweep has told them yet.
+        Both come only where no sweep has found them yet.
         """
         lacking = self._lacking_witnesses
         whole: Task[Any] = Together(task, lacking) if lacking.views else task
@@ -394,7 +394,8 @@ class Sweeps(ABC):
             tuple(not view.measured for view in self.views),
             tuple(view.wide for view in self.views),
         )
-        return Measured(task, unknown, wide, self.model) if any(unknown) or any(wide) else None
+        names = tuple(view.name for view in self.views)
+        return Measured(task, names, unknown, wide, self.model) if any(unknown) or any(wide) else None
 
     def _sized(self, sizes: Sequence[Magnitude]) -> None:
         """Refuse views whose largest entry, of all rows, is out of the range."""
@@ -425,14 +426,14 @@ class Sweeps(ABC):
             view.record(0, 0, sweeps=1.0)
         return part
 
-    # ---- by what rows are known again -----------------------------------------------------------
+    # ---- what identifies the rows    -----------------------------------------------------------
 
     @property
     def _lacking_witnesses(self) -> Witnesses:
         return Witnesses(tuple(i for i, view in enumerate(self.views) if view.lacks_witness))
 
     def _identified(self, of: Witnesses, found: Sequence[Witness]) -> None:
-        """Tell the views by what their rows are known again."""
+        """Give the views what identifies their rows."""
         for i, one in zip(of.views, found, strict=True):
             self.views[i].witness = one.on_host()
 

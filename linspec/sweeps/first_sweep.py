@@ -17,13 +17,11 @@ import numpy as np
 from linspec.arrays import Array
 from linspec.magnitude import Magnitude
 from linspec.operators import LinearOperator
-from linspec.operators.magnitude import magnitude_of
+from linspec.operators.magnitude import in_float64, magnitude_of
 from linspec.row_model import PLAIN, Change, RowModel
 from linspec.sweeps.task import Task
 
 Part = TypeVar("Part")
-
-DOUBLE = np.dtype(np.float64)
 
 
 @dataclass(frozen=True)
@@ -66,6 +64,8 @@ class Measured(Task[MeasuredPart[Part]]):
     Parameters
     ----------
     task : Task
+    names : tuple of str
+        What messages call the views.
     unknown : tuple of bool
         The views whose magnitude is not known.
     wide : tuple of bool
@@ -76,6 +76,7 @@ class Measured(Task[MeasuredPart[Part]]):
     """
 
     task: Task[Part]
+    names: tuple[str, ...]
     unknown: tuple[bool, ...]
     wide: tuple[bool, ...]
     model: RowModel = PLAIN
@@ -87,12 +88,12 @@ class Measured(Task[MeasuredPart[Part]]):
         sizes = [Magnitude() for _ in rows] if into is None else into.sizes
         given = list(rows)
         for i, A in enumerate(rows):
-            wide = self.wide[i]
+            wide, own = self.wide[i], Magnitude()
             if self.unknown[i]:
                 own = magnitude_of(A, self.model.roots_of(first_row, A.shape[0], A.home.blocks))
                 sizes[i], wide = sizes[i].merged(own), wide or not own.fits_single
             if wide and A.dtype == np.float32:
-                given[i] = A.in_dtype(DOUBLE) or A
+                given[i] = in_float64(self.names[i], A, own)
         return MeasuredPart(self.task.part(given, first_row, None if into is None else into.part), sizes)
 
     def merge(self, left: MeasuredPart[Part], right: MeasuredPart[Part]) -> MeasuredPart[Part]:

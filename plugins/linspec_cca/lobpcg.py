@@ -291,7 +291,7 @@ class LOBPCG(Solver):
         blocks, signs = self._first_blocks(problem, run, moments, width)
         products = _products(problem, moments, blocks)
         swept = moments.in_single_precision() if self.sweeps == "float32" else moments
-        dtype = np.dtype(np.float32) if swept is not moments else None
+        single = np.dtype(np.float32) if swept is not moments else None
         views, preconditioners = [], []
         for i, (A, r, d) in enumerate(
             zip((problem.X, problem.Y), problem.ridge, moments.diagonal(), strict=True)
@@ -300,7 +300,7 @@ class LOBPCG(Solver):
             if not moments.exact_diagonal and V.shape[1] - signs >= FEWEST_SIGNS:
                 d = raised_diagonal(V[:, signs:], SV[:, signs:], r, moments.home)
             preconditioners.append(from_sketch(V, SV, r, d, self.rank, moments.home))
-            views.append(_view(A, d, r, moments, dtype))
+            views.append(_view(A, d, r, moments, moments.precision(i) if single is None else single))
         space = SearchSpace((views[0], views[1]))
         space.append([view.without_dead(V) for view, V in zip(views, blocks, strict=True)], products)
         return space, preconditioners, swept
@@ -363,12 +363,8 @@ def _again(
     return state["width"], SearchSpace.again(state["space"], home), made, Course.again(state["course"])
 
 
-def _view(A: Any, diagonal: Array, ridge: float, moments: Moments, dtype: Any = None) -> View:
-    """A subspace without vectors. With fewer rows than columns some vectors have length only by the ridge.
-
-    Its precision is that of the data, unless products come from a copy in another `dtype`.
-    """
-    dtype = A.dtype if dtype is None else dtype
+def _view(A: Any, diagonal: Array, ridge: float, moments: Moments, dtype: np.dtype[Any]) -> View:
+    """A subspace without vectors. With fewer rows than columns some vectors have length only by the ridge."""
     cut = max(metric_rounding(A.shape[1], dtype), LEAST_CUT)
     view = View(moments.home, dtype, diagonal + ridge, cut)
     if A.shape[0] < A.shape[1] and ridge > 0:
@@ -410,8 +406,8 @@ def _exactly(space: SearchSpace, problem: Any, moments: Moments, width: int) -> 
     blocks = [pairs["x_weights"], pairs["y_weights"]]
     products = _products(problem, moments, blocks)
     views = [
-        _view(A, old.diagonal - r, r, moments)
-        for A, old, r in zip((problem.X, problem.Y), space.views, problem.ridge, strict=True)
+        _view(A, old.diagonal - r, r, moments, moments.precision(i))
+        for i, (A, old, r) in enumerate(zip((problem.X, problem.Y), space.views, problem.ridge, strict=True))
     ]
     exact = SearchSpace((views[0], views[1]))
     exact.append(blocks, products)

@@ -790,7 +790,7 @@ EXAMPLES: list[tuple[Task[Any], list[Any]]] = [
     (Witnesses((0, 1)), DENSE),
     (Together(Statistics(HOST, MODEL), Witnesses()), DENSE),
     (Sizes(MODEL), DENSE),
-    (Measured(Statistics(HOST, MODEL), (True, False), (False, True), MODEL), DENSE),
+    (Measured(Statistics(HOST, MODEL), ("X", "Y"), (True, False), (False, True), MODEL), DENSE),
     (StepOverRows(Residuals(np.ones((P, Q)), Q, np.dtype(np.float64))), DENSE),
 ]
 """A task of every class, and rows for it."""

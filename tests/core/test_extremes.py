@@ -171,7 +171,9 @@ def test_rows_that_weigh_nothing_have_no_size() -> None:
 def test_the_message_names_matrix_column_and_power() -> None:
     entries = A * 1e-80
     entries[4, 3] = 5e-75
-    match = r"largest entry of Y.*5e-75 in column 3. Multiply Y by 1e74, and a ridge of Y by 1e148"
+    match = (
+        r"largest entry of Y.*5e-75 in column 3. Multiply Y by 1e74, and its ridge, if it has one, by 1e148"
+    )
     with pytest.raises(ls.errors.DataOutOfRange, match=match):
         ls.solve(ls.CCA(B, entries, 2))
 
@@ -241,7 +243,7 @@ def test_singular_values_in_other_units_are_those_of_lapack(solver: str, size: f
 
 
 @pytest.mark.parametrize("size", [1e-37, 1e-30, 1e-15, 1e15, 1e30])
-@pytest.mark.parametrize("kind", ["dense", "sparse", "map", "callable", "blocks", "once"])
+@pytest.mark.parametrize("kind", [*KINDS, "once"])
 def test_float32_data_of_any_size_are_multiplied_in_float64(kind: str, size: float, tmp_path: Any) -> None:
     single = (A * size).astype(np.float32)
     exact = np.linalg.svd(single.astype(np.float64), compute_uv=False)[:2]
@@ -249,6 +251,61 @@ def test_float32_data_of_any_size_are_multiplied_in_float64(kind: str, size: flo
     for solver in ("gram",) if kind == "once" else ("gram", "block-krylov"):
         found = ls.solve(ls.SVD(wrap(single, tmp_path), 2), solver, rng=0)
         assert np.allclose(found.S, exact, rtol=1e-6)
+
+
+@pytest.mark.parametrize("size", [1e-36, 1e-24, 1e-12, 1e12, 1e25, 1e36])
+@pytest.mark.parametrize("solver", ["cg", "lsqr", "block-krylov", "lanczos", "lobpcg", "als", "two-stage"])
+def test_float32_products_of_any_size_are_those_of_the_entries(solver: str, size: float) -> None:
+    single = (A * size).astype(np.float32)
+    exact, products = single.astype(np.float64), scipy.sparse.linalg.aslinearoperator(single)
+    problems: dict[str, Any] = {
+        "least-squares": lambda X: ls.LeastSquares(X, B, ridge=(0.1 * size) ** 2),
+        "svd": lambda X: ls.SVD(X, 2, center=True),
+        "cca": lambda X: ls.CCA(X, B, 2),
+        "discriminant": lambda X: ls.Discriminant(X, B, 2),
+    }
+    family = next(family for family in problems if solver in ls.solvers(family))
+    found = ls.solve(problems[family](products), solver, rng=0)
+    usual = ls.solve(problems[family](exact), "direct")
+    of = FAMILIES[family][2] if family in ("least-squares", "svd") else lambda f, *_: f.eigenvalues
+    of = (lambda f, *_: f.correlations) if family == "cca" else of
+    assert found.converged
+    assert np.allclose(of(found, size, 1.0), of(usual, size, 1.0), rtol=1e-4, atol=1e-6)
+
+
+def test_a_multiple_of_narrow_integers_may_be_large() -> None:
+    entries = np.arange(60).reshape(12, 5) % 7 - 3
+    entries[0, 0] = -128
+    found = ls.solve(ls.SVD(ls.as_operator(scipy.sparse.csr_array(entries.astype(np.int8))) * 1e50, 1))
+    assert np.allclose(found.S / 1e50, np.linalg.svd(entries.astype(float), compute_uv=False)[:1])
+    with pytest.raises(ls.errors.DataOutOfRange, match=r"1.28e\+61 in column 0"):
+        ls.solve(ls.SVD(ls.as_operator(scipy.sparse.csr_array(entries.astype(np.int8))) * 1e59, 1))
+
+
+@pytest.mark.parametrize("kind", ["dense", "sparse", "map", "callable", "blocks", "once"])
+@pytest.mark.parametrize("first", [True, False])
+def test_a_row_counts_with_its_weight_wherever_it_stands(kind: str, first: bool, tmp_path: Any) -> None:
+    rows, w = A.copy(), np.ones(60)
+    at = 0 if first else 59
+    rows[at], w[at] = rows[at] * 1e80, 1e-160
+    exact = np.linalg.svd(np.sqrt(w)[:, None] * rows, compute_uv=False)[:2]
+    wrap = once if kind == "once" else KINDS[kind]
+    found = ls.solve(ls.SVD(wrap(rows, tmp_path), 2, sample_weight=w), "gram")
+    assert np.allclose(found.S, exact, rtol=1e-10)
+
+
+@pytest.mark.parametrize("size", [1e-12, 1e15, 1e20])
+def test_slices_on_a_device_without_float64_are_taken_or_refused_as_arrays_are(size: float) -> None:
+    xp = pytest.importorskip("array_api_strict", reason="no array-api-strict")
+    rows = xp.asarray((A * size).astype(np.float32), device=xp.Device("no_float64"))
+    for matrix in (rows, lambda: iter([rows[:23, :], rows[23:, :]])):
+        problem = ls.SVD(matrix, 2)
+        if size > 1e16:
+            with pytest.raises(ls.errors.UnsupportedData, match=r"A has float32 entries of .*e\+20"):
+                ls.solve(problem, "gram")
+        else:
+            exact = np.linalg.svd(A, compute_uv=False)[:2]
+            assert np.allclose(np.asarray(ls.solve(problem, "gram").S) / size, exact, rtol=1e-5)
 
 
 @pytest.mark.parametrize("kind", ["map", "callable"])
