@@ -62,6 +62,13 @@ class Grams:
         return spread
 
 
+def share_lost(lost: Any, value: Any) -> HostArray:
+    """The rounding of values relative to them: 0 where there is none, infinite for a value of 0."""
+    lost, value = np.asarray(lost, dtype=np.float64), np.asarray(value, dtype=np.float64)
+    share = np.divide(lost, value, out=np.full(lost.shape, np.inf), where=value > 0)
+    return np.where(lost > 0, share, 0.0)
+
+
 @dataclass(frozen=True, eq=False)
 class Images:
     """Linear combinations of the mapped columns of some rows.
@@ -90,9 +97,7 @@ class Images:
     @property
     def share_lost(self) -> HostArray:
         """`lost` relative to `squares`, shape (m,); 0 where both are 0."""
-        squares = self.squares
-        share = np.divide(self.lost, squares, out=np.full(len(squares), np.inf), where=squares > 0)
-        return np.where(self.lost > 0, share, 0.0)
+        return share_lost(self.lost, self.squares)
 
     @property
     def squares(self) -> HostArray:

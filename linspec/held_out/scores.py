@@ -21,7 +21,7 @@ from linspec.operators import LinearOperator
 from linspec.whitener import Whitener, squared_cut
 
 LOST = 1e-3
-"""A score of moments of which rounding may be a larger share than this says nothing."""
+"""A score of which rounding may be a larger share than this means nothing."""
 
 GAP = 1e8
 """Eigenvalues below rounding are zero, if the largest is at most this many times the least of the others."""

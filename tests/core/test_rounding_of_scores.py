@@ -300,3 +300,20 @@ def test_dependent_columns_are_no_rounding() -> None:
     assert found.passes == 1
     assert not found.uncertain.any()
     assert found.mean[0, 0] == pytest.approx(by_hand(A[:, :-1], b, True, None, None), rel=1e-9)
+
+
+@pytest.mark.parametrize("method", ["folds", "gcv"])
+@pytest.mark.parametrize("columns", ["constant", "zero", "zero in one fold"])
+def test_columns_that_say_nothing_predict_the_mean(columns: str, method: str) -> None:
+    A = np.ones((60, 3)) if columns == "constant" else np.zeros((60, 3))
+    rng = np.random.default_rng(0)
+    if columns == "zero in one fold":
+        A[:12] = rng.standard_normal((12, 3))
+    b = rng.standard_normal((60, 1)) + 5.0
+    folds = [(np.arange(12, 60), np.arange(12)), (np.arange(12), np.arange(12, 60))]
+    given: dict[str, Any] = {"method": "gcv"} if method == "gcv" else {"splitter": folds}
+    found = ls.cross_validate(ls.LeastSquares(A, b, center=True), **given)
+    if columns != "zero in one fold" and method == "folds":
+        exact = [np.mean((b[test] - b[train].mean()) ** 2) for train, test in folds]
+        assert np.allclose(found.scores.ravel(), exact)
+    assert np.isfinite(found.scores).all()

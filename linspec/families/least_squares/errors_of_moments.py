@@ -45,7 +45,7 @@ def solved(eigen: Metric, training: Grams, ridges: Sequence[Any]) -> Iterator[tu
             x += factor.solve_adjoint(factor.solve(rest))  # one refinement
             lengths = np.sqrt(np.diag(training["A", "A"]) + ridge)
             size, most = float(np.linalg.norm(lengths[:, None] * x)), factor.largest
-            stretch = float(np.sqrt(eigen.condition(ridge) / most))
+            stretch = float(np.sqrt(eigen.condition(ridge) / most)) if most > 0 else 0.0
         off = ROUNDING * (most * size + float(np.sqrt(most)) * length)
         yield x, off * stretch / float(np.sqrt(training.count)) if off > 0 else 0.0
 
@@ -66,7 +66,7 @@ def squared_error(split: Split, x: HostArray, off: float) -> tuple[float, float]
 
 
 def moved_by(off: float, error: float, count: float) -> float:
-    """By how much an error changes at most where the fitted values of rows that count so much are off."""
+    """The largest change of an error whose fitted values are off by `off` for rows of a total weight `count`."""
     moved = off * float(np.sqrt(count))
     return moved * (2 * float(np.sqrt(error)) + moved)
 
@@ -85,10 +85,3 @@ def rounded_fits(squares: HostArray, x: HostArray, of_b: HostArray, rows: float)
     """
     size = np.sqrt(np.maximum(squares, 0.0)) @ np.abs(x) + np.sqrt(of_b)
     return ROUNDING * float(np.linalg.norm(size)) / float(np.sqrt(rows))
-
-
-def share_lost(lost: float, error: float) -> float:
-    """The rounding of an error relative to it."""
-    if not lost > 0:
-        return 0.0
-    return lost / error if error > 0 else np.inf

@@ -33,12 +33,11 @@ from linspec.families.least_squares.errors_of_moments import (
     metric,
     moved_by,
     rounded_fits,
-    share_lost,
     solved,
     squared_error,
 )
 from linspec.held_out.folds import Folds
-from linspec.held_out.grams import ROUNDING, split_of
+from linspec.held_out.grams import ROUNDING, share_lost, split_of
 from linspec.held_out.row_sums import bytes_held, gathered, union
 from linspec.held_out.scores import LOST, Generalized, Metric
 from linspec.operators import as_operator

@@ -20,12 +20,11 @@ from linspec.families.least_squares.errors_of_moments import (
     metric,
     moved_by,
     rounded_fits,
-    share_lost,
     solved,
     squared_error,
 )
 from linspec.families.least_squares.generalized import generalized
-from linspec.held_out.grams import Split
+from linspec.held_out.grams import Split, share_lost
 from linspec.held_out.scores import Generalized, HeldOutScore, Rounded, weighted_rows
 from linspec.moments import Moments
 

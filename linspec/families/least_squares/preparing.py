@@ -204,7 +204,7 @@ def _answer_issues(ready: _Prepared, tol: float = TOL, count: int | None = None)
     """What is wrong with the answers to the first `count` blocks of right-hand sides."""
     try:
         state = ready.solver.prepare(ready.A, ready.ridge, ready.run)
-    except Exception as error:  # noqa: BLE001 (whatever it raises is told)
+    except Exception as error:  # noqa: BLE001 (whatever it raises is reported)
         yield f"prepare must return a state; it raised {said_of(error, ready.package)}"
         return
     if not isinstance(state, LeastSquaresState):

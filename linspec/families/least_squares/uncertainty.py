@@ -23,7 +23,7 @@ from linspec.arrays import Array, HostArray, is_array, to_host
 from linspec.conclusion import Terms
 from linspec.moments import Moments
 from linspec.solution import Status
-from linspec.whitener import is_there
+from linspec.whitener import has_short_directions
 
 UNCERTAIN = 0.01
 """The relative error of coefficients that is reported."""
@@ -106,7 +106,7 @@ def _by_factor(
             if terms.room < 1:
                 text = "A has directions so short that its Gram matrix cannot tell them from null directions; another "
                 return ((Status.ILL_CONDITIONED, text + f"pass can. Raise max_passes. {REMEDY}"),)
-            if is_there(view, 0, factor):
+            if has_short_directions(view, 0, factor):
                 text = "A has directions that are too short for its Gram matrix: the residual does not show whether "
                 return ((Status.ILL_CONDITIONED, text + f"coefficients along them are right. {REMEDY}"),)
     return _finding(worst, "The gradient leaves the coefficients off by about")
