@@ -332,3 +332,24 @@ def test_a_limit_that_is_near_is_judged_by_the_rates_of_this_machine(monkeypatch
 def test_blocks_of_steps_have_every_step_once(K):
     steps = [step for a, b in linspec.families.cca.components._blocks_of_steps(K) for step in range(a, b)]
     assert steps == list(range(K))
+
+
+def test_units_change_no_test_or_are_refused():
+    rng = np.random.default_rng(0)
+    X, Y = rng.standard_normal((60, 4)), rng.standard_normal((60, 3))
+    usual = ls.permutation_test(ls.CCA(X, Y), permutations=49, rng=0)
+    for size in (1e-59, 1e59):
+        assert np.allclose(
+            ls.permutation_test(ls.CCA(X * size, Y), permutations=49, rng=0).p_values, usual.p_values
+        )
+    for size in (1e-200, 1e-61, 1e62, 1e200):
+        with pytest.raises(ls.errors.DataOutOfRange, match="largest entry of Y"):
+            ls.permutation_test(ls.CCA(X, Y * size), permutations=49, rng=0)
+
+
+def test_rows_that_count_more_than_memory_holds_are_refused():
+    rng = np.random.default_rng(0)
+    X, Y = rng.standard_normal((60, 4)), rng.standard_normal((60, 3))
+    for function in (ls.permutation_test, ls.null_correlations):
+        with pytest.raises(ls.errors.InvalidProblem, match="rows do not fit into memory"):
+            function(ls.CCA(X, Y, sample_weight=np.full(60, 1e30)))

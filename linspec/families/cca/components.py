@@ -31,7 +31,7 @@ from typing import Any
 import numpy as np
 import scipy.linalg
 
-from linspec import cost
+from linspec import cost, machine
 from linspec.arrays import HOST, Array, Home, HostArray, at_home, random_generator, reciprocal, to_host
 from linspec.block_algebra import rank_cut, whitening
 from linspec.blocks import brought_here
@@ -49,8 +49,10 @@ from linspec.families.cca.problem import CCA
 from linspec.families.cca.solution import CCASolution
 from linspec.interrupts import HowItEnded, Request, first_interrupt, had_nothing, nothing_yet, remember
 from linspec.keywords import hinted
-from linspec.operators import AdjustedOperator, LinearOperator, as_operator
+from linspec.magnitude import check_magnitude
+from linspec.operators import AdjustedOperator, DenseOperator, LinearOperator, as_operator
 from linspec.operators.adjusted import EXPLAINED
+from linspec.operators.magnitude import magnitude_of
 from linspec.options import is_number
 from linspec.plurals import count_of
 from linspec.row_model import row_model
@@ -376,6 +378,11 @@ def _with_equal_rows(problem: CCA, function: str) -> CCA:
                 f"{function} repeats rows as often as they count, which needs row slices; got {A!r} for {name}. Pass "
                 "an array, a sparse matrix or a file."
             )
+    if 8 * w.sum() > machine.available_memory():
+        raise InvalidProblem(
+            f"{function} repeats rows as often as they count, and {w.sum():g} rows do not fit into memory. Divide "
+            "sample_weight by what the weights have in common."
+        )
     index = np.repeat(np.arange(len(w)), w.astype(np.intp))
     twin = problem.with_matrices({name: A.rows(index) for name, A in problem.matrices.items()})
     object.__setattr__(twin, "sample_weight", None)
@@ -436,6 +443,7 @@ def _basis(name: str, A: LinearOperator, *, center: bool, reflections: list[Host
     home = A.home.blocks
     xp = home.xp
     W = home.place(A.dense())
+    check_magnitude(name, magnitude_of(DenseOperator(W)), ridge=False)
     with np.errstate(all="ignore"):  # entries that are not finite show in the lengths
         if center:  # subtract the first row before the mean: a constant column is then exactly zero
             W = W - W[:1, :]
