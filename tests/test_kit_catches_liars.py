@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import locale
 import os
 import random
 import signal
@@ -821,6 +822,18 @@ class SetsAVariable(Honest):
         return solution
 
 
+class IgnoresInterrupts(Honest):
+    def twist(self, solution, problem, run):
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+        return solution
+
+
+class SetsTheLocale(Honest):
+    def twist(self, solution, problem, run):
+        locale.setlocale(locale.LC_NUMERIC, "C.UTF-8")
+        return solution
+
+
 class SilencesWarnings(Honest):
     def twist(self, solution, problem, run):
         warnings.simplefilter("ignore")
@@ -936,8 +949,8 @@ LIARS = [
     (DrawsDirections, DENSE, ("approximate", "randomized"), {"approximates"}),
 ]
 SIDE_EFFECTS = (
-    Prints, SetsTheErrorState, SetsAVariable, SilencesWarnings, SeedsNumPy, SeedsPython, Swallows, Warns, Hangs,
-    HangsAndSwallows, Waits,
+    Prints, SetsTheErrorState, SetsAVariable, IgnoresInterrupts, SetsTheLocale, SilencesWarnings, SeedsNumPy,
+    SeedsPython, Swallows, Warns, Hangs, HangsAndSwallows, Waits,
 )  # fmt: skip
 for _liar in (*(row[0] for row in LIARS), *PARTS, *SIDE_EFFECTS, RefusesEverything, RaisesOnAll):
     _liar.__doc__ = (_liar.__doc__ or "") + " After Golub 1965."
@@ -997,6 +1010,8 @@ BESIDE = [
     (Prints, "process", r"it printed 'solved\\n'"),
     (SetsTheErrorState, "process", "error state of NumPy"),
     (SetsAVariable, "process", "os.environ"),
+    (IgnoresInterrupts, "process", "handler of SIGINT"),
+    (SetsTheLocale, "process", "the locale"),
     (SilencesWarnings, "process", "warnings.filters"),
     (Honest, "random-state", ""),
     (SeedsNumPy, "random-state", "that of NumPy"),
@@ -1108,6 +1123,7 @@ def test_a_solver_that_does_not_end_is_ended(fresh_registry, cls):
         ("import numpy", "loads numpy"),
         ("raise RuntimeError('broken')", "got RuntimeError: broken"),
         ("import time; time.sleep(1.1)", "do no work at import"),
+        ("import time\nwhile time.process_time() < 3: pass", "do no work at import"),
     ],
 )
 def test_the_import_of_a_table_is_looked_at(tmp_path, monkeypatch, text, issue):

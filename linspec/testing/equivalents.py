@@ -284,7 +284,7 @@ def _transform_issues(solved: Solved, pair: Equivalent, found: Any, plain: Any) 
         return
     try:
         scores = solved.scores(found, pair.rows, **pair.beside)
-    except Exception as error:  # noqa: BLE001 (whatever it raises is told)
+    except Exception as error:  # noqa: BLE001 (whatever it raises is reported)
         yield f"transform({', '.join(['rows', *pair.beside])}) raised {type(error).__name__}: {error}"
         return
     wanted = solved.scores(plain, pair.plain_rows)
@@ -400,7 +400,7 @@ def check_saved(solved: Solved) -> Iterator[str]:
         try:
             solution.save(path)
             back = linspec.load_solution(path)
-        except Exception as error:  # noqa: BLE001 (whatever it raises is told)
+        except Exception as error:  # noqa: BLE001 (whatever it raises is reported)
             yield f"an answer must be saved and loaded; raised {type(error).__name__}: {error}"
             return
     if type(back) is not type(solution):
@@ -455,7 +455,7 @@ def _score_issues(solved: Solved, name: str, score: HeldOutScore) -> Iterator[st
         arguments: dict[str, Any] = {"solver": solver} if form == "solve" else {}
         try:
             result = linspec.cross_validate(problem, score=name, form=form, splitter=3, rng=0, **arguments)
-        except Exception as error:  # noqa: BLE001 (whatever it raises is told)
+        except Exception as error:  # noqa: BLE001 (whatever it raises is reported)
             yield f"cross_validate(form={form!r}) raised {type(error).__name__}: {error}"
             continue
         found[form] = np.asarray(result.scores, dtype=np.float64)
@@ -551,7 +551,7 @@ def check_oracle_errors(solved: Solved) -> Iterator[str]:
     if not tried:
         raise Skip(f"{subject.name} solves no case")
     yield (
-        f"errors of the oracle must be told; it finds none in {tried} answers of {subject.name} that were made wrong "
+        f"the oracle must report errors; it finds none in {tried} answers of {subject.name} that were made wrong "
         "(a component left out, or a part added that the data do not see)"
     )
 

@@ -111,7 +111,7 @@ class Orthonormalized:
         try:
             with on_device(*given):
                 self.Q, self.T = normalizer.orthonormalize(*given)
-        except Exception as error:  # noqa: BLE001 (whatever it raises is told)
+        except Exception as error:  # noqa: BLE001 (whatever it raises is reported)
             self.error = error
         self.untouched = before == [backend.snapshot(A) for A in given if A is not None]
         # The kit's own copies, which the normalizer has not seen.

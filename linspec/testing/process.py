@@ -2,7 +2,7 @@
 
 Problem: a seed that a solver sets, or an error state that it leaves behind, changes results of other code, and no
 answer of the solver shows it. A solver that never ends leaves a report that never comes.
-Method: global generators are put into two states of which no plugin knows; each must be as before after the work.
+Method: global generators are put into two states that no plugin knows; each must be as before after the work.
 Settings are compared before and after it. Work that takes too much time of the processor is left by an exception that
 no ``except Exception`` catches.
 """
@@ -92,6 +92,7 @@ def _left(work: Callable[[], Any], state: Any) -> Iterator[str]:
     text = io.StringIO()
     error, call, shown = np.geterr(), np.geterrcall(), np.get_printoptions()
     folder, depth, variables = Path.cwd(), sys.getrecursionlimit(), dict(os.environ)
+    language, handler = locale.setlocale(locale.LC_ALL), signal.getsignal(signal.SIGINT)
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # the check "warnings" looks at them
@@ -108,6 +109,9 @@ def _left(work: Callable[[], Any], state: Any) -> Iterator[str]:
         np.set_printoptions(**shown)
         os.chdir(folder)
         sys.setrecursionlimit(depth)
+        locale.setlocale(locale.LC_ALL, language)
+        if handler is not None and signal.getsignal(signal.SIGINT) is not handler:
+            signal.signal(signal.SIGINT, handler)
         for name in {*os.environ} - {*variables}:
             del os.environ[name]
         os.environ.update(variables)
@@ -142,7 +146,7 @@ class Overdue(BaseException):
 
 @contextmanager
 def limited(seconds: float) -> Iterator[None]:
-    """End a block by `Overdue` after so many seconds of the processor, or ten times as many by the clock.
+    """End a block by `Overdue` after some seconds of the processor, or ten times as many by the clock.
 
     The time of the processor does not depend on what else runs on the machine. There is a limit in the main thread of a
     system that has interval timers, and elsewhere none.

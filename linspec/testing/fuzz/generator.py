@@ -452,7 +452,7 @@ class _Draw:
     def _wrapped(self, data: dict[str, HostArray]) -> dict[str, Matrix]:
         kind = (
             "float64"
-            if self.chance(0.7) or (self.units and not self._fits_single(data))
+            if self.chance(0.7) or (self.units and not self._within_single(data))
             else self.pick("float32", "narrow", "mixed", "mixed")
         )
         strict = self.chance(0.03)
@@ -479,8 +479,8 @@ class _Draw:
         return found
 
     @staticmethod
-    def _fits_single(data: Mapping[str, HostArray]) -> bool:
-        """Whether all matrices are within the range of float32."""
+    def _within_single(data: Mapping[str, HostArray]) -> bool:
+        """Whether float32 represents all matrices, without underflow."""
         return all(1e-30 < float(np.abs(M).max(initial=0.0)) < 1e30 for M in data.values())
 
     def _dtype(self, kind: str, name: str) -> str:
