@@ -249,7 +249,7 @@ class Saved:
 
     @property
     def witnesses(self) -> dict[str, Witness]:
-        """By what the rows of each matrix are known again, of those that had been read."""
+        """What identifies the rows of each matrix that had been read."""
         found = self.fields["witnesses"]
         return {one["matrix"]: Witness(one["sums"], one["rounding"]) for one in found}
 
@@ -260,7 +260,7 @@ class Saved:
         ----------
         name : str
         own : Witness
-            Of the matrix of this run, which has so many rows.
+            Of the matrix of this run.
         rows : float
 
         Raises

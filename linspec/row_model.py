@@ -321,8 +321,7 @@ def _orthonormal(
         rest = np.average(Z, axis=0, weights=w)
         mean, Z = mean + rest, Z - rest
     roots = np.ones((len(Z), 1)) if w is None else np.sqrt(w)[:, None]
-    sizes = np.max(np.abs(Z * roots), axis=0)
-    units = np.ldexp(1.0, np.frexp(np.where(sizes > 0, sizes, 1.0))[1])  # columns may have any size
+    units = _column_units(Z * roots)  # columns may have any size
     lengths = np.sqrt(np.sum((Z / units * roots) ** 2, axis=0)) * units
     noise = DEPENDENT * np.finfo(np.float64).eps * np.abs(mean) * math.sqrt(float(np.sum(roots**2)))
     live = np.where(lengths > noise, lengths, np.inf)
@@ -338,11 +337,17 @@ def _orthonormal(
     return mean, turn @ inverse, B @ inverse
 
 
+def _column_units(Z: HostArray) -> HostArray:
+    """The power of two just above the largest entry of each column; 2 for a column of zeros."""
+    sizes = np.max(np.abs(Z), axis=0)
+    units: HostArray = np.ldexp(1.0, np.frexp(np.where(sizes > 0, sizes, 1.0))[1])
+    return units
+
+
 def _constant(Z: HostArray, w: HostArray | None, basis: HostArray) -> Constant:
     """What of the constant the confounds explain, by a basis of what they say beside it."""
     roots = np.ones(len(Z)) if w is None else np.sqrt(w)
-    sizes = np.max(np.abs(Z * roots[:, None]), axis=0)
-    units = np.ldexp(1.0, np.frexp(np.where(sizes > 0, sizes, 1.0))[1])
+    units = _column_units(Z * roots[:, None])
     total = float(np.linalg.norm(roots))
     # In the basis D[1/total, B] the confounds are a matrix of few rows, and so is what is orthogonal to them.
     scaled = Z / units * roots[:, None]

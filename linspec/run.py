@@ -439,7 +439,7 @@ class Run:
 
     @property
     def _identifies(self) -> bool:
-        """Whether it is wanted by what the data are known again, and the moments can tell."""
+        """Whether the rows are to be identified, and the moments can do it."""
         able = self._moments is None or hasattr(self._moments, "ask_for_witnesses")
         return able and (self._keeper is not None or bool(self._unseen))
 

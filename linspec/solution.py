@@ -97,7 +97,7 @@ class Status(Enum):
 
 
 CEILING = 1e-3
-"""By so much may a correlation of products in float32 be above 1."""
+"""The most by which a correlation of products in float32 may be above 1."""
 
 HISTORY_FIELDS = ("iteration", "passes", "columns", "flops", "seconds", "residual")
 """The columns of `Solution.history`, all float64."""

@@ -184,7 +184,7 @@ def _cholesky(S: HostArray, cut: float) -> tuple[HostArray | None, float]:
     return (lower if rcond > max(CHOLESKY_LIMIT, 100 * cut) else None), float(rcond)
 
 
-def is_there(moments: Any, index: int, factor: Whitener | DiagonalWhitener) -> bool:
+def has_short_directions(moments: Any, index: int, factor: Whitener | DiagonalWhitener) -> bool:
     """Whether a view has more than rounding along the directions that its factor has cut, by one product.
 
     Eigenvectors of a Gram matrix have its rounding errors, so the cut directions hold parts of the kept ones.

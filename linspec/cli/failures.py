@@ -151,7 +151,7 @@ def printable(text: str) -> str:
 
 
 def shortened(text: str, most: int = 200) -> str:
-    """The text if it has at most so many characters, else its beginning and its end."""
+    """The text, or its beginning and its end if it is longer than the limit."""
     return text if len(text) <= most else f"{text[: 3 * most // 4]}...{text[-most // 4 :]}"
 
 

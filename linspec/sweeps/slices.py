@@ -197,7 +197,7 @@ def read_streams(
 ) -> list[Witness | None]:
     """Read streamed data once to count their rows and, if they are wanted, to gather means and spreads.
 
-    Returns by what the rows are known again, if that is wanted.
+    Returns what identifies the rows, if that is wanted.
     """
     gathered = [ColumnStatistics(A.home.blocks) if statistics else None for A in streams]
     seen: list[Witness | None] = [None for _ in streams]

@@ -215,10 +215,10 @@ class Source:
             view.unresolved, view._warned = known["unresolved"], known["warned"]
             view.contradiction = known["contradiction"]
 
-    # ---- by what the rows are known again -------------------------------------------------------
+    # ---- what identifies the rows        -------------------------------------------------------
 
     def ask_for_witnesses(self, before: Mapping[str, float], known: Mapping[str, Witness | None]) -> None:
-        """Have the next sweep of each view tell by what its rows are known again.
+        """Have the next sweep of each view identify its rows.
 
         Parameters
         ----------
@@ -233,7 +233,7 @@ class Source:
 
     @one_at_a_time
     def witnesses(self, *, read: bool = False) -> dict[str, Witness]:
-        """By what the rows of each view are known again.
+        """What identifies the rows of each view.
 
         Of a view that was swept in a way that does not tell, they are read once more; of entries in memory that is part
         of the sweep.

@@ -1,7 +1,7 @@
-"""By what the rows of a matrix are known again: rᵀA, for numbers r that depend on the number of the row alone.
+"""What identifies the rows of a matrix: rᵀA, for numbers r that depend on the number of the row alone.
 
-Problem: a run that goes on another day rests on what sweeps of the data told the first. Whether the data are the same
-is to be seen without another reading: one entry, one sign, the order of the rows and so the pairing of two matrices.
+Problem: a run that goes on another day rests on sweeps of the first. Whether the data are the same must be seen
+without another reading: one entry, one sign, the order of the rows and so the pairing of two matrices.
 Method: one column of a sweep that is made anyway. Column sums do not see rows that were exchanged; numbers that differ
 from row to row do. What is left is rounding: with σ = |r|ᵀ|A|, sums of n terms in the same blocks or in others differ
 by some √n ε σ (Higham & Mary 2019, doi:10.1137/18M1226312, for sums whose roundings are independent).
@@ -25,7 +25,7 @@ from linspec.sweeps.task import Task
 Part = TypeVar("Part")
 
 ROUNDINGS = 8
-"""Two sums of the same n terms differ by at most so many √n roundings: forty times what was measured."""
+"""Two sums of the same n terms differ by at most this many √n roundings: forty times the measured difference."""
 
 ENTRIES = 1 << 22
 """Stored entries of sparse rows that are summed at once, about: they are copied."""

@@ -3,7 +3,7 @@
 Problem: an array in many `.npy` files is to be one matrix, and a file that was cut off or exchanged must be told.
 Method: linspec reads the header of a `.npy` file, whose length it compares, and maps the rest. A slab is copied out of
 a map that is made for it: a map keeps its file open, and a pattern may stand for more files than a process may open. An
-`.npz` file holds one matrix or several, of which a part is named, or one that `scipy.sparse.save_npz` has written. It
+`.npz` file holds one matrix, several with names, or one that `scipy.sparse.save_npz` has written. It
 is read whole.
 """
 

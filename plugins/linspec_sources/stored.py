@@ -101,7 +101,7 @@ class Stored(ABC):
 
     @property
     def across(self) -> int:
-        """Chunks side by side, of which each stripe has as many."""
+        """The number of chunks side by side in a stripe."""
         return 1 if self.chunks is None else chunk_count(self.shape[1:], self.chunks[1:])
 
     @abstractmethod

@@ -108,7 +108,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def ended(*args: str) -> int:
-    """The exit status, of which it is known what a user sees."""
+    """The exit status that a user sees."""
     result = CliRunner().invoke(main, args)
     said = result.stderr
     assert result.exit_code in (0, 2), f"{args}: {result.exit_code}\n{said}\n{result.exc_info}"

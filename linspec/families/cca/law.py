@@ -41,7 +41,7 @@ from linspec.plurals import count_of
 from linspec.row_reduction import sum_with_short
 from linspec.solution import Status
 from linspec.unit_vectors import chosen
-from linspec.whitener import is_there
+from linspec.whitener import has_short_directions
 
 DEGENERATE = 1e-8
 """A correlation this close to 1 is called 1. For float32 data the distance is that of their rounding."""
@@ -619,7 +619,7 @@ class _Law:
                     'null directions; another pass can. Raise max_passes, choose "direct", or add a ridge.'
                 )
                 found.append((Status.ILL_CONDITIONED, text))
-            elif is_there(self.moments, i, norm.factor):
+            elif has_short_directions(self.moments, i, norm.factor):
                 text = (
                     f"{name} has directions that are too short for its Gram matrix. They were left out, and "
                 )

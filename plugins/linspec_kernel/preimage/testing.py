@@ -281,7 +281,9 @@ def cases() -> tuple[Case, ...]:
         algebraic("ball-l1", linear(), f=np.exp, bound_x=("l1", 1.0)),
         algebraic("ball-l2", polynomial(2, 1.0, 1.0), bound_x=("l2", 0.5), gentle=False),
         algebraic("rbf", rbf(2.0), bound_x=sparse, gentle=False, needs=ROWS),
-        algebraic("scales-from-rows", polynomial(2, 1.0), kernel_y=rbf(), bound_x=sparse, gentle=False, needs=ROWS),
+        algebraic(
+            "scales-from-rows", polynomial(2, 1.0), kernel_y=rbf(), bound_x=sparse, gentle=False, needs=ROWS
+        ),
         algebraic("hsic", linear(), objective="hsic", bound_x=sparse, gentle=False),
         algebraic("quadratic-pairs", square, k=3, gentle=False),
         planted(1, center=False, name="no-centring"),
