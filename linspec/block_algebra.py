@@ -34,14 +34,24 @@ def ratio(a: float, b: float) -> float:
     return a / b if b > 0 else math.inf
 
 
-def rank_cut(shape: tuple[int, int], dtype: Any) -> float:
+def rank_cut(shape: tuple[int, int], dtype: Any, ridge: float = 0.0) -> float:
     """The fraction of the largest singular value below which others are rounding, for unit columns.
 
     Rounding of every entry perturbs the singular values by about eps (√n + √p), and the largest one is at
     least √n. A factor of √p allows for the sums over columns in a decomposition.
+
+    Parameters
+    ----------
+    shape : tuple
+        (n, p).
+    dtype : numpy.dtype
+        Of the data.
+    ridge : float, default 0.0
+        Where there is one, √ridge·I stands below the rows: no direction is null, so the entries count as exact, and
+        only the decomposition rounds, in float64.
     """
     n, p = shape
-    eps = float(np.finfo(dtype).eps)
+    eps = EPS if ridge > 0 else float(np.finfo(dtype).eps)
     return float(8 * eps * (1 + np.sqrt(p)) * (1 + np.sqrt(p / n)))
 
 

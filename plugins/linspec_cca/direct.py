@@ -43,8 +43,8 @@ class Direct(Solver):
         home = problem.X.home.blocks
         rows = reduced_views(problem, run, ridges=problem.ridge)
         x, y = (
-            column_basis(R, self._cut(A), home, float(np.finfo(A.dtype).eps))
-            for R, A in zip(rows, (problem.X, problem.Y), strict=True)
+            column_basis(R, self._cut(A, r), home, float(np.finfo(np.float64 if r > 0 else A.dtype).eps))
+            for R, A, r in zip(rows, (problem.X, problem.Y), problem.ridge, strict=True)
         )
         P, rho, Qt = home.xp.linalg.svd(x.U.T @ y.U, full_matrices=False)
         k, eps = min(problem.k, rho.shape[0]), np.finfo(problem.dtype).eps
@@ -61,8 +61,8 @@ class Direct(Solver):
             ),
         )
 
-    def _cut(self, A: Any) -> float:
-        return rank_cut(A.shape, A.dtype) if self.rank_tol is None else self.rank_tol
+    def _cut(self, A: Any, ridge: float) -> float:
+        return rank_cut(A.shape, A.dtype, ridge) if self.rank_tol is None else self.rank_tol
 
     @classmethod
     def estimate(cls, sizes: Sizes) -> Estimate | None:

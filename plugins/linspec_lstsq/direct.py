@@ -70,8 +70,8 @@ class Direct(Solver):
         run.plan(setup=1.0)
         home = problem.A.home.blocks
         R, QtB = (to_host(M) for M in reduced_views(problem, run))
-        cut = self._cut(problem.A)
-        both = [minimum_norm(*_with_ridge(R, QtB, ridge), cut) for ridge in problem.ridges]
+        A = problem.A
+        both = [minimum_norm(*_with_ridge(R, QtB, ridge), self._cut(A, ridge)) for ridge in problem.ridges]
         x = home.place(np.hstack([x for x, _ in both]))
         return run.finish(x=x, rank=min(rank for _, rank in both))
 
@@ -95,7 +95,7 @@ class Direct(Solver):
         home = A.home.blocks
         (R,) = (to_host(M) for M in reduce_rows({"A": A.H}))
         _, s, Vt = np.linalg.svd(R, full_matrices=False)
-        keep = s > self._cut(A.H) * max(s[0], 0.0)
+        keep = s > self._cut(A.H, float(min(ridges))) * max(s[0], 0.0)
         V = home.place(np.ascontiguousarray(Vt.T))
         inverse = home.place(keep[:, None] / (np.where(keep, s, 1.0)[:, None] ** 2 + ridges[None, :]))
         z = V @ (inverse * (V.T @ rhs))
@@ -103,8 +103,8 @@ class Direct(Solver):
         rest = rhs - home.place(A.matmat(x)) - z * home.place(ridges)[None, :]
         return x + A.rmatmat(V @ (inverse * (V.T @ rest))), int(keep.sum())
 
-    def _cut(self, A: LinearOperator) -> float:
-        return rank_cut(A.shape, A.dtype) if self.rank_tol is None else self.rank_tol
+    def _cut(self, A: LinearOperator, ridge: float) -> float:
+        return rank_cut(A.shape, A.dtype, ridge) if self.rank_tol is None else self.rank_tol
 
     def prepare(self, A: LinearOperator | Moments, ridge: float, run: Run) -> FactorisedState:
         """Factorise once for many right-hand sides."""

@@ -110,3 +110,43 @@ def test_ridge_pair_and_penalty_units():
     Sx, Sy, C = X.T @ X + 0.3 * np.eye(7), Y.T @ Y + 0.6 * np.eye(7), X.T @ Y
     squares = np.linalg.eigvals(np.linalg.solve(Sx, C) @ np.linalg.solve(Sy, C.T)).real
     np.testing.assert_allclose(found.correlations**2, np.sort(squares)[::-1][:2], atol=1e-12)
+
+
+def exact_correlations(X, Y, ridge, k):
+    """In extended precision, of centred views."""
+    mpmath = pytest.importorskip("mpmath", reason="no mpmath")
+    with mpmath.workdps(40):
+        X, Y = (mpmath.matrix(view.astype(float).tolist()) for view in (X, Y))
+        for view in (X, Y):
+            for j in range(view.cols):
+                mean = mpmath.fsum(view[:, j]) / view.rows
+                for i in range(view.rows):
+                    view[i, j] -= mean
+        L, M = (mpmath.cholesky(view.T * view + ridge * mpmath.eye(view.cols)) for view in (X, Y))
+        T = mpmath.inverse(L) * (X.T * Y) * mpmath.inverse(M).T
+        return np.array(sorted(map(float, mpmath.svd_r(T, compute_uv=False)), reverse=True)[:k])
+
+
+@pytest.mark.filterwarnings("ignore::linspec.errors.ConvergenceWarning")
+@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("solver", ["gram", "direct", "lobpcg"])
+def test_bounds_hold_for_float32_with_a_ridge_below_its_rounding(solver, seed):
+    """The ridge keeps directions that are shorter than the rounding of float32; entries count as exact."""
+    rng = np.random.default_rng(100 + seed)
+    p, q = int(rng.integers(2, 5)), int(rng.integers(2, 5))
+    condition = 10 ** rng.uniform(5.5, 7.5)
+    spectrum = np.diag(np.logspace(0, -np.log10(condition), p))
+    X = rng.standard_normal((60, p)) @ spectrum @ np.linalg.qr(rng.standard_normal((p, p)))[0]
+    Y = X[:, :1] @ rng.standard_normal((1, q)) + rng.standard_normal((60, q))
+    X, Y = X.astype(np.float32), Y.astype(np.float32)
+    ridge, k = 10 ** rng.uniform(-16, -9), min(p, q)
+    exact = exact_correlations(X, Y, ridge, k)
+    found = ls.solve(ls.CCA(X, Y, k, ridge=ridge), solver, rng=0)
+    m = len(found.correlations)
+    if found.bounds is not None:
+        off = np.abs(found.correlations[:, None] - exact[None, :]).min(axis=1)
+        assert (off <= found.bounds + 1e-15).all()
+    if found.converged:
+        np.testing.assert_allclose(found.correlations, exact[:m], atol=1e-6)
+    if solver == "direct":
+        np.testing.assert_allclose(found.correlations, exact, atol=1e-8)

@@ -178,10 +178,12 @@ class Answer:
     def _reduce(self) -> None:
         """Take products and norms from orthogonal transformations of the rows, in one more sweep."""
         self.reduced = self.moments.reduced_rows(self.problem.ridge)
-        pairs = zip(self.reduced, self._views(), strict=True)
+        pairs = zip(self.reduced, self._views(), self.problem.ridge, strict=True)
         self.bases = [
-            column_basis(R, rank_cut(A.shape, A.dtype), self.home, float(np.finfo(A.dtype).eps))
-            for R, A in pairs
+            column_basis(
+                R, rank_cut(A.shape, A.dtype, r), self.home, EPS if r > 0 else float(np.finfo(A.dtype).eps)
+            )
+            for R, A, r in pairs
         ]
         x, y = (BasisNorm(basis.W, basis.condition**2, self.home) for basis in self.bases)
         self.norms, self.riders, self.beside, self.beside_made = (x, y), [], [], []
