@@ -1,9 +1,10 @@
 """An operator whose entries are not at hand: its first products show how large they are.
 
 Problem: the range of entries (`linspec.operators.magnitude`) cannot be read off an operator that gives only products.
-Method: a column of random signs rides in the first forward product, and another in the first adjoint product. By the
-largest entry of A z over √p, and that of Aᵀu over √n, the root mean square of the entries is known up to a small
-factor. float32 entries that are far from 1 are multiplied in float64 from there on: products with products need it.
+Method: a column z of random signs rides in the first product, a forward one, say. The largest entry of A lies between
+max |Az| / p and, but for chance, max |Az|. The row with that product rides, as a unit vector, in the first adjoint
+product, which shows the entries of this row. float32 entries that are far from 1 are multiplied in float64 from there
+on: products with products need it.
 A product is also looked at for what is not finite.
 """
 
@@ -19,7 +20,8 @@ from linspec.arrays import Array, Home, HostArray, all_finite, host_dtype, large
 from linspec.errors import NonFiniteData
 from linspec.magnitude import Magnitude, check_magnitude
 from linspec.operators.base import LinearOperator, Selection
-from linspec.operators.magnitude import in_float64
+from linspec.operators.dense import DenseOperator
+from linspec.operators.magnitude import in_float64, magnitude_of
 from linspec.operators.wrapper import Wrapper
 
 ORDINARY_SHARE = 0.25
@@ -51,6 +53,7 @@ class WatchedOperator(Wrapper):
         self._products = 0
         self._ledger: Any = None
         self._seen: set[str] = set()
+        self._largest: int | None = None  # the row or column with the largest of the first products
         self.centres_entries, self.concurrent = operator.centres_entries, operator.concurrent
         self.rows_together = operator.rows_together
         self.with_names_of(operator)
@@ -68,29 +71,56 @@ class WatchedOperator(Wrapper):
     def _rmatmat(self, U: Array) -> Array:
         return self._product("rmatmat", U)
 
+    def by_identity(self) -> Array:
+        entries = self._finite(self.operator.by_identity(), self.home.eye(1), "matmat")
+        self.shown(entries)
+        return entries
+
+    def shown(self, entries: Array) -> None:
+        """Check all entries of the operator, once they are known."""
+        check_magnitude(self.name, magnitude_of(DenseOperator(entries), self._roots))
+        self._seen |= {"matmat", "rmatmat"}
+
     def _product(self, method: str, block: Array) -> Array:
         multiply = getattr(self.operator, method)
         if self.sliceable or method in self._seen:  # rows are looked at where they are swept
             return self._finite(multiply(block), block, method)
-        self._seen.add(method)
-        count, adjoint = block.shape[0], method == "rmatmat"
-        signs = np.random.default_rng(count).integers(0, 2, count) * 2.0 - 1.0
-        roots = 1.0 if self._roots is None else self._roots
-        signs = signs * roots if adjoint else signs
-        rider = Home.of(block).place(signs[:, None], host_dtype(block))
-        both = Home.of(block).concat([block, rider])
+        rider = self._rider(method, block.shape[0])
+        both = Home.of(block).concat([block, Home.of(block).place(rider, host_dtype(block))])
         both = self._finite(multiply(both), both, method)
         self._record(1)
-        sizes = np.abs(to_host(both[:, -1:]).astype(np.float64))[:, 0] * (1.0 if adjoint else roots)
-        at = int(np.argmax(sizes))
-        found = Magnitude(float(sizes[at]) / math.sqrt(count), at if adjoint else None)
-        check_magnitude(self.name, found)
-        if self.dtype == np.float32 and not found.fits_single:
-            self.operator = in_float64(self.name, self.operator, found)
+        roots = 1.0 if self._roots is None or method == "rmatmat" else self._roots
+        size = self._measured(
+            method, np.abs(to_host(both[:, -1:]).astype(np.float64))[:, 0] * roots, len(rider)
+        )
+        if self.dtype == np.float32 and not size.fits_single:
+            self.operator = in_float64(self.name, self.operator, size)
             self.dtype = self.operator.dtype
             self._record(block.shape[1])
             return self._finite(getattr(self.operator, method)(block), block, method)
         return both[:, :-1]
+
+    def _rider(self, method: str, count: int) -> HostArray:
+        """A column of random signs; in the second kind of product the row, or column, that stood out in the first."""
+        roots = np.ones(count) if self._roots is None or method == "matmat" else self._roots
+        if self._largest is None:
+            return (np.random.default_rng(count).integers(0, 2, count) * 2.0 - 1.0)[:, None] * roots[:, None]
+        return (np.arange(count) == self._largest)[:, None] * roots[:, None]
+
+    def _measured(self, method: str, sizes: HostArray, count: int) -> Magnitude:
+        """The size of the entries by a product with a rider, checked as far as it shows that."""
+        at, second = int(np.argmax(sizes)), self._largest is not None
+        column = at if method == "rmatmat" else self._largest
+        self._seen.add(method)
+        if second:
+            found = Magnitude(float(sizes[at]), column)
+            check_magnitude(self.name, found)
+            return found
+        self._largest, column = at, at if method == "rmatmat" else None
+        most = float(sizes[at])
+        # An upper bound shows that all entries are too small, and a lower one that some are too large.
+        check_magnitude(self.name, Magnitude(most if most < 1 else most / count, column))
+        return Magnitude(most / math.sqrt(count), column)
 
     def _record(self, columns: int) -> None:
         """Count products that nobody asked for."""
@@ -122,3 +152,6 @@ class WatchedOperator(Wrapper):
     def blocks(self) -> Iterator[LinearOperator]:
         """The rows of streamed data."""
         return self.operator.blocks()
+
+    def __repr__(self) -> str:
+        return repr(self.operator)

@@ -290,6 +290,8 @@ class Sweeps(ABC):
         V = self.home.concat([self.home.eye(columns), _signs(columns, self.home)[:, :1]])
         P = A.matmat(V)
         entries = P[:, :columns]
+        if isinstance(A, WatchedOperator):
+            A.shown(entries)
         if view.contradiction is None:
             image, made = self.home.place(P[:, columns:]), self.home.place(entries)
             off = image - made @ V[:, columns:]

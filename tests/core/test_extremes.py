@@ -448,3 +448,34 @@ def test_large_ridges_in_large_units_do_not_overflow() -> None:
         for u in (unit, 1.0)
     )
     assert np.allclose(far.eigenvalues / unit**2, near.eigenvalues, rtol=1e-9)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("matrix", ["diagonal", "dense", "sparse"])
+def test_products_of_sparse_and_of_dense_matrices_have_the_same_range(matrix: str, weighted: bool) -> None:
+    rng = np.random.default_rng(0)
+    entries = {
+        "diagonal": scipy.sparse.diags_array(np.linspace(1, 2, 1000)).tocsr(),
+        "dense": rng.standard_normal((1000, 1000)),
+        "sparse": scipy.sparse.random_array((1000, 900), density=0.003, rng=rng).tocsr(),
+    }[matrix]
+    w = {"sample_weight": rng.uniform(0.5, 1, 1000)} if weighted else {}
+    largest = abs(np.sqrt(w.get("sample_weight", np.ones(1000)))[:, None] * entries).max()
+    for solver in ("block-krylov", "spca"):
+        for size in (1e-59, 1e59):
+            unit = scipy.sparse.linalg.aslinearoperator(entries * (size / largest))
+            assert ls.solve(ls.SVD(unit, 1, **w), solver, rng=0, max_passes=8).S[0] > 0
+        for size in (1e-61, 1e61):
+            unit = scipy.sparse.linalg.aslinearoperator(entries * (size / largest))
+            with pytest.raises(ls.errors.DataOutOfRange):
+                ls.solve(ls.SVD(unit, 1, **w), solver, rng=0, max_passes=8)
+
+
+def test_all_entries_of_products_with_the_identity_are_known() -> None:
+    for size, inside in ((1e-61, False), (1e-59, True), (1e59, True), (1e61, False)):
+        problem = ls.SVD(scipy.sparse.linalg.aslinearoperator(size * np.diag(np.linspace(0.5, 1, 90))), 1)
+        if inside:
+            assert np.isclose(ls.solve(problem, "gram").S[0] / size, 1.0)
+        else:
+            with pytest.raises(ls.errors.DataOutOfRange):
+                ls.solve(problem, "gram")
