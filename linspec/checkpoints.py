@@ -27,6 +27,7 @@ from types import MappingProxyType
 from typing import Any
 
 import numpy as np
+import scipy.sparse
 
 import linspec
 from linspec import archive, cost, machine
@@ -128,7 +129,7 @@ class Checkpoint:
             )
         try:
             check_replaceable(path)
-            fault = "" if path.parent.is_dir() else "there is no such folder"
+            fault = "" if Path(os.path.realpath(path)).parent.is_dir() else "there is no such folder"
         except OSError as error:
             fault = str(error.strerror)
         if fault:
@@ -224,6 +225,7 @@ class Saved:
         InvalidFile
         """
         check_state("the file", self.fields, FIELDS)
+        _check_finite("moments", self.fields.get("moments"))
 
     @contextmanager
     def taken_up(self) -> Iterator[None]:
@@ -401,6 +403,25 @@ def _check_axes(name: str, value: Any, axes: str, lengths: dict[str, int]) -> No
             raise InvalidFile(f"{name} has {length} {letter}, and other arrays have {lengths[letter]}")
     if not np.isfinite(value).all():
         raise InvalidFile(f"{name} must be finite")
+
+
+def _check_finite(name: str, value: Any) -> None:
+    """Refuse arrays with entries that are not finite, at any depth."""
+    if isinstance(value, HeldGram):
+        value = vars(value)
+    if isinstance(value, Mapping):
+        for key, one in value.items():
+            _check_finite(f"{name}.{key}", one)
+    elif isinstance(value, list | tuple):
+        for one in value:
+            _check_finite(name, one)
+    elif value is not None and not isinstance(value, str) and not np.isfinite(_entries(value)).all():
+        raise InvalidFile(f"{name} must be finite")
+
+
+def _entries(value: Any) -> Any:
+    """The stored numbers of a sparse matrix, or those of an array."""
+    return value.data if scipy.sparse.issparse(value) else value
 
 
 def fingerprint(problem: Any, solver: str, instance: Any) -> dict[str, Any]:

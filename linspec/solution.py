@@ -99,6 +99,9 @@ class Status(Enum):
 CEILING = 1e-3
 """The most by which a correlation of products in float32 may be above 1."""
 
+APPLIED = ("mean", "slopes", "scale")
+"""The ends of the names of fields that are applied to new rows beside the weights."""
+
 HISTORY_FIELDS = ("iteration", "passes", "columns", "flops", "seconds", "residual")
 """The columns of `Solution.history`, all float64."""
 
@@ -292,7 +295,8 @@ class Solution:
             raise InvalidFile(
                 f"the residual of an answer that converged must be within tol; got {self.residual:g}"
             )
-        for name in (*self.weight_fields, *filter(None, [self.value_field])):
+        applied = [each.name for each in dataclasses.fields(self) if each.name.endswith(APPLIED)]
+        for name in dict.fromkeys((*self.weight_fields, *filter(None, [self.value_field]), *applied)):
             value = getattr(self, name)
             if value is None:
                 continue
@@ -301,7 +305,7 @@ class Solution:
                 raise InvalidFile(
                     f"{name} of an answer that converged must be finite; got {shown(array[~np.isfinite(array)][0])}"
                 )
-            if not array.size:
+            if not array.size and name not in applied:
                 raise InvalidFile(
                     f"{name} of an answer that converged must not be empty; got shape {array.shape}"
                 )

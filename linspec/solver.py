@@ -50,6 +50,7 @@ from linspec.errors import (
     NoSuitableSolver,
     OutOfMemory,
     SweptOnce,
+    fit_to_read,
     shown,
     warn,
 )
@@ -947,7 +948,8 @@ def automatic(problem: Problem[Any], given: dict[str, Any]) -> tuple[str, dict[s
     """The solver that "auto" stands for, and what it takes of the options: tol, where it has one."""
     extra = sorted(set(given) - {"tol"})
     if extra:
-        raise TypeError(f'"auto" takes only tol; got {", ".join(extra)}. Name a solver to set its options.')
+        text = f'"auto" takes only tol; got {", ".join(extra)}. Name a solver to set its options.'
+        raise TypeError(fit_to_read(text))
     tol = given.get("tol")
     if tol is not None and not (options.is_number(tol) and tol > 0):
         raise InvalidOption(f"tol must be a number above 0; got {shown(tol)}.")

@@ -58,14 +58,19 @@ def read_parquet(path: Path, wanted: str = "", keep: HostArray | None = None) ->
         with called(files.name):
             every = columns_but_index(file.schema_arrow)
         names = tuple(every[j] for j in chosen_columns(every, wanted, files.name))
+        kinds = {name: file.schema_arrow.field(name).type for name in names}
+        text = next((name for name in names if _is_text(kinds[name])), None)
+        if text is not None and len(names) > 1:
+            raise Failure(
+                f"{path}: numbers are needed; the column {shown(text)} holds text. {without_columns(text)}"
+            )
         if len(files.paths) > 1:
             return _in_slices(path, names, files.paths, keep)
         rows = file.metadata.num_rows
         if not rows:
             raise Failure(f"{path} has no rows.")
         size = 8 * rows * len(names)
-        kind = file.schema_arrow.field(names[0]).type if len(names) == 1 else None
-        if kind is not None and _is_text(kind):
+        if text is not None:
             check_memory(path, size, f"a column of {rows:,} texts")
             return _texts(path, names, keep)
     if size > SHARE * machine.available_memory():

@@ -85,8 +85,11 @@ def row_files(
         raise InvalidOption(f"missing must be one of {', '.join(MISSING)}; got {shown(missing)}.")
     if not isinstance(part, str):
         raise InvalidOption(f"part must be the name of an array in the file; got {shown(part)}.")
-    names = None if columns is None else [columns] if isinstance(columns, str) else list(columns)
-    if names is not None and not (names and all(isinstance(name, str) for name in names)):
+    names: Any = [columns] if isinstance(columns, str) else columns
+    names = list(names) if isinstance(names, Iterable) else names
+    if names is not None and not (
+        isinstance(names, list) and names and all(isinstance(name, str) for name in names)
+    ):
         raise InvalidOption(f"columns must be names of columns; got {shown(columns)}.")
     paths = tuple(one for text in given for one in _there(os.fspath(text)))
     suffixes = sorted({Path(one).suffix.lower() for one in paths})

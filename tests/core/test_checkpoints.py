@@ -736,3 +736,24 @@ def test_a_state_that_is_none_is_refused_before_it_is_used(case: str, how: str, 
     put_together(path, header, found, sealed=True)
     with pytest.raises(InvalidFile, match=r"run\.ckpt cannot be "):
         ls.solve(state(), solver, start=path, **options)
+
+
+@pytest.mark.parametrize("case", ["krylov", "lobpcg", "cg"])
+def test_moments_of_a_file_are_finite(case: str, tmp_path: Path) -> None:
+    state, solver, options = CASES[case]
+    path = tmp_path / "run.ckpt"
+    options = {**options, "form": "dense"}
+    ls.solve(state(), solver, rng=0, checkpoint=path, callback=lambda p: p.iteration >= 1, **options)
+    header, arrays = taken_apart(path)
+    held = [name for name in arrays if name.startswith("moments.") and arrays[name].dtype.kind == "f"]
+    assert any("gram" in name for name in held)
+    for name in held:
+        put_together(path, header, {**arrays, name: arrays[name] * np.nan}, sealed=True)
+        with pytest.raises(InvalidFile, match=r"run\.ckpt cannot be .*finite"):
+            ls.solve(state(), solver, start=path, **options)
+
+
+def test_the_folder_of_a_checkpoint_is_that_of_the_file_that_a_link_names(tmp_path: Path) -> None:
+    (tmp_path / "link").symlink_to(tmp_path / "nowhere" / "run.ckpt")
+    with pytest.raises(InvalidOption, match="no such folder"):
+        ls.Checkpoint(tmp_path / "link")

@@ -217,7 +217,9 @@ def test_parquet(as_parquet: Path) -> None:
     np.testing.assert_array_equal(found.values, NUMBERS[:, [3, 0, 1]])
     assert found.names == ("d", "a", "b")
     assert read_named(f"{as_parquet}:kind").values.tolist() == KIND
-    assert "text in column 'kind'" in refusal("solve", "svd", as_parquet, "-k", 1)
+    told = refusal("solve", "svd", as_parquet, "-k", 1)
+    assert "the column 'kind' holds text" in told
+    assert "--columns ~kind" in told
     assert "the column 'kind' holds text" in refusal("solve", "svd", as_parquet, "--columns", "kind", "-k", 1)
 
 

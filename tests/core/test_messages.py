@@ -40,6 +40,7 @@ def test_nonsense_is_an_invalid_problem(call: Callable[[], Any]) -> None:
 
 ECHOES: dict[str, Callable[[str], Any]] = {
     "solver": lambda text: ls.solve(ls.SVD(A, k=2), text),
+    "option of auto": lambda text: ls.solve(ls.SVD(A, k=2), **{text: 1}),
     "option": lambda text: ls.solve(ls.SVD(A, k=2), "gram", **{text: 1}),
     "value": lambda text: ls.solve(ls.SVD(A, k=2), "gram", form=text),
     "parameter": lambda text: ls.SVD(A, **{text: 1}),
