@@ -157,12 +157,10 @@ def _look_at_parts(name: str, A: LinearOperator, roots: HostArray | None) -> Loo
             complete, watched = complete and look.complete, watched or look.watched
             before += part.shape[1] if beside else part.shape[0]
         return Look(size, complete, watched)
-    if (
-        A.dtype == np.float32 and A.sliceable and A.readable
-    ):  # rows of a file: whether to multiply them in float64
+    if A.dtype == np.float32 and A.sliceable and A.readable:  # a file: whether float64 is needed
         first = min(A.shape[0], SAMPLED_ROWS)
-        some = magnitude_of(A.rows(slice(0, first)), None if roots is None else roots[:first])
-        return Look(some, complete=False, watched=True)
+        own = magnitude_of(A.rows(slice(0, first)), None if roots is None else roots[:first])
+        return Look(own, complete=False, watched=True)
     return Look(complete=False, watched=True)
 
 

@@ -105,7 +105,8 @@ class WatchedOperator(Wrapper):
         roots = np.ones(count) if self._roots is None or method == "matmat" else self._roots
         if self._largest is None:
             return (np.random.default_rng(count).integers(0, 2, count) * 2.0 - 1.0)[:, None] * roots[:, None]
-        return (np.arange(count) == self._largest)[:, None] * roots[:, None]
+        row: HostArray = (np.arange(count) == self._largest)[:, None] * roots[:, None]
+        return row
 
     def _measured(self, method: str, sizes: HostArray, count: int) -> Magnitude:
         """The size of the entries by a product with a rider, checked as far as it shows that."""
