@@ -14,11 +14,11 @@ import linspec as ls
 from linspec.arrays import HOST
 from linspec.cli.kinds import kind_named
 from linspec.errors import ConvergenceWarning, InvalidOption, InvalidProblem, MissingCapability
-from linspec.testing import Reading, testing_of
+from linspec.testing import Case, Reading, testing_of
 from linspec_kernel import PreimageCCA
 from linspec_kernel.preimage.bounds import Bound
 from linspec_kernel.preimage.objectives import HSIC
-from linspec_kernel.preimage.testing import algebraic, planted
+from linspec_kernel.preimage.testing import PreimageOracle, algebraic, planted
 
 SQUARE, LINEAR = ls.kernels.polynomial(2, 0.0), ls.kernels.linear()
 TESTING = testing_of("preimage-cca")
@@ -420,3 +420,41 @@ def test_float32_in_other_units_has_the_answer_of_its_numbers(kernel, power, sol
             ls.solve(PreimageCCA(X * u, Y * u, 1, kernel), solver, rng=0) for u in (unit, np.float32(1.0))
         )
     np.testing.assert_allclose(far.correlations, near.correlations, atol=2e-3)
+
+
+@pytest.mark.filterwarnings("ignore::linspec.errors.ConvergenceWarning")
+@pytest.mark.parametrize("factor", [1e-10, 1e-6, 1e6, 1e10])
+@pytest.mark.parametrize("solver", ["kcca-preimage", "gradkcca"])
+def test_pairs_of_columns_of_any_size_are_those_of_cca_or_have_not_converged(solver, factor):
+    """A residual relative to |u| does not show what a small column would add."""
+    for seed in range(4):
+        rng = np.random.default_rng(seed)
+        X, Y = rng.standard_normal((27, 2)), rng.standard_normal((27, 4))
+        Y[:, 0] += X[:, 0]
+        Y[:, 2] *= factor
+        found = ls.solve(PreimageCCA(X, Y, 1), solver, rng=seed)
+        exact = ls.solve(ls.CCA(X, Y, 1), "direct").correlations
+        assert not found.converged or np.allclose(found.correlations, exact, atol=1e-3)
+
+
+def test_a_point_from_which_all_rows_are_too_far_makes_no_variate():
+    """The values of its function are no ordinary numbers."""
+    X = np.array([[49.6, 32.0, 12.4, 47.6], [50.7, 33.2, 11.9, 45.0]])
+    Y = np.array([[-0.4, 0.2], [-0.7, 4.6]])
+    problem = PreimageCCA(X, Y, 1, kernel_x=ls.kernels.rbf(scale=2.0), center=False)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", RuntimeWarning)
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        found = ls.solve(problem, "kcca-preimage", rng=0)
+    assert np.isfinite(found.correlations).all()
+
+
+def test_the_residual_of_float32_rows_far_from_zero_is_that_of_float64():
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((40, 2)).astype(np.float32)
+    Y = (0.3 * rng.standard_normal((40, 5)) + 17 + X[:, :1]).astype(np.float32)
+    given = {"k": 1, "kernel_x": ls.kernels.rbf(scale=2.0)}
+    found = ls.solve(PreimageCCA(X, Y, **given), "gradkcca", rng=0)
+    case = Case(name="far", problem="preimage-cca", arrays={"X": X, "Y": Y}, parameters=given)
+    law = PreimageOracle(case, Reading()).law(found)
+    assert found.residual == pytest.approx(law.residual, rel=0.05, abs=1e-7)

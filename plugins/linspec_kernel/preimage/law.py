@@ -30,15 +30,30 @@ import scipy.linalg
 from linspec import Conclusion
 from linspec.arrays import Array, Home, HostArray, to_host
 from linspec.conclusion import fewer_than_asked
+from linspec.kernels import Linear
+from linspec.operators import DenseOperator, SparseOperator, uncounted
+from linspec.solution import Status
 from linspec.unit_vectors import signs
 from linspec_kernel.nystrom import on_host
-from linspec_kernel.preimage.views import Functions, View, shared, shared_slopes
+from linspec_kernel.preimage.views import Functions, View, entries_of, shared, shared_slopes
 
 VACUOUS = (
     "The ball restricts nothing for {views}: with a homogeneous kernel the objective does not change with the length "
     "of u, so where a step leads back the gradient is zero, as without a bound. Zeros in u would come from stopping "
     "early. Take ('ratio', s), which bounds |u|₁ relative to |u|₂."
 )
+
+
+UNSEEN = (
+    "Columns of {name} differ so much in size that a residual relative to |u| does not show the smaller ones: one of "
+    "them has a cosine of {share:.1g} with the slope of a variate, which is 0 at a best point. Scale the columns."
+)
+
+FAINT = 1e-150
+"""A variate as short as this is zero: its entries have no squares."""
+
+UNCERTAIN = 0.01
+"""The cosine of a column and the slope of a variate that is reported."""
 
 
 @dataclass
@@ -66,10 +81,10 @@ def judged(
     points = _returned(problem, preimages)
     sides = [_Side(view, view_functions(view, U)) for view, U in zip(moments.views, points, strict=True)]
     x, y = sides
-    kept, values, correlations, slopes = [], [], [], ([], [])  # type: ignore[var-annotated]
+    kept, values, correlations, slopes, sizes = [], [], [], ([], []), ([], [])  # type: ignore[var-annotated]
     for j in range(points[0].shape[1]):
         P, Q = x.candidate(j), y.candidate(j)
-        if min(home.norm(P), home.norm(Q)) == 0:
+        if not min(home.norm(P), home.norm(Q)) > FAINT:
             continue
         K = x.functions.values[:, j : j + 1], y.functions.values[:, j : j + 1]
         S = shared_slopes(objective, moments.views, K, (P, Q))
@@ -78,6 +93,8 @@ def judged(
         correlations.append(float(to_host(home.xp.sum(p * q))))
         for slope, into in zip(S, slopes, strict=True):
             into.append(slope)
+        for variate, lengths in zip((P, Q), sizes, strict=True):
+            lengths.append(home.norm(variate))
         for side, variate in zip(sides, (p, q), strict=True):
             side.view.take_out(variate)
         kept.append(j)
@@ -88,15 +105,16 @@ def judged(
         "starts": int(starts),
         "agreeing": _chosen(agreeing, kept, starts),
     }
-    residuals = np.zeros(len(kept))
+    residuals, unseen = np.zeros(len(kept)), {}
     index = np.asarray(kept, dtype=np.intp)
-    for name, side, into, A, bound in zip(
-        ("x", "y"), sides, slopes, (problem.X, problem.Y), problem.bounds, strict=True
+    for name, side, into, lengths, A, bound in zip(
+        ("x", "y"), sides, slopes, sizes, (problem.X, problem.Y), problem.bounds, strict=True
     ):
         view, U = side.view, side.functions.points[:, index]
         if kept:
             G = gradients(view, side.functions.columns(index, home), into)
             residuals = np.maximum(residuals, distances(bound, U, G))
+            unseen[name.upper()] = along_columns(view, G, np.asarray(lengths))
         turn = _triangle(view.basis, side.functions.values, index, view)
         fields[f"{name}_preimages"] = A.home.place(U, A.dtype)
         fields[f"{name}_weights"] = turn
@@ -105,9 +123,47 @@ def judged(
         fields[f"kernel_{name}"] = view.kernel
         view.basis = None
     findings = fewer_than_asked(len(kept), problem.k, "variates that earlier pairs do not explain")
+    level = max(UNCERTAIN, 10 * float(residuals.max(initial=0.0)))
+    hidden = [
+        (Status.ILL_CONDITIONED, UNSEEN.format(name=name, share=share))
+        for name, share in unseen.items()
+        if share > level
+    ]
     said = ((None, VACUOUS.format(views=" and ".join(problem.vacuous))),) if problem.vacuous else ()
     fields["residuals"] = residuals
-    return Conclusion(fields, float(residuals.max(initial=0.0)), (*findings, *said))
+    worst = float(residuals.max(initial=0.0))
+    return Conclusion(fields, worst, (*hidden, *findings, *said), lost=bool(hidden))
+
+
+def along_columns(view: View, G: HostArray, lengths: HostArray) -> float:
+    """The largest cosine of a column and the slope of a variate, a residual that no unit of a column changes.
+
+    With a linear kernel and no bound it is 0 at the pairs of CCA. It is known of rows in memory, and 0 elsewhere.
+
+    Parameters
+    ----------
+    view : View
+    G : numpy.ndarray of shape (p, m)
+        The gradients.
+    lengths : numpy.ndarray of shape (m,)
+        Of the variates.
+    """
+    A, _ = uncounted(view.A)
+    free = view.bound.kind == "ratio" and view.bound.size**2 >= len(G) * (1 - 1e-12)
+    if not (isinstance(view.kernel, Linear) and free and type(A) in (DenseOperator, SparseOperator)):
+        return 0.0
+    M = entries_of(A)  # in memory: no reading of the data
+    if not hasattr(M, "tocsr"):
+        M = np.asarray(to_host(M), np.float64)
+    about = np.asarray(M.mean(axis=0)).ravel() if view.center else np.zeros(len(G))
+    if hasattr(M, "tocsr"):
+        squares = np.asarray(M.multiply(M).sum(axis=0)).ravel() - M.shape[0] * about**2
+    else:
+        squares = np.sum((M - about) ** 2, axis=0)
+    sizes = np.sqrt(np.maximum(squares, 0.0))[:, None]
+    return float(
+        np.max(np.divide(np.abs(G) * lengths, sizes, out=np.zeros_like(G), where=sizes > 0), initial=0.0)
+    )
 
 
 def view_functions(view: View, U: HostArray) -> Functions:

@@ -259,7 +259,7 @@ def _root_mean_squares(V: Array, home: Home) -> HostArray:
 
 
 def _over(V: Array, lengths: HostArray, home: Home) -> tuple[Array, Array]:
-    """Columns over lengths, and one over these lengths; zero where a length is."""
-    inverse = np.divide(1.0, lengths, out=np.zeros(len(lengths)), where=lengths > 0)
+    """Columns over lengths, and one over these lengths; zero where a length is, or has no inverse."""
+    inverse = np.divide(1.0, lengths, out=np.zeros(len(lengths)), where=lengths >= np.finfo(np.float64).tiny)
     placed = home.place(inverse)[None, :]
     return V * placed, placed

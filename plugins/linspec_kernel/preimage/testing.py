@@ -1,8 +1,10 @@
 """Cases of preimage CCA, and the law computed a second time.
 
 The oracle evaluates kernels by their formulas on dense arrays, takes variates out by a QR factorisation, HSIC from the
-n x n kernel matrices, the gradients by differences, and nearest points by bisection. No oracle knows the best points,
-but for one theorem: with linear kernels and |u| = 1 alone, the pairs are those of a canonical correlation analysis.
+n x n kernel matrices, the gradients by complex steps, f'(u) = Im f(u + ih)/h (Squire & Trapp 1998,
+doi:10.1137/S003614459631241X), which lose no digit in any unit, and nearest points by bisection. No oracle knows the
+best points, but for one theorem: with linear kernels and |u| = 1 alone, the pairs are those of a canonical correlation
+analysis.
 """
 
 from __future__ import annotations
@@ -29,11 +31,11 @@ from linspec.testing import (
     shift_of,
 )
 
-DIFFERENCE = 1e-5
-"""Step of the central differences, whose error is about its square."""
+STEP = 1e-30
+"""The imaginary step, relative to the radius of a set: its square is no part of a sum."""
 
 BLUR = 1e-7
-"""What differences and bisection may miss of a residual."""
+"""What bisection may miss of a residual."""
 
 ROWS = Needs(entries=True)
 """Kernels of distances, and scales that are not given, are those of rows."""
@@ -56,18 +58,23 @@ def function(kernel: Any, A: HostArray, u: HostArray) -> HostArray:
     return found
 
 
-def correlation(c: HostArray, d: HostArray) -> float:
+def length(c: HostArray) -> Any:
+    """√(c·c), analytic for complex c too."""
+    return np.sqrt(c @ c)
+
+
+def correlation(c: HostArray, d: HostArray) -> Any:
     """The cosine of two variates."""
-    sizes = float(np.linalg.norm(c) * np.linalg.norm(d))
-    return float(c @ d) / sizes if sizes > 0 else 0.0
+    sizes = length(c) * length(d)
+    return c @ d / sizes if sizes.real > 0 else 0.0
 
 
-def hsic(c: HostArray, d: HostArray) -> float:
+def hsic(c: HostArray, d: HostArray) -> Any:
     """tr(KHLH)/(n − 1)² with Gaussian kernels of the variates over their root mean squares."""
     n = len(c)
     K, L = (np.exp(-((z[:, None] - z) ** 2) / (2 * np.mean(z**2))) for z in (c, d))
     H = np.eye(n) - 1 / n
-    return float(np.trace(K @ H @ L @ H)) / (n - 1) ** 2
+    return np.trace(K @ H @ L @ H) / (n - 1) ** 2
 
 
 def nearest(bound: tuple[str, float], y: HostArray) -> HostArray:
@@ -103,7 +110,7 @@ class PreimageOracle:
         free = [("ratio", float(np.sqrt(A.shape[1]))) for A in (self.X, self.Y)]
         first = given.get("bound_x")
         self.bounds = first or free[0], given.get("bound_y") or first or free[1]
-        self.objective: Callable[[HostArray, HostArray], float] = (
+        self.objective: Callable[[HostArray, HostArray], Any] = (
             hsic if given.get("objective") == "hsic" else correlation
         )
         self.unit = precision(case) * max(shift_of(A) for A in (self.X, self.Y))
@@ -134,14 +141,12 @@ class PreimageOracle:
         found: HostArray = c - Q @ (Q.T @ c)
         return found
 
-    def _value(self, points: list[HostArray], before: list[HostArray]) -> float:
+    def _value(self, points: list[HostArray], before: list[HostArray]) -> Any:
         """The objective of two variates, times the shares of their functions that they are."""
         c = [self._variate(i, u, Q) for i, (u, Q) in enumerate(zip(points, before, strict=True))]
         whole = [self._variate(i, u, Q[:, :0]) for i, (u, Q) in enumerate(zip(points, before, strict=True))]
-        shares = [
-            float(np.linalg.norm(a) / (np.linalg.norm(b) or 1.0)) for a, b in zip(c, whole, strict=True)
-        ]
-        return float(self.objective(c[0], c[1]) * shares[0] * shares[1])
+        shares = [length(a) / (length(b) or 1.0) for a, b in zip(c, whole, strict=True)]
+        return self.objective(c[0], c[1]) * shares[0] * shares[1]
 
     def variates(self, solution: Any) -> tuple[HostArray, HostArray]:
         """Orthonormal variates of the points, one after the other."""
@@ -155,8 +160,18 @@ class PreimageOracle:
             found.append(Q)
         return found[0], found[1]
 
+    def _shares(self, solution: Any) -> HostArray:
+        """The smaller of |P k|/|H k| of both functions, for each pair."""
+        bases, points = self.variates(solution), self._points(solution)
+        found = np.ones(points[0].shape[1])
+        for view, (Q, U) in enumerate(zip(bases, points, strict=True)):
+            for j, u in enumerate(U.T):
+                rest, whole = (np.linalg.norm(self._variate(view, u, Q[:, :i])) for i in (j, 0))
+                found[j] = min(found[j], float(rest / whole))
+        return found
+
     def law(self, solution: Any) -> Law:
-        """The largest |Proj(u + b²g) − u|/b, with differences for g."""
+        """The largest |Proj(u + b²g) − u|/b, with complex steps for g."""
         points, bases, residual = self._points(solution), self.variates(solution), 0.0
         for j in range(points[0].shape[1]):
             before = [Q[:, :j] for Q in bases]
@@ -165,14 +180,9 @@ class PreimageOracle:
                 u, (kind, size) = points[i][:, j], self.bounds[i]
                 b = 1.0 if kind == "ratio" else size
                 gradient = np.zeros(len(u))
-                for m, step in enumerate(DIFFERENCE * b * np.eye(len(u))):
-                    high, low = (
-                        self._value(
-                            [w + sign * step if i == side else w for side, w in enumerate(pair)], before
-                        )
-                        for sign in (1, -1)
-                    )
-                    gradient[m] = (high - low) / (2 * DIFFERENCE * b)
+                for m, step in enumerate(1j * STEP * b * np.eye(len(u))):
+                    moved = [w + step if i == side else w for side, w in enumerate(pair)]
+                    gradient[m] = self._value(moved, before).imag / (STEP * b)
                 residual = max(
                     residual, float(np.linalg.norm(nearest((kind, size), u + b * b * gradient) - u)) / b
                 )
@@ -197,10 +207,13 @@ class PreimageOracle:
         if not len(rho):
             return found
         P, Q = self.variates(solution)
-        off = float(np.abs(np.sum(P * Q, axis=0) - rho).max(initial=0.0))
-        if not off <= rounding:
+        # What earlier variates leave of a function keeps the rounding of the whole function.
+        explained = 1e-9 + 100 * self.attainable / self._shares(solution)
+        off = np.abs(np.sum(P * Q, axis=0) - rho)
+        if not (off <= explained).all():
+            at = int(np.argmax(off / explained))
             found.append(
-                f"a correlation of the points is wrong by {off:.2g}; rounding explains {rounding:.2g}"
+                f"a correlation of the points is wrong by {off[at]:.2g}; rounding explains {explained[at]:.2g}"
             )
         for name, A, view, Z in (("x", self.X, 0, P), ("y", self.Y, 1, Q)):
             W, mean = getattr(solution, f"{name}_weights"), getattr(solution, f"{name}_mean")

@@ -94,13 +94,15 @@ class View:
     """
 
     def __init__(self, A: LinearOperator, kernel: Kernel, bound: Bound, center: bool, name: str) -> None:
-        self.A, self.kernel, self.bound, self.center, self.name = A, kernel, bound, center, name
         self.home = A.home.blocks
+        self._is_measured = not _needs_lengths(kernel)
+        if not self._is_measured and self.home == A.home:  # distances are differences of products
+            A = A.in_dtype(np.dtype(np.float64)) or A
+        self.A, self.kernel, self.bound, self.center, self.name = A, kernel, bound, center, name
         self.basis: Array | None = None
         self.directions: HostArray | None = None
         self.squares: Array | None = None
         self.largest = 0.0
-        self._is_measured = not _needs_lengths(kernel)
 
     # ---- numbers that products do not give -----------------------------------------------------
 
