@@ -45,6 +45,9 @@ CUT = 1e-13
 """Functions whose squared length is below this share of the longest, in float64, are rounding."""
 
 
+UNCERTAIN = 0.01
+"""Functions of eigenvalue w have correlations up to w/(w + ridge): missing ones above this are reported."""
+
 ROUNDING = 4.0
 """Multiple of the unit roundoff, relative to the trace of the kernel matrix, that values of a function may be."""
 
@@ -119,8 +122,16 @@ def judged(
     squares, bounds, kind = residuals(x, y, rho, moments, ridges)
     fields |= {"residuals": squares, "bounds": bounds}
     found = fewer_than_asked(count, problem.k, "functions that can be distinguished from zero")
+    drowned = [
+        name
+        for name, op, r in zip("XY", moments.views, ridges, strict=True)
+        if found and _least_value(op) > UNCERTAIN * r > 0
+    ]
+    if drowned:
+        text = f"Functions that the ridge of {' and of '.join(drowned)} would keep are below the rounding of the "
+        found = ((Status.ILL_CONDITIONED, text + "kernel. Raise the ridge, or pass float64."), *found)
     residual = math.nan if kind == "unavailable" else ratio(float(squares.sum()), float(rho.sum()))
-    return Conclusion(fields, residual, _with_reason(found, kind), kind)
+    return Conclusion(fields, residual, _with_reason(found, kind), kind, lost=bool(drowned))
 
 
 def residuals(
@@ -178,10 +189,13 @@ def functions(op: KernelOperator, W: Array, J: HostArray | None, features: Featu
 
 
 def _are_no_rounding(op: KernelOperator, dual: Array, values: Array) -> HostArray:
-    """1.0 for functions whose values are more than the rounding of K a, which is relative to the trace of K."""
-    trace = float(np.sum(on_host(op.diagonal())))
-    unit = float(np.finfo(op.tile_dtype).eps)
-    return (op.home.column_norms(values) > ROUNDING * unit * trace * op.home.column_norms(dual)).astype(float)
+    """1.0 for functions whose values are more than the rounding of K a."""
+    return (op.home.column_norms(values) > _least_value(op) * op.home.column_norms(dual)).astype(float)
+
+
+def _least_value(op: KernelOperator) -> float:
+    """The rounding of K a for |a| = 1, which is relative to the trace of K."""
+    return ROUNDING * float(np.finfo(op.tile_dtype).eps) * float(np.sum(on_host(op.diagonal())))
 
 
 def _fitted(op: KernelOperator, J: HostArray | None, features: FeatureMap | None) -> Fitted:

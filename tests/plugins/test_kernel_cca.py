@@ -319,3 +319,19 @@ def test_float32_in_other_units_with_kernels_of_distances(kernel, power, solver)
     pairs = (X * unit, Y * unit), (X.astype(float), Y.astype(float))
     found, wanted = (ls.solve(KernelCCA(*pair, 2, kernel, ridge=1e-2), solver, rng=0) for pair in pairs)
     np.testing.assert_allclose(found.correlations, wanted.correlations, atol=1e-6)
+
+
+@pytest.mark.filterwarnings("ignore::linspec.errors.ConvergenceWarning")
+@pytest.mark.parametrize("ridge", [1e-4, 1e-2, 1.0])
+@pytest.mark.parametrize("seed", range(6))
+def test_functions_between_ridge_and_rounding_are_found_or_said_to_be_missing(seed, ridge):
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((17, 2)).astype(np.float32)
+    X[0] *= 30
+    Y = np.column_stack([X[:, 0], rng.standard_normal(17)]).astype(np.float32)
+    given = {"kernel_x": ls.kernels.polynomial(degree=3, offset=1.0), "ridge": ridge}
+    exact = ls.solve(KernelCCA(X.astype(float), Y.astype(float), 4, **given), "kcca")
+    found = ls.solve(KernelCCA(X, Y, 4, **given), "kcca")
+    assert exact.converged
+    missing = exact.correlations[len(found.correlations) :]
+    assert not found.converged or missing.max(initial=0.0) < 0.02
