@@ -49,10 +49,13 @@ class Terms:
         The tolerance in force.
     room : float
         The passes that the law may make in addition to its own.
+    faint : bool
+        Whether columns have no squares: nothing bounds what they would add.
     """
 
     tol: float = 0.0
     room: float = math.inf
+    faint: bool = False
 
 
 NO_TERMS = Terms()

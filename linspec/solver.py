@@ -665,6 +665,7 @@ def _note_faint(run: Run, problem: Problem[Any], looks: Mapping[str, Look]) -> N
         scaled = adjustment is not None and adjustment.scale
         if look.faint and (scaled or ridges.get(name) == 0):
             run.note(*faint_columns(name, look.faint))
+            run.faint = True
 
 
 def _returned(solution: Solution, solved: Problem[Any]) -> Solution:

@@ -406,7 +406,7 @@ class Source:
             squares = of_means if squares is None else squares + of_means
         if squares is None:
             return 0.0
-        squares = squares if view.factors is None else squares * view.factors**2
+        squares = squares if view.factors is None else squares * view.factors * view.factors  # of any size
         return float(to_host(self.home.xp.sum(squares)))
 
     @at_home

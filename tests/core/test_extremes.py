@@ -479,3 +479,21 @@ def test_all_entries_of_products_with_the_identity_are_known() -> None:
         else:
             with pytest.raises(ls.errors.DataOutOfRange):
                 ls.solve(problem, "gram")
+
+
+@pytest.mark.filterwarnings("ignore::linspec.errors.ConvergenceWarning")
+@pytest.mark.parametrize("solver", ["gram", "direct", "lobpcg"])
+def test_columns_without_squares_have_no_bounds(solver: str) -> None:
+    X, Y = A[:, :2], np.column_stack([B[:, 0], 1e-250 * A[:, 0]])
+    found = ls.solve(ls.CCA(X, scipy.sparse.csr_array(Y), 2, scale=True), solver, rng=0)
+    exact = ls.solve(ls.CCA(X, np.column_stack([B[:, 0], A[:, 0]]), 2), "direct").correlations
+    off = np.abs(found.correlations[:, None] - exact[None, :]).min(axis=1)
+    assert found.bounds is None or (off <= found.bounds + 1e-9).all()
+    assert not found.converged or np.allclose(found.correlations, exact)
+
+
+@pytest.mark.filterwarnings("ignore::linspec.errors.ConvergenceWarning")
+@pytest.mark.parametrize("solver", ["spca", "lazy-spca"])
+def test_factors_of_small_columns_overflow_no_square(solver: str) -> None:
+    small = A * np.array([1.0, 1e-160, 1.0, 1.0, 1.0])
+    ls.solve(ls.SVD(ls.as_operator(small) * 1.0, 2, center=True, scale=True), solver, rng=0)
