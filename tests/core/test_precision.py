@@ -86,6 +86,8 @@ def test_dtypes_that_cannot_be() -> None:
     with pytest.raises(ls.errors.InvalidProblem, match="float32 or float64"):
         ls.as_operator(A, dtype=int)
     narrow = ls.as_operator(A.astype(np.float32))
-    with pytest.raises(ls.errors.UnsupportedData, match="Convert the parts"):
-        ls.as_operator(narrow + narrow, dtype=np.float64)
     assert ls.as_operator(narrow, dtype=np.float64).dtype == np.float64
+    both = ls.as_operator(narrow + 2.0 * narrow, dtype=np.float64)
+    assert both.dtype == np.float64
+    entries = A.astype(np.float32).astype(np.float64)
+    np.testing.assert_allclose(both.matmat(np.eye(A.shape[1])), 3.0 * entries, rtol=1e-14)
