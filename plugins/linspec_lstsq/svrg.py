@@ -215,7 +215,7 @@ class Epochs:
         Whether the objective of some column would have grown.
     stuck : bool
         Whether no column moves any more.
-    least : numpy.ndarray of shape (k,)
+    least : array of shape (k,)
         The least Rayleigh quotient of AᵀA + ridge that the displacements of each column have met.
     """
 
@@ -238,7 +238,7 @@ class Epochs:
         self.batch = 0
         self.own_steps = self.steps = ridges  # both known once rows have been read
         self.diverged = self.stuck = False
-        self.least = np.full(len(ridges), np.inf)
+        self.least = self.home.place(np.full(len(ridges), np.inf))
 
     def snapshots(self, x: Array, w: Array, scale: Array) -> Iterator[tuple[Array, Array]]:
         """Snapshots with their negative gradients, beginning with the given one."""
@@ -270,7 +270,7 @@ class Epochs:
                 s = _quotient(dw, dHd, xp)
                 past = [(d, Hd, dHd), *past][:MEMORY]
             met = xp.where(dHd > 0, _quotient(dHd, xp.sum(d * d, axis=0), xp), xp.full_like(dHd, np.inf))
-            self.least = np.minimum(self.least, to_host(met))
+            self.least = xp.where(met < self.least, met, self.least)
             x, w = x + d * s[None, :], w - Hd * s[None, :]
 
     def _displacement(self, w: Array) -> Array | None:
