@@ -756,9 +756,12 @@ class Run:
         certified = self.problem.solution.certified and not empty
         contradictions = [(Status.INCONSISTENT, text) for text in self._contradictions()]
         lost = conclusion.lost or bool(contradictions) or self.faint
-        converged = bool(residual <= self.tol) and not lost and certified
+        settled = bool(residual <= self.tol) and not lost
+        converged = settled and certified
         findings = [*contradictions, *self._notes, *conclusion.findings]
-        status = self._verdict(converged, iterated, [finding for finding, _ in findings])
+        status = self._verdict(
+            converged, iterated, [finding for finding, _ in findings], nothing=empty and settled
+        )
         message = self._message(status, residual, findings)
         solution: Solution = self.problem.solution(
             status=status,
@@ -824,14 +827,17 @@ class Run:
             f"got {got}. Return run.finish(...) itself, unchanged."
         )
 
-    def _verdict(self, converged: bool, iterated: bool, findings: list[Status | None]) -> Status:
+    def _verdict(
+        self, converged: bool, iterated: bool, findings: list[Status | None], *, nothing: bool
+    ) -> Status:
+        """The status; `nothing` says that there is nothing to find, whenever the iteration ended."""
         if self._interrupted:
             return Status.INTERRUPTED
         if Status.INCONSISTENT in findings:
             return Status.INCONSISTENT
         if self._cut and self._ending is not None and not (converged and not findings):
             return self._ending
-        if converged or self._ending in (None, Status.CONVERGED):
+        if converged or nothing or self._ending in (None, Status.CONVERGED):
             for finding in FINDINGS_FIRST:
                 if finding in findings:
                     return finding
