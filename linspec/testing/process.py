@@ -97,6 +97,8 @@ def _left(work: Callable[[], Any], state: Any) -> Iterator[str]:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # the check "warnings" looks at them
             warnings.simplefilter("ignore", Unheard)  # in front, so that one that is added again is seen
+            if handler is not None and threading.current_thread() is threading.main_thread():
+                signal.signal(signal.SIGINT, _interrupted)  # processes in the background ignore it as they are
             np.seterr(all=state)
             np.set_printoptions(precision=len(state))
             before = _settings()
@@ -122,6 +124,11 @@ def _left(work: Callable[[], Any], state: Any) -> Iterator[str]:
         for name, value in before.items()
         if after[name] != value
     )
+
+
+def _interrupted(number: int, frame: Any) -> None:
+    """Python's own handler, as one of ours."""
+    signal.default_int_handler(number, frame)
 
 
 def _settings() -> dict[str, Any]:

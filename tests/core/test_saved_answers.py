@@ -468,7 +468,7 @@ CHANGES: dict[str, tuple[Any, tuple[str, ...]]] = {
     "a number for an array": (_set("fields/x_weights", 1.0), ("x_weights",)),
     "an array for a text": (_set("fields/message", {"values": [1], "shape": [1]}), ("message",)),
     "weights that are no numbers": (_array("x_weights", np.full((60, 2), np.nan)), ("x_weights", "finite", "nan")),
-    "a mean that is no number": (_array("x_mean", np.full(60, np.nan)), ("x_mean", "finite", "nan")),
+    "a mean that is no number": (_array("x_mean", np.full(2, np.nan)), ("x_mean", "finite", "nan")),
     "an infinite weight": (_array("y_weights", np.diag([1.0, np.inf] * 30)[:, :2]), ("y_weights", "finite", "inf")),
     "negative numbers": (_array("correlations", np.array([0.5, -0.1])), ("correlations", "negative", "-0.1")),
     "numbers above their ceiling": (_array("correlations", np.array([1.5, 0.5])), ("correlations", "at most 1")),

@@ -423,11 +423,11 @@ def test_float32_in_other_units_has_the_answer_of_its_numbers(kernel, power, sol
 
 
 @pytest.mark.filterwarnings("ignore::linspec.errors.ConvergenceWarning")
-@pytest.mark.parametrize("factor", [1e-10, 1e-6, 1e6, 1e10])
+@pytest.mark.parametrize("factor", [1e-10, 1e10])
 @pytest.mark.parametrize("solver", ["kcca-preimage", "gradkcca"])
 def test_pairs_of_columns_of_any_size_are_those_of_cca_or_have_not_converged(solver, factor):
     """A residual relative to |u| does not show what a small column would add."""
-    for seed in range(4):
+    for seed in range(2):
         rng = np.random.default_rng(seed)
         X, Y = rng.standard_normal((27, 2)), rng.standard_normal((27, 4))
         Y[:, 0] += X[:, 0]
