@@ -98,7 +98,9 @@ def _left(work: Callable[[], Any], state: Any) -> Iterator[str]:
             warnings.simplefilter("ignore")  # the check "warnings" looks at them
             warnings.simplefilter("ignore", Unheard)  # in front, so that one that is added again is seen
             if handler is not None and threading.current_thread() is threading.main_thread():
-                signal.signal(signal.SIGINT, _interrupted)  # processes in the background ignore it as they are
+                signal.signal(
+                    signal.SIGINT, _interrupted
+                )  # processes in the background ignore it as they are
             np.seterr(all=state)
             np.set_printoptions(precision=len(state))
             before = _settings()
