@@ -27,12 +27,11 @@ from typing import Any
 import numpy as np
 import scipy.linalg
 
-from linspec import Conclusion
+from linspec import Conclusion, Status
 from linspec.arrays import Array, Home, HostArray, to_host
 from linspec.conclusion import fewer_than_asked
 from linspec.kernels import Linear
 from linspec.operators import DenseOperator, SparseOperator, uncounted
-from linspec.solution import Status
 from linspec.unit_vectors import signs
 from linspec_kernel.nystrom import on_host
 from linspec_kernel.preimage.views import Functions, View, entries_of, shared, shared_slopes
