@@ -34,9 +34,9 @@ def tasks(given: Any) -> dict[str, Callable[[], Any]]:
 
     if given.small:
         return {
-            f"{solver}, {label}": partial(_repeated, make, name)
-            for label, (make, _) in problems().items()
-            for solver, name in (("by name", ls.select(make()).name), ("auto", "auto"))
+            f"{solver}, {label}": partial(_repeated, small.make, name)
+            for label, small in problems().items()
+            for solver, name in (("by name", ls.select(small.make()).name), ("auto", "auto"))
         }
     X, Y = titles_and_queries(given)
     left, right = mnist_halves(given)
