@@ -34,6 +34,20 @@ def ratio(a: float, b: float) -> float:
     return a / b if b > 0 else math.inf
 
 
+def rounding_of_rows(dtype: Any, ridge: float = 0.0) -> float:
+    """The rounding of one number of rows that are decomposed in float64.
+
+    Parameters
+    ----------
+    dtype : numpy.dtype
+        Of the data.
+    ridge : float, default 0.0
+        Where there is one, √ridge·I stands below the rows: no direction is null, so the entries count as exact, and
+        only the decomposition rounds.
+    """
+    return EPS if ridge > 0 else float(np.finfo(dtype).eps)
+
+
 def rank_cut(shape: tuple[int, int], dtype: Any, ridge: float = 0.0) -> float:
     """The fraction of the largest singular value below which others are rounding, for unit columns.
 
@@ -44,14 +58,11 @@ def rank_cut(shape: tuple[int, int], dtype: Any, ridge: float = 0.0) -> float:
     ----------
     shape : tuple
         (n, p).
-    dtype : numpy.dtype
-        Of the data.
-    ridge : float, default 0.0
-        Where there is one, √ridge·I stands below the rows: no direction is null, so the entries count as exact, and
-        only the decomposition rounds, in float64.
+    dtype, ridge
+        See `rounding_of_rows`.
     """
     n, p = shape
-    eps = EPS if ridge > 0 else float(np.finfo(dtype).eps)
+    eps = rounding_of_rows(dtype, ridge)
     return float(8 * eps * (1 + np.sqrt(p)) * (1 + np.sqrt(p / n)))
 
 

@@ -428,7 +428,7 @@ class Sweeps(ABC):
             view.record(0, 0, sweeps=1.0)
         return part
 
-    # ---- what identifies the rows    -----------------------------------------------------------
+    # ---- what identifies the rows ----------------------------------------------------------------
 
     @property
     def _lacking_witnesses(self) -> Witnesses:

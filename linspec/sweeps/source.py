@@ -215,7 +215,7 @@ class Source:
             view.unresolved, view._warned = known["unresolved"], known["warned"]
             view.contradiction = known["contradiction"]
 
-    # ---- what identifies the rows        -------------------------------------------------------
+    # ---- what identifies the rows ----------------------------------------------------------------
 
     def ask_for_witnesses(self, before: Mapping[str, float], known: Mapping[str, Witness | None]) -> None:
         """Have the next sweep of each view identify its rows.

@@ -16,7 +16,7 @@ import numpy as np
 
 from linspec import Run, Solution, Solver, option
 from linspec.arrays import to_host
-from linspec.block_algebra import rank_cut
+from linspec.block_algebra import rank_cut, rounding_of_rows
 from linspec.cost import FACTOR_RATE, Estimate, Sizes
 from linspec.families.cca.evidence import Evidence
 from linspec.inverse_norm import BasisNorm
@@ -43,7 +43,7 @@ class Direct(Solver):
         home = problem.X.home.blocks
         rows = reduced_views(problem, run, ridges=problem.ridge)
         x, y = (
-            column_basis(R, self._cut(A, r), home, float(np.finfo(np.float64 if r > 0 else A.dtype).eps))
+            column_basis(R, self._cut(A, r), home, rounding_of_rows(A.dtype, r))
             for R, A, r in zip(rows, (problem.X, problem.Y), problem.ridge, strict=True)
         )
         P, rho, Qt = home.xp.linalg.svd(x.U.T @ y.U, full_matrices=False)

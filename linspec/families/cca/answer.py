@@ -15,7 +15,14 @@ import numpy as np
 
 from linspec import cost
 from linspec.arrays import Array, Home, HostArray, to_host
-from linspec.block_algebra import EPS, canonical_rotation, metric_rounding, rank_cut, whitening
+from linspec.block_algebra import (
+    EPS,
+    canonical_rotation,
+    metric_rounding,
+    rank_cut,
+    rounding_of_rows,
+    whitening,
+)
 from linspec.families.cca.evidence import Evidence, Rider, norms_by, riders
 from linspec.inverse_norm import BasisNorm, FactorNorm, InverseNorm
 from linspec.moments import Moments
@@ -180,9 +187,7 @@ class Answer:
         self.reduced = self.moments.reduced_rows(self.problem.ridge)
         pairs = zip(self.reduced, self._views(), self.problem.ridge, strict=True)
         self.bases = [
-            column_basis(
-                R, rank_cut(A.shape, A.dtype, r), self.home, EPS if r > 0 else float(np.finfo(A.dtype).eps)
-            )
+            column_basis(R, rank_cut(A.shape, A.dtype, r), self.home, rounding_of_rows(A.dtype, r))
             for R, A, r in pairs
         ]
         x, y = (BasisNorm(basis.W, basis.condition**2, self.home) for basis in self.bases)

@@ -27,14 +27,14 @@ from typing import Any
 import numpy as np
 import scipy.linalg
 
-from linspec import Conclusion, Status
+from linspec import Conclusion, Moments, Status
 from linspec.arrays import Array, Home, HostArray, to_host
 from linspec.conclusion import fewer_than_asked
 from linspec.kernels import Linear
-from linspec.operators import DenseOperator, LinearOperator, SparseOperator, uncounted
+from linspec.operators import DenseOperator, SparseOperator, uncounted
 from linspec.unit_vectors import signs
 from linspec_kernel.nystrom import on_host
-from linspec_kernel.preimage.views import Functions, View, entries_of, row_parts, shared, shared_slopes
+from linspec_kernel.preimage.views import Functions, View, shared, shared_slopes
 
 VACUOUS = (
     "The ball restricts nothing for {views}: with a homogeneous kernel the objective does not change with the length "
@@ -151,28 +151,11 @@ def along_columns(view: View, G: HostArray, lengths: HostArray) -> float:
     free = view.bound.kind == "ratio" and view.bound.size**2 >= len(G) * (1 - 1e-12)
     if not (isinstance(view.kernel, Linear) and free and type(A) in (DenseOperator, SparseOperator)):
         return 0.0
-    squares = _spreads(A, center=view.center)
-    sizes = np.sqrt(np.maximum(squares, 0.0))[:, None]
+    squares = Moments(A, center=view.center, form="implicit").diagonal()[0]  # of entries at hand
+    sizes = np.sqrt(to_host(squares))[:, None]
     return float(
         np.max(np.divide(np.abs(G) * lengths, sizes, out=np.zeros_like(G), where=sizes > 0), initial=0.0)
     )
-
-
-def _spreads(A: LinearOperator, *, center: bool) -> HostArray:
-    """The squared lengths of columns in memory, about their means with centring."""
-    n, p = A.shape
-    if isinstance(A, SparseOperator):
-        M = entries_of(A)
-        about = np.asarray(M.mean(axis=0)).ravel() if center else np.zeros(p)
-        found: HostArray = np.asarray(M.multiply(M).sum(axis=0)).ravel() - n * about**2
-        return found
-    about, squares = np.zeros(p), np.zeros(p)
-    for rows in row_parts(A) if center else ():
-        about += to_host(entries_of(rows)).sum(axis=0) / n
-    for rows in row_parts(A):
-        D = to_host(entries_of(rows)) - about
-        squares += np.einsum("ij,ij->j", D, D)
-    return squares
 
 
 def view_functions(view: View, U: HostArray) -> Functions:
