@@ -409,6 +409,10 @@ class ConvertedStream(StreamedOperator):
         self.stream.take_up(learnt, None)
         self.statistics = statistics
 
+    def expect(self, rows: int) -> None:
+        """Take a number of rows as declared, where none was."""
+        self.stream.expect(rows)
+
     @property
     def shape(self) -> Any:  # type: ignore[override]
         """(n, p)."""

@@ -93,8 +93,8 @@ class KernelAppGrad(Solver):
         x, y = views
         share = 1.0
         while True:
-            t, rho, (a, b), gaps = pairs(x, y, problem.k)
-            current = partial(_weights, a, b, kernels)
+            t, rho, (a, b), gaps, carried = pairs(x, y, problem.k)
+            current = partial(_weights, a, b, kernels, carried)
             residual = ratio(share * t, float(rho.sum()))
             if not (run.proceed(residual=residual, current=current) or run.falls_short(**current())):
                 return run.finish(**current())
@@ -176,7 +176,9 @@ class View:
         return A @ T, KA @ T
 
 
-def pairs(x: View, y: View, k: int) -> tuple[float, HostArray, tuple[Array, Array], tuple[Array, Array]]:
+def pairs(
+    x: View, y: View, k: int
+) -> tuple[float, HostArray, tuple[Array, Array], tuple[Array, Array], float | None]:
     """The canonical pairs within two blocks.
 
     Returns
@@ -187,20 +189,23 @@ def pairs(x: View, y: View, k: int) -> tuple[float, HostArray, tuple[Array, Arra
         Their correlations.
     two pairs of arrays of shape (n, k)
         Their coefficients, and the residuals.
+    float or None
+        The next correlation; None if the blocks have no more.
     """
     home = x.op.home
     U, rho, Vt = np.linalg.svd(on_host(x.values.T @ y.values))
+    carried = float(rho[k]) if len(rho) > k else None
     rho, turns = rho[:k], (home.place(U[:, :k]), home.place(Vt[:k].T))
     (a, za), (b, zb) = ((view.block @ T, view.values @ T) for view, T in zip((x, y), turns, strict=True))
     theta = home.place(rho)[None, :]
     gaps = zb - theta * (za + x.ridge * a), za - theta * (zb + y.ridge * b)
     t = sum(float(np.sum(home.column_norms(gap) ** 2)) for gap in gaps)
-    return t, rho, (a, b), gaps
+    return t, rho, (a, b), gaps, carried
 
 
-def _weights(a: Array, b: Array, kernels: Any) -> dict[str, Any]:
+def _weights(a: Array, b: Array, kernels: Any, carried: float | None) -> dict[str, Any]:
     """What the law takes."""
-    return {"x_weights": a, "y_weights": b, "kernels": kernels}
+    return {"x_weights": a, "y_weights": b, "kernels": kernels, "carried": carried}
 
 
 def _of_a_block(op: KernelOperator, rng: np.random.Generator) -> float:

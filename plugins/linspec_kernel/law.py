@@ -25,7 +25,7 @@ are rounded after they were judged, by less than the rounding of the tiles.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -47,6 +47,9 @@ CUT = 1e-13
 
 UNCERTAIN = 0.01
 """Functions of eigenvalue w have correlations up to w/(w + ridge): missing ones above this are reported."""
+
+LIKELY = 2.5
+"""Multiple of the residual above which an estimated loss is reported: the gap is only as good as the carried pairs."""
 
 ROUNDING = 4.0
 """Multiple of the unit roundoff, relative to the trace of the kernel matrix, that values of a function may be."""
@@ -132,6 +135,26 @@ def judged(
         found = ((Status.ILL_CONDITIONED, text + "kernel. Raise the ridge, or pass float64."), *found)
     residual = math.nan if kind == "unavailable" else ratio(float(squares.sum()), float(rho.sum()))
     return Conclusion(fields, residual, _with_reason(found, kind), kind, lost=bool(drowned))
+
+
+def with_loss(conclusion: Conclusion, carried: float, tol: float) -> Conclusion:
+    """The conclusion with the loss that the gap to the correlations beyond the k-th lets expect.
+
+    A pair of residuals with squares s = ‖Rx‖² + ‖Ry‖² mixes at most √(s/2) of the next pair into its own. The larger
+    eigenvalue of [[ρ, √(s/2)], [√(s/2), carried]] is what the correlation would be without.
+    """
+    rho, squares = conclusion.fields["correlations"], conclusion.fields["residuals"]
+    total = float(rho.sum())
+    if not total > 0 or not np.isfinite(squares).all():
+        return conclusion
+    half = np.maximum(rho - carried, 0.0) / 2
+    estimate = float((np.sqrt(half**2 + squares / 2) - half).sum()) / total
+    found, residual = conclusion.findings, conclusion.residual
+    if residual <= tol and estimate > max(tol, LIKELY * residual):
+        text = f"Correlations that were left out are close to those returned: about {estimate:.1e} of the sum may be "
+        text += f"missing, while the residual is {residual:.1e}. Lower tol, or ask for more pairs."
+        found = (*found, (Status.CLUSTERED, text))
+    return replace(conclusion, fields={**conclusion.fields, "loss_estimate": estimate}, findings=found)
 
 
 def residuals(

@@ -96,6 +96,11 @@ class NystromLOBPCG(Solver):
             solves = [cholesky(op, ridge) for op, ridge in zip(ops, ridges, strict=True)]
         width = min(k + self.extra, n)
         blocks = first_blocks(near, width)
+        if int(blocks[0].shape[1]) // 2 < k:  # the landmarks know fewer pairs than are wanted
+            blocks = [
+                moments.home.concat([Z, op.home.place(run.rng.standard_normal((n, width)))])
+                for Z, op in zip(blocks, ops, strict=True)
+            ]
         bases = [Basis(op, ridge) for op, ridge in zip(ops, ridges, strict=True)]
         gaps: list[Array] = [
             moments.home.zeros((n, 0))
@@ -118,7 +123,8 @@ class NystromLOBPCG(Solver):
             gaps, guessed = [V[:, :pairs] for V in R], float(squares[:pairs].sum())
             residual, since = ratio(share * guessed, total), since + 1
             if best is None or residual < least:
-                best = partial(found_so_far, a[:, :pairs], b[:, :pairs], kernels)
+                carried = float(rho[k]) if len(rho) > k else None
+                best = partial(found_so_far, a[:, :pairs], b[:, :pairs], kernels, carried)
                 least, since = residual, 0
             # Without a new direction, or after many that brought nothing, rounding is what is left.
             if since > PATIENCE or (bases[0].width, bases[1].width) == before:
@@ -155,9 +161,9 @@ PER_ENTRY = 2e-9
 """Seconds for the function of an entry, such as the exponential."""
 
 
-def found_so_far(a: Array, b: Array, kernels: Any) -> dict[str, Any]:
+def found_so_far(a: Array, b: Array, kernels: Any, carried: float | None) -> dict[str, Any]:
     """What the law takes."""
-    return {"x_weights": a, "y_weights": b, "kernels": kernels}
+    return {"x_weights": a, "y_weights": b, "kernels": kernels, "carried": carried}
 
 
 def cholesky(op: KernelOperator, ridge: float) -> Callable[[Array], Array]:

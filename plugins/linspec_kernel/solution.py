@@ -54,6 +54,9 @@ class KernelCCASolution(TwoViewSolution):
     bounds : numpy.ndarray of shape (k,) or None
         For each correlation a distance within which there is an exact one. None for functions that are not made of
         kernel functions.
+    loss_estimate : float or None
+        About how much of the sum of the exact correlations is missing, relative to it: to the second order in the
+        residuals, from the gap to the correlations that an iteration carries beyond k. None where none are carried.
     """
 
     weight_fields: ClassVar[tuple[str, ...]] = ("x_weights", "y_weights")
@@ -83,6 +86,7 @@ class KernelCCASolution(TwoViewSolution):
     x_mean: HostArray | None = None
     y_mean: HostArray | None = None
     bounds: HostArray | None = None
+    loss_estimate: float | None = None
 
     def _headline(self) -> str:
         total = float(self.correlations.sum())

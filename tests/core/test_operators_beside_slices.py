@@ -70,3 +70,11 @@ def test_gram_matrices_of_slices_and_an_operator(solver: str, beside: str, cente
     wanted = ls.solve(ls.CCA(A, B, 2, 1.0, **given), "direct")
     found = ls.solve(ls.CCA(slices(A), aslinearoperator(B), 2, 1.0, **given), solver)
     np.testing.assert_allclose(found.correlations, wanted.correlations, atol=1e-9)
+
+
+@pytest.mark.parametrize("beside", BESIDE)
+def test_slices_in_another_dtype_have_the_rows_of_the_operator(beside: str) -> None:
+    H = (B > 0).astype(np.int16)  # multiplied in the dtype of X
+    wanted = ls.solve(ls.Discriminant(A, H, 2, 1.0, **BESIDE[beside]), "direct")
+    found = ls.solve(ls.Discriminant(aslinearoperator(A), slices(H), 2, 1.0, **BESIDE[beside]), rng=0)
+    np.testing.assert_allclose(numbers(found), numbers(wanted), rtol=1e-5, atol=1e-6)

@@ -335,3 +335,28 @@ def test_functions_between_ridge_and_rounding_are_found_or_said_to_be_missing(se
     assert exact.converged
     missing = exact.correlations[len(found.correlations) :]
     assert not found.converged or missing.max(initial=0.0) < 0.02
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_an_iteration_estimates_what_close_correlations_hide(seed):
+    rng = np.random.default_rng(seed)
+    X, Y = rng.standard_normal((25, 1)) @ np.ones((1, 2)), rng.standard_normal((25, 2))
+    problem = KernelCCA(X, Y, 5, "laplacian", ridge=2.5e-5)  # correlations that differ by 1e-5
+    exact = ls.solve(problem, "kcca").correlations.sum()
+    found = ls.solve(problem, "kernel-appgrad", rng=seed)
+    loss = 1 - found.correlations.sum() / exact
+    assert loss > 10 * found.residual
+    assert found.status is ls.Status.CLUSTERED
+    assert loss <= found.loss_estimate <= 20 * loss
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_a_correlation_that_the_landmarks_do_not_show_is_found(seed):
+    rng = np.random.default_rng(seed)
+    X, Y = rng.standard_normal((42, 1)), rng.standard_normal((42, 1))
+    Y[7] *= 1e10  # the kernel of Y is a peak at this row: one pair has nearly all
+    problem = KernelCCA(X, Y, 2, "laplacian", ridge=(13.0, 0.84))
+    exact = ls.solve(problem, "kcca").correlations
+    found = ls.solve(problem, "nystrom-lobpcg", rng=seed)
+    assert exact[1] < 2e-4 * exact[0]
+    np.testing.assert_allclose(found.correlations, exact, atol=1e-5 * exact.sum())
