@@ -112,6 +112,12 @@ def judged(
     rho = np.minimum(rho[:count], 1.0)
     x = views[0].turned(turns[0] @ U[:, :count], home)
     y = views[1].turned(turns[1] @ Vt[:count].T, home)
+    # A combination of functions may be rounding although none of them is.
+    for op, f in zip(moments.views, (x, y), strict=True):
+        clear = np.ones(count) if f.dual is None else _are_no_rounding(op, f.dual, f.values)
+        count = int(np.argmin(clear)) if not clear.all() else count
+    rho, kept = rho[:count], np.eye(len(rho), count)
+    x, y = x.turned(kept, home), y.turned(kept, home)
     flips = np.diag(signs(x.weights, home)) if count else np.zeros((0, 0))
     x, y = x.turned(flips, home), y.turned(flips, home)
     fields: dict[str, Any] = {"correlations": rho}
