@@ -15,7 +15,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from linspec.arrays import Home, HostArray, host_dtype, namespace, reciprocal
+from linspec.arrays import Array, Home, HostArray, host_dtype, namespace, reciprocal, to_host
 from linspec.checks import check_flag
 from linspec.errors import InvalidProblem
 from linspec.frames import RowNames, check_order, column_names_of, index_of
@@ -183,7 +183,7 @@ class RowsOfProblem:
                     at_zero = home.place(of.mean) - home.place(mean) @ slopes
                     slopes = slopes + home.place(constant.slopes)[:, None] * at_zero[None, :]
                     mean = np.zeros(len(mean))
-                found[_beside(field, "slopes")] = A.home.place(slopes, A.dtype)
+                found[_beside(field, "slopes")] = A.home.place(slopes, _wide_enough(slopes, A.dtype))
                 found["confound_mean"] = mean
             if of.scale:
                 found[_beside(field, "scale")] = A.home.place(reciprocal(of.factors), A.dtype)
@@ -219,6 +219,13 @@ class RowsOfProblem:
                 shape[axis] = -1
                 found[field] = value * namespace(value).reshape(factors, tuple(shape))
         return found
+
+
+def _wide_enough(values: Array, dtype: np.dtype[Any]) -> np.dtype[Any]:
+    """`dtype`, or float64 for numbers beyond its range: confounds may be in any unit beside data in float32."""
+    sizes, limits = np.abs(to_host(values)), np.finfo(dtype)
+    within = (sizes == 0) | ((sizes >= limits.tiny) & (sizes <= limits.max))
+    return dtype if within.all() else np.dtype(np.float64)
 
 
 def _beside(mean: str, what: str) -> str:

@@ -231,3 +231,14 @@ def test_kernel_cca(power: int, kernel: Any) -> None:
     )
     assert other.status is plain.status
     np.testing.assert_allclose(other.correlations, plain.correlations, rtol=CLOSE)
+
+
+@pytest.mark.parametrize("power", [-57, -45, 45, 57])
+def test_what_confounds_explain_of_float32_data_keeps_its_unit(power: int) -> None:
+    rng = np.random.default_rng(5)
+    Z, A = rng.standard_normal((40, 2)), rng.standard_normal((40, 4))
+    A = (A + Z @ rng.standard_normal((2, 4))).astype(np.float32)
+    B = rng.standard_normal((40, 2)).astype(np.float32)
+    wanted = ls.solve(ls.LeastSquares(A, B, ridge=0.1, confounds=Z), "direct").predict(A, confounds=Z)
+    found = ls.solve(ls.LeastSquares(A, B, ridge=0.1, confounds=Z * 10.0**power), "direct")
+    np.testing.assert_allclose(found.predict(A, confounds=Z * 10.0**power), wanted, rtol=1e-4, atol=1e-5)

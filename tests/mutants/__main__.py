@@ -1,0 +1,176 @@
+"""Mutants of linspec, and whether the suite notices them.
+
+    cd tests
+    python -m mutants draw --count 300 --seed 0      # writes mutants/drawn.json, once
+    python -m mutants record hits                    # runs the suite; which tests come by which mutant
+    python -m mutants try hits results.jsonl         # the tests that came by, until one fails, for each mutant
+    python -m mutants table results.jsonl            # counts by package, and the survivors
+
+`record` takes as long as the suite, and `try` some seconds a mutant. What stands after ` -- ` goes to pytest. Mutants
+made by hand are in numerical.json.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import json
+import os
+import random
+import subprocess
+import sys
+from collections import Counter
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from mutants.sites import ROOT, Site, files, sites
+
+HERE = Path(__file__).parent
+LEAST = 3
+"""Mutants of each package, at least."""
+
+
+def package_of(file: str) -> str:
+    """The package that a file counts for."""
+    parts = Path(file).parts[:-1]
+    return ".".join(parts[1:2] if parts[0] == "plugins" else parts[:3] if "families" in parts else parts[:2])
+
+
+def drawn(count: int, seed: int) -> list[Site]:
+    """Sites from all packages, in proportion to what these have."""
+    found: dict[str, list[Site]] = {}
+    for file in files():
+        tree = ast.parse((ROOT / file).read_text("utf-8"))
+        found.setdefault(package_of(file), []).extend(site for site, _, _ in sites(file, tree))
+    rng = random.Random(seed)  # no secret
+    total = sum(map(len, found.values()))
+    shares = {name: max(LEAST, count * len(here) / total) for name, here in found.items()}
+    whole = sum(shares.values())
+    chosen = [
+        site
+        for name, here in sorted(found.items())
+        for site in rng.sample(here, min(len(here), round(count * shares[name] / whole)))
+    ]
+    return sorted(chosen, key=lambda site: (site.file, site.where, site.before, site.nth))
+
+
+def pytest_with(arguments: list[str], **variables: str) -> int:
+    """Run pytest on the suite with the plugin."""
+    path = os.pathsep.join(filter(None, (str(HERE.parent), os.environ.get("PYTHONPATH"))))
+    env = {**os.environ, "PYTHONPATH": path, "OPENBLAS_NUM_THREADS": "1", **variables}
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "mutants.switching", *arguments]
+    return subprocess.run(command, cwd=ROOT, env=env, check=False).returncode
+
+
+def record(folder: Path, arguments: list[str]) -> None:
+    """Run the suite, and record which tests come by which mutants."""
+    folder.mkdir(parents=True, exist_ok=True)
+    pytest_with(["-n", "auto", *arguments], LINSPEC_MUTANTS_RECORD=str(folder.resolve()))
+
+
+def plan(folder: Path, enough: float) -> list[dict[str, Any]]:
+    """For each mutant the tests to run: of each test function one case first, the shortest first."""
+    seconds: dict[str, float] = {}
+    seen: dict[int, set[str]] = {}
+    for path in folder.glob("*.json"):
+        part = json.loads(path.read_text("utf-8"))
+        seconds.update(zip(part["tests"], part["seconds"], strict=True))
+        for number, tests in part["seen"].items():
+            seen.setdefault(int(number), set()).update(part["tests"][i] for i in tests)
+    plans = []
+    for number, tests in sorted(seen.items()):
+        order = sorted(tests, key=lambda test: seconds[test])
+        firsts = {test.partition("[")[0]: test for test in reversed(order)}
+        order = [
+            *sorted(firsts.values(), key=lambda t: seconds[t]),
+            *(t for t in order if firsts[t.partition("[")[0]] != t),
+        ]
+        spent, chosen = 0.0, []
+        for test in order:
+            spent += seconds[test]
+            if spent > enough:
+                break
+            chosen.append((test, seconds[test]))
+        plans.append({"number": number, "tests": chosen})
+    return plans
+
+
+def attempt(
+    folder: Path, results: Path, enough: float, jobs: int, only: list[int], arguments: list[str]
+) -> None:
+    """Try the mutants, in several processes."""
+    plans = [one for one in plan(folder, enough) if not only or one["number"] in only]
+    running = []
+    for job in range(jobs):
+        order = folder / f"plan{job}.order"
+        order.write_text(
+            json.dumps({"results": str(results.resolve()), "mutants": plans[job::jobs]}), "utf-8"
+        )
+        path = os.pathsep.join(filter(None, (str(HERE.parent), os.environ.get("PYTHONPATH"))))
+        env = {**os.environ, "PYTHONPATH": path, "OPENBLAS_NUM_THREADS": "1"}
+        env["LINSPEC_MUTANTS_TRY"] = str(order.resolve())
+        command = [sys.executable, "-m", "pytest", "-q", "-n", "0", "-p", "mutants.switching", *arguments]
+        running.append(subprocess.Popen(command, cwd=ROOT, env=env, stdout=subprocess.DEVNULL))
+    for process in running:
+        process.wait()
+
+
+def table(results: Path) -> None:
+    """Print counts by package, and the mutants that no test noticed."""
+    from mutants.switching import listed
+
+    mutants = listed()
+    ends = {}
+    for line in results.read_text("utf-8").splitlines():
+        one = json.loads(line)
+        ends[one["number"]] = one
+    counts: dict[str, Counter[str]] = {}
+    for number, mutant in enumerate(mutants):
+        ended = ends.get(number, {"ended": "not reached"})["ended"]
+        kind = "by hand" if "nth" not in mutant else package_of(mutant["file"])
+        for name in (kind, "all"):
+            counts.setdefault(name, Counter())[ended] += 1
+    columns = ("failed", "time", "crash", "survived", "not reached")
+    print(f"{'':32}" + "".join(f"{c:>12}" for c in columns))
+    for name, count in sorted(counts.items()):
+        print(f"{name:32}" + "".join(f"{count[c]:12}" for c in columns))
+    for number, mutant in enumerate(mutants):
+        ended = ends.get(number, {"ended": "not reached"})["ended"]
+        if ended in {"survived", "not reached"}:
+            text = mutant.get("what") or f"{mutant['where']}: {mutant['before']}  ->  {mutant['after']}"
+            print(f"{number} {ended}: {mutant['file']}: {text}")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m mutants", description=__doc__)
+    commands = parser.add_subparsers(dest="command", required=True)
+    draw = commands.add_parser("draw")
+    draw.add_argument("--count", type=int, default=300)
+    draw.add_argument("--seed", type=int, default=0)
+    for name in ("record", "try"):
+        each = commands.add_parser(name)
+        each.add_argument("folder", type=Path)
+        if name == "try":
+            each.add_argument("results", type=Path)
+            each.add_argument(
+                "--enough", type=float, default=90.0, help="seconds of tests that a mutant may survive"
+            )
+            each.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
+            each.add_argument("--only", type=int, nargs="*", default=[])
+    commands.add_parser("table").add_argument("results", type=Path)
+    own, _, for_pytest = " ".join(sys.argv[1:]).partition(" -- ")
+    given, arguments = parser.parse_args(own.split()), for_pytest.split()
+    if given.command == "draw":
+        text = json.dumps([asdict(site) for site in drawn(given.count, given.seed)], indent=1)
+        (HERE / "drawn.json").write_text(text + "\n", "utf-8")
+    elif given.command == "record":
+        record(given.folder, arguments)
+    elif given.command == "try":
+        attempt(given.folder, given.results, given.enough, given.jobs, given.only, arguments)
+    else:
+        table(given.results)
+
+
+if __name__ == "__main__":
+    main()
