@@ -585,3 +585,14 @@ def test_slice(family: str) -> None:
     swift = [name for name in solvers_of(family) if name not in SLOW]
     assert failures(fuzz(range(40), families=[family], solvers=swift, each=4, max_seconds=2.0)) == []
     assert failures(fuzz(range(1), families=[family], solvers=SLOW, max_seconds=2.0)) == []
+
+
+@pytest.mark.parametrize(
+    ("seed", "trial", "solver"),
+    [
+        (4201, 2627, "gram"), (4201, 3593, "gram"), (4201, 4414, "kernel-appgrad"), (4201, 4596, "kcca"),
+        (5301, 53, "nystrom-lobpcg"), (5301, 94, "direct"), (5301, 1281, "pcr"),
+    ],
+)  # fmt: skip
+def test_trials_that_failed_before(seed: int, trial: int, solver: str) -> None:
+    assert failures(fuzz([trial], seed=seed, solvers=[solver], max_seconds=10.0)) == []

@@ -288,6 +288,17 @@ class _Law:
             within = np.where(within < self.rho, within, np.maximum(within, unknown))
         return within
 
+    def _resolution(self) -> float:
+        """The error of a correlation of a solver that computes all of them."""
+        assert self.evidence.resolution is not None  # noqa: S101
+        known = [norm.condition for norm in self.norms if isinstance(norm, FactorNorm | BasisNorm)]
+        return max(self.evidence.resolution * self.shift, self._cancelled() * max(known, default=1.0))
+
+    def _cancelled(self) -> float:
+        """The relative error of held Gram matrices from what is subtracted from them."""
+        held = self.moments.held and self.answer.reduced is None and not self.answer.bases
+        return self.moments.centring_error() if held else 0.0
+
     # ---- the loss -----------------------------------------------------------------------------
 
     def _loss(
@@ -309,8 +320,8 @@ class _Law:
             return (0.0 if residual == 0 else None), (0.0, None), []
         off = len(self.rho) * self.rounding  # the returned sum may be above the exact one by this amount
         computed = self.evidence.resolution is not None and self.answer.reduced is None
-        if self.evidence.resolution is not None and computed:
-            off = max(off, len(self.rho) * self.evidence.resolution * self.shift)
+        if computed:
+            off = max(off, len(self.rho) * self._resolution())
         least = max(total - off, 0.0 if beside is None else beside.total - beside.rounding)
         lower = (least - total) / least if least > 0 else -math.inf
         upper = self._upper(beside, above)
@@ -325,6 +336,10 @@ class _Law:
             )  # only gains show how near the left-out correlations are
         sure = whole or self.carried is not None
         findings: list[tuple[Status, str]] = []
+        if self.evidence.resolution is not None and lower > max(self.terms.tol, residual):
+            text = f"The correlations that the Gram matrices have together are {lower:.1e} more in their sum than "
+            text += 'those returned: rounding of the Gram matrices. Choose "direct", or add a ridge.'
+            findings.append((Status.ILL_CONDITIONED, text))
         if computed:  # all correlations were computed, so only rounding can be missing
             return max(estimate or 0.0, off / total), (lower, upper), findings
         if lower > TOLERATED * max(residual, within, self.unit):
@@ -399,7 +414,7 @@ class _Law:
         if k < self.problem.k or not np.isfinite(above).all():
             return None
         if self.evidence.resolution is not None and self.answer.reduced is None:
-            off = k * self.evidence.resolution * self.shift
+            off = k * self._resolution()
             return min(off / total + ratio(float(above.sum()), total), 1.0) if math.isfinite(off) else None
         if beside is not None and beside.whole:
             return min((max(beside.total - total, 0.0) + 2 * beside.rounding) / total, 1.0)
@@ -485,7 +500,8 @@ class _Law:
         total, every = (float(np.clip(rho[:m], 0.0, 1.0).sum()) for m in (k, self.problem.k))
         condition = max(norm.condition for norm in self.norms)
         lost = math.sqrt(condition) if self.answer.bases else condition
-        rounding = k * 4 * self.answer.unit_of_sums * self.shift * math.sqrt(p + q) * lost
+        of_sums = 4 * self.answer.unit_of_sums * self.shift * math.sqrt(p + q)
+        rounding = k * max(of_sums, self._cancelled()) * lost
         return _Beside(total, rho[k:], parts, whole=True, rounding=rounding, every=every)
 
     def _cross(self) -> Array:
