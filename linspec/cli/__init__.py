@@ -12,7 +12,7 @@ from __future__ import annotations
 import click
 
 from linspec.cli.calibrate import calibrate
-from linspec.cli.compare import compare, measure
+from linspec.cli.compare import compare
 from linspec.cli.failures import Program
 from linspec.cli.listing import check, describe, plugins, solvers
 from linspec.cli.solve import solve
@@ -59,6 +59,5 @@ for command in (
     plugins,
     check,
     calibrate,
-    measure,
 ):
     main.add_command(command)

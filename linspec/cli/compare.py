@@ -1,25 +1,23 @@
-"""`linspec compare`: several solvers on the same data, accuracy against passes, seconds and memory."""
+"""`linspec compare`: several solvers on the same data, accuracy against passes and seconds."""
 
 from __future__ import annotations
 
 import json
 import math
-import sys
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields, replace
 from functools import partial
-from itertools import product
-from typing import IO, Any
+from itertools import groupby, product
+from typing import IO, TYPE_CHECKING, Any
 
 import click
 
 from linspec import registry
 from linspec.cli import plots
 from linspec.cli.failures import Command, Failure, printable, shortened
-from linspec.cli.interrupts import INTERRUPTED, held
+from linspec.cli.interrupts import INTERRUPTED, Interrupts, held
 from linspec.cli.kinds import Kind
-from linspec.cli.measured import Outcome, Request, answer_request, end_with_parent, run_apart
-from linspec.cli.missing import drop_option
+from linspec.cli.missing import drop_option, read_inputs
 from linspec.cli.outputs import check_target, write_all
 from linspec.cli.progress import Goal, shown_progress
 from linspec.cli.results import plain
@@ -29,20 +27,36 @@ from linspec.cli.settings import (
     complete_solver,
     declared_names,
     held_out_options,
+    only_declared,
     problem_command,
     run_parameters,
     solver_options,
     split_option,
     taking_several,
 )
-from linspec.cli.solve import FILES
-from linspec.cli.tables import NOTHING, in_bytes, percent, show_facts, show_table, status_in_words
+from linspec.cli.solve import FILES, parted
+from linspec.cli.tables import NOTHING, percent, show_facts, show_table, status_in_words
 
-__all__ = ["compare", "measure", "show_outcomes"]
+if TYPE_CHECKING:  # it loads array libraries, which help does without
+    from linspec.cli.measured import Outcome
 
-ABOUT = """Each solver runs in a fresh process that reads the files itself, so that its peak memory is its own.
-An --option goes to every solver that has it; als.lstsq=gd goes to als alone. One that is given several times is tried
-with each value."""
+__all__ = ["compare", "show_outcomes"]
+
+UNFINISHED = "interrupted before the first iteration"
+
+ABOUT = """The files are read once. An --option goes to every solver that has it; als.lstsq=gd goes to als alone. One
+that is given several times is tried with each value."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Asked:
+    """One run: a problem by its values, a solver, and its options, as they were typed and as it takes them."""
+
+    values: Mapping[str, Any]
+    solver: str
+    texts: Sequence[str]
+    options: Mapping[str, Any]
+    variant: str
 
 
 def _command(kind: Kind) -> Command:
@@ -78,90 +92,103 @@ def _command(kind: Kind) -> Command:
 compare = ProblemGroup("compare", "Run several solvers on the same data, side by side.", _command)
 
 
-@click.command(hidden=True)
-def measure() -> None:
-    """Run one solver for `compare`: a request on standard input, events on standard output."""
-
-    def tell(event: dict[str, Any]) -> None:
-        sys.stdout.write(json.dumps(event) + "\n")
-        sys.stdout.flush()
-
-    request = sys.stdin.readline()
-    if not request:  # the parent has ended
-        return
-    end_with_parent(sys.stdin.fileno())
-    with held():  # the parent passes Ctrl-C on
-        answer_request(request, tell)
-
-
 def _compare(kind: Kind, given: Mapping[str, Any]) -> None:
-    files = [given[matrix.lower()] for matrix in kind.matrices]
-    out = check_target("--out", given["out"], (".json",), inputs=files)
-    plot = plots.check_plot("--plot", given["plot"], inputs=files, others=[out])
-    requests = _requests(kind, given, scored=plot is not None)
-    outcomes: list[Outcome] = []
+    files = {matrix: given[matrix.lower()] for matrix in kind.matrices}
+    out = check_target("--out", given["out"], (".json",), inputs=files.values())
+    plot = plots.check_plot("--plot", given["plot"], inputs=files.values(), others=[out])
+    runs = _runs(kind, given)
+    matrices, beside, told = read_inputs(files, runs[0].values, given["drop_missing"])
+    if told:
+        click.echo(told, err=True)
+    stated: list[tuple[Any, list[Asked]]] = [
+        (kind.construct(list(matrices.values()), values, beside), list(own))
+        for values, own in groupby(runs, lambda run: run.values)
+    ]
     with held() as interrupts:  # one ends the series, not what is told of it
-        for request in requests:
-            if interrupts.came:
-                break
-            goal = Goal(
-                tol=request.tol or 1e-6,
-                max_passes=request.max_passes or math.inf,
-                max_seconds=request.max_seconds or math.inf,
-            )
-            name = f"{request.solver} ({len(outcomes) + 1} of {len(requests)})"
-            with shown_progress(name, goal, given["progress"]) as report:
-                outcome, _ = run_apart(request, report, interrupts)
-            outcomes.append(outcome)
+        outcomes = list(_outcomes(kind, given, stated, interrupts))
         if outcomes:
-            _show(kind, requests, outcomes)
+            _show(kind, given, runs, outcomes)
         if any(not outcome.failed for outcome in outcomes):
-            title = _title(kind, requests)
-            figures = [_figures(*run) for run in zip(requests, outcomes, strict=False)]
+            figures = [_figures(*run) for run in zip(runs, outcomes, strict=False)]
             write_all(
                 [
-                    (out, partial(_write, {"about": _about(kind, requests), "rows": figures})),
-                    (plot, partial(plots.draw_comparison, kind, outcomes, given["against"], title)),
+                    (out, partial(_write, {"about": _about(kind, given, runs), "rows": figures})),
+                    (
+                        plot,
+                        partial(
+                            plots.draw_comparison, kind, outcomes, given["against"], _title(kind, given, runs)
+                        ),
+                    ),
                 ]
             )
-    if interrupts.came:
+    if interrupts.came or any(outcome.status == "INTERRUPTED" for outcome in outcomes):
         click.get_current_context().exit(INTERRUPTED)
     if all(outcome.failed for outcome in outcomes):
         raise Failure("no solver gave a solution.")
 
 
-def _requests(kind: Kind, given: Mapping[str, Any], *, scored: bool) -> list[Request]:
-    """One request a problem, solver and options; names and options are checked before any of them runs."""
+def _outcomes(
+    kind: Kind,
+    given: Mapping[str, Any],
+    stated: Sequence[tuple[Any, Sequence[Asked]]],
+    interrupts: Interrupts,
+) -> Iterator[Outcome]:
+    """What becomes of each run, until an interrupt ends the series."""
+    import linspec
+    from linspec.cli.measured import Limits, Outcome, compared, loaded  # here: help loads no array library
+
+    limits = Limits(given["seed"], given["max_passes"], given["max_seconds"])
+    score = kind.score if given["plot"] else None
+    number, count = 0, sum(len(runs) for _, runs in stated)
+    for whole, runs in stated:
+        problem, rows = parted(whole, given)  # one at a time: rows that are held out are copied
+        for run in runs:
+            if interrupts.came:
+                return
+            number += 1
+            goal = Goal(
+                tol=run.options.get("tol") or problem.default_tol,
+                max_passes=given["max_passes"] or math.inf,
+                max_seconds=given["max_seconds"] or math.inf,
+            )
+            words = f"{run.solver} ({number} of {count})"
+            name, options = run.solver, run.options
+            with shown_progress(words, goal, given["progress"]) as report:
+                if name == AUTO:
+                    name = linspec.select(problem).name
+                    options = only_declared(kind.name, name, options)
+                try:
+                    loaded(problem, name, options)
+                    found = compared(problem, name, options, limits, score=score, report=report, rows=rows)
+                except KeyboardInterrupt:  # before there was an answer
+                    found = Outcome(problem=kind.name, solver=name, status="FAILED", message=UNFINISHED)
+                    interrupts.count += 1  # Python's own handler was in place, and this is how it says so
+            yield replace(found, solver=run.solver, variant=run.variant)
+            if found.status == "INTERRUPTED":
+                return
+
+
+def _runs(kind: Kind, given: Mapping[str, Any]) -> list[Asked]:
+    """Every problem, solver and options; names and options are checked before any of them runs."""
     solvers = _names(kind, given["solvers"])
-    problems = _problems(kind, given)
-    requests: dict[str, Request] = {}
-    for (words, values), texts in product(problems.items(), _texts(kind, given)):
-        options = _distributed(kind, solvers, [text for text, _ in texts])
+    runs: dict[str, Asked] = {}
+    for (words, values), texts in product(_problems(kind, given).items(), _texts(kind, given)):
+        chosen = _distributed(kind, solvers, [text for text, _ in texts])
         for solver in solvers:
             tol = given["tol"] if solver == AUTO or "tol" in declared_names(kind.name, solver) else None
-            solver_options(kind.name, solver, [rest for _, rest in options[solver]], tol)
-            own = {text for text, _ in options[solver]}
+            own = {text for text, _ in chosen[solver]}
             tried = [text.replace("=", " ", 1) for text, varied in texts if varied and text in own]
-            request = Request(
-                problem=kind.name,
-                files=[given[matrix.lower()] for matrix in kind.matrices],
+            rest = [text for _, text in chosen[solver]]
+            run = Asked(
                 values=values,
                 solver=solver,
-                options=[rest for _, rest in options[solver]],
-                tol=tol,
-                seed=given["seed"],
-                max_passes=given["max_passes"],
-                max_seconds=given["max_seconds"],
-                scored=scored,
+                texts=rest,
+                options=solver_options(kind.name, solver, rest, tol),
                 variant=", ".join(filter(None, [words, *tried])),
-                held_out=given.get("held_out"),
-                drop_missing=given["drop_missing"],
             )
             # Options that a solver does not have make no difference to it.
-            requests.setdefault(repr((request.values, solver, request.options)), request)
-    first, *others = requests.values()
-    # What is wrong with any of the problems is told by the first run, before it begins.
-    return [replace(first, others=list(problems.values())[1:]), *others]
+            runs.setdefault(repr((values, solver, rest)), run)
+    return list(runs.values())
 
 
 def _problems(kind: Kind, given: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
@@ -241,71 +268,55 @@ def _distributed(
 # ---- the table --------------------------------------------------------------------------------
 
 
-def _title(kind: Kind, requests: Sequence[Request]) -> str:
-    """The problem with what all requests have in common."""
-    common = ", ".join(filter(None, (kind.name, kind.stated(_common(requests)))))
-    fraction = requests[0].held_out
+def _title(kind: Kind, given: Mapping[str, Any], runs: Sequence[Asked]) -> str:
+    """The problem with what all runs have in common."""
+    common = ", ".join(filter(None, (kind.name, kind.stated(_common(runs)))))
+    fraction = given.get("held_out")
     return common if fraction is None else f"{common}, {fraction:g} of the rows held out"
 
 
-def _common(requests: Sequence[Request]) -> dict[str, Any]:
+def _common(runs: Sequence[Asked]) -> dict[str, Any]:
     """The parameters that have one value."""
-    first, *others = (request.values for request in requests)
+    first, *others = (run.values for run in runs)
     return {name: value for name, value in first.items() if all(of[name] == value for of in others)}
 
 
-def _about(kind: Kind, requests: Sequence[Request]) -> dict[str, Any]:
+def _about(kind: Kind, given: Mapping[str, Any], runs: Sequence[Asked]) -> dict[str, Any]:
     """What was asked, for a file."""
     import linspec
 
-    first = requests[0]
-    asked = {name: getattr(first, name) for name in ("held_out", "seed", "max_passes", "max_seconds")}
-    files = dict(zip(kind.matrices, first.files, strict=True))
     return {
         "problem": kind.name,
-        "files": files,
-        **_common(requests),
-        **asked,
+        "files": {matrix: given[matrix.lower()] for matrix in kind.matrices},
+        **_common(runs),
+        **{name: given.get(name) for name in ("held_out", "seed", "max_passes", "max_seconds")},
         "linspec": linspec.__version__,
     }
 
 
-def _figures(request: Request, outcome: Outcome) -> dict[str, Any]:
+def _figures(run: Asked, outcome: Outcome) -> dict[str, Any]:
     """One row of the table, for a file; the names are those of `linspec.compare`."""
-    names = {"held_out": "score", "score": "objective", "cpu": "cpu_seconds", "peak": "memory"}
-    told: tuple[str, ...] = (
-        "status",
-        "message",
-        "converged",
-        "tol",
-        "held_out",
-        "score",
-        "residual",
-        "passes",
-        "iterations",
-    )
-    told = (*told, "products", "seconds", "cpu", "peak")
-    figures = {names.get(name, name): getattr(outcome, name) for name in told}
-    first = {"problem": request.problem, "variant": request.variant, "solver": request.solver}
-    return {**first, "values": dict(request.values), "options": list(request.options), **figures}
+    from linspec.comparison import Entry  # here: help loads no array library
+
+    figures = {field.name: getattr(outcome, field.name) for field in fields(Entry)}
+    del figures["solution"]
+    return {**figures, "variant": run.variant, "values": dict(run.values), "options": list(run.texts)}
 
 
 def _write(content: Mapping[str, Any], stream: IO[bytes], _: str) -> None:
     stream.write(json.dumps(plain(content), indent=1, allow_nan=False).encode() + b"\n")
 
 
-def _show(kind: Kind, requests: Sequence[Request], outcomes: Sequence[Outcome]) -> None:
-    click.echo(f"{_title(kind, requests)}: {printable(', '.join(map(shortened, requests[0].files)))}\n")
-    one = all(request.values == requests[0].values for request in requests)
-    show_outcomes(kind, outcomes, requests[0].values.get("k"), shares=one)
+def _show(kind: Kind, given: Mapping[str, Any], runs: Sequence[Asked], outcomes: Sequence[Outcome]) -> None:
+    files = ", ".join(shortened(given[matrix.lower()]) for matrix in kind.matrices)
+    click.echo(f"{_title(kind, given, runs)}: {printable(files)}\n")
+    one = all(run.values == runs[0].values for run in runs)
+    show_outcomes(kind, outcomes, runs[0].values.get("k"), shares=one)
     footnotes = [(outcome.label, outcome.message) for outcome in outcomes if outcome.failed]
-    scored = [outcome for outcome in outcomes if outcome.held_out is not None]
+    scored = [outcome for outcome in outcomes if outcome.score is not None]
     if scored:
-        best = max(scored, key=lambda outcome: outcome.held_out or 0.0)
+        best = max(scored, key=lambda outcome: outcome.score or 0.0)
         footnotes.append(("held out", f"the score of rows that were not fitted; the best is {best.label}"))
-    if any(outcome.peak for outcome in outcomes):
-        text = "of a fresh process for each solver, with Python, its libraries and the data in memory"
-        footnotes.append(("memory", text))
     if footnotes:
         click.echo()
         show_facts(footnotes)
@@ -330,20 +341,20 @@ def show_outcomes(
     k : int or None
         The width of the block in which products are counted.
     best : float, optional
-        The score that the shares refer to. By default the largest among the solvers.
+        The objective that the shares refer to. By default the largest among the solvers.
     shares : bool, default True
-        Whether to show shares: the scores of problems that differ are no shares of each other.
+        Whether to show shares: the objectives of problems that differ are no shares of each other.
     """
-    best = best or max((outcome.score or 0.0 for outcome in outcomes), default=0.0)
+    best = best or max((outcome.objective or 0.0 for outcome in outcomes), default=0.0)
     columns = [
         ("solver", [outcome.solver for outcome in outcomes]),
         ("variant", [outcome.variant for outcome in outcomes]),
-        ("held out", [_figure(outcome.held_out, ".6f") for outcome in outcomes]),
+        ("held out", [_figure(outcome.score, ".6f") for outcome in outcomes]),
     ]
     if kind.score:
         columns += [
-            (kind.score.short, [_figure(outcome.score, ".6f") for outcome in outcomes]),
-            (kind.share, [_share(outcome.score, best) for outcome in outcomes]),
+            (kind.score.short, [_figure(outcome.objective, ".6f") for outcome in outcomes]),
+            (kind.share, [_share(outcome.objective, best) for outcome in outcomes]),
         ]
     columns += [
         ("residual", [_figure(outcome.residual, ".1e") for outcome in outcomes]),
@@ -354,13 +365,11 @@ def show_outcomes(
             [_figure(None if o.products is None else o.products / (k or 1), ".0f") for o in outcomes],
         ),
         ("seconds", [_figure(outcome.seconds, ".3f") for outcome in outcomes]),
-        ("CPU", [_figure(outcome.cpu, ".3f") for outcome in outcomes]),
-        ("memory", [in_bytes(outcome.peak) for outcome in outcomes]),
+        ("CPU", [_figure(outcome.cpu_seconds, ".3f") for outcome in outcomes]),
     ]
     hidden = {
         "variant": not any(outcome.variant for outcome in outcomes),
-        "held out": all(outcome.held_out is None for outcome in outcomes),
-        "memory": not any(outcome.peak for outcome in outcomes),
+        "held out": all(outcome.score is None for outcome in outcomes),
         kind.share: not shares,
     }
     shown = [(name, cells) for name, cells in columns if not hidden.get(name)]

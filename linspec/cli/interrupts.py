@@ -14,7 +14,7 @@ from __future__ import annotations
 import os
 import signal
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from types import FrameType
 from typing import Any
@@ -42,29 +42,15 @@ class Interrupts:
 
     def __init__(self) -> None:
         self.count = 0
-        self._listener: Callable[[int], None] | None = None
 
     @property
     def came(self) -> bool:
         """Whether there was one."""
         return self.count > 0
 
-    @contextmanager
-    def told_to(self, listener: Callable[[int], None]) -> Iterator[None]:
-        """Call a function with the number of interrupts at each one, also at one that has come before."""
-        self._listener = listener
-        try:
-            if self.count:
-                listener(self.count)
-            yield
-        finally:
-            self._listener = None
-
     def __call__(self, signum: int, frame: FrameType | None) -> None:
         """Note one; a second one raises."""
         self.count += 1
-        if self._listener is not None:
-            self._listener(self.count)
         if self.count > 1:
             signal.default_int_handler(signum, frame)
 

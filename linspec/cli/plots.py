@@ -9,11 +9,11 @@ from typing import IO, TYPE_CHECKING, Any
 
 from linspec.cli.failures import install_hint
 from linspec.cli.kinds import Kind
-from linspec.cli.measured import Outcome
 from linspec.cli.outputs import Target, check_room, check_target
 from linspec.cli.tables import status_in_words
 
 if TYPE_CHECKING:  # they load array libraries, which help does without
+    from linspec.cli.measured import Outcome
     from linspec.plots.answers import Cloud
     from linspec.plots.courses import Curve
 
@@ -80,18 +80,18 @@ def draw_comparison(
         _draw_variants(kind, outcomes, against, title, stream, suffix)
         return
     curves, done = curves_of(outcomes, against), [o for o in outcomes if not o.failed]
-    scored = kind.score is not None and any(outcome.score is not None for outcome in done)
-    judged = [i for i, outcome in enumerate(done) if outcome.held_out is not None]
+    scored = kind.score is not None and any(outcome.objective is not None for outcome in done)
+    judged = [i for i, outcome in enumerate(done) if outcome.score is not None]
     panels = 1 + int(scored) + int(bool(judged))
     with new_figure((5.25 * panels if panels > 1 else 6.5, 4.6)) as figure:
         axes = list(figure.subplots(1, panels, squeeze=False)[0])
         residual_panel(axes[0], curves)
         if scored and kind.score:
-            best = max(outcome.score or 0.0 for outcome in outcomes)
+            best = max(outcome.objective or 0.0 for outcome in outcomes)
             score_panel(axes[1], curves, best, f"{kind.score.name}, % of the best")
         if judged:
             own = [done[i] for i in judged]
-            _dots(axes[-1], own, [o.held_out for o in own], [curves[i].colour for i in judged], HELD_OUT)
+            _dots(axes[-1], own, [o.score for o in own], [curves[i].colour for i in judged], HELD_OUT)
             axes[-1].set_yticks(range(len(own)), [outcome.label for outcome in own])
         figure.suptitle(title, fontsize=11, x=0.01, ha="left")
         legend_below(figure, axes[0])
@@ -114,9 +114,9 @@ def _draw_variants(
     solvers = list(dict.fromkeys(outcome.solver for outcome in outcomes))
     colours = [COLOURS[solvers.index(outcome.solver) % len(COLOURS)] for outcome in done]
     cost = against or "seconds"
-    columns: list[tuple[str, list[float | None]]] = [(HELD_OUT, [outcome.held_out for outcome in done])]
+    columns: list[tuple[str, list[float | None]]] = [(HELD_OUT, [outcome.score for outcome in done])]
     if kind.score and all(value is None for value in columns[0][1]):
-        columns = [(kind.score.name, [outcome.score for outcome in done])]
+        columns = [(kind.score.name, [outcome.objective for outcome in done])]
     columns += [("residual", [outcome.residual for outcome in done])]
     columns += [(COST_WORDS[cost], [getattr(outcome, cost) for outcome in done])]
     columns = [(label, values) for label, values in columns if any(value is not None for value in values)]
@@ -215,7 +215,7 @@ def _curve(outcome: Outcome, colour: str, cost: str) -> Curve:
         colour=colour,
         cost=cost,
         residuals=closed(table, "residual", outcome.residual),
-        scores=closed(outcome.scores, "score", outcome.score),
+        scores=closed(outcome.scores, "score", outcome.objective),
         end=end,
         residual=outcome.residual,
         tol=outcome.tol,

@@ -15,7 +15,6 @@ from linspec.cli.data import described
 from linspec.cli.failures import Command, Failure, shortened
 from linspec.cli.interrupts import INTERRUPTED, held
 from linspec.cli.kinds import Kind
-from linspec.cli.measured import Limits, Outcome, loaded, measured_solve
 from linspec.cli.missing import drop_option, read_inputs
 from linspec.cli.outputs import check_room, check_target, write_all
 from linspec.cli.progress import Goal, shown_progress
@@ -34,11 +33,12 @@ from linspec.cli.tables import show_facts, show_table, status_in_words
 from linspec.paths import is_there
 from linspec.plurals import count_of
 
-if TYPE_CHECKING:
+if TYPE_CHECKING:  # they load array libraries, which help does without
+    from linspec.cli.measured import Outcome
     from linspec.comparison import Rows
     from linspec.plots.answers import Cloud
 
-__all__ = ["solve"]
+__all__ = ["FILES", "parted", "solve"]
 
 FILES = """Files: .npy (read in blocks, never loaded whole), .npz (dense: FILE.npz:NAME picks an array; or of
 scipy.sparse), .mtx, .svm (FILE.svm:labels and FILE.svm:classes for the labels), .zarr, .h5, .h5ad (read in slices;
@@ -109,6 +109,8 @@ solve = ProblemGroup("solve", "Solve a problem with data from files.", _command)
 
 def _solve(kind: Kind, given: Mapping[str, Any]) -> None:
     """Everything that can be refused is refused before the data are read, or before the run."""
+    from linspec.cli.measured import loaded  # here: help loads no array library
+
     files = {matrix: given[matrix.lower()] for matrix in kind.matrices}
     out = check_target("--out", given["out"], FORMATS, inputs=files.values())
     plot = plots.check_plot("--plot", given["plot"], inputs=files.values(), others=[out])
@@ -127,13 +129,14 @@ def _solve(kind: Kind, given: Mapping[str, Any]) -> None:
         _solve_each(kind, given, values, matrices, beside)
         return
     problem = kind.construct(list(_placed(kind, given, matrices).values()), values, beside)
-    problem, rows = _parted(problem, given)
+    problem, rows = parted(problem, given)
     name, reason, options = _chosen(problem, name, options)
     if out:
         check_room(out, least_bytes(problem))
     loaded(problem, name, options)
     with held() as interrupts:  # from here on there may be an answer, which is shown and written
-        solution, outcome = _run(problem, name, options, given, rows)
+        outcome = _run(problem, name, options, given, rows)
+        solution = outcome.solution
         seconds = outcome.seconds or 0.0
         show_facts(
             [
@@ -155,7 +158,7 @@ def _solve(kind: Kind, given: Mapping[str, Any]) -> None:
             show_table(head, shares, right=head)
         about = {"problem": kind.name, "files": files, **values, "options": options, "seed": given["seed"]}
         about |= {"drop_missing": told} if told else {}
-        about |= {"held_out": given.get("held_out"), "score": outcome.held_out} if rows else {}
+        about |= {"held_out": given.get("held_out"), "score": outcome.score} if rows else {}
         about = {**about, "seconds": seconds, "linspec": _version()}
         write_all(
             [
@@ -212,12 +215,13 @@ def _solve_each(
                 break
             texts = [*kind.option_texts(given), *given["options"]]
             options = solver_options(kind.name, given["solver"], texts, given["tol"])
-            problem, left_out = _parted(problem, given)
+            problem, left_out = parted(problem, given)
             name, _, options = _chosen(problem, given["solver"], options)
-            solution, outcome = _run(problem, name, options, given, left_out)
+            outcome = _run(problem, name, options, given, left_out)
+            solution = outcome.solution
             answer = kind.answer(solution)[:2]
-            if outcome.held_out is not None:
-                answer.append(("held out", f"{outcome.held_out:.6f}"))
+            if outcome.score is not None:
+                answer.append(("held out", f"{outcome.score:.6f}"))
             figures = [
                 f"{solution.residual:.1e}",
                 status_in_words(solution.status.name),
@@ -302,7 +306,7 @@ def _chosen(problem: Any, name: str, options: dict[str, Any]) -> tuple[str, str,
     return selection.name, selection.reason, only_declared(problem.name, selection.name, options)
 
 
-def _parted(problem: Any, given: Mapping[str, Any]) -> tuple[Any, Rows | None]:
+def parted(problem: Any, given: Mapping[str, Any]) -> tuple[Any, Rows | None]:
     """The problem on the rows that are fitted, and the rows that are not."""
     if given.get("held_out") is None:
         return problem, None
@@ -313,9 +317,9 @@ def _parted(problem: Any, given: Mapping[str, Any]) -> tuple[Any, Rows | None]:
 
 def _on_held_out(solution: Any, outcome: Outcome, rows: Rows | None) -> str:
     """What the answer is worth on rows that were not fitted."""
-    if rows is None or outcome.held_out is None:
+    if rows is None or outcome.score is None:
         return ""
-    return f"{type(solution).score_label} {outcome.held_out:.6f}, on {count_of(len(rows), 'row')} not fitted"
+    return f"{type(solution).score_label} {outcome.score:.6f}, on {count_of(len(rows), 'row')} not fitted"
 
 
 def _draw(
@@ -350,8 +354,10 @@ def _clouds(solution: Any, problem: Any, rows: Rows | None) -> list[Cloud]:
 
 def _run(
     problem: Any, name: str, options: Mapping[str, Any], given: Mapping[str, Any], rows: Rows | None
-) -> tuple[Any, Outcome]:
+) -> Outcome:
     """The solution, and the figures of the run."""
+    from linspec.cli.measured import Limits, solved  # here: help loads no array library
+
     goal = Goal(
         tol=options.get("tol") or problem.default_tol,
         max_passes=given["max_passes"] or math.inf,
@@ -360,8 +366,7 @@ def _run(
     files = given["checkpoint"], given["start"]
     limits = Limits(given["seed"], given["max_passes"], given["max_seconds"], *files)
     with shown_progress(name, goal, given["progress"]) as report:
-        solution, figures = measured_solve(problem, name, options, limits, report=report, rows=rows)
-    return solution, Outcome(solver=solution.solver, **figures)
+        return solved(problem, name, options, limits, report=report, rows=rows)
 
 
 def _ending(solution: Any, seconds: float) -> list[tuple[str, str]]:

@@ -14,7 +14,7 @@ import click
 
 from linspec.cli.failures import printable
 
-__all__ = ["NOTHING", "in_bytes", "on_terminal", "percent", "show_facts", "show_table", "status_in_words"]
+__all__ = ["NOTHING", "on_terminal", "percent", "show_facts", "show_table", "status_in_words"]
 
 NOTHING = "–"
 """Stands for a figure that there is not."""
@@ -71,11 +71,6 @@ def percent(share: float) -> str:
     """A share in per cent: three decimals, and never 100 for what is less."""
     text = f"{100 * share:.3f} %"
     return "99.999 %" if text.startswith("100.000") and share < 1 - 1e-9 else text
-
-
-def in_bytes(count: float | None) -> str:
-    """Bytes in mebibytes, in words."""
-    return NOTHING if count is None else f"{count / 2**20:,.0f} MiB"
 
 
 def status_in_words(name: str) -> str:

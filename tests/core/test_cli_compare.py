@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import contextlib
 import importlib.util
-import io
 import json
 import sys
 from pathlib import Path
@@ -18,7 +16,7 @@ click = pytest.importorskip("click")
 from click.testing import CliRunner  # noqa: E402
 
 import linspec as ls  # noqa: E402
-from linspec.cli import main, measured, plots  # noqa: E402
+from linspec.cli import main, plots  # noqa: E402
 from linspec.cli.outputs import Target  # noqa: E402
 
 with_torch = pytest.mark.skipif(importlib.util.find_spec("torch") is None, reason="no torch")
@@ -49,28 +47,6 @@ def curved(tmp_path: Path) -> SimpleNamespace:
     for name, view in (("X", X), ("Y", Y)):
         np.save(tmp_path / f"{name}.npy", view)
     return SimpleNamespace(X=X, Y=Y, folder=tmp_path, files=(tmp_path / "X.npy", tmp_path / "Y.npy"))
-
-
-@pytest.fixture(autouse=True)
-def in_this_process(monkeypatch) -> None:
-    """Answer the requests of comparisons here: a fresh Python for each run takes seconds (test_cli_process does it)."""
-
-    class Child:
-        """What the parent knows of a process."""
-
-        def __init__(self) -> None:
-            self.stdin = io.StringIO()
-            self.stdout = self.answers()
-
-        def answers(self):
-            events = []
-            measured.answer_request(self.stdin.getvalue(), events.append)
-            yield from map(json.dumps, events)
-
-        def wait(self) -> int:
-            return 0
-
-    monkeypatch.setattr(measured, "_child", lambda: contextlib.nullcontext(Child()))
 
 
 def figures(path: Path) -> list[dict]:

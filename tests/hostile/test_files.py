@@ -307,7 +307,7 @@ def test_headers_of_arrays(tmp_path: Path, text: str):
     file_refused(tmp_path / "a.npz")
 
 
-def test_broken_files_in_the_children_of_compare(tmp_path: Path):
+def test_broken_files_given_to_compare(tmp_path: Path):
     (tmp_path / "a.npy").write_bytes(npy(DENSE)[:-1])
     refused("compare", "svd", tmp_path / "a.npy", "-k", 1, said="it is cut off")
 
@@ -703,7 +703,7 @@ def test_names_of_files_are_printed_without_control_characters(tmp_path: Path, n
 
 @POSIX
 def test_names_in_processes_of_their_own(tmp_path: Path):
-    """As bytes of the command line, also where the names go on to the children of compare."""
+    """As bytes of the command line, and where they are shown."""
     for name in NAMES[:2]:
         np.save(tmp_path / os.fsdecode(name), DENSE)
     done = command("compare", "svd", NAMES[0], "-k", 1, "--solvers", "gram", codes=(0,), cwd=tmp_path)

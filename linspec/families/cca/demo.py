@@ -21,11 +21,11 @@ from linspec.cli import plots
 from linspec.cli.compare import show_outcomes
 from linspec.cli.failures import Command, install_hint
 from linspec.cli.interrupts import INTERRUPTED, held, raising
-from linspec.cli.measured import Limits, Outcome, loaded, measured_solve
 from linspec.cli.outputs import Target, Writer, check_target, write_all
 
 if TYPE_CHECKING:
     from linspec.arrays import Array
+    from linspec.cli.measured import Limits, Outcome
 
 __all__ = ["demo"]
 
@@ -71,6 +71,7 @@ ENTRIES = (
 def demo(plot: str | None, quick: bool, save: bool) -> None:
     """Solve CCA of handwritten digits by three solvers, and draw it."""
     from linspec.blas_threads import one_blas_thread  # which loads threadpoolctl
+    from linspec.cli.measured import Limits  # which loads array libraries
 
     here = Path.cwd()
     saved = [check_target("--save", str(here / name), (".npy",)) for name in VIEWS if save]
@@ -143,6 +144,7 @@ def _halves(images: Array) -> tuple[Array, Array]:
 def _solved(left: Array, right: Array, limits: Limits) -> tuple[Any, list[Outcome], bool]:
     """The exact solution, what each solver found, and whether an interrupt has ended the series."""
     import linspec
+    from linspec.cli.measured import loaded, solved
     from linspec.families.cca.command import COMMAND
 
     problem = linspec.CCA(left, right, k=K, ridge=RIDGE)
@@ -156,13 +158,11 @@ def _solved(left: Array, right: Array, limits: Limits) -> tuple[Any, list[Outcom
         if stopped:
             break
         try:
-            solution, figures = measured_solve(
-                problem, entry.solver, entry.options, limits, score=COMMAND.score
-            )
+            outcome = solved(problem, entry.solver, entry.options, limits, score=COMMAND.score)
         except KeyboardInterrupt:  # before there was an answer
             return exact, outcomes, True
-        outcomes.append(Outcome(solver=entry.solver, **figures))
-        stopped = solution.status is linspec.Status.INTERRUPTED
+        outcomes.append(outcome)
+        stopped = outcome.solution.status is linspec.Status.INTERRUPTED
     return exact, outcomes, stopped
 
 
