@@ -27,13 +27,11 @@ from linspec.operators import (
     CenteredOperator,
     CupySparseOperator,
     DenseOperator,
-    HorizontalStack,
     LinearOperator,
     MappedOperator,
     ScaledOperator,
     SparseOperator,
     StreamedOperator,
-    VerticalStack,
 )
 from linspec.operators.magnitude import in_float64, magnitude_of
 from linspec.operators.watched import WatchedOperator
@@ -138,25 +136,13 @@ def _finite(look: Look | None, name: str, A: LinearOperator) -> Look:
 
 
 def _look_at_parts(name: str, A: LinearOperator, roots: HostArray | None) -> Look:
-    """The look at the parts of stacks and multiples; for other operators the first products or rows decide."""
+    """The look at the part of a multiple; for other operators the first products or rows decide."""
     if isinstance(A, ScaledOperator):
         look = look_at(name, A.parts[0], roots)
         size = Magnitude(look.size.largest * abs(A.factor), look.size.column)
         if look.complete and not 1 / ORDINARY <= size.largest <= ORDINARY:
             size = magnitude_of(A, roots)
         return replace(look, size=size, faint=())
-    if isinstance(A, HorizontalStack | VerticalStack):
-        size, complete, watched, before = Magnitude(), True, False, 0
-        for part in A.parts:
-            beside = isinstance(A, HorizontalStack)
-            some = roots if roots is None or beside else roots[before : before + part.shape[0]]
-            look = look_at(name, part, some)
-            column = look.size.column
-            column = column if column is None or not beside else column + before
-            size = size.merged(Magnitude(look.size.largest, column))
-            complete, watched = complete and look.complete, watched or look.watched
-            before += part.shape[1] if beside else part.shape[0]
-        return Look(size, complete, watched)
     if A.dtype == np.float32 and A.sliceable and A.readable:  # a file: whether float64 is needed
         first = min(A.shape[0], SAMPLED_ROWS)
         own = magnitude_of(A.rows(slice(0, first)), None if roots is None else roots[:first])

@@ -21,7 +21,7 @@ from linspec.errors import DataOutOfRange
 from linspec.testing.fuzz import KINDS
 
 FAMILIES = ("least-squares", "svd", "cca", "discriminant")
-GIVEN = ("ndarray", "csr", "npy", "slices", "blocks", "products", "scaled", "stacked")
+GIVEN = ("ndarray", "csr", "npy", "slices", "blocks", "products", "scaled")
 """Kinds of data, of `linspec.testing.fuzz`."""
 
 WITHIN = (-59, -31, -16, 13, 40, 59)

@@ -21,13 +21,11 @@ from linspec.operators.base import (
     AdjointOperator,
     CenteredOperator,
     ColumnScaledOperator,
-    HorizontalStack,
     LinearOperator,
     LowRankUpdate,
     ProductOperator,
     ScaledOperator,
     SumOperator,
-    VerticalStack,
 )
 from linspec.operators.counted import CountedOperator, Ledger, uncounted
 from linspec.operators.dense import DenseOperator, MappedOperator, memory_map, open_npy
@@ -54,7 +52,6 @@ __all__ = [
     "DenseOperator",
     "ForeignOperator",
     "HeldSketch",
-    "HorizontalStack",
     "Ledger",
     "LinearOperator",
     "LowRankUpdate",
@@ -69,7 +66,6 @@ __all__ = [
     "SparseOperator",
     "StreamedOperator",
     "SumOperator",
-    "VerticalStack",
     "WeightedRows",
     "as_operator",
     "columns_but_index",

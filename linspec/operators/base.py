@@ -14,7 +14,6 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from copy import copy
-from itertools import pairwise
 from numbers import Real
 from typing import Any, Self
 
@@ -407,13 +406,6 @@ class _Composite(LinearOperator):
         return self.home.place(x, self.dtype)
 
 
-def _same_shape(parts: Sequence[LinearOperator], axis: int, what: str) -> None:
-    sizes = {part.shape[axis] for part in parts}
-    if len(sizes) != 1:
-        shapes = ", ".join(str(part.shape) for part in parts)
-        raise InvalidProblem(f"{what} needs operators with equal {('rows', 'columns')[axis]}; got {shapes}.")
-
-
 class SumOperator(_Composite):
     """A + B.
 
@@ -428,8 +420,9 @@ class SumOperator(_Composite):
     """
 
     def __init__(self, *parts: LinearOperator) -> None:
-        _same_shape(parts, 0, "a sum")
-        _same_shape(parts, 1, "a sum")
+        if len({part.shape for part in parts}) != 1:
+            shapes = ", ".join(str(part.shape) for part in parts)
+            raise InvalidProblem(f"a sum needs operators of one shape; got {shapes}.")
         super().__init__(parts, parts[0].shape)
 
     def _matmat(self, V: Array) -> Array:
@@ -552,95 +545,6 @@ class ProductOperator(_Composite):
 
     def _between(self, x: Array) -> Array:
         return self.home.blocks.place(x)
-
-
-class HorizontalStack(_Composite):
-    """[A B ...]: operators side by side.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> import linspec as ls
-    >>> from linspec.operators import HorizontalStack
-    >>> A, B = ls.as_operator(np.eye(2)), ls.as_operator(np.ones((2, 1)))
-    >>> HorizontalStack(A, B).matmat(np.eye(3))
-    array([[1., 0., 1.],
-           [0., 1., 1.]])
-    """
-
-    def __init__(self, *parts: LinearOperator) -> None:
-        _same_shape(parts, 0, "a horizontal stack")
-        self.edges = np.cumsum([0, *(part.shape[1] for part in parts)]).tolist()
-        super().__init__(parts, (parts[0].shape[0], self.edges[-1]))
-
-    def _matmat(self, V: Array) -> Array:
-        pieces = zip(self.parts, pairwise(self.edges), strict=True)
-        products = [self._cast(part.matmat(V[a:b, :])) for part, (a, b) in pieces]
-        total = products[0]
-        for product in products[1:]:
-            total = total + product
-        return total
-
-    def _rmatmat(self, U: Array) -> Array:
-        return self.home.blocks.xp.concat([part.rmatmat(U) for part in self.parts], axis=0)
-
-    def _rows(self, selection: Selection) -> LinearOperator:
-        return HorizontalStack(*(part.rows(selection) for part in self.parts))
-
-    def _dense(self) -> Array:
-        return self.home.concat([self._cast(part.dense()) for part in self.parts])
-
-
-class VerticalStack(_Composite):
-    """A on top of B ...: operators one below the other.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from linspec.operators import DenseOperator, VerticalStack
-    >>> A = VerticalStack(DenseOperator(np.eye(2)), DenseOperator(np.ones((1, 2))))
-    >>> A.shape, A.rmatmat(np.ones((3, 1))).ravel()
-    ((3, 2), array([2., 2.]))
-    """
-
-    def __init__(self, *parts: LinearOperator) -> None:
-        _same_shape(parts, 1, "a vertical stack")
-        self.edges = np.cumsum([0, *(part.shape[0] for part in parts)]).tolist()
-        super().__init__(parts, (self.edges[-1], parts[0].shape[1]))
-
-    def _matmat(self, V: Array) -> Array:
-        return self.home.xp.concat([self._cast(part.matmat(V)) for part in self.parts], axis=0)
-
-    def _rmatmat(self, U: Array) -> Array:
-        pieces = zip(self.parts, pairwise(self.edges), strict=True)
-        products = [part.rmatmat(U[a:b, :]) for part, (a, b) in pieces]
-        total = products[0]
-        for product in products[1:]:
-            total = total + product
-        return total
-
-    def _rows(self, selection: Selection) -> LinearOperator:
-        if isinstance(selection, slice):
-            spans = zip(self.parts, pairwise(self.edges), strict=True)
-            chosen = [
-                part.rows(slice(max(selection.start, a) - a, min(selection.stop, b) - a))
-                for part, (a, b) in spans
-                if max(selection.start, a) < min(selection.stop, b)
-            ]
-        else:  # runs of rows that lie in one part
-            owner = np.searchsorted(self.edges, selection, side="right") - 1
-            runs = np.split(np.arange(len(selection)), np.flatnonzero(np.diff(owner)) + 1)
-            chosen = [
-                self.parts[owner[run[0]]].rows(selection[run] - self.edges[owner[run[0]]])
-                for run in runs
-                if len(run)
-            ]
-        if not chosen:
-            return self.parts[0].rows(slice(0, 0))
-        return chosen[0] if len(chosen) == 1 else VerticalStack(*chosen)
-
-    def _dense(self) -> Array:
-        return self.home.xp.concat([self._cast(part.dense()) for part in self.parts], axis=0)
 
 
 class _WithRow(_Composite):

@@ -14,7 +14,7 @@ import numpy as np
 from linspec.arrays import HOST, Array, HostArray, largest_magnitude, namespace, to_host
 from linspec.errors import UnsupportedData
 from linspec.magnitude import ORDINARY, SINGLE, Magnitude
-from linspec.operators.base import ColumnScaledOperator, HorizontalStack, LinearOperator, ScaledOperator
+from linspec.operators.base import ColumnScaledOperator, LinearOperator, ScaledOperator
 from linspec.operators.dense import DenseOperator
 from linspec.operators.foreign import CupySparseOperator
 from linspec.operators.row_blocks import row_blocks
@@ -43,8 +43,6 @@ def magnitude_of(A: LinearOperator, roots: Array | None = None, *, exact: bool =
         return Magnitude(largest if roots is None else largest * largest_magnitude(roots))
     if isinstance(A, ScaledOperator):
         return _times(magnitude_of(A.parts[0], roots, exact=True), abs(A.factor))
-    if isinstance(A, HorizontalStack):
-        return _of_stack(A, roots, exact)
     if isinstance(A, ColumnScaledOperator) and A.sparse:  # an upper bound: nothing is filled up
         return _times(magnitude_of(A.parts[0], roots, exact=True), largest_magnitude(A.scale))
     if isinstance(A, DenseOperator):
@@ -92,16 +90,6 @@ def in_float64(name: str, A: LinearOperator, *sizes: Magnitude) -> LinearOperato
 
 def _times(found: Magnitude, factor: float) -> Magnitude:
     return Magnitude(found.largest * factor, found.column)
-
-
-def _of_stack(A: HorizontalStack, roots: Array | None, exact: bool) -> Magnitude:
-    found, before = Magnitude(), 0
-    for part in A.parts:
-        own = magnitude_of(part, roots, exact=exact)
-        column = None if own.column is None else own.column + before
-        found = found.merged(Magnitude(own.largest, column))
-        before += part.shape[1]
-    return found
 
 
 def _of_array(x: Array, roots: Array | None, exact: bool) -> Magnitude:

@@ -21,7 +21,6 @@ from linspec.errors import AccuracyWarning, InvalidProblem, NonFiniteData, Unsup
 from linspec.operators import (
     CenteredOperator,
     CountedOperator,
-    HorizontalStack,
     Ledger,
     LinearOperator,
     row_blocks,
@@ -86,9 +85,6 @@ KINDS = {
     "csr": scipy.sparse.csr_array,
     "csc": scipy.sparse.csc_matrix,
     "coo": scipy.sparse.coo_array,
-    "stack": lambda x: HorizontalStack(
-        as_operator(x[:, :2].copy()), as_operator(scipy.sparse.csr_array(x[:, 2:]))
-    ),
     "scaled-sparse": lambda x: as_operator(scipy.sparse.csr_array(x / 3)).scaled_columns(
         np.full(x.shape[1], 3.0)
     ),
@@ -109,7 +105,7 @@ PAIRS = [
     ("numpy", "csr"),
     ("csr", "numpy"),
     ("scaled-sparse", "csr"),
-    ("stack", "scaled-dense"),
+    ("csr", "scaled-dense"),
     ("transposed", "numpy"),
     ("slices", "numpy"),
     ("slices", "slices"),
@@ -470,7 +466,7 @@ def spent(books):
     return tuple((book.sweeps, book.columns) for book in books)
 
 
-ONE_SWEEP = [("numpy", "numpy"), ("csr", "csr"), ("csr", "numpy"), ("strict", "strict"), ("stack", "csr")]
+ONE_SWEEP = [("numpy", "numpy"), ("csr", "csr"), ("csr", "numpy"), ("strict", "strict")]
 
 
 @pytest.mark.parametrize("kinds", ONE_SWEEP)
@@ -878,7 +874,7 @@ def test_views_live_in_one_place():
 
 # ---- NaN and infinity --------------------------------------------------------------------------------------
 
-LOCATED = ["numpy", "f-order", "strict-device1", "csr", "csc", "coo", "scaled-dense", "stack", "transposed"]
+LOCATED = ["numpy", "f-order", "strict-device1", "csr", "csc", "coo", "scaled-dense", "transposed"]
 
 
 @pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])

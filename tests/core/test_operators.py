@@ -23,11 +23,9 @@ from linspec.operators import (
     CenteredOperator,
     CountedOperator,
     DenseOperator,
-    HorizontalStack,
     Ledger,
     LinearOperator,
     MappedOperator,
-    VerticalStack,
     row_blocks,
     uncounted,
 )
@@ -413,11 +411,6 @@ NODES = {
     "centred-twice": (lambda A, home: A.centered(home.place(MEAN)).centered(home.place(MEAN)), M - 2 * MEAN),
     "scaled-columns": (lambda A, home: A.scaled_columns(home.place(WEIGHTS)), M * WEIGHTS),
     "low-rank": (lambda A, home: A.low_rank_update(home.place(LEFT), home.place(RIGHT)), M + LEFT @ RIGHT.T),
-    "beside": (
-        lambda A, home: HorizontalStack(A, as_operator(home.place(OTHER)), A),
-        np.hstack([M, OTHER, M]),
-    ),
-    "below": (lambda A, home: VerticalStack(A, as_operator(home.place(OTHER)), A), np.vstack([M, OTHER, M])),
     "whitened": (
         lambda A, home: (
             A.centered(home.place(MEAN)).scaled_columns(home.place(WEIGHTS)) @ as_operator(home.place(SQUARE))
@@ -463,7 +456,7 @@ def expressions(draw, depth=3):
         X = rng.standard_normal((12, 4))
         return as_operator(KINDS[draw(LEAVES)](X)), X
     A, X = draw(expressions(depth=depth - 1))
-    match draw(st.integers(0, 7)):
+    match draw(st.integers(0, 5)):
         case 0:
             B, Y = draw(expressions(depth=depth - 1))
             return A + B, X + Y
@@ -478,17 +471,9 @@ def expressions(draw, depth=3):
         case 4:
             d = rng.standard_normal(4)
             return A.scaled_columns(d), X * d
-        case 5:
+        case _:
             U, V = rng.standard_normal((12, 2)), rng.standard_normal((4, 2))
             return A.low_rank_update(U, V), X + U @ V.T
-        case 6:
-            B, Y = draw(expressions(depth=depth - 1))
-            return HorizontalStack(A.rows(slice(None)), B) @ as_operator(np.eye(8, 4)), np.hstack(
-                [X, Y]
-            ) @ np.eye(8, 4)
-        case _:
-            B, Y = draw(expressions(depth=depth - 1))
-            return VerticalStack(A, B).rows(np.arange(6, 18)), np.vstack([X, Y])[6:18]
 
 
 @given(expressions(), st.lists(st.integers(-12, 11), max_size=15))
@@ -546,8 +531,6 @@ def test_vectors_and_numbers():
         lambda A: A + as_operator(np.ones((N, P + 1))),
         lambda A: A + as_operator(np.ones((N + 1, P))),
         lambda A: A @ as_operator(np.ones((P + 1, 2))),
-        lambda A: HorizontalStack(A, as_operator(np.ones((N + 1, P)))),
-        lambda A: VerticalStack(A, as_operator(np.ones((N, P + 1)))),
         lambda A: A.centered(np.ones(P + 1)),
         lambda A: A.centered(np.ones((P, 1))),
         lambda A: (2 * A).centered(np.ones((1, P))),
@@ -574,7 +557,7 @@ def test_nnz_is_the_cost_of_a_product():
     assert as_operator(M).nnz == N * P
     assert A.nnz == stored
     assert A.centered(MEAN).nnz == A.scaled_columns(WEIGHTS).nnz == (2 * A).nnz == A.H.nnz == stored
-    assert (A + A).nnz == HorizontalStack(A, A).nnz == 2 * stored
+    assert (A + A).nnz == 2 * stored
     assert A.low_rank_update(LEFT, RIGHT).nnz == stored + LEFT.size
 
 

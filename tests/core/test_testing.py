@@ -8,7 +8,6 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-import scipy.sparse
 
 import linspec as ls
 from linspec.errors import MissingCapability
@@ -114,14 +113,6 @@ def test_algebra_keeps_the_laws_of_operators(backend, node):
     if not backend.float64:
         pytest.skip("the factors here are float64")
     assert check_operator(make(as_operator(backend.wrap(M))), entries=entries) == []
-
-
-def test_stacks_keep_the_laws_of_operators():
-    from linspec.operators import HorizontalStack, VerticalStack
-
-    A, B = as_operator(M), as_operator(scipy.sparse.csr_array(M))
-    assert check_operator(HorizontalStack(A, B), entries=np.hstack([M, M])) == []
-    assert check_operator(VerticalStack(A, B), entries=np.vstack([M, M])) == []
 
 
 @pytest.mark.parametrize("name", ["numpy", "npy-file", "array-api-strict", "scipy-csr", "products-only"])

@@ -29,7 +29,7 @@ TERMS = ("least-squares", "svd", "cca", "discriminant")
 """The families with weights, confounds and scale."""
 
 COMMON_KINDS = (
-    "fortran", "strided", "csr", "csc", "products", "npy", "npy", "slices", "slices", "blocks", "blocks", "stacked",
+    "fortran", "strided", "csr", "csc", "products", "npy", "npy", "slices", "slices", "blocks", "blocks",
     "operator", "scaled", "array-api-strict",
 )  # fmt: skip
 

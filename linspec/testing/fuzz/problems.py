@@ -23,7 +23,7 @@ from linspec import registry
 from linspec.arrays import HostArray, working_dtype
 from linspec.blocks import BlockOperator
 from linspec.errors import LinspecError
-from linspec.operators import HorizontalStack, ProductOperator, ScaledOperator, VerticalStack, as_operator
+from linspec.operators import ProductOperator, ScaledOperator, as_operator
 from linspec.testing.family import testing_of
 from linspec.testing.operators import ProductsOnly
 
@@ -251,19 +251,6 @@ def _scaled(entries: HostArray) -> Any:
     return ScaledOperator(as_operator(np.ldexp(entries, -exponent)), float(2.0**exponent))
 
 
-def _stacked(entries: HostArray) -> Any:
-    """Two blocks of columns beside each other, each of two blocks of rows."""
-    n, p = entries.shape
-    sides = [
-        VerticalStack(as_operator(side[: n // 2].copy()), as_operator(side[n // 2 :].copy()))
-        if n > 1
-        else as_operator(side.copy())
-        for side in (entries[:, : p // 2], entries[:, p // 2 :])
-        if side.shape[1]
-    ]
-    return HorizontalStack(*sides) if len(sides) > 1 else sides[0]
-
-
 KINDS: Mapping[str, Callable[[HostArray], Any]] = {
     "ndarray": lambda entries: entries.copy(),
     "fortran": _fortran,
@@ -277,7 +264,6 @@ KINDS: Mapping[str, Callable[[HostArray], Any]] = {
     "iterator": lambda entries: _slices(entries)(),
     "blocks": _blocks,
     "scaled": _scaled,
-    "stacked": _stacked,
     "operator": lambda entries: scipy.sparse.linalg.aslinearoperator(entries.copy()),
     "array-api-strict": _strict,
 }
