@@ -73,7 +73,7 @@ def draw_comparison(
     suffix: str,
 ) -> None:
     """Draw residuals, and scores where the problem has one, of several solvers against their cost."""
-    from linspec.plots.courses import legend_below, residual_panel, score_panel
+    from linspec.plots.courses import dot_panel, legend_below, residual_panel, score_panel
     from linspec.plots.style import new_figure
 
     if len({outcome.variant for outcome in outcomes}) > 1:
@@ -91,7 +91,8 @@ def draw_comparison(
             score_panel(axes[1], curves, best, f"{kind.score.name}, % of the best")
         if judged:
             own = [done[i] for i in judged]
-            _dots(axes[-1], own, [o.score for o in own], [curves[i].colour for i in judged], HELD_OUT)
+            scores = [outcome.score for outcome in own]
+            dot_panel(axes[-1], own, scores, [curves[i].colour for i in judged], HELD_OUT, best=True)
             axes[-1].set_yticks(range(len(own)), [outcome.label for outcome in own])
         figure.suptitle(title, fontsize=11, x=0.01, ha="left")
         legend_below(figure, axes[0])
@@ -107,7 +108,7 @@ def _draw_variants(
     suffix: str,
 ) -> None:
     """Draw runs of problems that differ: a line for each run, and a panel for the score, the residual, the cost."""
-    from linspec.plots.courses import COST_WORDS, legend_below
+    from linspec.plots.courses import COST_WORDS, dot_panel, legend_below
     from linspec.plots.style import COLOURS, new_figure
 
     done = [outcome for outcome in outcomes if not outcome.failed]
@@ -123,7 +124,7 @@ def _draw_variants(
     with new_figure((3.4 * len(columns) + 2.6, 1.6 + 0.26 * len(done))) as figure:
         axes = list(figure.subplots(1, len(columns), squeeze=False, sharey=True)[0])
         for panel, (label, values) in zip(axes, columns, strict=True):
-            _dots(panel, done, values, colours, label)
+            dot_panel(panel, done, values, colours, label, best=label == HELD_OUT)
         axes[0].set_yticks(range(len(done)), [outcome.label for outcome in done])
         figure.suptitle(title, fontsize=11, x=0.01, ha="left")
         legend_below(figure, axes[0])
@@ -186,58 +187,29 @@ def curves_of(outcomes: Sequence[Outcome], against: str | None) -> list[Curve]:
     Passes are the natural cost, unless an iterative solver holds Gram matrices: its passes stand still
     while it works, and seconds are compared instead.
     """
-    from linspec.plots.courses import stand_still
+    from linspec.plots.courses import Curve, closed, cost_of
     from linspec.plots.style import COLOURS
 
     done = [(number, outcome) for number, outcome in enumerate(outcomes) if not outcome.failed]
-    still = stand_still([outcome.history["passes"] for _, outcome in done if outcome.history])
-    cost = against or ("seconds" if still else "passes")
-    return [_curve(outcome, COLOURS[number % len(COLOURS)], cost) for number, outcome in done]
-
-
-def _curve(outcome: Outcome, colour: str, cost: str) -> Curve:
-    """Residuals by the problem's law, and scores; what belongs to the solution is last."""
-    from linspec.plots.courses import Curve
-
-    end = float(getattr(outcome, cost) or 0.0)
-
-    def closed(table: dict[str, list[float]], name: str, last: float | None) -> tuple[Any, Any]:
-        column = "iteration" if cost == "iterations" else cost
-        xs, ys = list(table.get(column, ())), list(table.get(name, ()))
-        if last is not None:
-            xs, ys = [*xs, max([end, *xs[-1:]])], [*ys, last]
-        return xs, ys
-
-    own = {} if outcome.approximate else outcome.history
-    table = outcome.scores if outcome.approximate and outcome.scores else own
-    return Curve(
-        label=outcome.label,
-        colour=colour,
-        cost=cost,
-        residuals=closed(table, "residual", outcome.residual),
-        scores=closed(outcome.scores, "score", outcome.objective),
-        end=end,
-        residual=outcome.residual,
-        tol=outcome.tol,
-        direct=outcome.direct,
-        converged=outcome.converged,
-    )
-
-
-def _dots(
-    axes: Any,
-    outcomes: Sequence[Outcome],
-    values: Sequence[float | None],
-    colours: Sequence[str],
-    label: str,
-) -> None:
-    """One number of each run; the largest score has a line through all."""
-    from linspec.plots.courses import dot_panel
-
-    solvers, converged = [o.solver for o in outcomes], [o.converged for o in outcomes]
-    dot_panel(
-        axes, values, label, solvers=solvers, colours=colours, converged=converged, best=label == HELD_OUT
-    )
+    cost = cost_of([outcome.history for _, outcome in done], against)
+    curves = []
+    for number, outcome in done:
+        end = float(getattr(outcome, cost) or 0.0)
+        by_the_law = outcome.scores if outcome.approximate else outcome.history
+        curve = Curve(
+            label=outcome.label,
+            colour=COLOURS[number % len(COLOURS)],
+            cost=cost,
+            residuals=closed(by_the_law, "residual", cost, end, outcome.residual),
+            scores=closed(outcome.scores, "score", cost, end, outcome.objective),
+            end=end,
+            residual=outcome.residual,
+            tol=outcome.tol,
+            direct=outcome.direct,
+            converged=outcome.converged,
+        )
+        curves.append(curve)
+    return curves
 
 
 def _draw_clouds(figure: Any, grid: Sequence[Any], clouds: Sequence[Cloud]) -> None:

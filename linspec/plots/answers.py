@@ -29,7 +29,18 @@ from linspec.frames import (
     row_names_of,
     without_column,
 )
-from linspec.plots.style import BAND, COLOURS, LINE, MARKERS, MUTED, THIN, axes_for, whole_numbers
+from linspec.plots.style import (
+    BAND,
+    COLOURS,
+    LINE,
+    MARKERS,
+    MUTED,
+    THIN,
+    axes_for,
+    bare,
+    legend_beside,
+    whole_numbers,
+)
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -354,9 +365,7 @@ def _map(axes: Axes, values: HostArray, label: str, vector: str) -> None:
             ink = "white" if abs(value) > 0.65 * scale else "black"
             told = _in_cell(value, scale) if k <= NUMBERED else "−" * bool(value < -FAINT * scale)
             axes.text(j, i, told, ha="center", va="center", fontsize=8, color=ink)
-    axes.grid(visible=False)
-    for spine in axes.spines.values():
-        spine.set_visible(False)
+    bare(axes)
     axes.set_xticks(range(k), [str(j + 1) for j in range(k)])
     axes.tick_params(axis="x", length=0)
     axes.set_xlabel(vector)
@@ -450,7 +459,7 @@ def scores(
         else:
             axes.set_ylabel(_called(components[1], label, columns))
             if names != [""]:
-                _legend_beside(axes, len(names), str(getattr(classes, "name", None) or ""))
+                legend_beside(axes, str(getattr(classes, "name", None) or ""))
     return axes
 
 
@@ -500,15 +509,6 @@ def _codes(classes: Any, rows: int) -> tuple[list[str], HostArray]:
 
 def _nothing(value: Any) -> bool:
     return value is None or value != value  # noqa: PLR0124  # NaN alone differs from itself
-
-
-def _legend_beside(axes: Axes, entries: int, title: str = "") -> None:
-    """A legend to the right of the points, so that it hides none."""
-    style: dict[str, Any] = {"loc": "upper left", "bbox_to_anchor": (1.0, 1.0), "borderaxespad": 0.0}
-    legend = axes.legend(ncols=1 + (entries - 1) // 16, handletextpad=0.2, title=title or None, **style)
-    for handle in legend.legend_handles:
-        if handle is not None:
-            handle.set_alpha(1.0)
 
 
 @dataclass(frozen=True)

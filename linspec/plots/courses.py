@@ -24,7 +24,9 @@ __all__ = [
     "COSTS",
     "COST_WORDS",
     "Curve",
+    "closed",
     "convergence",
+    "cost_of",
     "dot_panel",
     "legend_below",
     "residual_panel",
@@ -133,11 +135,12 @@ def convergence(
         runs = [(solution.solver, solution) for solution in given]
     if not runs:
         raise InvalidProblem("convergence draws at least one solution; got none.")
-    histories = [solution.history["passes"].tolist() for _, solution in runs]
-    cost = against or ("seconds" if stand_still(histories) else "passes")
+    columns = ("iteration", "passes", "seconds", "residual")
+    ways = [{name: solution.history[name].tolist() for name in columns} for _, solution in runs]
+    cost = cost_of(ways, against)
     curves = [
-        _curve_of(label, COLOURS[i % len(COLOURS)], cost, solution, tol)
-        for i, (label, solution) in enumerate(runs)
+        _curve_of(label, number, cost, solution, way, tol)
+        for number, ((label, solution), way) in enumerate(zip(runs, ways, strict=True))
     ]
     with axes_for(ax, (5.4, 3.8)) as axes:
         residual_panel(axes, curves)
@@ -145,23 +148,32 @@ def convergence(
     return axes
 
 
-def stand_still(passes: Sequence[Sequence[float]]) -> bool:
-    """Whether some run iterates without reading the data again."""
-    return any(len(set(column)) == 1 < len(column) for column in passes)
+def cost_of(ways: Sequence[Mapping[str, Sequence[float]]], against: str | None) -> str:
+    """What was asked for; else passes, or seconds where some run iterates without reading the data again."""
+    still = any(len(set(way["passes"])) == 1 < len(way["passes"]) for way in ways)
+    return against or ("seconds" if still else "passes")
 
 
-def _curve_of(label: str, colour: str, cost: str, solution: Any, tol: float | None) -> Curve:
+def closed(
+    way: Mapping[str, Sequence[float]], name: str, cost: str, end: float, last: float | None
+) -> tuple[Sequence[float], Sequence[float]]:
+    """What something cost on the way, and what it was there; what belongs to the answer is last."""
+    xs = list(way.get("iteration" if cost == "iterations" else cost, ()))
+    ys = list(way.get(name, ()))
+    return (xs, ys) if last is None else ([*xs, max([end, *xs[-1:]])], [*ys, last])
+
+
+def _curve_of(
+    label: str, number: int, cost: str, solution: Any, way: Mapping[str, Sequence[float]], tol: float | None
+) -> Curve:
     """The curve of a solution, the certificate last."""
     end = float(getattr(solution, cost))
-    history = solution.history
-    column = "iteration" if cost == "iterations" else cost
-    own = not _judges_itself(solution.solver)
-    xs, ys = (history[name].tolist() if own else [] for name in (column, "residual"))
+    own = {} if _judges_itself(solution.solver) else way
     return Curve(
         label=label,
-        colour=colour,
+        colour=COLOURS[number % len(COLOURS)],
         cost=cost,
-        residuals=([*xs, max([end, *xs[-1:]])], [*ys, solution.residual]),
+        residuals=closed(own, "residual", cost, end, solution.residual),
         end=end,
         residual=solution.residual,
         tol=getattr(solution, "tol", None) if tol is None else tol,
@@ -228,26 +240,14 @@ def score_panel(axes: Axes, curves: Sequence[Curve], best: float, label: str) ->
 
 def dot_panel(
     axes: Axes,
+    runs: Sequence[Any],
     values: Sequence[float | None],
+    colours: Sequence[str],
     label: str,
     *,
-    solvers: Sequence[str],
-    colours: Sequence[str],
-    converged: Sequence[bool],
     best: bool = False,
 ) -> None:
-    """One number of each run, each on a line of its own.
-
-    Parameters
-    ----------
-    axes : Axes
-    values : sequence of float or None
-    label : str
-    solvers, colours, converged : sequence
-        Of each run.
-    best : bool, default False
-        Whether the largest has a line through all.
-    """
+    """One number of each run, each on a line of its own; where asked, the largest has a line through all."""
     there = [value for value in values if value is not None and 0 < value < math.inf]
     if not best and there and max(there) > WIDE * min(there):
         axes.set_xscale("log")
@@ -255,15 +255,13 @@ def dot_panel(
         axes.ticklabel_format(axis="x", useOffset=False)
         axes.locator_params(axis="x", nbins=4)
     named: set[str] = set()
-    for place, (value, solver, colour, ended) in enumerate(
-        zip(values, solvers, colours, converged, strict=True)
-    ):
+    for place, (run, value, colour) in enumerate(zip(runs, values, colours, strict=True)):
         if value is None or not math.isfinite(value):
             continue
-        if solver not in named:  # for the legend: filled, whatever became of the first run
-            axes.scatter([], [], s=36, color=colour, label=solver)
-            named.add(solver)
-        fill = colour if ended else "white"
+        if run.solver not in named:  # for the legend: filled, whatever became of the first run
+            axes.scatter([], [], s=36, color=colour, label=run.solver)
+            named.add(run.solver)
+        fill = colour if run.converged else "white"
         axes.plot([value], [place], "o", markersize=6, color=colour, markerfacecolor=fill)
     if best:
         axes.axvline(max(value for value in values if value is not None), **THIN)

@@ -17,7 +17,7 @@ import numpy as np
 
 from linspec.arrays import HostArray, to_host
 from linspec.errors import InvalidProblem, MissingCapability, shown
-from linspec.plots.style import COLOURS, LINE, MARKERS, MUTED, THIN, axes_for, whole_numbers
+from linspec.plots.style import COLOURS, LINE, MARKERS, MUTED, THIN, axes_for, legend_beside, whole_numbers
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -114,7 +114,7 @@ def ridge_path(
         elif np.min(columns) >= 0:
             axes.set_ylim(bottom=0)
         if few and columns.shape[1] > 1:
-            _legend_beside(axes, "" if label == "coefficient" else "number")
+            legend_beside(axes, "" if label == "coefficient" else "number")
         axes.set_ylabel(label)
         _ridge_axis(axes, given, xs)
     return axes
@@ -231,7 +231,7 @@ def cross_validation(result: Any, *, folds: bool = True, ax: Axes | None = None)
         _settings(axes, result, xs, over_k=over_k)
         axes.set_ylabel(result.label + ", held-out rows" * (getattr(result, "method", "") != "gcv"))
         if len(lines) > 1 or len(scores) > 1:
-            _legend_beside(axes, "")
+            legend_beside(axes)
         if over_k:
             axes.set_xlabel("k")
             whole_numbers(axes)
@@ -328,10 +328,3 @@ def _mark(axes: Axes, x: float, told: str, *, right: bool = True) -> None:
     place: Any = {"xycoords": ("data", "axes fraction"), "textcoords": "offset points"}
     side: Any = {"xytext": (4 if right else -4, -2), "ha": "left" if right else "right", "va": "bottom"}
     axes.annotate(told, (x, 1.02), fontsize=8, color=MUTED, annotation_clip=False, **place, **side)
-
-
-def _legend_beside(axes: Axes, title: str) -> None:
-    """A legend to the right of the lines, so that it hides none."""
-    axes.legend(
-        loc="upper left", bbox_to_anchor=(1.0, 1.0), borderaxespad=0.0, title=title or None, title_fontsize=9
-    )

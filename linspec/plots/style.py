@@ -32,6 +32,9 @@ THIN: dict[str, Any] = {"color": MUTED, "linewidth": 0.9, "linestyle": DASHED}
 
 LINE: dict[str, Any] = {"linewidth": 1.4, "markersize": 4.5}
 
+IN_A_COLUMN = 16
+"""Entries below each other in a legend."""
+
 STYLE: dict[Any, Any] = {
     "font.size": 10,
     "axes.titlesize": 10.5,
@@ -109,3 +112,20 @@ def whole_numbers(ax: Axes) -> None:
     from matplotlib.ticker import MaxNLocator
 
     ax.xaxis.set_major_locator(MaxNLocator(integer=True, min_n_ticks=1))
+
+
+def bare(ax: Axes) -> None:
+    """Axes of an image: without a grid and without a frame."""
+    ax.grid(visible=False)
+    for spine in ax.spines.values():
+        spine.set_visible(False)
+
+
+def legend_beside(ax: Axes, title: str = "") -> None:
+    """A legend to the right of what is drawn, so that it hides nothing; what is transparent there is opaque here."""
+    entries = len(ax.get_legend_handles_labels()[1])
+    style: dict[str, Any] = {"loc": "upper left", "bbox_to_anchor": (1.0, 1.0), "borderaxespad": 0.0}
+    legend = ax.legend(ncols=1 + (entries - 1) // IN_A_COLUMN, title=title or None, **style)
+    for handle in legend.legend_handles:
+        if handle is not None:
+            handle.set_alpha(1.0)

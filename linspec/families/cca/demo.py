@@ -243,12 +243,12 @@ def _image(axes: Any, halves: list[Array]) -> None:
     """Draw the two halves side by side; zero is white."""
     import numpy as np
 
+    from linspec.plots.style import bare
+
     picture = np.hstack([half.reshape(SIDE, HALF) for half in halves])
     most = float(np.abs(picture).max())
     axes.imshow(picture, cmap="RdBu_r", vmin=-most, vmax=most)
     axes.axvline(HALF - 0.5, color="#333333", linewidth=0.8)
     axes.set_xticks([])
     axes.set_yticks([])
-    axes.grid(visible=False)
-    for spine in axes.spines.values():
-        spine.set_visible(False)
+    bare(axes)
