@@ -57,18 +57,20 @@ class Goal:
 
 
 @contextmanager
-def report_progress(name: str, wanted: bool, goal: Goal) -> Iterator[tuple[Callback, ...]]:
+def report_progress(name: str, wanted: bool | None, goal: Goal) -> Iterator[tuple[Callback, ...]]:
     """Callbacks that show how far a run has come, or none if progress is off.
 
     Parameters
     ----------
     name : str
         What is running.
-    wanted : bool
+    wanted : bool or None
+        None: where standard error is a terminal.
     goal : Goal
         What will end it.
     """
-    if not wanted:
+    on_terminal = sys.stderr.isatty()
+    if not (on_terminal if wanted is None else wanted):
         yield ()
         return
     display = _notebook_display()
@@ -76,7 +78,7 @@ def report_progress(name: str, wanted: bool, goal: Goal) -> Iterator[tuple[Callb
         with _in_notebook(display, name, goal) as show:
             yield (show,)
         return
-    bar = _rich_bar() if sys.stderr.isatty() else None
+    bar = _rich_bar() if on_terminal else None
     with _on_line(name) if bar is None else _on_terminal(bar, name, goal) as show:
         yield (show,)
 

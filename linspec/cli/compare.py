@@ -19,7 +19,6 @@ from linspec.cli.interrupts import INTERRUPTED, Interrupts, held
 from linspec.cli.kinds import Kind
 from linspec.cli.missing import drop_option, read_inputs
 from linspec.cli.outputs import check_target, write_all
-from linspec.cli.progress import Goal, shown_progress
 from linspec.cli.results import plain
 from linspec.cli.settings import (
     AUTO,
@@ -36,6 +35,7 @@ from linspec.cli.settings import (
 )
 from linspec.cli.solve import FILES, parted
 from linspec.cli.tables import NOTHING, percent, show_facts, show_table, status_in_words
+from linspec.progress import Goal, report_progress
 
 if TYPE_CHECKING:  # it loads array libraries, which help does without
     from linspec.cli.measured import Outcome
@@ -153,13 +153,15 @@ def _outcomes(
             )
             words = f"{run.solver} ({number} of {count})"
             name, options = run.solver, run.options
-            with shown_progress(words, goal, given["progress"]) as report:
+            with report_progress(words, given["progress"], goal) as reporters:
                 if name == AUTO:
                     name = linspec.select(problem).name
                     options = only_declared(kind.name, name, options)
                 try:
                     loaded(problem, name, options)
-                    found = compared(problem, name, options, limits, score=score, report=report, rows=rows)
+                    found = compared(
+                        problem, name, options, limits, score=score, reporters=reporters, rows=rows
+                    )
                 except KeyboardInterrupt:  # before there was an answer
                     found = Outcome(problem=kind.name, solver=name, status="FAILED", message=UNFINISHED)
                     interrupts.count += 1  # Python's own handler was in place, and this is how it says so

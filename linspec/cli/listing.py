@@ -9,9 +9,9 @@ import click
 from linspec import registry
 from linspec.cli.failures import Command, Failure, install_hint
 from linspec.cli.interrupts import raising
-from linspec.cli.progress import Goal, shown_progress
 from linspec.cli.tables import show_facts, show_table
 from linspec.plurals import count_of
+from linspec.progress import Goal, report_progress
 
 __all__ = ["check", "describe", "plugins", "solvers"]
 
@@ -85,7 +85,7 @@ def check(name: str, backends: tuple[str, ...]) -> None:
             raise Failure(f"no backend is named {wanted!r}; the backends are {', '.join(known)}.")
         if missing := known[wanted].missing():
             raise Failure(f"the backend {wanted} is not here ({missing}), so nothing could be tested on it.")
-    with raising(), shown_progress(f"checking {name}", Goal(), None):
+    with raising(), report_progress(f"checking {name}", None, Goal()):
         report = testing.run_checks(name, backends=backends or None)
     for check, message in report.failed:
         click.echo(f"FAILED {check}: {message}")

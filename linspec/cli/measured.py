@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -96,7 +96,7 @@ def solved(
     limits: Limits,
     *,
     score: Score | None = None,
-    report: Callable[[Any], None] | None = None,
+    reporters: Sequence[Callable[[Any], None]] = (),
     rows: Rows | None = None,
 ) -> Outcome:
     """Solve a problem, and gather the figures of the run.
@@ -112,7 +112,7 @@ def solved(
         Seed and budgets.
     score : Score, optional
         Score iterates on the way by this.
-    report : callable, optional
+    reporters : sequence of callable, default ()
         Called with the progress of each iteration.
     rows : Rows, optional
         To score the answer on.
@@ -121,7 +121,7 @@ def solved(
     -------
     Outcome
     """
-    watch = _Watch(problem, score, report)
+    watch = _Watch(problem, score, reporters)
     with raising():
         entry = measured(problem, solver, options, rows=rows, callback=watch, **limits.arguments)
     return watch.outcome(entry)
@@ -134,11 +134,11 @@ def compared(
     limits: Limits,
     *,
     score: Score | None = None,
-    report: Callable[[Any], None] | None = None,
+    reporters: Sequence[Callable[[Any], None]] = (),
     rows: Rows | None = None,
 ) -> Outcome:
     """Solve a problem beside others: as `solved`, but a solver that fails has an outcome, and no answer is kept."""
-    watch = _Watch(problem, score, report)
+    watch = _Watch(problem, score, reporters)
     with raising():
         found = linspec.compare(
             problem, {solver: solver}, held_out=rows, callback=watch, **limits.arguments, **options
@@ -150,8 +150,8 @@ def compared(
 class _Watch:
     """A callback that reports progress and, where asked, scores iterates without charging the run."""
 
-    def __init__(self, problem: Any, score: Score | None, report: Callable[[Any], None] | None) -> None:
-        self.problem, self.score, self.report = problem, score, report
+    def __init__(self, problem: Any, score: Score | None, reporters: Sequence[Callable[[Any], None]]) -> None:
+        self.problem, self.score, self.reporters = problem, score, reporters
         self.spent = self.spent_cpu = 0.0
         self.spent_before: list[float] = []  # at each iteration, the time that this callback had taken
         self.scores: dict[str, list[float]] = {
@@ -164,8 +164,8 @@ class _Watch:
         """Take note of one iteration."""
         start, start_cpu = time.perf_counter(), time.process_time()
         self.spent_before.append(self.spent)
-        if self.report is not None:
-            self.report(progress)
+        for report in self.reporters:
+            report(progress)
         if self.score is not None and progress.iteration >= self._next:
             self._next = max(progress.iteration + 1, progress.iteration * SPACING)
             self._take(progress, self.score)

@@ -17,7 +17,6 @@ from linspec.cli.interrupts import INTERRUPTED, held
 from linspec.cli.kinds import Kind
 from linspec.cli.missing import drop_option, read_inputs
 from linspec.cli.outputs import check_room, check_target, write_all
-from linspec.cli.progress import Goal, shown_progress
 from linspec.cli.results import FORMATS, least_bytes, write_solution
 from linspec.cli.settings import (
     AUTO,
@@ -32,6 +31,7 @@ from linspec.cli.settings import (
 from linspec.cli.tables import show_facts, show_table, status_in_words
 from linspec.paths import is_there
 from linspec.plurals import count_of
+from linspec.progress import Goal, report_progress
 
 if TYPE_CHECKING:  # they load array libraries, which help does without
     from linspec.cli.measured import Outcome
@@ -365,8 +365,8 @@ def _run(
     )
     files = given["checkpoint"], given["start"]
     limits = Limits(given["seed"], given["max_passes"], given["max_seconds"], *files)
-    with shown_progress(name, goal, given["progress"]) as report:
-        return solved(problem, name, options, limits, report=report, rows=rows)
+    with report_progress(name, given["progress"], goal) as reporters:
+        return solved(problem, name, options, limits, reporters=reporters, rows=rows)
 
 
 def _ending(solution: Any, seconds: float) -> list[tuple[str, str]]:

@@ -206,7 +206,7 @@ def test_scores_on_the_way_cost_the_run_nothing(folder: Path):
 
 def test_progress_of_a_run_is_reported(folder: Path):
     seen = []
-    by_als(folder, report=seen.append)
+    by_als(folder, reporters=[seen.append])
     assert seen[0].iteration == 0
     assert seen[0].residual > 0
 
