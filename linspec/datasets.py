@@ -509,9 +509,7 @@ def _word_sizes(**sizes: Any) -> tuple[int, ...]:
 
 
 def _shares(strength: Any) -> tuple[float, float]:
-    if not isinstance(strength, tuple | list) or len(strength) != 2:
-        raise InvalidProblem(f"strength must be a pair of numbers; got {strength!r}. Pass (first, last).")
-    first, last = (_number(end, "strength", at_least=0.0) for end in strength)
+    first, last = _pair(strength, "strength", "(first, last)")
     if not 1 >= first >= last:
         raise InvalidProblem(
             f"strength must be fractions of a row's words, 1 ≥ first ≥ last ≥ 0; got ({first:g}, {last:g})."
@@ -520,15 +518,20 @@ def _shares(strength: Any) -> tuple[float, float]:
 
 
 def _tail(tail: Any) -> tuple[float, float]:
-    if not isinstance(tail, tuple | list) or len(tail) != 2:
-        raise InvalidProblem(f"tail must be a pair of numbers; got {tail!r}. Pass (lowest, highest).")
-    low, high = (_number(end, "tail", at_least=0.0) for end in tail)
+    low, high = _pair(tail, "tail", "(lowest, highest)")
     if not low <= high < STEEP[-1]:
         raise InvalidProblem(
             f"tail must lie below the leading singular values, lowest ≤ highest < {STEEP[-1]:.4g}; got "
             f"({low:g}, {high:g}). Shorten it."
         )
     return low, high
+
+
+def _pair(value: Any, name: str, what: str) -> tuple[float, float]:
+    if not isinstance(value, tuple | list) or len(value) != 2:
+        raise InvalidProblem(f"{name} must be a pair of numbers; got {value!r}. Pass {what}.")
+    first, last = (_number(end, name, at_least=0.0) for end in value)
+    return first, last
 
 
 def _number(value: Any, name: str, at_least: float) -> float:

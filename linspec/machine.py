@@ -22,7 +22,7 @@ from __future__ import annotations
 import os
 import re
 from concurrent.futures import Future, wait
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar, copy_context
 from decimal import Decimal
 from functools import lru_cache
@@ -47,10 +47,7 @@ DEFAULT_CACHE = 32 * 2**20
 # Where nothing can be learnt about the memory: a size that any machine of this century has.
 DEFAULT_MEMORY = 2 * 2**30
 
-_alone: ContextVar[bool] = ContextVar("linspec_one_thread", default=False)
-
-
-_COUNTED: ContextVar[int] = ContextVar("threads that count here", default=0)
+_threads: ContextVar[int] = ContextVar("linspec_threads", default=0)
 
 
 @contextmanager
@@ -62,11 +59,11 @@ def counting(threads: int) -> Iterator[None]:
     threads : int
         0: nothing is changed.
     """
-    token = _COUNTED.set(threads)
+    token = _threads.set(threads or _threads.get())
     try:
         yield
     finally:
-        _COUNTED.reset(token)
+        _threads.reset(token)
 
 
 def cpu_count() -> int:
@@ -86,25 +83,16 @@ def cpu_count() -> int:
     InvalidOption
         `LINSPEC_NUM_THREADS` is not a positive whole number.
     """
-    if _alone.get():
-        return 1
-    if _COUNTED.get():
-        return _COUNTED.get()
-    most = _most_threads()
+    most = _threads.get() or _most_threads()
     if most is not None:
         return most
     cores, quota = len(_usable_cores()), _cpu_quota(ROOT)
     return cores if quota is None else min(cores, quota)
 
 
-@contextmanager
-def one_thread() -> Iterator[None]:
+def one_thread() -> AbstractContextManager[None]:
     """Run no more than one thread within a block, so that sums do not depend on the number of cores."""
-    token = _alone.set(True)
-    try:
-        yield
-    finally:
-        _alone.reset(token)
+    return counting(1)
 
 
 def available_memory() -> int:

@@ -200,7 +200,7 @@ def _draw(
     from linspec.plots.style import new_figure
 
     weights = [np.asarray(exact.x_weights), np.asarray(exact.y_weights)]
-    loadings = [_loadings(view, phi) for view, phi in zip(views, weights, strict=True)]
+    loadings = [np.asarray(half) for half in exact.loadings(*views)]
     curves = plots.curves_of(outcomes, "passes")
     best = float(exact.correlations.sum())
     with new_figure((10.5, 8.4)) as figure:
@@ -227,16 +227,6 @@ def _draw(
             f"CCA of the halves of {len(views[0])} digits: k = {K}, ridge {RIDGE:g}", fontsize=11.5
         )
         plots.save(figure, stream, suffix)
-
-
-def _loadings(view: Array, weights: Array) -> Array:
-    """Correlation of each pixel with each score; 0 for a pixel that never changes."""
-    import numpy as np
-
-    centred = view - view.mean(axis=0)
-    scores = centred @ weights
-    lengths = np.linalg.norm(centred, axis=0)[:, None] * np.linalg.norm(scores, axis=0)
-    return centred.T @ scores / np.where(lengths > 0, lengths, 1.0)
 
 
 def _image(axes: Any, halves: list[Array]) -> None:
