@@ -101,6 +101,17 @@ def test_an_option_that_is_given_twice_is_tried_twice(curved):
     assert "PCC" in told  # the problem is one, so shares of the best mean something
 
 
+def test_a_solver_that_runs_out_of_memory_leaves_the_others(curved, monkeypatch):
+    def solve(self, problem, run):
+        raise MemoryError
+
+    monkeypatch.setattr(ls.get_solver("svd/lanczos"), "solve", solve)
+    out = curved.folder / "c.json"
+    told = run("compare", "svd", curved.files[0], "-k", 1, "--solvers", "lanczos,direct", "--out", out).out
+    assert [row["status"] for row in figures(out)] == ["FAILED", "CONVERGED"]
+    assert "lanczos ran out of memory" in told
+
+
 def test_what_is_wrong_with_any_value_is_told_before_the_first_run(curved):
     kernel = ("compare", "kernel-cca", *curved.files, "-k", 1, "--ridge", "1")
     assert "must be above 0 for both views; got 0" in refusal(*kernel[:-1], "1,0")
