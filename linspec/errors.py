@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import sys
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from types import FrameType
 from typing import Any
@@ -374,6 +374,26 @@ MOST_SHOWN = 100
 
 MOST_ECHOED, MOST_TOLD = 400, 8000
 """Characters of one word of a message, such as a path, and of the whole."""
+
+
+def suggestion(name: str, known: Iterable[str], *, most: int = 1, cutoff: float = 0.6) -> str:
+    """The sentence `` Did you mean ...?`` for a name that is not known; empty if none is like it.
+
+    Parameters
+    ----------
+    name : str
+        What was given.
+    known : iterable of str
+        What there is.
+    most : int, default 1
+        The largest number of names to suggest.
+    cutoff : float, default 0.6
+        The least likeness, as difflib measures it.
+    """
+    from difflib import get_close_matches  # here: an error needs it, and an import of linspec does not
+
+    near = get_close_matches(name, known, most, cutoff)
+    return f" Did you mean {' or '.join(map(repr, near))}?" if near else ""
 
 
 def shown(value: Any) -> str:

@@ -27,11 +27,10 @@ import numbers
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
-from difflib import get_close_matches
 from typing import Any, TypeVar
 from weakref import WeakKeyDictionary
 
-from linspec.errors import InvalidDeclaration, InvalidOption, UnknownOption, shown
+from linspec.errors import InvalidDeclaration, InvalidOption, UnknownOption, shown, suggestion
 from linspec.kinds import KINDS
 
 __all__ = [
@@ -65,8 +64,11 @@ PART_KINDS = {name: kind.method for name, kind in KINDS.items() if kind.method}
 
 _KEY = "linspec"
 _WORDS = {float: "a number", int: "an integer", bool: "True or False", str: "a string"}
-_TRUE = frozenset({"true", "yes", "on", "1"})
-_FALSE = frozenset({"false", "no", "off", "0"})
+_BOOLS = {
+    word: value
+    for value, words in ((True, "true yes on 1"), (False, "false no off 0"))
+    for word in words.split()
+}
 
 T = TypeVar("T")
 
@@ -429,23 +431,7 @@ def limit_option(n: int, of: str = "iterations") -> Any:
 
 
 def options_of(owner: Any) -> tuple[Option, ...]:
-    """List the options of a solver, normalizer or test matrix.
-
-    Parameters
-    ----------
-    owner : type or instance
-        A dataclass whose fields are declared with :func:`option` or :func:`part`, or an instance of one.
-
-    Returns
-    -------
-    tuple of Option
-        In order of declaration.
-
-    Raises
-    ------
-    InvalidDeclaration
-        Not a dataclass, or a field is declared without `option` or `part`.
-    """
+    """The options of a dataclass, or of an instance of one, in order of declaration."""
     cls = owner if isinstance(owner, type) else type(owner)
     if not dataclasses.is_dataclass(cls):
         raise InvalidDeclaration(
@@ -464,17 +450,7 @@ _READ: WeakKeyDictionary[type, tuple[Any, tuple[Option, ...]]] = WeakKeyDictiona
 
 
 def stated_options(instance: Any) -> dict[str, Any]:
-    """The values of all options, as numbers, texts and tuples of these.
-
-    Parameters
-    ----------
-    instance : Solver, Normalizer or TestMatrix
-
-    Returns
-    -------
-    dict
-        A part is the name of its class with the options that are not at their defaults.
-    """
+    """The values of all options as numbers, texts and tuples; a part is its class with the options it was given."""
     return {each.name: _stated(getattr(instance, each.name)) for each in options_of(instance)}
 
 
@@ -491,47 +467,18 @@ def _stated(value: Any) -> Any:
 
 
 def validate(instance: Any) -> None:
-    """Check the options of an instance; base classes call it from ``__post_init__``.
-
-    Parameters
-    ----------
-    instance : object
-        A solver, normalizer or test matrix.
-
-    Raises
-    ------
-    InvalidOption
-        A value has the wrong type or is out of range.
-    """
+    """Check the options of an instance, or raise InvalidOption; base classes call it from ``__post_init__``."""
     for declared in options_of(instance):
         declared.check(getattr(instance, declared.name), type(instance).__name__)
 
 
 def parse(option: Option, text: str) -> Any:
-    """Read an option's value from the command line.
-
-    Parameters
-    ----------
-    option : Option
-        Which option.
-    text : str
-        What was typed. ``none`` is None where None is a value.
-
-    Returns
-    -------
-    object
-        The value, checked; the name itself for a part.
-
-    Raises
-    ------
-    InvalidOption
-        The text is no value of this option.
-    """
+    """Read a value as typed on the command line, or raise InvalidOption; ``none`` is None where None is a value."""
     if option.optional and text.strip().lower() == "none":
         return None
     try:
-        value = _read_text(option.kind, text)
-    except ValueError:
+        value = _BOOLS[text.strip().lower()] if option.kind is bool else option.kind(text)
+    except (KeyError, ValueError):
         raise InvalidOption(option.refusal(text)) from None
     if isinstance(value, int) and abs(value) > sys.maxsize:  # more than any count, and than a float holds
         raise InvalidOption(option.refusal(text))
@@ -540,18 +487,7 @@ def parse(option: Option, text: str) -> Any:
 
 
 def invalid_values(option: Option) -> list[Any]:
-    """Give values that an option must refuse: just outside its bounds, and of the wrong type.
-
-    Parameters
-    ----------
-    option : Option
-        Which option.
-
-    Returns
-    -------
-    list
-        Never empty.
-    """
+    """Values that an option must refuse, at least one: just outside its bounds, and of the wrong type."""
     values: list[Any] = [] if option.optional else [None]
     if option.part_kind is not None:
         return [*values, "", 0, object(), object]
@@ -569,30 +505,16 @@ def invalid_values(option: Option) -> list[Any]:
 
 
 def build(cls: type[T], options: Mapping[str, Any]) -> T:
-    """Make an instance from options given by name.
-
-    Parameters
-    ----------
-    cls : type
-        A solver, normalizer or test matrix.
-    options : mapping
-        Values by option name; the others take their defaults.
-
-    Returns
-    -------
-    instance of `cls`
-
-    Raises
-    ------
-    UnknownOption
-        `cls` has no such option.
-    InvalidOption
-        A value has the wrong type or is out of range.
-    """
+    """Make an instance from options by name; an unknown one is answered with the one that is meant."""
     known = [declared.name for declared in options_of(cls)]
     for name in options:
-        if name not in known:
-            raise UnknownOption(_no_such_option(cls.__name__, name, known))
+        if name in known:
+            continue
+        none = f"{cls.__name__} has no option {name!r}"
+        if name in RUN_ARGUMENTS:
+            raise UnknownOption(f"{none}: it is an argument of linspec.solve; pass it there")
+        listed = f"Its options: {', '.join(known)}." if known else "It has no options."
+        raise UnknownOption(f"{none}.{suggestion(name, known)} {listed}")
     return cls(**options)
 
 
@@ -633,17 +555,6 @@ def _is_name_or_instance(value: Any, method: str) -> bool:
     return not isinstance(value, type) and callable(getattr(value, method, None))
 
 
-def _read_text(kind: type, text: str) -> Any:
-    if kind is not bool:
-        return kind(text)
-    word = text.strip().lower()
-    if word in _TRUE:
-        return True
-    if word in _FALSE:
-        return False
-    raise ValueError(text)
-
-
 def _beyond_bounds(option: Option) -> list[float]:
     """Values on the wrong side of each bound: as near as the type allows, and one further off."""
     low = option.above if option.above is not None else option.at_least
@@ -666,12 +577,3 @@ def _stranger(choices: tuple[Any, ...]) -> Any:
     """A value of the right type that is none of the choices."""
     first = choices[0]
     return "not " + " ".join(choices) if isinstance(first, str) else sum(map(abs, choices)) + 1
-
-
-def _no_such_option(owner: str, name: str, known: list[str]) -> str:
-    if name in RUN_ARGUMENTS:
-        return f"{owner} has no option {name!r}: it is an argument of linspec.solve; pass it there"
-    close = get_close_matches(name, known, 1)
-    hint = f" Did you mean {close[0]!r}?" if close else ""
-    listed = f"Its options: {', '.join(known)}." if known else "It has no options."
-    return f"{owner} has no option {name!r}.{hint} {listed}"

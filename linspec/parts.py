@@ -33,25 +33,23 @@ def with_parts(instance: T) -> T:
         A part is not of the kind that its option declares, or a number is too large to be computed with.
     """
     found = {}
+    owner = type(instance).__name__
     for option in options.options_of(instance):
-        value = getattr(instance, option.name)
-        if option.part_kind is None:
-            if option.kind is float and value is not None and not options.is_number(value):
-                raise InvalidOption(
-                    f"option {option.name!r} of {type(instance).__name__} must be a number that a float holds; got "
-                    f"{shown(value)}."
-                )
-            continue
+        given = value = getattr(instance, option.name)
         if value is None:  # the solver chooses
+            continue
+        if option.part_kind is None:
+            if option.kind is float and not options.is_number(value):
+                raise InvalidOption(
+                    f"option {option.name!r} of {owner} must be a number that a float holds; got {shown(value)}."
+                )
             continue
         if isinstance(value, str):
             value = registry.get_part(option.part_kind, value, option.part_problem)()
-        if not isinstance(value, resolve(KINDS[option.part_kind].base)):
-            raise InvalidOption(
-                f"{type(instance).__name__}.{option.name} must be a {option.part_kind}; got "
-                f"{type(value).__name__}."
-            )
-        if option.part_method and not callable(getattr(value, option.part_method, None)):
-            raise InvalidOption(option.refusal(getattr(instance, option.name), type(instance).__name__))
+        base = resolve(KINDS[option.part_kind].base)
+        if not isinstance(value, base) or (
+            option.part_method and not callable(getattr(value, option.part_method, None))
+        ):
+            raise InvalidOption(option.refusal(given, owner))
         found[option.name] = with_parts(value)
     return dataclasses.replace(instance, **found) if found else instance  # type: ignore[type-var]

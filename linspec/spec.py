@@ -15,11 +15,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import MISSING, dataclass, fields
-from difflib import get_close_matches
+from dataclasses import dataclass, fields
 from typing import Any, ClassVar, Self, get_args
 
-from linspec.errors import InvalidDeclaration, shown
+from linspec.errors import InvalidDeclaration, suggestion
 
 __all__ = ["TRAITS", "Needs", "NormalizerSpec", "OperatorSpec", "SolverSpec", "Spec", "TestMatrixSpec"]
 
@@ -42,24 +41,15 @@ _TARGET = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*:[^\W\d]\w*(\.[^\W\d]\w*)*")
 
 
 class _Record:
-    """A declaration whose fields are given by name; a misspelt or missing one is an error of the declaration."""
+    """A declaration; a misspelt field is answered with the one that is meant."""
 
-    def __new__(cls, *unnamed: Any, **given: Any) -> Self:
-        declared = fields(cls)  # type: ignore[arg-type]  # each record is a dataclass
-        known = [each.name for each in declared]
-        unknown = [name for name in given if name not in known]
-        lacking = [each.name for each in declared if each.default is MISSING and each.name not in given]
-        listed = f"Its fields: {', '.join(known)}."
-        if unnamed:
-            raise InvalidDeclaration(
-                f"{cls.__name__} takes its fields by name; got {shown(unnamed[0])}. {listed}"
-            )
-        if unknown:
-            near = get_close_matches(unknown[0], known, 1)
-            meant = f" Did you mean {near[0]!r}?" if near else ""
-            raise InvalidDeclaration(f"{cls.__name__} has no field {unknown[0]!r}.{meant} {listed}")
-        if given and lacking:  # a copy is made without fields
-            raise InvalidDeclaration(f"{cls.__name__} must be given {', '.join(lacking)}. {listed}")
+    def __new__(cls, *_: Any, **given: Any) -> Self:
+        known = [each.name for each in fields(cls)]  # type: ignore[arg-type]  # each record is a dataclass
+        for name in given:
+            if name not in known:
+                raise InvalidDeclaration(
+                    f"{cls.__name__} has no field {name!r}.{suggestion(name, known)} Its fields: {', '.join(known)}."
+                )
         return super().__new__(cls)
 
 
@@ -104,8 +94,32 @@ class Needs(_Record):
         return ", ".join(stated) or "forward products only"
 
 
+class _Spec(_Record):
+    """What the declarations of all kinds have in common: each field is checked by the rule for its name."""
+
+    kind: ClassVar[str]
+    name: str
+
+    def __post_init__(self) -> None:
+        for field in fields(self):  # type: ignore[arg-type]
+            if getattr(self, field.name) is not field.default:
+                self._check(field.name, *_RULES[field.name])
+
+    def _check(self, role: str, holds: Callable[[Any], bool], words: str) -> None:
+        value = getattr(self, role)
+        if not holds(value):
+            raise InvalidDeclaration(
+                f"{type(self).__name__}(name={self.name!r}): {role} must be {words}; got {value!r}"
+            )
+
+    @property
+    def qualified(self) -> str:
+        """The name with its kind, ``"normalizer/cholesky-qr"``."""
+        return f"{self.kind}/{self.name}"
+
+
 @dataclass(frozen=True, kw_only=True)
-class SolverSpec(_Record):
+class SolverSpec(_Spec):
     """Declaration of a solver.
 
     Parameters
@@ -155,21 +169,6 @@ class SolverSpec(_Record):
     needs: Needs = Needs()
     traits: tuple[str, ...] = ()
 
-    def __post_init__(self) -> None:
-        _check_name(self, "name")
-        _check_name(self, "problem")
-        # A solver is quoted as "problem/name"; the other kinds are quoted with their kind in that place.
-        if self.problem in {record.kind for record in get_args(Spec)}:
-            raise InvalidDeclaration(
-                f"{_owner(self)}: problem {self.problem!r} is the name of a kind; name a problem"
-            )
-        _check_target(self)
-        _check_text(self, "summary")
-        _check_text(self, "reference")
-        if not isinstance(self.needs, Needs):
-            raise InvalidDeclaration(f"{_owner(self)}: needs must be a Needs(...); got {self.needs!r}")
-        _check_traits(self)
-
     @property
     def qualified(self) -> str:
         """The name with its problem, ``"cca/gram"``."""
@@ -177,28 +176,14 @@ class SolverSpec(_Record):
 
 
 @dataclass(frozen=True, kw_only=True)
-class _PartSpec(_Record):
+class _PartSpec(_Spec):
     """What the declarations of normalizers and test matrices have in common."""
-
-    kind: ClassVar[str]
 
     name: str
     target: str
     summary: str
     reference: str
     traits: tuple[str, ...] = ()
-
-    def __post_init__(self) -> None:
-        _check_name(self, "name")
-        _check_target(self)
-        _check_text(self, "summary")
-        _check_text(self, "reference")
-        _check_traits(self)
-
-    @property
-    def qualified(self) -> str:
-        """The name with its kind, ``"normalizer/cholesky-qr"``."""
-        return f"{self.kind}/{self.name}"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -256,7 +241,7 @@ class TestMatrixSpec(_PartSpec):
 
 
 @dataclass(frozen=True, kw_only=True)
-class OperatorSpec(_Record):
+class OperatorSpec(_Spec):
     """Declaration of an adapter that turns a foreign data type into a ``LinearOperator``.
 
     Parameters
@@ -304,25 +289,9 @@ class OperatorSpec(_Record):
     sample: str | None = None
     labels: Callable[[Any], tuple[Any, Any]] | None = None
 
-    def __post_init__(self) -> None:
-        _check_name(self, "name")
-        _check_text(self, "summary")
-        if self.sample is not None:
-            _check_target(self, "sample", "package.module:function")
-        for role in ("matches", "adapt") if self.labels is None else ("matches", "adapt", "labels"):
-            if not callable(getattr(self, role)):
-                raise InvalidDeclaration(
-                    f"{_owner(self)}: {role} must be a function; got {getattr(self, role)!r}"
-                )
-
-    @property
-    def qualified(self) -> str:
-        """The name with its kind, ``"operator/dask"``."""
-        return f"{self.kind}/{self.name}"
-
 
 @dataclass(frozen=True, kw_only=True)
-class ProblemSpec(_Record):
+class ProblemSpec(_Spec):
     """Declaration of a family of problems.
 
     Parameters
@@ -363,60 +332,54 @@ class ProblemSpec(_Record):
     testing: str = ""
 
     def __post_init__(self) -> None:
-        _check_name(self, "name")
-        if self.name in {record.kind for record in get_args(Spec)}:
-            raise InvalidDeclaration(f"{_owner(self)}: {self.name!r} is the name of a kind; choose another")
-        _check_target(self)
-        _check_text(self, "summary")
-        for role in ("command", "testing"):
-            value = getattr(self, role)
-            if value != "" and not (isinstance(value, str) and _TARGET.fullmatch(value)):
-                raise InvalidDeclaration(
-                    f"{_owner(self)}: {role} must be a string 'package.module:NAME', or empty; got {value!r}"
-                )
-
-    @property
-    def qualified(self) -> str:
-        """The name with its kind, ``"problem/cca"``."""
-        return f"{self.kind}/{self.name}"
+        super().__post_init__()
+        self._check("name", *_RULES["problem"])
 
 
 #: Any declaration a plugin may return.
 Spec = SolverSpec | NormalizerSpec | TestMatrixSpec | OperatorSpec | ProblemSpec
 
 
-def _owner(spec: Any) -> str:
-    return f"{type(spec).__name__}(name={spec.name!r})"
+#: The names of the kinds. A solver is quoted as "problem/name", and a record of another kind as "kind/name".
+_KINDS = [record.kind for record in get_args(Spec)]
 
 
-def _check_name(spec: Any, role: str) -> None:
-    value = getattr(spec, role)
-    if not (isinstance(value, str) and _NAME.fullmatch(value)):
-        raise InvalidDeclaration(
-            f"{_owner(spec)}: {role} must be lower-case words of letters and digits joined by hyphens, "
-            f"such as 'two-stage'; got {value!r}"
-        )
+def _is_name(value: Any) -> bool:
+    return isinstance(value, str) and bool(_NAME.fullmatch(value))
 
 
-def _check_target(spec: Any, role: str = "target", form: str = "package.module:Class") -> None:
-    value = getattr(spec, role)
-    if not (isinstance(value, str) and _TARGET.fullmatch(value)):
-        raise InvalidDeclaration(f"{_owner(spec)}: {role} must be a string {form!r}; got {value!r}")
+def _is_target(value: Any) -> bool:
+    return isinstance(value, str) and bool(_TARGET.fullmatch(value))
 
 
-def _check_text(spec: Any, role: str) -> None:
-    value = getattr(spec, role)
-    if not (isinstance(value, str) and value.strip()):
-        raise InvalidDeclaration(f"{_owner(spec)}: {role} must be a text that is not empty; got {value!r}")
+def _is_text(value: Any) -> bool:
+    return isinstance(value, str) and bool(value.strip())
 
 
-def _check_traits(spec: Any) -> None:
-    if not isinstance(spec.traits, tuple):
-        raise InvalidDeclaration(
-            f"{_owner(spec)}: traits must be a tuple, one trait being ('direct',); got {spec.traits!r}"
-        )
-    for trait in spec.traits:
-        if trait not in TRAITS:
-            raise InvalidDeclaration(
-                f"{_owner(spec)}: no trait {trait!r}; the traits are {', '.join(TRAITS)}"
-            )
+_A_NAME = "lower-case words of letters and digits joined by hyphens, such as 'two-stage'"
+_A_TEXT = _is_text, "a text that is not empty"
+_A_FUNCTION = callable, "a function"
+_A_PLACE = (lambda value: value == "" or _is_target(value)), "a string 'package.module:NAME', or empty"
+
+#: What a value of each field must be if it is not the default, and the words for it.
+_RULES: dict[str, tuple[Callable[[Any], bool], str]] = {
+    "name": (_is_name, _A_NAME),
+    "problem": (
+        lambda value: _is_name(value) and value not in _KINDS,
+        f"{_A_NAME}, and not the name of a kind ({', '.join(_KINDS)})",
+    ),
+    "target": (_is_target, "a string 'package.module:Class'"),
+    "sample": (_is_target, "a string 'package.module:function'"),
+    "command": _A_PLACE,
+    "testing": _A_PLACE,
+    "summary": _A_TEXT,
+    "reference": _A_TEXT,
+    "needs": (lambda value: isinstance(value, Needs), "a Needs(...)"),
+    "traits": (
+        lambda value: isinstance(value, tuple) and all(trait in list(TRAITS) for trait in value),
+        f"a tuple, such as ('direct',), of the traits {', '.join(TRAITS)}",
+    ),
+    "matches": _A_FUNCTION,
+    "adapt": _A_FUNCTION,
+    "labels": _A_FUNCTION,
+}

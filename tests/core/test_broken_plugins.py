@@ -383,11 +383,6 @@ RECORD = {
             lambda: ls.SolverSpec(**RECORD, need=ls.Needs()),
             r"SolverSpec has no field 'need'. Did you mean 'needs'\?",
         ),
-        (
-            lambda: ls.SolverSpec(name="mine", target="a:B"),
-            "SolverSpec must be given problem, summary, reference. Its f",
-        ),
-        (lambda: ls.SolverSpec("mine"), "SolverSpec takes its fields by name; got 'mine'"),
         (lambda: ls.Needs(entry=True), "Needs has no field 'entry'. Did you mean 'entries'"),
         (lambda: ls.NormalizerSpec(nme="mine"), "NormalizerSpec has no field 'nme'. Did you mean 'name'"),
         (lambda: ls.OperatorSpec(match=len), "OperatorSpec has no field 'match'. Did you mean 'matches'"),
