@@ -47,25 +47,25 @@ def code(names: Iterable[str]) -> str:
 
 
 def problems() -> str:
-    specs = [RECORDS.get_spec("problem", name) for name in RECORDS.problems()]
-    rows = [(f"`{spec.name}`", spec.summary, code(RECORDS.solvers(spec.name))) for spec in specs]
+    specs = [RECORDS.find(name, ["problem"]).spec for name in RECORDS.names("problem")]
+    rows = [(f"`{spec.name}`", spec.summary, code(RECORDS.names("solver", spec.name))) for spec in specs]
     return table(("problem", "what is asked", "solvers"), rows)
 
 
 def solvers(problem: str) -> str:
-    return methods("solver", RECORDS.solvers(problem), problem)
+    return methods("solver", RECORDS.names("solver", problem), problem)
 
 
 def methods(kind: str, names: Iterable[str], problem: str | None = None) -> str:
-    specs = [RECORDS.get_spec(kind, name, problem) for name in names]
+    specs = [RECORDS.find(name, [kind], problem).spec for name in names]
     rows = [(f"`{spec.name}`", spec.summary, ", ".join(spec.traits), spec.reference) for spec in specs]
     return table((kind.replace("-", " "), "what it does", "traits", "source"), rows)
 
 
 TABLES: dict[str, Callable[[], str]] = {
     "problems": problems,
-    "normalizers": lambda: methods("normalizer", RECORDS.normalizers()),
-    "test-matrices": lambda: methods("test-matrix", RECORDS.test_matrices()),
+    "normalizers": lambda: methods("normalizer", RECORDS.names("normalizer")),
+    "test-matrices": lambda: methods("test-matrix", RECORDS.names("test-matrix")),
     "traits": lambda: table(
         ("trait", "what it promises"), [(f'`"{trait}"`', promise) for trait, promise in TRAITS.items()]
     ),

@@ -16,14 +16,17 @@ name, it must be qualified. Every listed name can be requested as it is listed.
 
 from __future__ import annotations
 
-import threading
-from functools import cache
 from typing import Any, Literal, overload
 
+from linspec.errors import UnknownName
 from linspec.forks import wait_before_forks
+from linspec.kinds import KINDS
+from linspec.options import options_of
+from linspec.registry import description
+from linspec.registry.description import Description
 from linspec.registry.loading import LOCAL, PluginInfo
-from linspec.registry.lookup import Description, Registry
-from linspec.registry.names import SolverRecords
+from linspec.registry.lookup import Registry, imported
+from linspec.registry.names import SolverRecords, problem_name
 from linspec.spec import NormalizerSpec, OperatorSpec, SolverSpec, Spec, TestMatrixSpec
 
 __all__ = [
@@ -52,29 +55,16 @@ __all__ = [
 ]
 
 
-_creating = threading.Lock()
+#: The kinds whose records name a class.
+_WITH_CLASS = [name for name, kind in KINDS.items() if kind.base]
+
+_DEFAULT = Registry()
+wait_before_forks(_DEFAULT.lock)
 
 
 def default_registry() -> Registry:
-    """Give the registry behind ``linspec.solvers()`` and the other functions, made at its first use.
-
-    Returns
-    -------
-    Registry
-        The same one in every thread.
-    """
-    with _creating:  # a cached function may run twice when two threads come first together
-        return _default_registry()
-
-
-@cache
-def _default_registry() -> Registry:
-    registry = Registry()
-    wait_before_forks(registry.lock)
-    return registry
-
-
-wait_before_forks(_creating)
+    """The registry that the functions here ask."""
+    return _DEFAULT
 
 
 def solvers(problem: Any = None) -> tuple[str, ...]:
@@ -102,21 +92,31 @@ def solvers(problem: Any = None) -> tuple[str, ...]:
     >>> "lobpcg" in ls.solvers("cca")
     True
     """
-    return default_registry().solvers(problem)
+    if problem is None:
+        return default_registry().names("solver")
+    scope = problem_name(problem)
+    names = default_registry().names("solver", scope)
+    # A class or an instance is a problem even if it has no solver; a text may be misspelt.
+    if not names and isinstance(problem, str):
+        raise UnknownName(default_registry().no_such_problem(scope))
+    return names
 
 
 def records_of_solvers(problem: Any) -> SolverRecords:
-    """The records of a problem's solvers, for a choice among them.
-
-    Parameters
-    ----------
-    problem : str, problem class or problem
-
-    Returns
-    -------
-    SolverRecords
-    """
-    return default_registry().records_of_solvers(problem)
+    """The records of a problem's solvers, for a choice among them; made once until a record is registered."""
+    scope, known = problem_name(problem), default_registry().index().solving
+    if scope not in known:
+        specs = {name: get_spec("solver", name, scope) for name in solvers(problem)}
+        known[scope] = SolverRecords(
+            tuple((name, spec) for name, spec in specs.items() if "automatic" in spec.traits),
+            frozenset(name for name, spec in specs.items() if "approximate" in spec.traits),
+            tuple(
+                name
+                for name, spec in specs.items()
+                if "iterative" in spec.traits and "demonstration" not in spec.traits
+            ),
+        )
+    return known[scope]
 
 
 def normalizers() -> tuple[str, ...]:
@@ -133,7 +133,7 @@ def normalizers() -> tuple[str, ...]:
     >>> "cholesky-qr" in ls.normalizers()
     True
     """
-    return default_registry().normalizers()
+    return default_registry().names("normalizer")
 
 
 def test_matrices() -> tuple[str, ...]:
@@ -150,21 +150,17 @@ def test_matrices() -> tuple[str, ...]:
     >>> "gaussian" in ls.test_matrices()
     True
     """
-    return default_registry().test_matrices()
+    return default_registry().names("test-matrix")
 
 
 test_matrices.__test__ = False  # type: ignore[attr-defined]  # pytest would collect it where it is imported
 
 
 def operator_adapters() -> tuple[OperatorSpec, ...]:
-    """List the adapters that turn foreign data into operators.
-
-    Returns
-    -------
-    tuple of OperatorSpec
-        In the order in which they are tried. The first with a true ``matches(data)`` adapts.
-    """
-    return default_registry().operator_adapters()
+    """The adapters for foreign data, in the order in which they are tried: the first that matches adapts."""
+    return tuple(
+        entry.spec for entry in default_registry().index().entries if isinstance(entry.spec, OperatorSpec)
+    )
 
 
 def get_solver(name: str, problem: Any = None) -> type[Any]:
@@ -197,7 +193,7 @@ def get_solver(name: str, problem: Any = None) -> type[Any]:
     >>> ls.get_solver("gram", "cca").__name__
     'Gram'
     """
-    return default_registry().get_solver(name, problem)
+    return get_part("solver", name, problem)
 
 
 def problems() -> tuple[str, ...]:
@@ -214,7 +210,7 @@ def problems() -> tuple[str, ...]:
     >>> "cca" in ls.problems()
     True
     """
-    return default_registry().problems()
+    return default_registry().names("problem")
 
 
 def get_problem(name: str) -> type[Any]:
@@ -242,32 +238,15 @@ def get_problem(name: str) -> type[Any]:
     >>> ls.get_problem("cca") is ls.CCA
     True
     """
-    return default_registry().get_problem(name)
+    return get_part("problem", name)
 
 
 def get_part(kind: str, name: str, problem: Any = None) -> type[Any]:
-    """Import the class of a solver, normalizer or test matrix.
-
-    Parameters
-    ----------
-    kind : {"solver", "normalizer", "test-matrix"}
-        What it is.
-    name : str
-        As for :func:`get_solver`.
-    problem : str, problem class or problem, optional
-        For a solver, what it is to solve.
-
-    Returns
-    -------
-    type
-        A subclass of ``linspec.Solver``, ``linspec.Normalizer`` or ``linspec.TestMatrix``.
-
-    Raises
-    ------
-    UnknownName, AmbiguousName, BrokenPlugin
-        As for :func:`get_solver`.
-    """
-    return default_registry().get_part(kind, name, problem)
+    """Import the class of a solver, normalizer, test matrix or problem; errors as for `get_solver`."""
+    if kind not in _WITH_CLASS:
+        raise UnknownName(f"there is no kind {kind!r} of parts; the kinds are {', '.join(_WITH_CLASS)}")
+    registry = default_registry()
+    return registry.implementation(registry.find(name, [kind], problem))
 
 
 @overload
@@ -279,61 +258,24 @@ def get_spec(kind: Literal["test-matrix"], name: str, problem: Any = None) -> Te
 @overload
 def get_spec(kind: str | None, name: str, problem: Any = None) -> Any: ...
 def get_spec(kind: str | None, name: str, problem: Any = None) -> Any:
-    """Look up a record, without importing its implementation.
-
-    Parameters
-    ----------
-    kind : {"solver", "normalizer", "test-matrix", "operator", "problem"} or None
-        The kind of the record; None for any kind.
-    name : str
-        As for :func:`get_solver`.
-    problem : str, problem class or problem, optional
-        For a solver, what it is to solve.
-
-    Returns
-    -------
-    SolverSpec or NormalizerSpec or TestMatrixSpec or OperatorSpec
-
-    Raises
-    ------
-    UnknownName, AmbiguousName
-        As for :func:`get_solver`.
-    """
-    return default_registry().get_spec(kind, name, problem)
+    """Look up a record of a kind, or of any if it is None, without importing its class; errors as for `get_solver`."""
+    return default_registry().find(name, KINDS if kind is None else [kind], problem).spec
 
 
 def provider_of(spec: Spec) -> str:
-    """Tell which plugin registers a record.
-
-    Parameters
-    ----------
-    spec : SolverSpec or NormalizerSpec or TestMatrixSpec or OperatorSpec
-        As :func:`get_spec` returns it.
-
-    Returns
-    -------
-    str
-        ``distribution:entry`` of the plugin, or "" if no plugin registers the record.
-    """
-    return default_registry().provider_of(spec)
+    """The plugin that registers a record, ``distribution:entry``; empty if none does."""
+    entry = default_registry().index().entry_of(spec)
+    return "" if entry is None else entry.plugin.identity
 
 
 def spec_of(cls: type, problem: Any = None) -> Any:
-    """Look up the record of a class, for an instance that was made without its name.
-
-    Parameters
-    ----------
-    cls : type
-        A solver, normalizer or test matrix.
-    problem : str, problem class or problem, optional
-        For a solver that is registered for several problems, the problem.
-
-    Returns
-    -------
-    SolverSpec or NormalizerSpec or TestMatrixSpec or None
-        None if the class is not registered.
-    """
-    return default_registry().spec_of(cls, problem)
+    """The record of a class, if it is registered for the problem; for an instance that was made without its name."""
+    scope = None if problem is None else problem_name(problem)
+    for entry in default_registry().index().entries:
+        spec = entry.spec
+        if scope in (None, getattr(spec, "problem", scope)) and imported(getattr(spec, "target", "")) is cls:
+            return spec
+    return None
 
 
 def describe(name: str) -> Description:
@@ -361,21 +303,22 @@ def describe(name: str) -> Description:
     >>> print(ls.describe("cca/gram").reference)
     Lu 2015, Fast linear algorithms for machine learning (thesis), Lemma 4.1.2
     """
-    return default_registry().describe(name)
+    registry = default_registry()
+    found = registry.find_all(name, KINDS)
+    if len(found) > 1:
+        return description.of_namesakes(name, found)
+    (entry,) = found
+    kind, of = entry.spec.kind, entry.spec.name
+    if kind == "problem":
+        stated = description.statement(registry.implementation(entry))
+        return description.of_one(entry, statement=stated, solvers=registry.names("solver", of))
+    return description.of_one(
+        entry, options=options_of(registry.implementation(entry)) if KINDS[kind].method else ()
+    )
 
 
 def report(spec: Spec, what: str, fault: str) -> None:
-    """Record a fault in a part of a plugin; :func:`plugins` reports it.
-
-    Parameters
-    ----------
-    spec : SolverSpec or NormalizerSpec or TestMatrixSpec or OperatorSpec
-        The record of the part, as :func:`get_spec` or :func:`operator_adapters` returned it.
-    what : str
-        The method or function that failed: ``"estimate"``, ``"matches"``.
-    fault : str
-        The fault, in words: ``"raised ValueError: ..."``.
-    """
+    """Record a fault in a part of a plugin, which `plugins` reports: what failed, and how in words."""
     default_registry().report(spec, what, fault)
 
 

@@ -8,14 +8,13 @@ name, and one ImportError stops it. So there is a loop over ``importlib.metadata
 
 from __future__ import annotations
 
-import dataclasses
 import os
 import re
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from importlib import metadata
-from typing import Literal, cast
+from typing import Literal
 
 import pluggy
 
@@ -33,9 +32,6 @@ LOCAL = "local"
 
 #: Environment variable: the plugins not to load, ``dist[:entry],...``, or ``*`` for all except linspec's own.
 DISABLE = "LINSPEC_DISABLE_PLUGINS"
-
-#: The largest number of records in a table; a table with more is an endless generator.
-MOST_RECORDS = 2**15
 
 HOOKS = {kind.hook: kind.record for kind in KINDS.values()}
 
@@ -83,7 +79,7 @@ class PluginInfo:
         return f"{self.distribution}:{self.name}"
 
 
-@dataclass
+@dataclass(eq=False)
 class Plugin:
     """One entry point in the registry."""
 
@@ -117,13 +113,15 @@ def read_all(entry_points: Iterable[metadata.EntryPoint] | None, disabled: str |
     """Read every table, in order of identity; a fault is recorded on its plugin."""
     found = _installed() if entry_points is None else entry_points
     stated = os.environ.get(DISABLE, "") if disabled is None else disabled
-    unwanted = {_pattern(text) for text in stated.split(",") if text.strip()}
+    unwanted = {normalized(text) for text in stated.split(",")}
     plugins: list[Plugin] = []
     taken: dict[tuple[str, str], str] = {}
     pairs = [(_described(entry), entry) for entry in found]
     for plugin, entry in sorted(pairs, key=lambda pair: (normalized(pair[0].distribution), pair[0].name)):
         plugins.append(plugin)
-        if _is_unwanted(plugin, unwanted):
+        distribution = normalized(plugin.distribution)
+        everyones = {"*"} if distribution != BUILT_IN else set()
+        if not unwanted.isdisjoint({distribution, normalized(plugin.identity), *everyones}):
             plugin.disabled = True
             continue
         with within_limits(f"the table of {plugin.identity}"), Contained(exits=True) as containment:
@@ -216,31 +214,11 @@ def _read_table(table: object, plugin: Plugin, taken: dict[tuple[str, str], str]
 def _checked(hook: str, expected: type, returned: object) -> list[Spec]:
     if not isinstance(returned, Iterable):
         raise InvalidDeclaration(f"{hook} must return a list of {expected.__name__}; got {returned!r}")
-    specs: list[Spec] = []
-    for spec in returned:
-        if not isinstance(spec, expected):
+    specs = list(returned)
+    for spec in specs:
+        if type(spec) is not expected:  # what a derived class computes might fail later
             raise InvalidDeclaration(f"{hook} must return records of type {expected.__name__}; got {spec!r}")
-        if len(specs) == MOST_RECORDS:
-            raise InvalidDeclaration(f"{hook} returned more than {MOST_RECORDS:,} records; a table must end")
-        specs.append(plain(cast("Spec", spec)))
     return specs
-
-
-def plain(spec: Spec) -> Spec:
-    """A copy of a record in its declared class; properties of a derived class might fail later."""
-    record = next(record for record in RECORDS if isinstance(spec, record))
-    if type(spec) is record:
-        return spec
-    names = [fact.name for fact in dataclasses.fields(record)]
-    read = {}
-    for name in ("kind", "qualified", *names):
-        with Contained() as containment:
-            read[name] = getattr(spec, name)
-        if containment.error is not None:
-            raise InvalidDeclaration(
-                f"{name} of a {type(spec).__name__} cannot be read ({one_line(containment.error)})"
-            ) from containment.error
-    return record(**{name: read[name] for name in names})
 
 
 def _take_names(specs: list[Spec], plugin: Plugin, taken: dict[tuple[str, str], str]) -> dict[str, Spec]:
@@ -249,26 +227,12 @@ def _take_names(specs: list[Spec], plugin: Plugin, taken: dict[tuple[str, str], 
     named: dict[str, Spec] = {}
     for spec in specs:
         name = spec.qualified
-        if name in named:
-            raise InvalidDeclaration(f"it registers {name} twice")
-        if (distribution, name) in taken:
-            raise InvalidDeclaration(f"{name} is registered already by {taken[distribution, name]}")
+        owner = plugin.identity if name in named else taken.get((distribution, name))
+        if owner:
+            raise InvalidDeclaration(f"{name} is registered already by {owner}")
         named[name] = spec
     taken.update({(distribution, name): plugin.identity for name in named})
     return named
-
-
-def _pattern(text: str) -> tuple[str, str]:
-    """One item of LINSPEC_DISABLE_PLUGINS as (distribution, entry point or "")."""
-    distribution, _, entry = text.strip().partition(":")
-    return normalized(distribution), entry.strip()
-
-
-def _is_unwanted(plugin: Plugin, unwanted: set[tuple[str, str]]) -> bool:
-    distribution = normalized(plugin.distribution)
-    if ("*", "") in unwanted and distribution != BUILT_IN:
-        return True
-    return (distribution, "") in unwanted or (distribution, plugin.name) in unwanted
 
 
 def normalized(distribution: str) -> str:

@@ -6,12 +6,12 @@ the distribution.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections import defaultdict
+from collections.abc import Iterable
 from dataclasses import dataclass
-from difflib import get_close_matches
 from typing import Any, NamedTuple
 
-from linspec.errors import InvalidProblem
+from linspec.errors import InvalidProblem, suggestion
 from linspec.registry.loading import BUILT_IN, Plugin, normalized
 from linspec.spec import ProblemSpec, SolverSpec, Spec
 
@@ -19,21 +19,35 @@ from linspec.spec import ProblemSpec, SolverSpec, Spec
 MISSPELT = 0.8
 
 
-@dataclass(frozen=True)
-class Claim:
-    """A record and the plugin that provides it."""
+@dataclass(eq=False)
+class Entry:
+    """A record under its name.
+
+    Attributes
+    ----------
+    spec, plugin
+        The record and the plugin that provides it.
+    scope : str
+        The problem of a solver; the kind of any other record.
+    listed : str
+        ``gram``, or ``acme:gram`` where others use the bare name.
+    hidden : bool
+        Whether the bare name means a record of linspec, and not this one.
+    sound : type or None
+        The class that was found to keep the contract.
+    """
 
     spec: Spec
     plugin: Plugin
+    scope: str
+    listed: str
+    hidden: bool
+    sound: type[Any] | None = None
 
     @property
-    def short(self) -> str:
-        """Name with the provider: ``acme:gram``."""
-        return f"{self.plugin.distribution}:{self.spec.name}"
-
-
-#: The records of one qualified name by distribution, written as packaging tools compare it.
-Claims = dict[str, Claim]
+    def full(self) -> str:
+        """The shortest name that means only this record, for every problem."""
+        return f"{self.scope}/{self.listed}"
 
 
 class SolverRecords(NamedTuple):
@@ -53,103 +67,83 @@ class SolverRecords(NamedTuple):
     rough: frozenset[str]
     iterative: tuple[str, ...]
 
-    @classmethod
-    def of(cls, specs: Mapping[str, SolverSpec]) -> SolverRecords:
-        """Of records by name."""
-        return cls(
-            tuple((name, spec) for name, spec in specs.items() if "automatic" in spec.traits),
-            frozenset(name for name, spec in specs.items() if "approximate" in spec.traits),
-            tuple(
-                name
-                for name, spec in specs.items()
-                if "iterative" in spec.traits and "demonstration" not in spec.traits
-            ),
-        )
-
 
 class Index:
-    """Records by every form of their names, so that a look-up does not search all records.
+    """The records of all plugins by their names.
 
-    The contents of the tables are replaced and never changed. So a thread that reads them while another
-    thread registers a record sees either the old or the new state.
+    An index is made anew when a record is registered, and is never changed. So a thread that reads it while
+    another thread registers a record sees either the old or the new state.
     """
 
-    def __init__(self) -> None:
-        self.claims: dict[str, Claims] = {}  # by qualified name, in order of their plugins
-        self.qualified: dict[str, tuple[str, ...]] = {}  # by bare name
-        self.problems: set[str] = set()  # the known problems
-        self.meant: dict[tuple[Any, ...], dict[str, list[Claim]]] = {}  # what names were found to mean
-        self.listed: dict[tuple[str, str | None], tuple[str, ...]] = {}  # names by kind and problem
-        self.solving: dict[str, SolverRecords] = {}  # by problem
+    def __init__(self, plugins: Iterable[Plugin]) -> None:
+        records = [(spec, plugin) for plugin in plugins for spec in plugin.specs.values()]
+        self.problems = {name for spec, plugin in records for name in _known_problem(spec, plugin)}
+        alike: defaultdict[str, list[Plugin]] = defaultdict(list)
+        for spec, plugin in records:
+            plugin.faults.pop((spec.qualified, "problem"), None)
+            if fault := misspelt(spec, self.problems):
+                plugin.faults[spec.qualified, "problem"] = fault
+            else:
+                alike[spec.qualified].append(plugin)
+        self.entries = [
+            _entry(spec, plugin, alike[spec.qualified])
+            for spec, plugin in records
+            if plugin in alike[spec.qualified]
+        ]
+        self.named: defaultdict[str, list[Entry]] = defaultdict(list)
+        listed: defaultdict[str, list[str]] = defaultdict(list)
+        for entry in self.entries:
+            self.named[entry.spec.name].append(entry)
+            listed[entry.scope].append(entry.listed)
+        self.listed = {scope: tuple(sorted(names)) for scope, names in listed.items()}
+        self.solvers = tuple(sorted(entry.full for entry in self.entries if entry.spec.kind == "solver"))
+        self.solving: dict[str, SolverRecords] = {}  # filled with the first question about a problem
 
-    def add(self, qualified: str, claim: Claim) -> None:
-        """Enter a record; it replaces one of the same name and distribution."""
-        self.problems |= _known_problem(claim)
-        if qualified not in self.claims:
-            self.qualified[claim.spec.name] = (*self.qualified.get(claim.spec.name, ()), qualified)
-        self.claims[qualified] = {
-            **self.claims.get(qualified, {}),
-            normalized(claim.plugin.distribution): claim,
-        }
-        self.meant, self.listed, self.solving = {}, {}, {}
+    def meant(self, name: str, kinds: Iterable[str], problem: str | None = None) -> list[Entry]:
+        """The records that a name of any form may mean; a problem restricts only solvers."""
+        prefix, distribution, bare = split(name)
+        wanted = distribution and normalized(distribution)
+        return [
+            entry
+            for entry in self.named.get(bare, ())
+            if (problem is None or entry.scope == problem or entry.spec.kind != "solver")
+            and prefix in ("", entry.scope)
+            and entry.spec.kind in kinds
+            and (normalized(entry.plugin.distribution) == wanted if wanted else not entry.hidden)
+        ]
 
-    def named(self, name: str, kinds: list[str], scope: str | None) -> Iterator[str]:
-        """Qualified names that a name of any form may mean; only one if the problem is given."""
-        prefix, _, bare = split(name)
-        stated = prefix or (scope if kinds == ["solver"] else None)
-        if stated is None:
-            yield from self.qualified.get(bare, ())
-        elif f"{stated}/{bare}" in self.claims:
-            yield f"{stated}/{bare}"
-
-
-def indexed(plugins: Iterable[Plugin]) -> Index:
-    """The records of all plugins. A solver with a misspelt problem is recorded as a fault instead."""
-    index = Index()
-    claims = [(name, Claim(spec, plugin)) for plugin in plugins for name, spec in plugin.specs.items()]
-    for _, claim in claims:
-        index.problems |= _known_problem(claim)
-    for name, claim in claims:
-        fault = misspelt(claim.spec, index.problems)
-        if fault:
-            claim.plugin.faults[name, "problem"] = fault
-        else:
-            index.add(name, claim)
-    return index
+    def entry_of(self, spec: Spec) -> Entry | None:
+        """The entry of a record itself, not of an equal one."""
+        return next((entry for entry in self.named.get(spec.name, ()) if entry.spec is spec), None)
 
 
-def _known_problem(claim: Claim) -> set[str]:
+def _entry(spec: Spec, plugin: Plugin, alike: list[Plugin]) -> Entry:
+    """A record under its name, given the plugins that have a record of this qualified name."""
+    scope = spec.qualified.partition("/")[0]
+    if len(alike) == 1 or is_built_in(plugin):
+        return Entry(spec, plugin, scope, spec.name, hidden=False)
+    qualified = f"{plugin.distribution}:{spec.name}"
+    return Entry(spec, plugin, scope, qualified, hidden=any(map(is_built_in, alike)))
+
+
+def is_built_in(plugin: Plugin) -> bool:
+    """Whether a plugin is one of linspec itself."""
+    return normalized(plugin.distribution) == BUILT_IN
+
+
+def _known_problem(spec: Spec, plugin: Plugin) -> list[str]:
     """The problem that a record declares, or that linspec itself solves."""
-    spec, built_in = claim.spec, normalized(claim.plugin.distribution) == BUILT_IN
     if isinstance(spec, ProblemSpec):
-        return {spec.name}
-    return {spec.problem} if built_in and isinstance(spec, SolverSpec) else set()
+        return [spec.name]
+    return [spec.problem] if isinstance(spec, SolverSpec) and is_built_in(plugin) else []
 
 
 def misspelt(spec: Spec, problems: set[str]) -> str:
     """What is wrong with the problem of a solver's record, or ""."""
     if not isinstance(spec, SolverSpec) or spec.problem in problems:
         return ""
-    near = get_close_matches(spec.problem, sorted(problems), 1, MISSPELT)
-    return f"no problem is named {spec.problem!r}. Did you mean {near[0]!r}?" if near else ""
-
-
-def kind_of(claims: Claims) -> str:
-    """The records of one qualified name."""
-    return next(iter(claims.values())).spec.kind
-
-
-def owner_of(claims: Claims) -> Claim | None:
-    """The owner of a bare name: linspec, or the only record of the name, or none."""
-    if len(claims) == 1:
-        return next(iter(claims.values()))
-    return claims.get(BUILT_IN)
-
-
-def shown(claims: Claims) -> list[str]:
-    """The names under which the records of one qualified name can be requested."""
-    owner = owner_of(claims)
-    return [claim.spec.name if claim is owner else claim.short for claim in claims.values()]
+    meant = suggestion(spec.problem, sorted(problems), cutoff=MISSPELT)
+    return f"no problem is named {spec.problem!r}.{meant}" if meant else ""
 
 
 def split(name: str) -> tuple[str, str, str]:
@@ -157,38 +151,6 @@ def split(name: str) -> tuple[str, str, str]:
     prefix, _, rest = name.rpartition("/")
     distribution, _, bare = rest.rpartition(":")
     return prefix, distribution, bare
-
-
-def bare_name(name: str) -> str:
-    """The name itself, without problem and distribution."""
-    return split(name)[2]
-
-
-def matching(name: str, claims: Claims, kinds: list[str], scope: str | None) -> list[Claim]:
-    """The records of one qualified name that `name` may mean."""
-    prefix, distribution, _ = split(name)
-    kind, spec = kind_of(claims), next(iter(claims.values())).spec
-    of = spec.qualified.partition("/")[0]
-    # A problem restricts only solvers: normalizers serve all problems.
-    out_of_scope = scope is not None and kind == "solver" and of != scope
-    if kind not in kinds or prefix not in ("", of) or out_of_scope:
-        return []
-    if distribution:
-        wanted = claims.get(normalized(distribution))
-        return [wanted] if wanted else []
-    owner = owner_of(claims)
-    return [owner] if owner else list(claims.values())
-
-
-def full_name(claim: Claim, claims: Claims) -> str:
-    """The shortest name that means only this record, for every problem."""
-    scope = claim.spec.qualified.partition("/")[0]
-    return claim.spec.qualified if claim is owner_of(claims) else f"{scope}/{claim.short}"
-
-
-def either(names: Iterable[str]) -> str:
-    """Names in quotes, joined by "or"."""
-    return " or ".join(map(repr, names))
 
 
 def problem_name(problem: Any) -> str:

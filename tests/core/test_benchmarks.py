@@ -92,7 +92,7 @@ def test_every_cca_solver_that_iterates_is_followed_to_its_shares(benchmark):
 
 def test_every_shipped_family_has_data_of_its_own():
     """Others, and those that need an optional package, are timed on their planted problems, which are small."""
-    assert {*MODULES, "deep-cca"} == set(Registry(disabled="*").problems())
+    assert {*MODULES, "deep-cca"} == set(Registry(disabled="*").names("problem"))
 
 
 def install(folder: Path, distribution: str, table: str) -> None:
@@ -200,7 +200,7 @@ def test_parameters_do_not_follow_the_commit_that_is_timed(tmp_path):
         "except NotImplementedError as error: print(error)\n"
     )
     listed, reason = python(code, str(FOLDER)).splitlines()
-    assert json.loads(listed) == list(Registry(disabled="*").solvers("cca"))
+    assert json.loads(listed) == list(Registry(disabled="*").names("solver", "cca"))
     assert reason == "this commit has no linspec.get_problem"
 
 

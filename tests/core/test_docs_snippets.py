@@ -227,10 +227,8 @@ def test_tables_say_what_the_records_say(page: Path, records: ModuleType) -> Non
 def test_everything_that_is_registered_is_listed_with_its_summary() -> None:
     registry = Registry(disabled="*")
     rows = {line for page in PAGES for line in page.read_text("utf-8").splitlines() if line.startswith("| `")}
-    specs = [registry.get_spec("problem", name) for name in registry.problems()]
-    specs += [registry.get_spec("solver", name) for name in registry.solvers()]
-    specs += [registry.get_spec("normalizer", name) for name in registry.normalizers()]
-    specs += [registry.get_spec("test-matrix", name) for name in registry.test_matrices()]
+    kinds = ("problem", "solver", "normalizer", "test-matrix")
+    specs = [registry.find(name, [kind]).spec for kind in kinds for name in registry.names(kind)]
     assert len(specs) > 40
     for spec in specs:
         assert any(row.startswith(f"| `{spec.name}` | {spec.summary} |") for row in rows), spec.qualified

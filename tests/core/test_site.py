@@ -39,7 +39,7 @@ def pages(monkeypatch: pytest.MonkeyPatch) -> Iterator[ModuleType]:
 
 def test_a_solver_of_somebody_else_has_a_page(pages: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
     own = registry.Registry()  # so that other tests do not see the solver
-    monkeypatch.setattr(registry, "_default_registry", lambda: own)
+    monkeypatch.setattr(registry, "default_registry", lambda: own)
     ls.register(
         ls.SolverSpec(
             name="zero",
@@ -66,7 +66,7 @@ def test_a_solver_of_somebody_else_has_a_page(pages: ModuleType, monkeypatch: py
 
 
 def test_every_problem_states_an_example(pages: ModuleType) -> None:
-    for problem in registry.Registry(disabled="*").problems():
+    for problem in registry.Registry(disabled="*").names("problem"):
         assert "cases(" not in pages.example_of(problem).statement, problem
 
 

@@ -1,0 +1,120 @@
+"""What `linspec.describe` tells of a name."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from linspec.kinds import KINDS
+from linspec.options import Option
+from linspec.registry.names import Entry, split
+from linspec.spec import Needs, SolverSpec
+
+
+@dataclass(frozen=True, kw_only=True)
+class Description:
+    """The declaration of a solver, normalizer, test matrix, adapter or problem; ``str()`` is its help text.
+
+    Parameters
+    ----------
+    kind : {"solver", "normalizer", "test-matrix", "operator", "problem"}
+        What it is; "" for namesakes of several kinds.
+    name, summary, reference, traits
+        As in its record.
+    problem : str or None
+        For a solver: the problem it solves.
+    needs : Needs or None
+        For a solver: what it needs of the data.
+    provider : str
+        ``distribution:entry`` of the plugin that registers it.
+    version : str
+        Version of the provider, or "".
+    options : tuple of Option
+        In order of declaration.
+    statement : str, default ""
+        For a problem: its constructor, ``"SVD(A, k, center=False, left=False)"``.
+    solvers : tuple of str, default ()
+        For a problem: the names of its solvers.
+    namesakes : tuple of (str, str), default ()
+        For a name that means several things: the full name and the summary of each. Then `summary` says how many there
+        are, and the fields of a single record are empty.
+    """
+
+    kind: str
+    name: str
+    summary: str
+    problem: str | None = None
+    reference: str = ""
+    needs: Needs | None = None
+    traits: tuple[str, ...] = ()
+    provider: str = ""
+    version: str = ""
+    options: tuple[Option, ...] = ()
+    statement: str = ""
+    solvers: tuple[str, ...] = ()
+    namesakes: tuple[tuple[str, str], ...] = ()
+
+    def __str__(self) -> str:
+        if self.namesakes:
+            width = max(len(name) for name, _ in self.namesakes)
+            listed = [f"  {name:<{width}}  {summary}" for name, summary in self.namesakes]
+            return "\n".join([self.name, "", self.summary, "", *listed])
+        facts = {
+            "stated as": self.statement,
+            "solvers": ", ".join(self.solvers),
+            "problem": self.problem,
+            "reference": self.reference,
+            "needs": self.needs,
+            "traits": ", ".join(self.traits),
+            "provider": f"{self.provider} {self.version}".strip(),
+        }
+        lines = [f"{self.name} ({self.kind.replace('-', ' ')})", "", self.summary, ""]
+        lines += [f"{label:<11}{fact}" for label, fact in facts.items() if fact]
+        if KINDS[self.kind].method:
+            lines += ["", "options" if self.options else "no options"]
+        for option in self.options:
+            lines += [f"  {option.name} = {option.default!r}", f"      {option.help} [{option.expects}]"]
+        return "\n".join(lines)
+
+
+def of_one(entry: Entry, **found: Any) -> Description:
+    """The description of a record, with what its class tells."""
+    spec = entry.spec
+    return Description(
+        kind=spec.kind,
+        name=spec.name,
+        summary=spec.summary,
+        problem=getattr(spec, "problem", None),
+        reference=getattr(spec, "reference", ""),
+        needs=getattr(spec, "needs", None),
+        traits=getattr(spec, "traits", ()),
+        provider=entry.plugin.identity,
+        version=entry.plugin.version,
+        **found,
+    )
+
+
+def of_namesakes(name: str, entries: Sequence[Entry]) -> Description:
+    """What is said of a name that several records have."""
+    found = sorted(((entry.full, entry.spec) for entry in entries), key=lambda pair: pair[0])
+    kinds = {spec.kind for _, spec in found}
+    problems = [spec.problem for _, spec in found if isinstance(spec, SolverSpec)]
+    if kinds == {"solver"} and len(set(problems)) == len(found):
+        summary = f"A solver of {len(found)} problems has this name: {', '.join(problems)}."
+    else:
+        summary = f"{len(found)} records have this name."
+    return Description(
+        kind=kinds.pop() if len(kinds) == 1 else "",
+        name=split(name)[2],
+        summary=f"{summary} Describe one of them by its full name.",
+        namesakes=tuple((full, spec.summary) for full, spec in found),
+    )
+
+
+def statement(cls: type) -> str:
+    """The constructor of a problem: its class with the arguments."""
+    parameters = inspect.signature(cls).parameters.values()
+    taken = (p.name if p.default is p.empty else f"{p.name}={p.default!r}" for p in parameters)
+    return f"{cls.__name__}({', '.join(taken)})"
