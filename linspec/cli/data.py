@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -46,10 +46,11 @@ FORMATS = (
 
 @dataclass(frozen=True)
 class _Source:
-    """A file, and the member of it that is asked for ("" for the only one)."""
+    """A file, the member of it that is asked for ("" for the only one), and whether values of a text may be missing."""
 
     path: Path
     member: str
+    gaps: bool = False
 
     @property
     def suffix(self) -> str:
@@ -111,7 +112,7 @@ def read_named(text: str, *, gaps: bool = False) -> NamedMatrix:
             "out."
         )
     try:
-        found = _read_text(source, gaps) if source.suffix in _TEXT else reader(source)
+        found = reader(replace(source, gaps=gaps))
     except LinspecError as error:
         raise Failure(with_remedy(error)) from error
     return found if isinstance(found, NamedMatrix) else NamedMatrix(found)
@@ -194,12 +195,6 @@ def _read_npy(source: _Source) -> Array:
     from linspec.operators.npz_files import check_matrix
 
     array = mapped(source.path)
-    end = getattr(array, "offset", 0) + array.nbytes
-    if array.size and source.path.stat().st_size != end:
-        raise Failure(
-            f"{source.path} cannot be read as a .npy array: {source.path.stat().st_size - end:,} more bytes follow. It "
-            "may hold more than one array: save each in a file of its own."
-        )
     check_matrix(array, str(source.path))
     return array
 
@@ -211,22 +206,6 @@ def _read_npz(source: _Source) -> Array:
     if 0 in found.shape:
         raise Failure(f"{source.path} must hold a matrix with rows and columns; got shape {found.shape}.")
     return found
-
-
-def _read_matrix_market(source: _Source) -> Array:
-    return read_matrix_market(source.path)
-
-
-def _read_svmlight(source: _Source) -> Array:
-    return read_svmlight(source.path, source.member)
-
-
-def _read_text(source: _Source, gaps: bool = False) -> NamedMatrix:
-    return read_delimited(source.path, source.member, tabbed=source.suffix == ".tsv", gaps=gaps)
-
-
-def _read_parquet(source: _Source) -> NamedMatrix:
-    return read_parquet(source.path, source.member)
 
 
 def _read_stored(source: _Source) -> NamedMatrix:
@@ -242,9 +221,14 @@ _TEXT = (".csv", ".tsv", ".txt")
 _READERS: dict[str, Callable[[_Source], Any]] = {
     ".npy": _read_npy,
     ".npz": _read_npz,
-    ".mtx": _read_matrix_market,
-    **dict.fromkeys(_SVMLIGHT, _read_svmlight),
-    ".parquet": _read_parquet,
+    ".mtx": lambda source: read_matrix_market(source.path),
+    **dict.fromkeys(_SVMLIGHT, lambda source: read_svmlight(source.path, source.member)),
+    ".parquet": lambda source: read_parquet(source.path, source.member),
     **dict.fromkeys(_STORED, _read_stored),
-    **dict.fromkeys(_TEXT, _read_text),
+    **dict.fromkeys(
+        _TEXT,
+        lambda source: read_delimited(
+            source.path, source.member, tabbed=source.suffix == ".tsv", gaps=source.gaps
+        ),
+    ),
 }

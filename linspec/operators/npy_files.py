@@ -55,7 +55,8 @@ def mapped(path: str | os.PathLike[str]) -> HostArray:
     Raises
     ------
     InvalidProblem
-        When there is no such file, or it is no `.npy` file, or a broken one, or one of Python objects.
+        When there is no such file, or it is no `.npy` file, or a broken one, or one of Python objects, or one that goes
+        on after its array.
 
     Examples
     --------
@@ -114,6 +115,11 @@ def _mapped(given: str | os.PathLike[str]) -> HostArray:
         raise _NoRows(
             f"it is cut off: its header promises an array of shape {str(shape)[:100]}, {expected:,} bytes; it has "
             f"{size:,}. Write it again with numpy.save."
+        )
+    if size > expected:
+        raise _NoRows(
+            f"{size - expected:,} more bytes follow its array. It may hold more than one array: save each in a file of "
+            "its own."
         )
     if 0 in shape:  # nothing can be mapped
         return np.empty(shape, dtype)

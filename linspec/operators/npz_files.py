@@ -97,18 +97,19 @@ class _Arrays:
                 shape, _, dtype = checked_header(stream)
                 size = math.prod(shape) * dtype.itemsize
                 held = entry.file_size - stream.tell()
-            if dtype.hasobject:
-                raise InvalidProblem(  # noqa: TRY301  # passed on below
-                    f"{self.path} holds pickled objects, which are never loaded. "
-                    "Save plain numbers: numpy.savez or scipy.sparse.save_npz."
-                )
-            if size != held:
-                raise InvalidProblem(  # noqa: TRY301  # passed on below
-                    f"{self.path} cannot be read as {what}: its header declares {str(shape)[:40]} of {dtype.str[:20]}, "
-                    f"but {held:,} bytes follow. It may be truncated or damaged, or hold more than one array."
-                )
-            check_memory(self.path, size, f"the array {printable(name)!r}")
-            with self.archive.open(entry) as stream:
+                if dtype.hasobject:
+                    raise InvalidProblem(  # noqa: TRY301  # passed on below
+                        f"{self.path} holds pickled objects, which are never loaded. "
+                        "Save plain numbers: numpy.savez or scipy.sparse.save_npz."
+                    )
+                if size != held:
+                    raise InvalidProblem(  # noqa: TRY301  # passed on below
+                        f"{self.path} cannot be read as {what}: its header declares {str(shape)[:40]} of "
+                        f"{dtype.str[:20]}, but {held:,} bytes follow. It may be truncated or damaged, or hold more "
+                        "than one array."
+                    )
+                check_memory(self.path, size, f"the array {printable(name)!r}")
+                stream.seek(0)
                 array = np.lib.format.read_array(stream, allow_pickle=False)
                 stream.read(1)  # the checksum is looked at where the member ends
         except (LinspecError, MemoryError):
