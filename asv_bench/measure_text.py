@@ -1,4 +1,4 @@
-"""How fast the command line reads delimited text: by NumPy's reader, by pyarrow's, and pandas beside them.
+"""How fast the command line reads delimited text: by Python's reader, by pyarrow's, and pandas beside them.
 
 ``OPENBLAS_NUM_THREADS=1 python asv_bench/measure_text.py`` writes a file of 200 MB into a temporary folder, reads it
 with each reader in a process of its own, and prints CPU seconds, the peak of the memory, and a digest of the numbers.
@@ -44,7 +44,7 @@ def read(path: Path, reader: str) -> dict[str, object]:
 
         values = pd.read_csv(path).to_numpy()
     else:
-        if reader == "numpy":
+        if reader == "python":
             delimited.LARGE = sys.maxsize
         values = delimited.read_delimited(path).values
     seconds = time.process_time() - start
@@ -66,7 +66,7 @@ def main() -> None:
         path = Path(folder) / "numbers.csv"
         write(path, 10_000_000 if given.quick else 200_000_000)
         print(f"{path.stat().st_size / 1e6:.0f} MB, {COLUMNS} columns")
-        for reader in ("numpy", "pyarrow", "pandas"):
+        for reader in ("python", "pyarrow", "pandas"):
             command = [sys.executable, __file__, "--read", str(path), reader]
             done = subprocess.run(command, check=True, capture_output=True, text=True)  # noqa: S603 (this file)
             print(done.stdout.strip())

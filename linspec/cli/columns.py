@@ -12,7 +12,8 @@ from __future__ import annotations
 import csv
 import io
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import Any
@@ -28,6 +29,7 @@ __all__ = [
     "chosen_columns",
     "column_options",
     "in_quotes",
+    "long_fields",
     "with_columns",
     "without_columns",
 ]
@@ -116,18 +118,26 @@ def without_columns(name: str) -> str:
 
 def _parts(text: str, where: str) -> list[str]:
     """The names and ranges between the commas."""
-    longest = csv.field_size_limit()
     try:
-        csv.field_size_limit(max(longest, len(text)))
-        (parts,) = csv.reader([text], skipinitialspace=True)
+        with long_fields(len(text)):
+            (parts,) = csv.reader([text], skipinitialspace=True)
     except (csv.Error, ValueError) as error:  # a line end outside quotes: more than one line
         raise Failure(
             f"{where}: {shown(text)} are no names of columns ({error}). Put commas between names, and quotes around a "
             "name that holds commas, quotes or ends of lines."
         ) from error
+    return parts
+
+
+@contextmanager
+def long_fields(length: int) -> Iterator[None]:
+    """Let the module csv read fields of some length."""
+    longest = csv.field_size_limit()
+    csv.field_size_limit(max(longest, length))
+    try:
+        yield
     finally:
         csv.field_size_limit(longest)
-    return parts
 
 
 def _span(places: Mapping[str, Sequence[int]], part: str, where: str) -> list[int]:

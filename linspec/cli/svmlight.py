@@ -2,25 +2,25 @@
 
 Problem: the usual format of sparse, labelled data; indices count from 1 in most files and from 0 in some, and a
 row may have several labels (``1,5``).
-Method: one pass over the lines gathers values, indices and row ends. Indices count from 0 if a 0 occurs, from 1
-otherwise. Labels are returned as a column, or as one indicator column for each label that occurs, sorted.
+Method: one regular expression holds the lines to the format, and one pass gathers labels, indices and values. Indices
+count from 0 if a 0 occurs, from 1 otherwise. Labels are returned as a column, or as one indicator column for each label
+that occurs, sorted.
 Source: the programs SVMlight (Joachims) and LIBSVM (Chang & Lin).
 Where we differ: a row without labels is allowed (its line begins with a feature), as in multi-label files; an
-index that a row has twice is an error, for nobody can say what it means.
+index that a row has twice is an error, for nobody can say what it means. scikit-learn's reader knows no rows without
+labels, no labels but numbers, and no indices that are not in order.
 """
 
 from __future__ import annotations
 
 from array import array
-from collections import Counter
-from itertools import repeat
-from operator import contains
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from linspec.cli.delimited import number_in
 from linspec.cli.failures import Failure
-from linspec.cli.text import opened, surveyed, text_errors
+from linspec.cli.text import REAL, check_lines, surveyed, text_errors, whole_lines
 from linspec.room import check_memory, check_memory_for_sparse
 
 if TYPE_CHECKING:
@@ -28,11 +28,13 @@ if TYPE_CHECKING:
 
 __all__ = ["read_svmlight"]
 
-PER_ENTRY, PER_ROW = 24, 80
-"""Bytes that an entry takes while it is read, as a value and twice as an index, and a row with its label as a text."""
+PER_ENTRY, PER_ROW = 32, 80
+"""Bytes that an entry takes at most while it is read, and a row with its label as a text."""
 
-LARGEST = 2**63 - 1
-"""The largest index that an array can hold."""
+LINE = (
+    rb"(?:[^\s:#]++(?=[\s#]))?+(?:[ \t]*+qid:[^\s#]*+)?+"  # labels, a query
+    rb"(?:[ \t]*+[0-9]{1,19}+:" + REAL + rb"(?=[\s#]))*+[ \t]*+(?:#[^\r\n]*+)?+"
+)
 
 
 def read_svmlight(path: Path, member: str = "") -> Array:
@@ -57,107 +59,62 @@ def read_svmlight(path: Path, member: str = "") -> Array:
     """
     if member not in ("", "labels", "classes"):
         raise Failure(f"{path} has the members 'labels' and 'classes'; got {member!r}.")
-    rows = _Rows(path)
     with text_errors(path):
-        rows.read()
-    if not rows.labels:
-        raise Failure(f"{path} has no rows.")
-    if member == "labels":
-        return _column(rows.labels, path)
-    return _indicators(rows.labels) if member == "classes" else rows.matrix()
-
-
-class _Rows:
-    """What has been read so far."""
-
-    def __init__(self, path: Path) -> None:
-        self.path = path
-        self.labels: list[str] = []
-        self.values = array("d")
-        self.indices = array("q")
-        self.ends = array("q", [0])
-
-    def read(self) -> None:
-        """Read all lines."""
-        survey = surveyed(self.path)
+        survey = surveyed(path)
         needed = PER_ENTRY * survey.colons + PER_ROW * survey.lines
-        check_memory(self.path, needed, f"reading {survey.lines:,} lines with {survey.colons:,} entries")
-        with opened(self.path) as stream:
-            for number, line in enumerate(stream, 1):
-                fields = line.partition("#")[0].split()
-                if fields:
-                    self._add(fields, number)
-
-    def _add(self, fields: list[str], number: int) -> None:
-        """Append one row."""
-        self.labels.append("" if ":" in fields[0] else fields.pop(0))
-        if fields and fields[0].startswith("qid:"):
-            fields.pop(0)
-        try:
-            indices, values = _features(fields)
-            self.indices.extend(indices)
-        except (ValueError, OverflowError):
-            raise Failure(self._fault(fields, number)) from None
-        if len(set(indices)) != len(indices):
-            twice = next(index for index, times in Counter(indices).items() if times > 1)
-            raise Failure(f"{self.path}, line {number}: the index {twice} occurs twice. Merge its values.")
-        self.values.extend(values)
-        self.ends.append(len(self.indices))
-
-    def _fault(self, fields: list[str], number: int) -> str:
-        """What is wrong with a line."""
-        culprit = next(field for field in fields if not _is_feature(field))
-        where = f"{self.path}, line {number}"
-        if _is_beyond(culprit):
-            return f"{where}: an index of at most {LARGEST} is needed; got {culprit[:40]!r}."
-        return f"{where}: 'index:value' is needed; got {culprit[:40]!r}."
-
-    def matrix(self) -> Any:
-        """The features as a sparse matrix."""
-        import numpy as np
-        import scipy.sparse
-
-        indices = np.frombuffer(self.indices, dtype=np.int64) if self.indices else np.zeros(0, np.int64)
-        values = np.frombuffer(self.values, dtype=np.float64) if self.values else np.zeros(0)
-        if not len(indices):
-            raise Failure(f"{self.path} has no features: its lines hold labels only.")
-        first = 0 if indices.min() == 0 else 1
-        shape = (len(self.labels), int(indices.max()) + 1 - first)
-        check_memory_for_sparse(self.path, shape, len(indices))
-        ends = np.frombuffer(self.ends, dtype=np.int64)
-        matrix = scipy.sparse.csr_array((values, indices - first, ends), shape=shape)
-        matrix.sort_indices()
-        return matrix
+        check_memory(path, needed, f"reading {survey.lines:,} lines with {survey.colons:,} entries")
+        check_lines(path, LINE, "'index:value'")
+        if not member:
+            return _features(path)
+        labels = [label for label, _ in _rows(path)]
+    if not labels:
+        raise Failure(f"{path} has no rows.")
+    return _column(labels, path) if member == "labels" else _indicators(labels)
 
 
-def _features(fields: list[str]) -> tuple[list[int], list[float]]:
-    """Indices and values of one row; a ValueError where a field is not of the form index:value."""
-    text = " ".join(fields)
-    parts = text.replace(":", " ").split()
-    indices = list(map(int, parts[::2]))
-    values = list(map(float, parts[1::2]))
-    # One colon in each field, and a number on both sides of it.
-    paired = text.count(":") == len(fields) and all(map(contains, fields, repeat(":")))
-    plain = "_" not in text and text.isascii()  # digits as other programs read them
-    counted = len(indices) == len(values) == len(fields)
-    if not (paired and plain and counted) or min(indices, default=0) < 0:
-        raise ValueError(fields)
-    return indices, values
+def _rows(path: Path) -> Iterator[tuple[str, bytes]]:
+    """The label, or none, and the features of each line that is not blank, of a file that has been looked through."""
+    for piece in whole_lines(path):
+        for line in piece.splitlines():
+            text = line.partition(b"#")[0].strip()
+            if text:
+                label, features = (b"", text) if b":" in text.split(None, 1)[0] else _cut(text)
+                yield label.decode(), _cut(features)[1] if features.startswith(b"qid:") else features
 
 
-def _is_feature(field: str) -> bool:
-    """Whether a field is an index, a colon and a number."""
-    try:
-        indices, _ = _features([field])
-    except ValueError:
-        return False
-    return indices[0] <= LARGEST
+def _cut(text: bytes) -> tuple[bytes, bytes]:
+    """The first word, and what follows."""
+    first, *rest = text.split(None, 1)
+    return first, rest[0] if rest else b""
 
 
-def _is_beyond(field: str) -> bool:
-    """Whether a field would be a feature, were its index smaller."""
-    index, _, value = field.partition(":")
-    return index.isascii() and index.isdigit() and _is_feature(f"0:{value}")
+def _features(path: Path) -> Any:
+    """The features as a sparse matrix."""
+    import numpy as np
+    import scipy.sparse
+
+    indices, values, lengths = array("d"), array("d"), array("q", [0])
+    for _, features in _rows(path):
+        numbers = np.fromstring(features.replace(b":", b" "), sep=" ")
+        indices.frombytes(numbers[::2].tobytes())
+        values.frombytes(numbers[1::2].tobytes())
+        lengths.append(len(numbers) // 2)
+    if not indices:
+        raise Failure(f"{path} has no features: its lines hold labels only.")
+    places = np.frombuffer(indices)  # whole numbers, exact as far as any memory goes
+    first = 0 if places.min() == 0 else 1
+    shape = (len(lengths) - 1, int(places.max()) + 1 - first)
+    check_memory_for_sparse(path, shape, len(places))
+    columns = places.astype("int32" if shape[1] < 2**31 else "int64") - first
+    matrix = scipy.sparse.csr_array((np.frombuffer(values), columns, np.cumsum(lengths)), shape=shape)
+    matrix.sort_indices()
+    twice = np.flatnonzero(np.diff(matrix.indices) == 0)
+    rows = np.searchsorted(matrix.indptr, twice, side="right") - 1
+    within = twice + 1 < matrix.indptr[rows + 1]
+    if within.any():
+        row, index = rows[within][0], matrix.indices[twice[within][0]] + first
+        raise Failure(f"{path}, row {row}: the index {index} occurs twice. Merge its values.")
+    return matrix
 
 
 def _column(labels: list[str], path: Path) -> Array:

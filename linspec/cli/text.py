@@ -1,15 +1,19 @@
 """Text files: how they are opened, and what is learnt of one before its numbers are read.
 
 Problem: a text declares nothing. A line may never end, a few bytes may expand to more than the memory, and a zero byte
-tells that the file is no text at all; a reader finds that out when it is too late.
+tells that the file is no text at all; a reader finds that out when it is too late, and passes over what it does not
+understand.
 Method: one look at the bytes, a piece at a time: how many there are, how many lines, how long the longest is, and which
-marks occur. It takes a small part of the time that the numbers take, and no memory.
+marks occur. Where the format says what a line is, a regular expression holds each line to it. Both take a small part of
+the time that the numbers take, and no memory.
 """
 
 from __future__ import annotations
 
+import codecs
 import gzip
 import io
+import re
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -21,11 +25,25 @@ from linspec import machine
 from linspec.cli.failures import Failure, in_one_line
 from linspec.room import check_memory
 
-__all__ = ["Survey", "opened", "opened_bytes", "surveyed", "text_errors"]
+__all__ = [
+    "INTEGER",
+    "REAL",
+    "Survey",
+    "check_lines",
+    "opened",
+    "opened_bytes",
+    "surveyed",
+    "text_errors",
+    "whole_lines",
+]
 
 PIECE = 2**20
 PER_CHARACTER = 16
 """Bytes that a character of a line takes at most while its fields are read, as text and as numbers."""
+
+# Possessive: what has matched is never given back, so that the time is that of one look.
+INTEGER = rb"[-+]?+[0-9]++"  # not \d, which is slower
+REAL = rb"[-+]?+(?:(?:[0-9]++(?:\.[0-9]*+)?+|\.[0-9]++)(?:[eE][-+]?+[0-9]++)?+|(?i:nan|inf(?:inity)?+))"
 
 
 @dataclass(frozen=True)
@@ -112,3 +130,47 @@ def surveyed(path: Path) -> Survey:
             if 8 * lines > room:
                 check_memory(path, 8 * lines, f"a file of more than {lines:,} lines")
     return Survey(size=size, lines=lines + 1, quotes=quotes, colons=colons, hashes=hashes)
+
+
+def whole_lines(path: Path, begin: int = 0) -> Iterator[bytes]:
+    """Pieces of a text file that end where a line ends, after some lines, without a byte order mark."""
+    with opened_bytes(path) as stream:
+        for _ in range(begin):
+            stream.readline()
+        mark = b"" if begin else codecs.BOM_UTF8
+        while piece := stream.read(PIECE):
+            piece = piece.removeprefix(mark) + stream.readline()
+            mark = b""
+            yield piece if piece.endswith(b"\n") else piece + b"\n"
+
+
+def _beginning(text: bytes) -> str:
+    return repr(text[:40].decode("utf-8", "replace").strip())
+
+
+def check_lines(path: Path, pattern: bytes, what: str, begin: int = 0) -> None:
+    """Refuse a text file of which a line, after some that are passed over, is neither blank nor what it must be.
+
+    Parameters
+    ----------
+    path : Path
+        Where it is.
+    pattern : bytes
+        A line without the blanks around it, possessive.
+    what : str
+        What the pattern stands for.
+    begin : int
+        How many lines are passed over.
+    """
+    line = rb"[ \t]*+(?:" + pattern + rb")?+[ \t]*+"
+    lines = re.compile(rb"(?:" + line + rb"(?:\r?+\n|\r))*+")
+    before = begin
+    for piece in whole_lines(path, begin):
+        found = lines.match(piece)
+        end = found.end() if found else 0
+        if end < len(piece):
+            before += len(piece[:end].splitlines())
+            fits = re.match(line, piece[end:])
+            rest = piece[end + (fits.end() if fits else 0) :].splitlines()[0]
+            raise Failure(f"{path}, line {before + 1}: {what} is needed; got {_beginning(rest)}.")
+        before += piece.count(b"\n")

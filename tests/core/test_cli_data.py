@@ -254,7 +254,7 @@ def test_one_column_is_a_matrix(tmp_path: Path):
         ("a,b\n1,2\n3,red\n", "line 3, field 2: a number is needed; got 'red'"),
         ("1,2\n3,\n", "line 2, field 2: a number is needed; got an empty field"),
         ("1,2\n3,4\n5\n", "line 3: 2 fields are needed, as on the lines before; got 1"),
-        ("the quick brown fox\njumps over it\n", "line 2, field 1"),
+        ("the quick brown fox\njumps over it\n", "line 2: 4 fields are needed"),
         ("", "it is empty"),
         ("# only this\n", "it is empty"),
         ("a,b\n", "no line of numbers"),

@@ -482,6 +482,19 @@ def test_good_matrix_market_files(tmp_path: Path):
         reads(path, expected)
 
 
+@pytest.mark.parametrize("end", [b" ", b"\t", b"\r", b" \r", b""])
+def test_blanks_after_the_last_entry_of_a_matrix_market_file(tmp_path: Path, end: bytes):
+    """They were a crash where no line end follows."""
+    for kind, body in (("coordinate", b"1 1 1\n1 1 2"), ("array", b"1 1\n2")):
+        path = tmp_path / f"{kind}.mtx"
+        path.write_bytes(b"%%MatrixMarket matrix " + kind.encode() + b" real general\n" + body + end)
+        program = f"""
+from linspec.cli.data import read_matrix
+print(float(read_matrix({str(path)!r}).sum()))
+"""
+        holds(apart(program).stdout.strip() == "2.0", "the entry is lost")
+
+
 # ---- svmlight ---------------------------------------------------------------------------------
 
 
@@ -505,7 +518,7 @@ def test_good_matrix_market_files(tmp_path: Path):
 )
 def test_features_that_are_none(tmp_path: Path, line: str):
     (tmp_path / "a.svm").write_text(f"1 1:1 2:2\n1 {line}\n", encoding="utf-8")
-    file_refused(tmp_path / "a.svm", "line 2")
+    file_refused(tmp_path / "a.svm", "row 1: the index 1 occurs twice" if line == "1:2 1:3" else "line 2")
 
 
 def test_an_index_twice_in_a_long_line_is_found_at_once(tmp_path: Path):
