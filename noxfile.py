@@ -88,6 +88,14 @@ def tests(session: nox.Session) -> None:
     session.run("pytest", "-n", "auto", *session.posargs)
 
 
+@nox.session
+def conformance(session: nox.Session) -> None:
+    """The conformance tests on every kind of data and on all cases; the suite takes one kind of each way."""
+    session.install(*DEV)
+    env = {"LINSPEC_CONFORMANCE": "all"}
+    session.run("pytest", "-n", "auto", "tests/test_conformance.py", *session.posargs, env=env)
+
+
 @nox.session(python=PYTHONS)
 def pythons(session: nox.Session) -> None:
     """The suite on every supported Python that is installed; `nox -s pythons-3.12` takes one of them."""
@@ -210,7 +218,8 @@ def elsewhere(session: nox.Session) -> None:
 def strict(session: nox.Session) -> None:
     """What needs no GPU to say about GPUs: array-api-strict, and NumPy arrays that refuse writing."""
     session.install(*DEV)
-    session.run("pytest", "-k", "array-api-strict or numpy-readonly", *session.posargs)
+    env = {"LINSPEC_CONFORMANCE": "all"}
+    session.run("pytest", "-k", "array-api-strict or numpy-readonly", *session.posargs, env=env)
 
 
 @nox.session

@@ -6,6 +6,7 @@ Environment variables:
 - ``LINSPEC_ELSEWHERE=1`` takes from the process what only Linux or POSIX has, before anything is imported.
 - ``LINSPEC_CUPY_DOUBLE=VERSION`` puts the double of CuPy in `doubles` in the place of `cupy`, with the names and
   signatures of that version. Where a line of linspec waits for a device without `to_host`, it raises.
+- ``LINSPEC_CONFORMANCE=all`` runs the conformance tests on every backend of the kit that is here, and all of its cases.
 - ``LINSPEC_DATA=FOLDER`` says where the tests marked ``data`` find their data sets (fixture ``data_folder``).
 """
 
@@ -60,7 +61,12 @@ def _data_folder() -> Path | None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Refuse a data folder that is not there: every data test would be skipped and the run still be green."""
+    """Refuse a data folder that is not there: every data test would be skipped and the run still be green.
+
+    Workers of xdist get tests in groups: the checks of a solver on a backend share their solves, in one process.
+    """
+    if getattr(config.option, "dist", None) == "load":
+        config.option.dist = "loadgroup"
     folder = _data_folder()
     if folder is not None and not folder.is_dir():
         raise pytest.UsageError(
@@ -91,8 +97,13 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Skip slow tests unless asked for, and data tests where there is no data."""
+    """Skip slow tests unless asked for, and data tests where there is no data; group conformance tests."""
     _note_generators(items)
+    if getattr(config.option, "dist", None) == "loadgroup":
+        for item in items:
+            check = getattr(getattr(item, "callspec", None), "params", {}).get("check")
+            if isinstance(getattr(check, "backend", None), str):
+                item.add_marker(pytest.mark.xdist_group(f"{item.originalname}:{check.backend}"))
     reasons = {}
     if os.environ.get("LINSPEC_SLOW", "0") in {"", "0"} and "slow" not in config.getoption("-m"):
         reasons["slow"] = "slow: set LINSPEC_SLOW=1 to run it"
@@ -113,13 +124,22 @@ def skips_by_reason(reports: Iterable[Any]) -> Counter[str]:
     )
 
 
+def backends_that_are_missing() -> str:
+    """The closing line of the suite: the backends of the kit that are not here, each with the reason."""
+    from linspec.testing.backends import missing
+
+    absent = [f"{name} ({reason})" for name, reason in missing().items()]
+    return f"backends without a test: {', '.join(absent) or 'none'}"
+
+
 def pytest_terminal_summary(terminalreporter: Any) -> None:
-    """Count the skipped tests by reason: a skipped test is not a passed one."""
+    """Count the skipped tests by reason, and name the backends that nothing ran on: neither is a passed test."""
     counts = skips_by_reason(terminalreporter.stats.get("skipped", []))
     if counts:
         terminalreporter.section("skipped, by reason")
         for reason, count in counts.most_common():
             terminalreporter.write_line(f"{count:6} {reason}")
+    terminalreporter.write_line(backends_that_are_missing())
 
 
 @pytest.fixture(scope="session")

@@ -6,7 +6,8 @@ import ast
 from pathlib import Path
 from types import SimpleNamespace
 
-from tests.conftest import skips_by_reason
+from linspec.testing.backends import Backend
+from tests.conftest import backends_that_are_missing, skips_by_reason
 
 TESTS = Path(__file__).parent
 
@@ -19,6 +20,15 @@ def test_skips_are_counted_by_their_reasons():
         SimpleNamespace(longrepr=("test_d.py", 1, "Skipped")),
     ]
     assert skips_by_reason(reports) == {"no cupy": 2, "the solver needs entries": 1, "no reason": 1}
+
+
+def test_the_closing_line_names_the_backends_that_nothing_ran_on(monkeypatch):
+    absent = Backend(name="absent", wrap=abs, snapshot=bytes, missing=lambda: "no absent")
+    present = Backend(name="present", wrap=abs, snapshot=bytes)
+    monkeypatch.setattr("linspec.testing.backends.BACKENDS", (present, absent))
+    assert backends_that_are_missing() == "backends without a test: absent (no absent)"
+    monkeypatch.setattr("linspec.testing.backends.BACKENDS", (present,))
+    assert backends_that_are_missing() == "backends without a test: none"
 
 
 def test_every_skip_has_a_reason():

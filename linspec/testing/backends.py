@@ -7,16 +7,19 @@ them has no float64. Its data are not on the default device, so an array that is
 noticed. Read-only NumPy arrays refuse to be written to.
 Source: the backend table of SciPy's array-API tests.
 Where we differ: sparse matrices, files and operators that only give products are in the same table, because a
-user has such data, too. A missing backend is always reported with its reason.
+user has such data, too. By default a solver is tried on one kind of each way in which data reach it: entries in memory,
+arrays of a library, files, sparse rows, products. Kinds that linspec makes the same operator are tried on request, with
+``backends="all"`` or ``LINSPEC_CONFORMANCE=all``; a test of the operators holds that they are the same.
 """
 
 from __future__ import annotations
 
 import importlib.util
+import os
 import shutil
 import tempfile
 import weakref
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -28,7 +31,10 @@ import scipy.sparse.linalg
 from linspec.arrays import HostArray, to_host, working_dtype
 from linspec.testing.operators import ProductsOnly
 
-__all__ = ["BACKENDS", "Backend", "backends"]
+__all__ = ["ALL", "BACKENDS", "Backend", "Choice", "backends", "missing"]
+
+ALL = "all"
+"""In the place of names: every check, on every case, on every backend that is here."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -57,6 +63,11 @@ class Backend:
     beside : callable or None
         Makes an array of the kind that belongs to data that are no arrays: right-hand sides, answers. By default
         NumPy's.
+    usual : collection of str or None
+        The checks that run on it where no backends are named; by default all. None run where another backend is the
+        same to a solver.
+    slow : bool
+        Whether products take long. Iterations are then few on all cases but the first, unless all are asked for.
 
     Examples
     --------
@@ -75,6 +86,8 @@ class Backend:
     readable: bool = True
     sparse: bool = False
     beside: Callable[[HostArray], Any] | None = None
+    usual: Collection[str] | None = None
+    slow: bool = False
 
     def companion(self, array: HostArray) -> Any:
         """Right-hand sides for the data: arrays of the same library, or of NumPy for other data."""
@@ -184,14 +197,21 @@ _STRICT = _lacks("array_api_strict")
 
 BACKENDS: tuple[Backend, ...] = (
     Backend(name="numpy", wrap=_plain, snapshot=_bytes),
-    Backend(name="numpy-readonly", wrap=_readonly, snapshot=_bytes),
-    Backend(name="array-api-strict", wrap=_strict("device1"), snapshot=_bytes, missing=_STRICT),
+    Backend(
+        name="numpy-readonly",
+        wrap=_readonly,
+        snapshot=_bytes,
+        usual=frozenset({"input-untouched"}),
+        slow=True,
+    ),
+    Backend(name="array-api-strict", wrap=_strict("device1"), snapshot=_bytes, missing=_STRICT, slow=True),
     Backend(
         name="array-api-strict-no-float64",
         wrap=_strict("no_float64"),
         snapshot=_bytes,
         missing=_STRICT,
         float64=False,
+        slow=True,
     ),
     Backend(name="torch", wrap=_torch, snapshot=_bytes, missing=_lacks("torch")),
     Backend(name="cupy", wrap=_cupy, snapshot=_bytes, missing=_lacks_cupy),
@@ -228,6 +248,7 @@ BACKENDS: tuple[Backend, ...] = (
         snapshot=_sparse_bytes,
         is_array=False,
         sparse=True,
+        usual=(),
     ),
     Backend(
         name="scipy-sparse-array",
@@ -235,6 +256,7 @@ BACKENDS: tuple[Backend, ...] = (
         snapshot=_sparse_bytes,
         is_array=False,
         sparse=True,
+        usual=(),
     ),
     Backend(
         name="scipy-operator",
@@ -242,6 +264,7 @@ BACKENDS: tuple[Backend, ...] = (
         snapshot=lambda operator: _bytes(operator.A),
         is_array=False,
         readable=False,
+        usual=(),
     ),
     Backend(
         name="products-only",
@@ -278,3 +301,40 @@ def backends(names: Sequence[str] | None = None) -> tuple[Backend, ...]:
     if unknown:
         raise ValueError(f"no backend is named {', '.join(unknown)}; the backends are {', '.join(known)}.")
     return tuple(known[name] for name in names)
+
+
+def missing() -> dict[str, str]:
+    """The backends that are not here, each with the reason."""
+    return {backend.name: reason for backend in BACKENDS if (reason := backend.missing())}
+
+
+class Choice:
+    """The backends of a suite, and what runs on each of them.
+
+    Parameters
+    ----------
+    names : sequence of str or "all", optional
+        By default one backend of each way in which data reach a solver, of those that are here; all of them if
+        ``LINSPEC_CONFORMANCE`` is "all". Backends that are named take every check; one that is missing is then skipped.
+    """
+
+    def __init__(self, names: Sequence[str] | str | None = None) -> None:
+        names = os.environ.get("LINSPEC_CONFORMANCE") or None if names is None else names
+        names = [names] if isinstance(names, str) else names
+        self.every = names is not None and [*names] == [ALL]
+        self.named = not self.every and names is not None
+        if names is not None and self.named:
+            self.backends = backends(names)
+        else:
+            self.backends = tuple(backend for backend in BACKENDS if not backend.missing())
+
+    def of(self, *checks: str) -> Iterator[tuple[str, Backend]]:
+        """Each check with each backend that it runs on."""
+        for backend in self.backends:
+            for check in checks:
+                if self.named or self.every or backend.usual is None or check in backend.usual:
+                    yield check, backend
+
+    def is_brief(self, backend: Backend) -> bool:
+        """Whether iterations are few on all cases but the first."""
+        return backend.slow and not self.every

@@ -76,7 +76,7 @@ def _limited(
     """The case on operators that have only these capabilities, and the operators."""
     operators = {
         name: kind(array if array.ndim == 2 else array[:, None], sliceable=sliceable, readable=readable)
-        for name, array in case.arrays.items()
+        for name, array in host_data(case).items()
     }
     return case.state(operators), list(operators.values())
 
@@ -490,7 +490,7 @@ def _case_of_one_unit(subject: Subject) -> Case:
 
 
 def _unit_issues(trial: Trial, plain: Any) -> Iterator[str]:
-    solution, law = trial.solution, trial.oracle.law(trial.solution)
+    solution, law = trial.solution, trial.law
     if plain.converged and not solution.converged:
         yield f"must be solved as in unit 1; got {solution.status.name}, residual {solution.residual:.2g}"
     if law.contradicts(solution.residual, solution.residual_kind):

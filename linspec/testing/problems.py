@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -82,15 +83,17 @@ class Case:
 
     def in_single(self) -> Case:
         """The same problem with float64 arrays rounded to float32."""
-
-        def rounded(x: HostArray) -> HostArray:
-            return x.astype(np.float32) if x.dtype == np.float64 else x
-
-        return self.with_arrays(rounded, self.name)
+        return _in_single(self)
 
     def state(self, data: Mapping[str, Any]) -> Any:
         """The problem on given data, such as the case's arrays in another library."""
         return registry.get_problem(self.problem)(**data, **self.parameters)
+
+
+@lru_cache(1000)
+def _in_single(case: Case) -> Case:
+    """The case rounded to float32, made once."""
+    return case.with_arrays(lambda x: single(x) if x.dtype == np.float64 else x, case.name)
 
 
 def orthonormal(rng: np.random.Generator, n: int, k: int, *, centered: bool = False) -> HostArray:

@@ -29,6 +29,9 @@ __all__ = ["ROUGH_ITERATIONS", "Subject", "Trial", "attempt"]
 ROUGH_ITERATIONS = 30
 """Iterations of an iterative solver on cases that check its claims and not its accuracy."""
 
+FEW_ITERATIONS = 3
+"""Those where a case is to reach every line once, on data whose products take long."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class Subject:
@@ -121,16 +124,18 @@ def quiet(problem: Any, solver: Any, **arguments: Any) -> Any:
 
 @dataclass(frozen=True, eq=False)
 class Trial:
-    """A solver on a case on a backend."""
+    """A solver on a case on a backend; a brief one is stopped after a few iterations."""
 
     subject: Subject
     backend: Backend
     case: Case
+    brief: bool = False
 
     @classmethod
-    def of(cls, subject: Subject, backend: Backend, case: Case) -> Trial:
+    def of(cls, subject: Subject, backend: Backend, case: Case, *, brief: bool = False) -> Trial:
         """A trial. On a backend without float64 the case is rounded to float32."""
-        return cls(subject, backend, case if backend.float64 else case.in_single())
+        brief = brief and not subject.trait("direct")
+        return cls(subject, backend, case if backend.float64 else case.in_single(), brief)
 
     @cached_property
     def _done(self) -> tuple[Attempt, Mapping[str, Any], bool]:
@@ -140,7 +145,8 @@ class Trial:
             problem = self.case.state(data)
         except UnsupportedData as error:  # an error of the problem is judged like one of the solve
             return Attempt(error=error), data, True
-        result = attempt(problem, self.subject.for_case(self.case), rng=0)
+        stop = {"callback": lambda progress: progress.iteration >= FEW_ITERATIONS} if self.brief else {}
+        result = attempt(problem, self.subject.for_case(self.case), rng=0, **stop)
         after = [self.snapshot(name, value) for name, value in data.items()]
         return result, data, before == after
 
@@ -184,10 +190,16 @@ class Trial:
         reading = Reading(self.backend.readable and not self.backend.sparse, self.backend.sparse)
         return testing_of(self.case.problem).oracle(self.case, reading)
 
+    @cached_property
+    def law(self) -> Any:
+        """The law of the solution's arrays."""
+        return self.oracle.law(self.solution)
+
     @property
     def must_converge(self) -> bool:
         """Whether the tolerance must be reached: precision allows it, and the solver promises it."""
-        return self.subject.must_converge(self.case) and self.oracle.attainable <= self.tol
+        promised = self.subject.must_converge(self.case) and not self.brief
+        return promised and self.oracle.attainable <= self.tol
 
     @property
     def tol(self) -> float:

@@ -141,7 +141,7 @@ def _answer_issues(subject: Subject, case: Case, solution: Any) -> Iterator[str]
         if _clear(case):
             yield from trial.oracle.errors(solution)
     elif trial.solution is not None and len(solution.S) == len(trial.solution.S):
-        allowed = WORSE * trial.oracle.law(trial.solution).residual + law.floor + SQUARED * precision(case)
+        allowed = WORSE * trial.law.residual + law.floor + SQUARED * precision(case)
         if not law.residual <= allowed:
             yield (
                 "the answer must be about as good as in memory; its residual is "

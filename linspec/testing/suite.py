@@ -104,6 +104,8 @@ class Report:
         The check's id and what is wrong.
     skipped : list of (str, str)
         The check's id and the reason.
+    missing : dict of str to str
+        The backends that are not here, each with the reason.
 
     Examples
     --------
@@ -117,6 +119,7 @@ class Report:
     passed: int = 0
     failed: list[tuple[str, str]] = field(default_factory=list)
     skipped: list[tuple[str, str]] = field(default_factory=list)
+    missing: dict[str, str] = field(default_factory=dict)
 
     @property
     def ok(self) -> bool:
@@ -130,6 +133,8 @@ class Report:
         if self.skipped:
             reasons = ", ".join(dict.fromkeys(reason for _, reason in self.skipped))
             counts.append(f"{len(self.skipped)} skipped: {reasons}")
+        if self.missing:
+            counts.append(f"not tried on {', '.join(self.missing)}")
         lines = [f"{self.name}: {', '.join(counts)}"]
         return "\n".join(lines + [f"  {check}: {message}" for check, message in self.failed])
 
@@ -152,8 +157,10 @@ class Suite:
         As `linspec.describe` takes it: "cca/gram", "normalizer/qr", "operator/dask".
     problem : str, problem class or problem, optional
         The problem of a solver whose name is registered for several problems.
-    backends : sequence of str, optional
-        By default all; those that are missing are skipped.
+    backends : sequence of str or "all", optional
+        Names of `linspec.testing.BACKENDS`. By default one of each way in which data reach a solver, of those that are
+        here, with few iterations where products take long; "all" tries every case on each. ``LINSPEC_CONFORMANCE=all``
+        in the environment makes that the default. A backend that is named and missing is skipped.
     seconds : float, default 300
         A check fails if it takes more time of the processor, or ten times as much by the clock; the checks that are
         left are then skipped. There is no limit outside of the main thread, and on systems without interval timers.
@@ -170,14 +177,14 @@ class Suite:
         self,
         name: str,
         problem: Any = None,
-        backends: Sequence[str] | None = None,
+        backends: Sequence[str] | str | None = None,
         seconds: float = SECONDS,
     ) -> None:
         self.spec: Any = registry.get_spec(None if problem is None else "solver", name, problem)
         self.name = self.spec.qualified if ":" not in name else name
         self._request = (name, problem)
         self._trials: dict[tuple[str, str], Trial] = {}
-        self.backends = tables.backends(backends)
+        self.choice = tables.Choice(backends)
         self.seconds, self._overdue = seconds, ""
 
     def checks(self) -> Iterator[Check]:
@@ -199,10 +206,9 @@ class Suite:
         for name in self._behaviour_checks:
             yield self._check(name, partial(self._behaviour, name))
         yield self._check("approximates", self._approximates)
-        for backend in self.backends:
-            for name in self._answer_checks:
-                yield self._check(name, partial(self._answer_issues, name, backend), backend)
-            yield self._check("non-finite", partial(self._non_finite, backend), backend)
+        for name, backend in self.choice.of(*self._answer_checks, "non-finite"):
+            issues = self._non_finite if name == "non-finite" else partial(self._answer_issues, name)
+            yield self._check(name, partial(issues, backend), backend)
 
     @property
     def _behaviour_checks(self) -> dict[str, Callable[[Subject], Iterator[str]]]:
@@ -214,16 +220,15 @@ class Suite:
         return {**ANSWER_CHECKS, **({} if self.family is None else self.family.answer_checks)}
 
     def _of_normalizer(self) -> Iterator[Check]:
-        for backend in self.backends:
-            for name in NORMALIZER_CHECKS if backend.is_array else ():
+        for name, backend in self.choice.of(*NORMALIZER_CHECKS):
+            if backend.is_array:
                 yield self._check(name, partial(self._normalizes, name, backend), backend)
 
     def _of_test_matrix(self) -> Iterator[Check]:
         for name in TEST_MATRIX_CHECKS:
             yield self._check(name, partial(self._draws, name))
-        for backend in self.backends:
-            for name in PRODUCT_CHECKS:
-                yield self._check(name, partial(self._multiplies, name, backend), backend)
+        for name, backend in self.choice.of(*PRODUCT_CHECKS):
+            yield self._check(name, partial(self._multiplies, name, backend), backend)
 
     def _of_adapter(self) -> Iterator[Check]:
         adapter = Adapter(self.spec)
@@ -333,7 +338,8 @@ class Suite:
         """A case on a backend, solved once."""
         key = backend.name, case.name
         if key not in self._trials:
-            self._trials[key] = Trial.of(self.subject, backend, case)
+            brief = self.choice.is_brief(backend) and case is not self.cases[0]
+            self._trials[key] = Trial.of(self.subject, backend, case, brief=brief)
         return self._trials[key]
 
     @property
@@ -456,7 +462,7 @@ def interface_issues(name: str, problem: Any = None) -> list[str]:
 
 
 def run_checks(
-    name: str, problem: Any = None, backends: Sequence[str] | None = None, *, seconds: float = SECONDS
+    name: str, problem: Any = None, backends: Sequence[str] | str | None = None, *, seconds: float = SECONDS
 ) -> Report:
     """Run all checks of a solver, normalizer, test matrix or adapter, without pytest.
 
@@ -466,8 +472,8 @@ def run_checks(
         As `linspec.describe` takes it: ``"cca/gram"``, ``"normalizer/qr"``, ``"operator/dask"``.
     problem : str, problem class or problem, optional
         The problem of a solver whose name is registered for several problems.
-    backends : sequence of str, optional
-        Names of `linspec.testing.BACKENDS`; by default all. Missing backends are skipped.
+    backends : sequence of str or "all", optional
+        Names of `linspec.testing.BACKENDS`, as for `Suite`: by default one of each way in which data reach a solver.
     seconds : float, default 300
         The time of the processor that each check may take, as for `Suite`.
 
@@ -484,7 +490,7 @@ def run_checks(
     True
     """
     suite = Suite(name, problem, backends, seconds)
-    report = Report(suite.name)
+    report = Report(suite.name, missing={} if suite.choice.named else tables.missing())
     for check in suite.checks():
         try:
             check.run()
@@ -503,7 +509,7 @@ def conformance(
     name: str,
     problem: Any = None,
     *,
-    backends: Sequence[str] | None = None,
+    backends: Sequence[str] | str | None = None,
     expected_failures: Mapping[str, str] | None = None,
     seconds: float = SECONDS,
 ) -> Callable[..., None]:
@@ -515,8 +521,8 @@ def conformance(
         As `linspec.describe` takes it: ``"cca/gram"``, ``"normalizer/qr"``, ``"operator/dask"``.
     problem : str, problem class or problem, optional
         The problem of a solver whose name is registered for several problems.
-    backends : sequence of str, optional
-        Names of `linspec.testing.BACKENDS`; by default all. Missing backends are skipped.
+    backends : sequence of str or "all", optional
+        Names of `linspec.testing.BACKENDS`, as for `Suite`: by default one of each way in which data reach a solver.
     expected_failures : mapping of str to str, optional
         By check ("budget") or id ("accuracy:torch", with * as a wildcard), the reason why it fails. An
         expected failure that passes counts as a failure. So does a name or id that no check has.

@@ -157,7 +157,7 @@ LONG = {"preimage-cca/gradkcca", "preimage-cca/scca-hsic", "cca/sparse-appgrad",
 def test_every_solver_gives_the_exact_answer_of_blocks_or_says_what_can(name):
     """The cases of the kit and their independent oracles; what needs rows or entries here is refused."""
     suite = Suite(name)
-    suite.backends = (IN_BLOCKS,)
+    suite.choice.backends = (IN_BLOCKS,)
     checks = {check.name: check for check in suite.checks() if check.backend}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")

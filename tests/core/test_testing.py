@@ -189,11 +189,17 @@ def test_report_prints_counts():
     assert not failed.ok
 
 
-def test_run_checks_says_which_backends_are_missing():
-    report = run_checks("least-squares/direct", backends=["numpy", "cupy"])
-    if BACKENDS[[backend.name for backend in BACKENDS].index("cupy")].missing():
-        assert ("accuracy:cupy", "no cupy") in report.skipped
-    assert report.name == "least-squares/direct"
+def test_reports_say_which_backends_are_missing(monkeypatch):
+    """One that is named is skipped; by default it has no checks, and the report names it."""
+    absent = replace(BACKENDS[0], name="absent", missing=lambda: "no absent")
+    monkeypatch.setattr("linspec.testing.backends.BACKENDS", (BACKENDS[0], absent))
+    report = run_checks("normalizer/qr", backends=["numpy", "absent"])
+    assert ("rank:absent", "no absent") in report.skipped
+    assert report.name == "normalizer/qr"
+    by_default = run_checks("normalizer/qr")
+    assert by_default.missing == {"absent": "no absent"}
+    assert "absent" not in {check.partition(":")[2] for check, _ in by_default.skipped}
+    assert "not tried on absent" in str(by_default)
 
 
 def test_unknown_backend_is_an_error():

@@ -279,7 +279,7 @@ SILENT = 10.0
 def check_bounds(trial: Trial) -> Iterator[str]:
     """The bounds of correlations, law and loss hold."""
     solution, oracle = trial.solution, trial.oracle
-    rho, law = as_host(solution.correlations), oracle.law(solution)
+    rho, law = as_host(solution.correlations), trial.law
     if solution.bounds is not None:
         bounds = as_host(solution.bounds)
         for i in np.flatnonzero(~(oracle.nearest(rho) <= bounds + oracle.rounding)):
