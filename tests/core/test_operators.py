@@ -23,9 +23,11 @@ from linspec.operators import (
     CenteredOperator,
     CountedOperator,
     DenseOperator,
+    ForeignOperator,
     Ledger,
     LinearOperator,
     MappedOperator,
+    SparseOperator,
     row_blocks,
     uncounted,
 )
@@ -192,6 +194,39 @@ def test_every_kind_of_data(kind, dtype):
     check(A, X.astype(np.float64))
     if A.sliceable:
         check_rows(A, X.astype(np.float64))
+
+
+# The conformance tests try one kind of each of these groups on solvers: to a solver the others are the same.
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32", "int8"])
+@pytest.mark.parametrize("kind", [kind for kind in READABLE if kind[:3] in {"csr", "csc", "coo", "lil"}])
+def test_kinds_of_sparse_data_become_the_same_rows(kind, dtype):
+    """The compressed rows of the entries, as NumPy finds them one row after the other."""
+    X = (10 * M).astype(dtype)
+    A = as_operator(make(kind, X))
+    rows, columns = np.nonzero(X)
+    assert type(A) is SparseOperator
+    assert (A.matrix.format, A.matrix.dtype, A.shape) == ("csr", X.dtype, X.shape)
+    np.testing.assert_array_equal(A.matrix.indptr, np.searchsorted(rows, np.arange(N + 1)))
+    np.testing.assert_array_equal(A.matrix.indices, columns)
+    np.testing.assert_array_equal(A.matrix.data, X[rows, columns])
+
+
+@pytest.mark.parametrize(
+    ("kinds", "operator"),
+    [
+        (("duck", "scipy-aslinearoperator"), ForeignOperator),
+        (("c-order", "read-only"), DenseOperator),
+    ],
+)
+def test_kinds_of_data_that_become_the_same_operator(kinds, operator):
+    """One class with the same capabilities, whose products are NumPy's."""
+    made = [as_operator(make(kind, M)) for kind in kinds]
+    assert {type(A) for A in made} == {operator}
+    assert len({(A.shape, A.dtype, A.home, A.readable, A.sliceable, A.streamed) for A in made}) == 1
+    for A in made:
+        check(A, M)
 
 
 @pytest.mark.parametrize(
