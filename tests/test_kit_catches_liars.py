@@ -77,9 +77,15 @@ class HonestSVD(Solver):
             A = A - (mean + (A - mean).mean(axis=0))
         U, s, Vt = np.linalg.svd(A, full_matrices=False)
         k = min(problem.k, int(np.sum(s > max(A.shape) * np.finfo(problem.A.dtype).eps * s[0])))
+        kept = self.choose(s, k)
         place = problem.A.home.blocks.place
-        found = run.finish(Vh=place(Vt[:k]), S=s[:k], U=place(U[:, :k]) if problem.left else None)
+        found = run.finish(Vh=place(Vt[kept]), S=s[kept], U=place(U[:, kept]) if problem.left else None)
         return self.twist(found, problem, run)
+
+    # For liars.
+
+    def choose(self, s: np.ndarray, k: int) -> list[int]:
+        return list(range(k))
 
     def twist(self, solution: Any, problem: Any, run: Any) -> Any:
         return solution
@@ -239,6 +245,14 @@ class LeavesLeftVectorsCrooked(HonestSVD):
             [solution.U[:, :1], solution.U[:, 1:] + 1e-4 * solution.U[:, :1]], axis=1
         )
         return altered(solution, U=U)
+
+
+class MissesACopy(HonestSVD):
+    """One copy fewer of a value that is repeated often, as a Krylov space of one vector has it, and the next value."""
+
+    def choose(self, s, k):
+        often = int(np.sum(s > (1 - 1e-9) * s[0]))
+        return [*range(k - 1), k] if k == often > 10 else list(range(k))
 
 
 class IgnoresTheCallback(HonestIteration):
@@ -543,6 +557,13 @@ class LosesThePair(HonestPairs):
         status = Status.CONVERGED if solution.status is Status.INCOMPLETE else solution.status
         silent = {"loss_estimate": None, "loss_bounds": (-1.0, None)}
         return altered(solution, status=status, converged=solution.residual <= run.tol, **silent)
+
+
+class MissesAPair(LosesThePair):
+    """One copy fewer of a correlation that is repeated often, and the next one in its place."""
+
+    def choose(self, found, k):
+        return [*range(k - 1), k] if k > 10 else list(range(k))
 
 
 class OverstatesEigenvalues(HonestDiscriminant):
@@ -914,6 +935,7 @@ LIARS = [
     (ReturnsNoise, DENSE, ("direct",), {"accuracy"}),
     (BendsLeftVectors, DENSE, ("direct",), {"accuracy", "symmetry"}),
     (LeavesLeftVectorsCrooked, DENSE, ("direct",), {"accuracy", "symmetry"}),
+    (MissesACopy, DENSE, ("direct",), {"accuracy"}),
     (IgnoresTheCallback, Needs(), ("iterative",), {"callback"}),
     (Crashes, DENSE, ("direct",), {"solves"}),
     (RaisesOnOneLibrary, DENSE, ("direct",), {"solves"}),
@@ -927,6 +949,7 @@ LIARS = [
     (MissesALittle, DENSE, ("direct",), set()),
     (TakesTheDiagonals, DENSE, ("direct",), {"residual-law"}),
     (ClaimsBounds, DENSE, ("direct",), {"bounds"}),
+    (MissesAPair, DENSE, ("direct",), {"accuracy", "loss"}),
     (LosesThePair, DENSE, ("direct",), {"loss", "accuracy", "symmetry"}),
     (HonestDiscriminant, DENSE, ("direct",), set()),
     (OverstatesEigenvalues, DENSE, ("direct",), {"residual-law", "targets"}),

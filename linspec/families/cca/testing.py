@@ -137,6 +137,8 @@ def _cca_cases() -> list[Case]:
         make(60, 9, 8, rho[:4], 6, **low, name="k-above-rank"),
         make(60, 8, 6, (0.8, 0.8, 0.8, 0.3), 3, name="repeated"),
         make(60, 8, 6, (0.9, 0.7, 0.7, 0.3), 2, name="repeated-at-k", gentle=False),
+        # A Krylov space of one vector has one copy of a value, and no residual shows that others are missing.
+        make(110, 40, 36, (*[0.9] * 12, *geometric(0.4, 0.05, 20)), 12, name="many-copies"),
         zeroed_columns(make(60, 6, 5, rho[:4], 2), "zero-columns", "X", "Y"),
         constant_columns(make(60, 6, 5, rho[:4], 2), "constant-columns"),
         make(60, 8, 6, rho, 1, **mild, name="k-one"),

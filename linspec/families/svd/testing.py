@@ -90,6 +90,10 @@ def planted_svd(  # noqa: PLR0913
     )
 
 
+COPIES = [*[4.0] * 12, *geometric(1, 0.1, 20)]
+"""A singular value that is repeated more often than rounding brings copies back, and smaller ones."""
+
+
 def _svd_cases() -> list[Case]:
     make = planted_svd
     zero = replace(
@@ -106,6 +110,9 @@ def _svd_cases() -> list[Case]:
         make(50, 12, [5, 4, 3, 2], 4, name="k-equals-rank"),
         make(50, 12, [5, 4, 3, 2], 6, name="k-above-rank"),
         make(50, 10, [4, 4, 4, 1, 1, 0.5], 3, name="repeated"),
+        # A Krylov space of one vector has one copy of a value, and no residual shows that others are missing.
+        make(100, 60, COPIES, 12, name="many-copies"),
+        make(100, 60, COPIES, 12, center=True, name="many-copies-centred"),
         zeroed_columns(make(40, 8, geometric(8, 0.5, 8), 3), "zero-columns", "A"),
         make(50, 10, geometric(8, 0.5, 10), 1, name="k-one"),
         make(30, 6, geometric(8, 0.5, 6), 6, name="k-all"),
