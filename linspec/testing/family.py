@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cache, lru_cache
+from functools import cache
 from typing import Any
 
 from linspec import registry
@@ -80,9 +80,8 @@ class ProblemTesting:
     missing: Callable[[], str] = lambda: ""
 
     def __post_init__(self) -> None:
-        """Make cases once, and oracles of them: every solver of the family is given the same."""
+        """Make cases once: every solver of the family is given the same."""
         object.__setattr__(self, "cases", cache(self.cases))
-        object.__setattr__(self, "oracle", lru_cache(1000)(self.oracle))
 
 
 def testing_of(problem: str) -> ProblemTesting:

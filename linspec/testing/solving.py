@@ -9,9 +9,9 @@ data.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any
 
 from linspec import registry
@@ -122,6 +122,12 @@ def quiet(problem: Any, solver: Any, **arguments: Any) -> Any:
         return linspec.solve(problem, solver, **arguments)
 
 
+@lru_cache(1000)
+def _judge(oracle: Callable[[Case, Reading], Any], case: Case, reading: Reading) -> Any:
+    """The oracle of a case, made once for all solvers and backends."""
+    return oracle(case, reading)
+
+
 @dataclass(frozen=True, eq=False)
 class Trial:
     """A solver on a case on a backend; a brief one is stopped after a few iterations."""
@@ -188,7 +194,7 @@ class Trial:
     def oracle(self) -> Any:
         """The exact answer and the law."""
         reading = Reading(self.backend.readable and not self.backend.sparse, self.backend.sparse)
-        return testing_of(self.case.problem).oracle(self.case, reading)
+        return _judge(testing_of(self.case.problem).oracle, self.case, reading)
 
     @cached_property
     def law(self) -> Any:
