@@ -6,13 +6,12 @@ take turns. Each runs three times (once where a run takes seconds), and its leas
 all solvers but demonstrations, those with an approximate answer, and those that state more than 20 times the time of
 the chosen one (a factorisation cannot be cut short), and only a converged answer takes part. A solver by
 name has `--most` seconds of the clock. The regret of a shape is the time of the solver that "auto" chooses, called by
-its name, over that of the best. The rates are those that are shipped, unless `--calibrated` is given.
+its name, over that of the best.
 """
 
 from __future__ import annotations
 
 import argparse
-import os
 import statistics
 import sys
 import time
@@ -169,10 +168,7 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true", help="the smallest shapes, once")
     parser.add_argument("--only", default="", help="shapes whose name contains this")
     parser.add_argument("--most", type=float, default=10.0, help="seconds of the clock for a solver by name")
-    parser.add_argument("--calibrated", action="store_true", help="rates of `linspec calibrate`")
     given = parser.parse_args()
-    if not given.calibrated:
-        os.environ["LINSPEC_RATES"] = "shipped"
     warnings.simplefilter("ignore")
     sys.stdout.write(
         '| problem | "auto" | seconds | best by name | seconds | regret | the others |\n|---|---|---|---|---|---|---|\n'

@@ -1,8 +1,7 @@
 """The cost of methods, in floating-point operations, bytes, and seconds of a typical core.
 
 `Moments` chooses its form by these estimates, and `select` its solver. The rates are those of one ordinary
-core, or of this machine where `linspec calibrate` has measured them (`linspec.rates`). The choices depend on
-ratios of rates, which vary little between machines. Every choice prints its numbers.
+core. The choices depend on ratios of rates, which vary little between machines. Every choice prints its numbers.
 Work on rows that lie in blocks is divided by the number of workers that share it, and each pass over them costs a round
 of the cluster. What is made of held Gram matrices, and between passes, is made in this process.
 """
@@ -10,15 +9,11 @@ of the cluster. What is made of held Gram matrices, and between passes, is made 
 from __future__ import annotations
 
 import math
-import time
-from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cache
 from typing import Any
 
 import numpy as np
 
-from linspec import rates
 from linspec.arrays import HOST, Home
 from linspec.operators import (
     AdjustedOperator,
@@ -30,22 +25,19 @@ from linspec.operators import (
 )
 from linspec.operators.sparse_kernels import gram_entries
 
-RATES = rates.in_force()
-"""The rates of this process: shipped, or measured by `linspec calibrate`."""
-
-DENSE_RATE = RATES.dense
+DENSE_RATE = 2e10
 """Operations (multiplications and additions) per second in dense matrix products."""
 
-FACTOR_RATE = RATES.factor
+FACTOR_RATE = 5e9
 """The same in QR factorisations and eigen-decompositions."""
 
-CHOLESKY_RATE = RATES.cholesky
+CHOLESKY_RATE = 1.5e10
 """The same in Cholesky factorisations, which consist mostly of matrix products."""
 
-SPARSE_RATE = RATES.sparse
+SPARSE_RATE = 1.5e9
 """The same in products of a sparse matrix with a thin block."""
 
-PAIR_RATE = RATES.pairs
+PAIR_RATE = 1e8
 """Pairs of entries per second when a sparse Gram matrix is formed."""
 
 EIGEN = 4.0
@@ -69,62 +61,6 @@ ALWAYS_AVAILABLE = 2**22
 
 EXPECTED_PRODUCTS = 60
 """The expected number of products with the moments in an iterative method."""
-
-
-COARSE = 1e-5
-"""A clock with a longer tick measures no kernel."""
-
-
-@dataclass(frozen=True)
-class Rates:
-    """Operations per second of kernels of the BLAS and LAPACK, with the threads that they have.
-
-    Attributes
-    ----------
-    dense : float
-        In products of matrices, and in triangular solves with many columns.
-    cholesky : float
-        In Cholesky factors.
-    orthogonal : float
-        In QR factors and singular vectors.
-    small : float
-        In determinants of order 100 and less.
-    """
-
-    dense: float
-    cholesky: float
-    orthogonal: float
-    small: float
-
-
-@cache
-def measured_rates() -> Rates:
-    """The rates of this machine, for estimates of time that are to hold and not only to be compared.
-
-    The usual rates are those of an ordinary core, and a product may be three times faster. It takes a tenth of a
-    second, once in a process. Each kernel runs several times, and the best time counts: the first run starts threads
-    and touches fresh memory. The clock is that of the processor for this thread, so that other programs do not count.
-    """
-    A = np.random.default_rng(0).standard_normal((600, 600))
-    S, tall, small = A @ A.T + 600 * np.eye(600), A[:, :150] + 0.0, A[:80, :80]
-    return Rates(
-        dense=2 * 600.0**3 / least_seconds(lambda: A.T @ S),
-        cholesky=600.0**3 / 3 / least_seconds(lambda: np.linalg.cholesky(S)),
-        orthogonal=4 * 600 * 150.0**2 / least_seconds(lambda: np.linalg.qr(tall)),
-        small=2 / 3 * 80.0**3 / least_seconds(lambda: np.linalg.slogdet(small)),
-    )
-
-
-def least_seconds(run: Callable[[], Any]) -> float:
-    """The least time of a few runs, on the clock of the processor for this thread."""
-    coarse = time.get_clock_info("thread_time").resolution > COARSE
-    clock = time.perf_counter if coarse else time.thread_time
-    times = []
-    for _ in range(4):
-        began = clock()
-        run()
-        times.append(clock() - began)
-    return max(min(times), 1e-9)
 
 
 @dataclass(frozen=True)

@@ -14,9 +14,11 @@ The memory is of the process, as the handler of a signal is; the main thread alo
 
 from __future__ import annotations
 
+import math
 import signal
 import sys
 import threading
+import time
 import weakref
 from collections.abc import Callable
 from types import CodeType, FrameType, TracebackType
@@ -187,3 +189,28 @@ def nothing_yet() -> KeyboardInterrupt:
 def had_nothing(error: KeyboardInterrupt) -> bool:
     """Whether this is the first interrupt, before there was an answer: who has other answers can return those."""
     return "linspec_had_nothing" in vars(error)
+
+
+def repeated(call: Callable[[int], None], count: int, stop: Request, *, until: float = math.inf) -> int:
+    """How many calls were made, of at most `count`, before an interrupt or the time ended them.
+
+    Parameters
+    ----------
+    call : callable
+        It is given the number of the call. A call that raises `nothing_yet` ends the calls, and does not count.
+    count : int
+    stop : Request
+        As it is given to `first_interrupt` around this.
+    until : float, default infinity
+        No call begins after this time of `time.perf_counter`.
+    """
+    made = 0
+    while made < count and not stop.made and time.perf_counter() < until:
+        try:
+            call(made)
+        except KeyboardInterrupt as interrupt:
+            if not had_nothing(interrupt):
+                raise
+            break
+        made += 1
+    return made

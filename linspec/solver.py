@@ -318,7 +318,7 @@ class _Choice:
     def reason(self) -> str:
         """The figures on which the choice rests."""
         return (
-            f"{self.name} takes the least time{self.within}: {_listed(self.estimates)}. Rates: {cost.RATES.told}."
+            f"{self.name} takes the least time{self.within}: {_listed(self.estimates)}."
             f"{self.told}"
             f"{_what_is_not_known(self.problem, self.name, self.rough)}"
         )

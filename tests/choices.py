@@ -1,4 +1,4 @@
-"""Write what "auto" chooses for many shapes, with the rates that are shipped and 8 GiB of memory, to choices.json.
+"""Write what "auto" chooses for many shapes, with 8 GiB of memory, to choices.json.
 
 Run `python tests/choices.py` after a change of rates, operation counts or traits. The table is for people who
 review the change: `core/test_choices.py` fails where it differs from what is chosen, and a change needs a line in
@@ -8,11 +8,8 @@ CHANGELOG.md. Problems have shapes and counts of entries, and no entries.
 from __future__ import annotations
 
 import json
-import os
 from pathlib import Path
 from typing import Any
-
-os.environ["LINSPEC_RATES"] = "shipped"  # before the rates are read
 
 import numpy as np
 

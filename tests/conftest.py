@@ -28,8 +28,6 @@ import pytest
 for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
     os.environ.setdefault(variable, "1")
 
-os.environ["LINSPEC_RATES"] = "shipped"  # what is chosen does not depend on who has calibrated this machine
-
 if os.environ.get("LINSPEC_ELSEWHERE", "0") not in {"", "0"}:
     from elsewhere import leave_linux
 

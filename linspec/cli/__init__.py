@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import click
 
-from linspec.cli.calibrate import calibrate
 from linspec.cli.compare import compare
 from linspec.cli.failures import Program
 from linspec.cli.listing import check, describe, plugins, solvers
@@ -58,6 +57,5 @@ for command in (
     describe,
     plugins,
     check,
-    calibrate,
 ):
     main.add_command(command)

@@ -1,4 +1,4 @@
-"""What "auto" chooses for the shapes of `choices.json`, with shipped rates and a fixed memory."""
+"""What "auto" chooses for the shapes of `choices.json`, with a fixed memory."""
 
 from __future__ import annotations
 
@@ -6,13 +6,11 @@ import json
 
 from choices import FILE, MEMORY, choices
 
-from linspec import cost, machine
-from linspec.rates import SHIPPED
+from linspec import machine
 
 
 def test_choices_are_those_that_are_recorded(monkeypatch):
     """A table that reviewers read: it does not say that a choice is right, only that it has changed."""
-    assert cost.RATES == SHIPPED
     monkeypatch.setattr(machine, "available_memory", lambda: MEMORY)
     recorded, found = json.loads(FILE.read_text(encoding="utf-8")), choices()
     changed = {

@@ -15,7 +15,15 @@ import scipy.stats
 
 import linspec as ls
 import linspec.families.cca.components
-from linspec.errors import InvalidOption, InvalidProblem, MissingCapability, NonFiniteData, NoSuitableSolver
+from linspec.errors import (
+    BudgetTooSmall,
+    ConvergenceWarning,
+    InvalidOption,
+    InvalidProblem,
+    MissingCapability,
+    NonFiniteData,
+    NoSuitableSolver,
+)
 
 
 def noise(rng, n=60, p=6, q=4):
@@ -316,16 +324,31 @@ def test_seeds_repeat():
     assert (runs[0] != runs[2]).any()
 
 
-@pytest.mark.parametrize("rate, enough", [(1e30, True), (1e3, False)])
-def test_a_limit_that_is_near_is_judged_by_the_rates_of_this_machine(monkeypatch, rate, enough):
-    rng = np.random.default_rng(0)
-    problem = ls.CCA(rng.standard_normal((60, 5)), rng.standard_normal((60, 4)))
-    monkeypatch.setattr("linspec.cost.measured_rates", lambda: ls.cost.Rates(rate, rate, rate, rate))
-    if enough:
-        assert ls.permutation_test(problem, permutations=10, max_seconds=2e-3, rng=0).permutations == 10
-    else:
-        with pytest.raises(NoSuitableSolver, match=r"max_seconds is 0\.002"):
-            ls.permutation_test(problem, permutations=10, max_seconds=2e-3, rng=0)
+def test_max_seconds_ends_a_test_with_the_permutations_made(monkeypatch):
+    """The test that it returns is the one with so many permutations; the clock moves a second at every look."""
+    X, Y = noise(np.random.default_rng(0))
+    looks = itertools.count()
+    monkeypatch.setattr("time.perf_counter", lambda: float(next(looks)))
+    with pytest.warns(
+        ConvergenceWarning, match=r"max_seconds=10 ended it after 9 of 50 permutations.* 0\.1\."
+    ):
+        ended = ls.permutation_test(ls.CCA(X, Y), permutations=50, max_seconds=10, rng=3)
+    monkeypatch.undo()
+    whole = ls.permutation_test(ls.CCA(X, Y), permutations=9, max_seconds=np.inf, rng=3)
+    assert (ended.permutations, ended.interrupted) == (9, False)
+    np.testing.assert_array_equal(ended.uncorrected, whole.uncorrected)
+
+
+def test_max_seconds_that_end_before_a_permutation_are_refused(monkeypatch):
+    X, Y = noise(np.random.default_rng(0))
+    looks = itertools.count()
+    monkeypatch.setattr("time.perf_counter", lambda: float(next(looks)))
+    with pytest.raises(
+        BudgetTooSmall, match=r"max_seconds=1 were over before a permutation was made.*solution="
+    ):
+        ls.permutation_test(ls.CCA(X, Y), max_seconds=1, rng=3)
+    with pytest.raises(InvalidOption, match="max_seconds must be a positive number; got 0"):
+        ls.permutation_test(ls.CCA(X, Y), max_seconds=0)
 
 
 @pytest.mark.parametrize("K", [1, 16, 161, 500, 5000])

@@ -44,7 +44,7 @@ from linspec.errors import ConvergenceWarning, InvalidOption, InvalidProblem, No
 from linspec.families.cca.components import check_problem, frequencies
 from linspec.families.cca.problem import CCA
 from linspec.families.cca.solution import CCASolution
-from linspec.interrupts import HowItEnded, Request, first_interrupt, had_nothing, nothing_yet, remember
+from linspec.interrupts import HowItEnded, Request, first_interrupt, nothing_yet, remember, repeated
 from linspec.keywords import hinted
 from linspec.loadings import Structure, structure
 from linspec.plurals import count_of
@@ -245,27 +245,24 @@ def bootstrap(
         options = {"start": solution, **options}
     whole = structure(problem.X, problem.Y, _weights(solution), **_rows(problem, counted))
     total = problem.X.shape[0] if counted is None else float(counted.sum())
-    made, unconverged, stop = _Draws(solution, whole, total), 0, Request()
+    made, stop = _Draws(solution, whole, total), Request()
+
+    def draw(_: int) -> None:
+        w = _drawn_counts(generator, problem.X.shape[0], counted, numbers)
+        found = solve(_with_counts(problem, w), solver, rng=generator, **options)
+        if stop.made:  # the result of an interrupted solve does not count
+            raise nothing_yet()
+        made.add(found, structure(problem.X, problem.Y, _weights(found), **_rows(problem, w)), w.sum())
+
     with first_interrupt(stop.make), warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
-        for _ in range(draws):
-            w = _drawn_counts(generator, problem.X.shape[0], counted, numbers)
-            try:
-                found = solve(_with_counts(problem, w), solver, rng=generator, **options)
-            except KeyboardInterrupt as interrupt:
-                if not had_nothing(interrupt):
-                    raise
-                break
-            if stop.made:  # the result of an interrupted solve does not count
-                break
-            unconverged += not found.converged
-            made.add(found, structure(problem.X, problem.Y, _weights(found), **_rows(problem, w)), w.sum())
+        repeated(draw, draws, stop)
     if made.count < 2:
         raise nothing_yet()
-    result = made.result(level, method, unconverged=unconverged, interrupted=made.count < draws)
-    if unconverged:
+    result = made.result(level, method, interrupted=made.count < draws)
+    if result.unconverged:
         warn(
-            f"bootstrap: {unconverged} of {made.count} draws have not converged; they count as they are. Raise "
+            f"bootstrap: {result.unconverged} of {made.count} draws have not converged; they count as they are. Raise "
             'max_iterations, loosen tol, or choose "gram" or "direct".',
             ConvergenceWarning,
         )
@@ -281,6 +278,7 @@ class _Draws:
         self.solution, self.whole, self.rows = solution, whole, rows
         self.k = len(solution.correlations)
         self.correlations: list[HostArray] = []
+        self.unconverged = 0
         self.pairs: list[int] = []  # how many each draw has, of the k
         self.crossings: list[HostArray] = []  # M
         self.views = _View(), _View()
@@ -302,11 +300,12 @@ class _Draws:
             view.cosines.append(self.whole.cosines(i, W) @ R.T)
             rotations.append(R)
         rho = found.correlations
+        self.unconverged += not found.converged
         self.crossings.append((rotations[0] * rho) @ rotations[1].T)
         self.pairs.append(min(len(rho), self.k))
         self.correlations.append(np.pad(rho[: self.k], (0, max(self.k - len(rho), 0))))
 
-    def result(self, level: float, method: str, *, unconverged: int, interrupted: bool) -> Bootstrap:
+    def result(self, level: float, method: str, *, interrupted: bool) -> Bootstrap:
         """The intervals."""
         drawn, rho, M = np.array(self.correlations), self.solution.correlations, np.array(self.crossings)
         gaps, ties = _gaps(rho, M)
@@ -336,7 +335,7 @@ class _Draws:
             level=level,
             method=method,
             draws=self.count,
-            unconverged=unconverged,
+            unconverged=self.unconverged,
             interrupted=interrupted,
             **fields,
         )

@@ -25,6 +25,7 @@ al., section 2.5). Qᵀ is the last n − s rows of s Householder reflections.
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass
 from typing import Any
 
@@ -37,6 +38,7 @@ from linspec.block_algebra import rank_cut, whitening
 from linspec.blocks import brought_here
 from linspec.checks import check_alpha
 from linspec.errors import (
+    BudgetTooSmall,
     ConvergenceWarning,
     InvalidOption,
     InvalidProblem,
@@ -47,7 +49,7 @@ from linspec.errors import (
 )
 from linspec.families.cca.problem import CCA
 from linspec.families.cca.solution import CCASolution
-from linspec.interrupts import HowItEnded, Request, first_interrupt, had_nothing, nothing_yet, remember
+from linspec.interrupts import HowItEnded, Request, first_interrupt, nothing_yet, remember, repeated
 from linspec.keywords import hinted
 from linspec.magnitude import check_magnitude
 from linspec.operators import AdjustedOperator, DenseOperator, LinearOperator, as_operator
@@ -66,19 +68,6 @@ STATISTICS = ("wilks", "roy")
 
 FEW_STEPS, LEAST_BLOCK, LARGEST_BLOCK = 160, 16, 256
 """With more than so many steps, the test computes blocks of them together, of least and of largest size."""
-
-ORDINARY = cost.Rates(cost.DENSE_RATE, cost.CHOLESKY_RATE, cost.FACTOR_RATE, cost.FACTOR_RATE / 5)
-"""The rates of an ordinary core."""
-
-FASTEST = 4.0
-"""Machines are at most so many times slower than an ordinary core; beyond that the rates are measured."""
-
-SINGULAR = 10.0
-"""Operations of a singular value decomposition with all vectors, over the cube of its order, at the rate of a QR factor
-(measured)."""
-
-A_DETERMINANT = 2e-5
-"""Seconds that a determinant takes beside its operations."""
 
 TIE = 1e-9
 """Two statistics are equal below this relative difference: permutations of equal rows are ties."""
@@ -102,7 +91,8 @@ class PermutationTest:
         are significant), or Roy's largest root ρ².
     statistic : {"wilks", "roy"}
     permutations : int
-        The number of permutations, without the original order. If Ctrl-C ended the test, it is smaller than requested.
+        The number of permutations, without the original order. If Ctrl-C or `max_seconds` ended the test, it is smaller
+        than requested.
     interrupted : bool
         Whether Ctrl-C ended the test.
     """
@@ -174,8 +164,8 @@ def permutation_test(
         Whether the part that permuted variates share with the removed pairs is subtracted from them. False is the test
         as published, which finds too many pairs with few rows and strong pairs.
     max_seconds : float, default 3600.0
-        The test is refused beforehand if it would take longer by estimate, at rates that are measured where the limit
-        is near. The message has the estimate. Infinity refuses none; Ctrl-C ends the test with the permutations made.
+        After so many seconds the test ends with the permutations made, and a ConvergenceWarning. Ctrl-C ends it in the
+        same way.
     rng : None, int or numpy.random.Generator
 
     Returns
@@ -192,7 +182,14 @@ def permutation_test(
     MissingCapability, NonFiniteData
         If entries cannot be read, or are not finite.
     NoSuitableSolver
-        If orthonormal bases of both views do not fit into memory, or the estimate is above `max_seconds`.
+        If orthonormal bases of both views do not fit into memory.
+    BudgetTooSmall
+        If `max_seconds` are over before the first permutation is made.
+
+    Warns
+    -----
+    ConvergenceWarning
+        If `max_seconds` ended the test.
 
     Notes
     -----
@@ -211,6 +208,7 @@ def permutation_test(
     >>> ls.permutation_test(ls.CCA(X, Y), permutations=199, rng=0).components()
     2
     """
+    until = time.perf_counter() + _checked_seconds(max_seconds)
     check_problem(problem, "permutation_test")
     _check_permutations(permutations)
     if statistic not in STATISTICS:
@@ -220,7 +218,6 @@ def permutation_test(
     if solution is not None:
         taken = problem.confounds if solution.confound_mean is not None else None
         X, Y = map(brought_here, solution.transform(X, Y, confounds=taken))
-    _check_time(as_operator(X, "X"), as_operator(Y, "Y"), permutations, statistic, max_seconds, projected)
     U, V, rho, home = _variates(X, Y, center=problem.center, confounds=problem.confounds)
     generator = random_generator(rng)
     n, steps = U.shape[0], len(rho)
@@ -228,15 +225,22 @@ def permutation_test(
     with np.errstate(divide="ignore"):  # a correlation of 1 has an infinite statistic
         logs = -np.log1p(-(rho**2))
     observed = np.cumsum(logs[::-1])[::-1] if statistic == "wilks" else rho**2
-    exceeded, made = np.zeros(steps), 0
-    stop = Request()
+    exceeded, stop = np.zeros(steps), Request()
+
+    def permute(_: int) -> None:
+        if steps:
+            order = home.xp.asarray(generator.permutation(n), device=home.device)
+            M = to_host(home.xp.take(U, order, axis=0).T @ V)
+            exceeded[:] += of_product(M, projected) >= observed * (1 - TIE)
+
     with first_interrupt(stop.make):
-        while made < permutations and not stop.made:
-            if steps:
-                order = home.xp.asarray(generator.permutation(n), device=home.device)
-                M = to_host(home.xp.take(U, order, axis=0).T @ V)
-                exceeded += of_product(M, projected) >= observed * (1 - TIE)
-            made += 1
+        made = repeated(permute, permutations, stop, until=until)
+    if not made and not stop.made:
+        raise BudgetTooSmall(
+            f"max_seconds={max_seconds:g} were over before a permutation was made: the bases of {X.shape[1]} + "
+            f"{Y.shape[1]} columns in {n} rows take longer. Raise max_seconds, pass fewer columns, or set rows aside "
+            "and test a solution on them (solution=)."
+        )
     if not made:
         raise nothing_yet()
     uncorrected = (1 + exceeded) / (1 + made)
@@ -251,6 +255,12 @@ def permutation_test(
     )
     if stop.made:
         remember(test)
+    elif made < permutations:
+        warn(
+            f"permutation_test: max_seconds={max_seconds:g} ended it after {made} of "
+            f"{count_of(permutations, 'permutation')}; the least p-value is {1 / (1 + made):.2g}.",
+            ConvergenceWarning,
+        )
     return test
 
 
@@ -316,30 +326,26 @@ def null_correlations(
     problem = _with_equal_rows(problem, "null_correlations")
     rows = _residual_rows(problem)
     generator = random_generator(rng)
-    found, made = np.zeros((permutations, problem.k)), 0
-    stop = Request()
+    found, stop = np.zeros((permutations, problem.k)), Request()
+
+    def permute(number: int) -> None:
+        Y = rows.rows(generator.permutation(problem.Y.shape[0]))
+        permuted = CCA(
+            problem.X,
+            Y,
+            problem.k,
+            ridge=problem.ridge,
+            center=problem.center,
+            scale=problem.scale,
+            confounds=problem.confounds,
+        )
+        correlations = solve(permuted, solver, rng=generator, **options).correlations
+        if stop.made:  # the result of an interrupted solve does not count
+            raise nothing_yet()
+        found[number, : len(correlations)] = correlations
+
     with first_interrupt(stop.make):
-        for row in found:
-            Y = rows.rows(generator.permutation(problem.Y.shape[0]))
-            permuted = CCA(
-                problem.X,
-                Y,
-                problem.k,
-                ridge=problem.ridge,
-                center=problem.center,
-                scale=problem.scale,
-                confounds=problem.confounds,
-            )
-            try:
-                correlations = solve(permuted, solver, rng=generator, **options).correlations
-            except KeyboardInterrupt as interrupt:
-                if not had_nothing(interrupt):
-                    raise
-                break
-            if stop.made:  # the result of an interrupted solve does not count
-                break
-            row[: len(correlations)] = correlations
-            made += 1
+        made = repeated(permute, permutations, stop)
     if not made:
         raise nothing_yet()
     if made < permutations:
@@ -482,72 +488,18 @@ def _check_memory(views: dict[str, LinearOperator]) -> None:
         )
 
 
-def _check_time(
-    X: LinearOperator,
-    Y: LinearOperator,
-    permutations: int,
-    statistic: str,
-    max_seconds: float,
-    projected: bool,
-) -> None:
-    """Refuse a test that would take longer than it may, before anything is computed."""
-    if not is_number(max_seconds) or not max_seconds > 0:
-        raise InvalidOption(f"max_seconds must be a positive number; got {max_seconds!r}.")
-    n = X.shape[0]
-    sizes = n, min(n, X.shape[1]), min(n, Y.shape[1])
-    before, each = _seconds(*sizes, statistic, ORDINARY, projected=projected)
-    if before + permutations * each <= max_seconds / FASTEST:
-        return
-    # The rates of an ordinary core may refuse what this machine can do.
-    before, each = _seconds(*sizes, statistic, cost.measured_rates(), projected=projected)
-    if before + permutations * each <= max_seconds:
-        return
-    wide = X.shape[1] + Y.shape[1] - n
-    why = f" With {wide} columns more than rows, the bases alone may show that correlations are 1." * (
-        wide >= 0
-    )
-    raise NoSuitableSolver(
-        f"a permutation test of {X.shape[1]} + {Y.shape[1]} columns in {n} rows would take about "
-        f"{cost.human_seconds(before)} for the bases and {cost.human_seconds(each)} for each of {permutations} "
-        f"permutations; max_seconds is {max_seconds:g}.{why} Set rows aside and test a solution on them (solution=), "
-        "pass fewer columns or permutations, or a larger max_seconds."
-    )
-
-
-def _seconds(
-    n: int, p: int, q: int, statistic: str, rates: cost.Rates, *, projected: bool
-) -> tuple[float, float]:
-    """What the bases and each permutation take at these rates."""
-    K = min(p, q)
-    before = 0.0
-    for c in (p, q):  # QR factors, the singular vectors of R, and the products with both rotations
-        before += (4 * n * c**2 + SINGULAR * c**3) / rates.orthogonal + 4 * n * c**2 / rates.dense
-    before += SINGULAR * max(p, q) * K**2 / rates.orthogonal
-    each = 2 * n * p * q / rates.dense
-    each += n * p * cost.READING / cost.DENSE_RATE  # the rows of a basis are reordered
-    if statistic == "roy":
-        return before, each + K**4 / cost.FACTOR_RATE
-    if not projected:
-        return before, each + (p + q) ** 3 / 3 / rates.cholesky
-    each += p**2 * q / rates.dense + p**3 / 3 / rates.cholesky + K * A_DETERMINANT
-    if K <= FEW_STEPS:
-        k = np.arange(K, dtype=np.float64)
-        orders = np.minimum(k, p - k)
-        products = 2 * float(np.sum(k * (p - k) * orders))
-        return before, each + products / rates.dense + float(np.sum(2 / 3 * orders**3)) / rates.small
-    for a, b in _blocks_of_steps(K):  # as in _logs_of_block
-        m, left = b - a, p - b
-        products = a**2 * left + 2 * left * a * m + 2 * a**2 * m + 4 * a * m**2 + left * m**2
-        each += products / rates.dense + a**3 / 3 / rates.cholesky + 2 / 3 * m**4 / rates.small
-    return before, each
-
-
 def check_problem(problem: Any, function: str) -> None:
     """Refuse what is no CCA."""
     if not isinstance(problem, CCA):
         raise InvalidProblem(
             f"{function} takes a linspec.CCA; got {type(problem).__name__}. Pass linspec.CCA(X, Y, k)."
         )
+
+
+def _checked_seconds(max_seconds: Any) -> float:
+    if not is_number(max_seconds) or not max_seconds > 0:
+        raise InvalidOption(f"max_seconds must be a positive number; got {max_seconds!r}.")
+    return float(max_seconds)
 
 
 def _check_permutations(permutations: Any) -> None:
