@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -38,6 +38,16 @@ def check_flag(name: str, value: Any) -> None:
     """Refuse anything but True and False."""
     if not isinstance(value, bool | np.bool_):
         raise InvalidProblem(f"{name} must be True or False; got {shown(value)}.")
+
+
+def several(name: str, values: Any) -> list[Any]:
+    """A sequence of at least one value as a list, after a check."""
+    if not isinstance(values, Iterable) or isinstance(values, str) or getattr(values, "ndim", 1) == 0:
+        raise InvalidProblem(f"{name} must be a sequence; got {shown(values)}. Pass [{shown(values)}].")
+    given = list(values)
+    if not given:
+        raise InvalidProblem(f"{name} must hold at least one value; got an empty sequence.")
+    return given
 
 
 def check_rows(name_a: str, A: LinearOperator, name_b: str, B: LinearOperator) -> None:

@@ -180,7 +180,8 @@ class Request:
 
 
 def nothing_yet() -> KeyboardInterrupt:
-    """What a first interrupt raises where there is nothing to return."""
+    """What a first interrupt raises where there is nothing to return; an answer that it ended on the way is dropped."""
+    _forget()
     error = KeyboardInterrupt()
     vars(error)["linspec_had_nothing"] = True
     return error

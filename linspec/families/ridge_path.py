@@ -2,13 +2,7 @@
 
 Problem: the ridge is seldom known beforehand. To find it, solve with several ridges and score each solution on
 rows that were not fitted.
-Method: solve from the largest ridge to the smallest. All solves share one `linspec.Moments`, so a held Gram matrix
-costs one pass for the whole path. A solver that can begin at an earlier answer begins at that of the previous ridge.
-This answer is near, because only the diagonals of the equations have changed.
-Source: Friedman, Hastie & Tibshirani 2010, doi:10.18637/jss.v033.i01 (paths from the largest penalty down, each begun
-at the last answer).
-Where we differ: their penalties select coordinates; a ridge makes the problem better conditioned. So the first solve,
-which begins at random, is the easiest one, and the hardest solve begins near its answer.
+Method: the solves are those of `linspec.ridges`; each answer scores the same test rows.
 """
 
 from __future__ import annotations
@@ -20,21 +14,20 @@ from typing import Any, Generic, TypeVar
 
 import numpy as np
 
-from linspec import cost
 from linspec.arrays import HostArray, at_home
-from linspec.errors import InvalidProblem, shown
+from linspec.errors import InvalidProblem
 from linspec.families.cca.problem import CCA
 from linspec.families.cca.solution import CCASolution
 from linspec.families.discriminant.problem import Discriminant
 from linspec.families.discriminant.solution import DiscriminantSolution
 from linspec.frames import check_order
-from linspec.interrupts import HowItEnded, Request, first_interrupt, had_nothing, nothing_yet, remember
+from linspec.interrupts import HowItEnded, Request, first_interrupt, nothing_yet, remember
 from linspec.keywords import hinted
-from linspec.moments import Moments
 from linspec.operators import LinearOperator, as_operator
 from linspec.plurals import count_of
 from linspec.problem import Problem
-from linspec.solver import Solver, chosen_solver, has_trait, solve
+from linspec.ridges import along_ridges, checked_ridges, ridge_in_words, size_of_ridge
+from linspec.solver import Solver
 
 __all__ = ["RidgePath", "ridge_path"]
 
@@ -97,7 +90,7 @@ class RidgePath(Generic[S]):
                 "test=(X_test, Y_test)."
             )
         totals = self.totals
-        return max(range(len(self.ridges)), key=lambda i: (totals[i], np.sum(self.ridges[i])))
+        return max(range(len(self.ridges)), key=lambda i: (totals[i], size_of_ridge(self.ridges[i])))
 
     @property
     def best_ridge(self) -> Any:
@@ -115,7 +108,7 @@ class RidgePath(Generic[S]):
         lines[0] += ", interrupted" * self.interrupted
         for i, (ridge, solution) in enumerate(zip(self.ridges, self.solutions, strict=True)):
             values = getattr(solution, type(solution).value_field)
-            line = f"  ridge {_in_words(ridge)}: sum {values.sum():.6f}, {solution.status.name}"
+            line = f"  ridge {ridge_in_words(ridge)}: sum {values.sum():.6f}, {solution.status.name}"
             if self.totals is not None:
                 line += f", on test rows {self.totals[i]:.6f}{' (best)' * (i == self.best)}"
             lines.append(line)
@@ -187,34 +180,21 @@ def ridge_path(
     >>> ls.ridge_path(ls.Discriminant(X, ls.targets.lda(y)), [1, 10, 100]).passes
     1.0
     """
-    problems = _problems(problem, ridges, form)
-    order = sorted(range(len(problems)), key=lambda i: -float(np.sum(problems[i].ridge)))
-    rows = None if test is None else _test_rows(test, problems[0])
-    solver, options = chosen_solver(problems[order[0]], solver, options)
-    warm, last = has_trait(problems[0], solver, "warm-start"), options.pop("start", None)
-    found: dict[int, Any] = {}
+    checked = _checked(problem, ridges, form)
+    rows = None if test is None else _test_rows(test, problem)
     stop = Request()
     with first_interrupt(stop.make):
-        for i in order:
-            if stop.made:
-                break
-            try:
-                last = found[i] = solve(problems[i], solver, start=last, **options)
-            except KeyboardInterrupt as interrupt:
-                if not had_nothing(interrupt):
-                    raise
-                break
-            last = last if warm and len(getattr(last, type(last).value_field)) else None
-        solved = sorted(found)
-        if not solved:
+        found, passes = along_ridges(problem, checked, solver, form, options, stop)
+        if not found:
             raise nothing_yet()
+        solved = sorted(found)
         solutions = tuple(found[i] for i in solved)
         scores = None if rows is None else tuple(solution.score(*rows) for solution in solutions)
     path: RidgePath[S] = RidgePath(
-        ridges=tuple(problems[i].ridge for i in solved),
+        ridges=tuple(checked[i] for i in solved),
         solutions=solutions,
         scores=scores,
-        passes=sum(solution.passes for solution in solutions),
+        passes=passes,
         solver=solutions[0].solver,
         interrupted=stop.made,
     )
@@ -223,8 +203,8 @@ def ridge_path(
     return path
 
 
-def _problems(problem: Any, ridges: Any, form: str) -> list[Any]:
-    """A problem for each ridge, all on the same moments."""
+def _checked(problem: Any, ridges: Any, form: str) -> tuple[Any, ...]:
+    """The ridges as the problem holds them, after a check of all."""
     if not isinstance(problem, CCA | Discriminant):
         own = " It takes several ridges itself: LeastSquares(A, B, ridges)." * hasattr(
             problem, "column_ridges"
@@ -233,32 +213,11 @@ def _problems(problem: Any, ridges: Any, form: str) -> list[Any]:
             f"ridge_path takes a linspec.CCA or a linspec.Discriminant; got {type(problem).__name__}. "
             f"{own.strip() or 'Pass linspec.CCA(X, Y, k).'}"
         )
-    if not isinstance(ridges, Iterable) or isinstance(ridges, str) or getattr(ridges, "ndim", 1) == 0:
-        raise InvalidProblem(
-            f"ridges must be a sequence of ridges; got {shown(ridges)}. Pass [{shown(ridges)}]."
-        )
-    given = [tuple(ridge) if isinstance(ridge, np.ndarray) and ridge.ndim else ridge for ridge in ridges]
-    if not given:
-        raise InvalidProblem("ridges must hold at least one ridge; got an empty sequence.")
-    checked = [problem.checked_ridge(ridge) for ridge in given]
-    problem = problem.adjusted()
     if problem.shared is not None and form != "auto":
         raise InvalidProblem(
             f"the moments that the problem was given have a form already; got form={form!r}. Leave it out."
         )
-    moments = problem.moments(form, (cost.EXPECTED_PRODUCTS * len(checked), problem.width))
-    return [_with_ridge(problem, ridge, moments) for ridge in checked]
-
-
-def _with_ridge(problem: Any, ridge: Any, moments: Moments) -> Any:
-    twin = problem.with_numbers(ridge=ridge)
-    object.__setattr__(twin, "shared", moments)
-    return twin
-
-
-def _in_words(ridge: Any) -> str:
-    pair = ridge if isinstance(ridge, tuple) else (ridge,)
-    return f"{pair[0]:g}" if len(set(pair)) == 1 else f"({', '.join(f'{r:g}' for r in pair)})"
+    return checked_ridges(problem, ridges)
 
 
 def _test_rows(test: Any, problem: Any) -> tuple[LinearOperator, LinearOperator]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
 from typing import Any, NamedTuple
@@ -16,6 +15,7 @@ from linspec.held_out.scores import LOST
 from linspec.keywords import hinted
 from linspec.plurals import count_of
 from linspec.problem import Problem
+from linspec.ridges import ridge_in_words, size_of_ridge
 from linspec.solver import solve
 
 MOST_ROWS = 8
@@ -212,7 +212,7 @@ class CrossValidation:
 
     def _simplest(self, among: HostArray) -> Setting:
         found = [(i, j) for i, j in np.argwhere(among).tolist()]
-        i, j = min(found, key=lambda at: (self.ks[at[1]] or 0, -_size(self.ridges[at[0]])))
+        i, j = min(found, key=lambda at: (self.ks[at[1]] or 0, -size_of_ridge(self.ridges[at[0]])))
         return Setting(self.ridges[i], self.ks[j])
 
     def __repr__(self) -> str:
@@ -245,7 +245,7 @@ class CrossValidation:
         for place in order[:MOST_ROWS].tolist():
             i, j = divmod(place, len(self.ks))
             told = (
-                _ridge(self.ridges[i]),
+                ridge_in_words(self.ridges[i]),
                 self.ks[j],
                 f"{self.mean[i, j]:.6g}" + (" (rounding)" if self.uncertain[i, j] else ""),
                 f"{self.standard_error[i, j]:.2g}",
@@ -256,17 +256,6 @@ class CrossValidation:
         return f"<table><caption>{escape(self._headline())}</caption><tr>{head}</tr>{body}</table>"
 
 
-def _size(ridge: Any) -> float:
-    return 0.0 if ridge is None else float(np.sum(ridge))
-
-
-def _ridge(ridge: Any) -> str:
-    pair: Sequence[float] = ridge if isinstance(ridge, tuple) else (ridge,)
-    if ridge is None:
-        return ""
-    return f"{pair[0]:g}" if len(set(pair)) == 1 else f"({', '.join(f'{r:g}' for r in pair)})"
-
-
 def _said(setting: Setting) -> str:
-    told = [f"ridge {_ridge(setting.ridge)}"] if setting.ridge is not None else []
+    told = [f"ridge {ridge_in_words(setting.ridge)}"] if setting.ridge is not None else []
     return ", ".join(told + ([f"k {setting.k}"] if setting.k is not None else []))

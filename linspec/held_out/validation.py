@@ -12,7 +12,7 @@ Where we differ: he holds out one row at a time.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from importlib import import_module
 from typing import Any
@@ -21,6 +21,7 @@ import numpy as np
 
 from linspec import cost
 from linspec.arrays import at_home
+from linspec.checks import several
 from linspec.errors import (
     AccuracyWarning,
     InvalidOption,
@@ -40,6 +41,7 @@ from linspec.held_out.scores import LOST, HeldOutScore, Rounded
 from linspec.keywords import hinted
 from linspec.options import is_number
 from linspec.problem import Problem
+from linspec.ridges import checked_ridges
 
 __all__ = ["cross_validate"]
 
@@ -319,11 +321,8 @@ def _ridges(problem: Problem[Any], ridges: Any) -> tuple[Any, ...]:
         if ridges is not None:
             raise InvalidProblem(f"{type(problem).__name__} has no ridge; got ridges. Leave them out.")
         return (None,)
-    if ridges is None:
-        found = tuple(getattr(problem, "ridges", (problem.ridge,)))
-    else:
-        given = [tuple(r) if isinstance(r, np.ndarray) and r.ndim else r for r in _several("ridges", ridges)]
-        found = tuple(problem.checked_ridge(ridge) for ridge in given)
+    own = tuple(getattr(problem, "ridges", (problem.ridge,)))
+    found = own if ridges is None else checked_ridges(problem, ridges)
     for ridge in found:
         problem.with_numbers(ridge=ridge).check_ridges()
     return found
@@ -334,20 +333,11 @@ def _ks(problem: Problem[Any], ks: Any) -> tuple[int | None, ...]:
         if ks is not None:
             raise InvalidProblem(f"{type(problem).__name__} has no k; got ks. Leave them out.")
         return (None,)
-    given = (problem.k,) if ks is None else _several("ks", ks)
+    given = (problem.k,) if ks is None else several("ks", ks)
     for k in given:
         if not is_number(k, int) or k < 1:
             raise InvalidProblem(f"ks must be integers of at least 1; got {shown(k)}.")
     return tuple(int(k) for k in given)
-
-
-def _several(name: str, values: Any) -> list[Any]:
-    if not isinstance(values, Iterable) or isinstance(values, str) or getattr(values, "ndim", 1) == 0:
-        raise InvalidProblem(f"{name} must be a sequence; got {shown(values)}. Pass [{shown(values)}].")
-    given = list(values)
-    if not given:
-        raise InvalidProblem(f"{name} must hold at least one value; got an empty sequence.")
-    return given
 
 
 def _check_training(problem: Problem[Any], folds: Folds, ks: tuple[int | None, ...]) -> None:

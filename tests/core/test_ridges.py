@@ -219,9 +219,9 @@ def test_views_without_pairs_have_a_path_all_the_same(solver):
 
 def test_what_cannot_be_done_is_said_before_any_work():
     X, Y = a_pair()
-    with pytest.raises(InvalidProblem, match="at least one ridge"):
+    with pytest.raises(InvalidProblem, match="at least one value"):
         ls.ridge_path(ls.CCA(X, Y, 2), [])
-    with pytest.raises(InvalidProblem, match=r"sequence of ridges; got 3.0. Pass \[3.0\]"):
+    with pytest.raises(InvalidProblem, match=r"must be a sequence; got 3.0. Pass \[3.0\]"):
         ls.ridge_path(ls.CCA(X, Y, 2), 3.0)
     with pytest.raises(InvalidProblem, match="at least 0; got -1"):
         ls.ridge_path(ls.CCA(X, Y, 2), [1.0, -1.0])

@@ -254,6 +254,20 @@ def test_a_path_ends_between_two_solves():
     assert len(path.scores) == 2
 
 
+def test_cross_validation_by_solving_ends_with_the_solve_that_hears_it():
+    """Scores of an unfinished answer are none, and no other ridge or split is solved before it ends."""
+    seen = []
+
+    def callback(progress: Any) -> None:
+        seen.append(progress.iteration == 0)
+        if sum(seen) == 2:
+            ctrl_c()
+
+    with pytest.raises(KeyboardInterrupt):
+        ls.cross_validate(problem("cca"), ridges=[0.1, 1.0, 10.0], solver="als", rng=0, callback=callback)
+    assert sum(seen) == 2
+
+
 def test_permutations_end_with_those_made():
     test = ls.permutation_test(problem("cca"), permutations=40, rng=Permuting(6))
     fewer = ls.permutation_test(problem("cca"), permutations=6, rng=Permuting(0))

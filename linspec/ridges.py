@@ -1,0 +1,114 @@
+"""Several ridges of one problem: which are given, how they are told, and an answer for each.
+
+Problem: a path of ridges, and cross-validation by solving, ask for the answers of one problem for several ridges.
+Method: problems and solvers that take a path of ridges are solved in one run. Others are solved from the largest ridge
+to the smallest. All solves share one `linspec.Moments` where the problem takes moments, so a held Gram matrix costs one
+pass for all ridges. A solver with the trait "warm-start" begins at the answer for the ridge before. This answer is
+near, because only the diagonals of the equations have changed.
+Source: Friedman, Hastie & Tibshirani 2010, doi:10.18637/jss.v033.i01 (paths from the largest penalty down, each begun
+at the last answer).
+Where we differ: their penalties select coordinates; a ridge makes the problem better conditioned. So the first solve,
+which begins at random, is the easiest one, and the hardest solve begins near its answer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from linspec import cost
+from linspec.checks import several
+from linspec.interrupts import Request, repeated
+from linspec.problem import Problem
+from linspec.solver import Solver, chosen_solver, has_trait, solve
+
+
+class AlongRidges(NamedTuple):
+    """The answers for several ridges.
+
+    Attributes
+    ----------
+    solutions : dict from int to Solution
+        By the number of the ridge; fewer than there are ridges where an interrupt ended the solves.
+    passes : float
+        All passes over the data.
+    """
+
+    solutions: dict[int, Any]
+    passes: float
+
+
+def checked_ridges(problem: Problem[Any], ridges: Any) -> tuple[Any, ...]:
+    """A sequence of ridges as the problem holds them, after a check."""
+    given = [tuple(r) if isinstance(r, np.ndarray) and r.ndim else r for r in several("ridges", ridges)]
+    return tuple(problem.checked_ridge(ridge) for ridge in given)
+
+
+def size_of_ridge(ridge: Any) -> float:
+    """A ridge as one number, by which ridges are ordered."""
+    return 0.0 if ridge is None else float(np.sum(ridge))
+
+
+def ridge_in_words(ridge: Any) -> str:
+    """A ridge as tables have it: a number, a pair of different ones in brackets, nothing for a problem without one."""
+    if ridge is None:
+        return ""
+    pair: Sequence[float] = ridge if isinstance(ridge, tuple) else (ridge,)
+    return f"{pair[0]:g}" if len(set(pair)) == 1 else f"({', '.join(f'{r:g}' for r in pair)})"
+
+
+def along_ridges(
+    problem: Any,
+    ridges: Sequence[Any],
+    solver: str | Solver,
+    form: str,
+    options: dict[str, Any],
+    stop: Request,
+) -> AlongRidges:
+    """Solve a problem for each of several ridges.
+
+    Parameters
+    ----------
+    problem : Problem
+    ridges : sequence
+        Each as the problem holds it.
+    solver : str or Solver
+        As for `linspec.solve`. "auto" chooses once, for the largest ridge.
+    form : str
+        How the moments of the data are held.
+    options : dict
+        Of the solver, and other arguments of `linspec.solve`; ``start`` is that of the first solve.
+    stop : Request
+        As it is given to `first_interrupt` around this, if it is.
+    """
+    problem = _on_shared_moments(problem, len(ridges), form)
+    if hasattr(problem, "path") and (solver == "auto" or has_trait(problem, solver, "path")):
+        stated = problem.with_numbers(ridge=tuple(ridges))
+        solver, options = chosen_solver(stated, solver, options)
+        whole = solve(stated, solver, **options)
+        return AlongRidges(dict(enumerate(whole.along_path())), whole.passes)
+    order = sorted(range(len(ridges)), key=lambda i: -size_of_ridge(ridges[i]))
+    problems = [problem.with_numbers(ridge=ridges[i]) for i in order]
+    solver, options = chosen_solver(problems[0], solver, options)
+    warm, start = has_trait(problem, solver, "warm-start"), options.pop("start", None)
+    found: dict[int, Any] = {}
+
+    def solve_next(number: int) -> None:
+        nonlocal start
+        one = found[order[number]] = solve(problems[number], solver, start=start, **options)
+        values = type(one).value_field
+        start = one if warm and (not values or len(getattr(one, values))) else None
+
+    repeated(solve_next, len(order), stop)
+    return AlongRidges(found, sum(solution.passes for solution in found.values()))
+
+
+def _on_shared_moments(problem: Any, ridges: int, form: str) -> Any:
+    """The problem on moments that all its ridges share, where it takes moments."""
+    adjusted = problem.adjusted()
+    twin = adjusted.with_numbers()
+    moments = twin.moments(form, (cost.EXPECTED_PRODUCTS * ridges, twin.width))
+    object.__setattr__(twin, "shared", moments)
+    return twin if twin.moments("auto", (1, 1)) is moments else adjusted
