@@ -169,7 +169,13 @@ def finite_block(x: Any, name: str) -> Array:
     return V
 
 
-def check_alpha(alpha: Any) -> None:
-    """Refuse a level of significance that is not between 0 and 1."""
-    if not 0 < alpha < 1:
-        raise InvalidOption(f"alpha must be between 0 and 1; got {alpha!r}.")
+def check_fraction(name: str, value: Any) -> None:
+    """Refuse a level of significance or of coverage that is not between 0 and 1."""
+    if not is_number(value) or not 0 < value < 1:
+        raise InvalidOption(f"{name} must be between 0 and 1; got {value!r}.")
+
+
+def check_count(name: str, value: Any, least: int) -> None:
+    """Refuse a number of repetitions that is no integer of at least so many."""
+    if not is_number(value, int) or value < least:
+        raise InvalidOption(f"{name} must be an integer >= {least}; got {value!r}.")

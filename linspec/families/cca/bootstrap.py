@@ -39,7 +39,7 @@ from scipy.special import ndtri
 
 from linspec import cost, machine
 from linspec.arrays import HostArray, at_home, is_array, random_generator, reciprocal, to_host
-from linspec.checks import check_alpha
+from linspec.checks import check_count, check_fraction
 from linspec.errors import ConvergenceWarning, InvalidOption, InvalidProblem, NoSuitableSolver, warn
 from linspec.families.cca.components import check_problem, frequencies
 from linspec.families.cca.problem import CCA
@@ -127,7 +127,7 @@ class Bootstrap:
         InvalidOption
             When `alpha` is not between 0 and 1.
         """
-        check_alpha(alpha)
+        check_fraction("alpha", alpha)
         pairs = np.arange(len(self.solution.correlations))
         runs = np.split(pairs, np.flatnonzero(self.ties <= alpha) + 1)
         return tuple(tuple(int(i) for i in run) for run in runs if len(run))
@@ -452,10 +452,8 @@ def _check(problem: Any, draws: Any, level: Any, method: Any) -> None:
             "bootstrap reads the rows many times and must know how many there are; got rows that come slice by slice. "
             "Pass an array, a sparse matrix or a file."
         )
-    if isinstance(draws, bool) or not isinstance(draws, int | np.integer) or draws < 2:
-        raise InvalidOption(f"draws must be an integer >= 2; got {draws!r}.")
-    if isinstance(level, bool) or not isinstance(level, int | float) or not 0 < level < 1:
-        raise InvalidOption(f"level must be between 0 and 1; got {level!r}.")
+    check_count("draws", draws, 2)
+    check_fraction("level", level)
     if method not in METHODS:
         raise InvalidOption(f"method must be one of {', '.join(METHODS)}; got {method!r}.")
 

@@ -13,6 +13,7 @@ from linspec.checks import finite_array, finite_block
 from linspec.errors import InvalidProblem
 from linspec.families.cca.problem import CCA
 from linspec.families.cca.solution import CCASolution
+from linspec.families.cca.variates import cosines
 from linspec.moments import Moments
 from linspec.operators import as_operator
 
@@ -219,10 +220,7 @@ class _Swept:
         phi, Sphi, psi, Spsi, Cpsi = self.arrays
         sums = [xp.sum(A * B, axis=0) for A, B in ((phi, Sphi), (psi, Spsi), (phi, Cpsi))]
         xx, yy, xy = to_host(xp.stack(sums))
-        lengths = np.sqrt(np.maximum(xx, 0.0)) * np.sqrt(np.maximum(yy, 0.0))
-        found = np.divide(xy, lengths, out=np.zeros_like(xy), where=lengths > 0)
-        clipped: HostArray = np.clip(found, -1.0, 1.0)
-        return clipped
+        return cosines(xx, yy, xy)
 
 
 def _problem(X: Any, Y: Any, ridge: Any, center: Any) -> CCA:

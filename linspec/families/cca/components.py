@@ -36,7 +36,7 @@ from linspec import cost, machine
 from linspec.arrays import HOST, Array, Home, HostArray, at_home, random_generator, reciprocal, to_host
 from linspec.block_algebra import rank_cut, whitening
 from linspec.blocks import brought_here
-from linspec.checks import check_alpha
+from linspec.checks import check_count, check_fraction
 from linspec.errors import (
     BudgetTooSmall,
     ConvergenceWarning,
@@ -118,8 +118,7 @@ class PermutationTest:
         InvalidOption
             When `alpha` is not between 0 and 1.
         """
-        check_alpha(alpha)
-        return int(np.sum(self.p_values <= alpha))
+        return leading_pairs(self.p_values, alpha)
 
     def __repr__(self) -> str:
         return (
@@ -210,7 +209,7 @@ def permutation_test(
     """
     until = time.perf_counter() + _checked_seconds(max_seconds)
     check_problem(problem, "permutation_test")
-    _check_permutations(permutations)
+    check_count("permutations", permutations, 1)
     if statistic not in STATISTICS:
         raise InvalidOption(f"statistic must be one of {', '.join(STATISTICS)}; got {statistic!r}.")
     problem = _with_equal_rows(problem, "permutation_test")
@@ -224,7 +223,7 @@ def permutation_test(
     of_product = {"wilks": _wilks, "roy": _roy}[statistic]
     with np.errstate(divide="ignore"):  # a correlation of 1 has an infinite statistic
         logs = -np.log1p(-(rho**2))
-    observed = np.cumsum(logs[::-1])[::-1] if statistic == "wilks" else rho**2
+    observed = sums_from(logs) if statistic == "wilks" else rho**2
     exceeded, stop = np.zeros(steps), Request()
 
     def permute(_: int) -> None:
@@ -317,7 +316,7 @@ def null_correlations(
     2
     """
     check_problem(problem, "null_correlations")
-    _check_permutations(permutations)
+    check_count("permutations", permutations, 1)
     if not problem.Y.sliceable:
         raise MissingCapability(
             f"null_correlations permutes the rows of Y, which needs row slices; got {problem.Y!r}. Pass an "
@@ -502,9 +501,16 @@ def _checked_seconds(max_seconds: Any) -> float:
     return float(max_seconds)
 
 
-def _check_permutations(permutations: Any) -> None:
-    if isinstance(permutations, bool) or not isinstance(permutations, int | np.integer) or permutations < 1:
-        raise InvalidOption(f"permutations must be an integer >= 1; got {permutations!r}.")
+def leading_pairs(p_values: HostArray, alpha: Any) -> int:
+    """How many leading pairs are significant: a pair cannot exist without the earlier ones (closure)."""
+    check_fraction("alpha", alpha)
+    return int(np.sum(np.maximum.accumulate(p_values) <= alpha))
+
+
+def sums_from(values: HostArray) -> HostArray:
+    """Σ over i ≥ j for each j, added from the smallest correlation on."""
+    found: HostArray = np.cumsum(values[::-1])[::-1]
+    return found
 
 
 # ---- the statistics --------------------------------------------------------------------------------

@@ -28,9 +28,14 @@ import numpy as np
 from scipy.special import chdtrc, fdtrc, gammaincc
 
 from linspec.arrays import HostArray, at_home
-from linspec.checks import check_alpha
 from linspec.errors import InvalidOption, InvalidProblem, MissingCapability
-from linspec.families.cca.components import PermutationTest, check_problem, frequencies
+from linspec.families.cca.components import (
+    PermutationTest,
+    check_problem,
+    frequencies,
+    leading_pairs,
+    sums_from,
+)
 from linspec.families.cca.problem import CCA
 from linspec.families.cca.solution import CCASolution
 from linspec.keywords import hinted
@@ -121,10 +126,9 @@ class Significance:
         InvalidOption
             When `alpha` is not between 0 and 1, or `by` is no statistic.
         """
-        check_alpha(alpha)
         if by not in NAMES:
             raise InvalidOption(f"by must be one of {', '.join(NAMES)}; got {by!r}.")
-        return int(np.sum(np.maximum.accumulate(getattr(self, by).p_values) <= alpha))
+        return leading_pairs(getattr(self, by).p_values, alpha)
 
     def __repr__(self) -> str:
         heads = ["pair", "correlation", "Wilks", "F", "df", "df error", "p Rao", "p Bartlett", "p Pillai"]
@@ -255,26 +259,20 @@ def _tests(rho: HostArray, p: int, q: int, df: float, permutation: PermutationTe
     with np.errstate(divide="ignore", invalid="ignore"):  # a correlation of 1 has infinite statistics
         squares = rho**2
         roots = squares / (1 - squares)
-        logs = _sums_from(np.log1p(-squares))
-        of_roots = np.nan_to_num(_sums_from(roots), nan=np.inf, posinf=np.inf)
+        logs = sums_from(np.log1p(-squares))
+        of_roots = np.nan_to_num(sums_from(roots), nan=np.inf, posinf=np.inf)
         sizes = p - j, q - j, df - j
         return Significance(
             correlations=rho,
             df=df,
             wilks=_rao(logs, *sizes),
             bartlett=_bartlett(logs, *sizes),
-            pillai=_pillai(_sums_from(squares), *sizes),
+            pillai=_pillai(sums_from(squares), *sizes),
             hotelling_lawley=_hotelling_lawley(of_roots, *sizes),
             roy=_roy(roots, *sizes),
             tracy_widom=_tracy_widom(roots, *sizes),
             permutation=permutation,
         )
-
-
-def _sums_from(values: HostArray) -> HostArray:
-    """Σ over i ≥ j for each j, added from the smallest correlation on."""
-    found: HostArray = np.cumsum(values[::-1])[::-1]
-    return found
 
 
 def _f(values: HostArray, F: HostArray, df: Any, df_error: Any) -> Approximation:

@@ -28,6 +28,7 @@ __all__ = [
     "CCAScore",
     "captured",
     "componentwise",
+    "cosines",
     "one_or_both",
     "paired_views",
     "score_variates",
@@ -217,10 +218,14 @@ def _joint(P: Array, Q: Array) -> _Joint:
 
 def componentwise(G: HostArray, k: int) -> HostArray:
     """The correlation of each column of one block with the same of the other."""
-    lengths = np.sqrt(np.maximum(np.diag(G), 0.0))
-    products = lengths[:k] * lengths[k:]
-    cross = np.diag(G[:k, k:])
-    found = np.divide(cross, products, out=np.zeros(k), where=products > 0)
+    squares = np.diag(G)
+    return cosines(squares[:k], squares[k:], np.diag(G[:k, k:]))
+
+
+def cosines(xx: HostArray, yy: HostArray, xy: HostArray) -> HostArray:
+    """Products of columns over their lengths, of which the squares are given; 0 for a column that is zero."""
+    lengths = np.sqrt(np.maximum(xx, 0.0)) * np.sqrt(np.maximum(yy, 0.0))
+    found = np.divide(xy, lengths, out=np.zeros_like(xy), where=lengths > 0)
     clipped: HostArray = np.clip(found, -1.0, 1.0)
     return clipped
 
