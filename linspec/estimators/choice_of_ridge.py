@@ -1,4 +1,4 @@
-"""Errors of prediction for a path of ridges: by folds, and by generalized cross-validation.
+"""Errors of prediction for a path of ridges: by folds, or by generalized cross-validation.
 
 Problem: which ridge predicts rows best that were not fitted?
 Method: `linspec.cross_validate`.
@@ -17,10 +17,10 @@ from linspec.families.least_squares.problem import LeastSquares
 from linspec.held_out.validation import cross_validate
 
 
-def errors_by_folds(
+def errors_of_ridges(
     stated: LeastSquares, y: Any, cv: Any, groups: Any, rng: Any, settings: dict[str, Any]
 ) -> HostArray:
-    """The mean squared error of each ridge on the rows that the folds leave out; every row counts by its weight.
+    """The mean squared error of each ridge for rows that were not fitted; every row counts by its weight.
 
     Parameters
     ----------
@@ -28,7 +28,8 @@ def errors_by_folds(
         With all ridges.
     y : data of shape (n,) or (n, m)
         The targets, for splitters that stratify.
-    cv : int, splitter or iterable of splits
+    cv : None, int, splitter or iterable of splits
+        None for generalized cross-validation, which is infinite where all degrees of freedom are spent.
     groups : array of shape (n,), or None
     rng : None, int or numpy.random.Generator
     settings : dict
@@ -38,6 +39,9 @@ def errors_by_folds(
     -------
     numpy.ndarray of shape (len(stated.ridges),)
     """
+    if cv is None:
+        found = cross_validate(stated, method="gcv", rng=rng, **settings)
+        return np.asarray(found.scores[0, :, 0])
     n, w = int(stated.B.shape[0]), stated.sample_weight
     labels = to_host(y) if is_array(y) else None
     often = np.ones(n) if w is None else w
@@ -50,24 +54,3 @@ def errors_by_folds(
     counts = [often[test].sum() for _, test in splits]
     mean: HostArray = np.average(found.scores[:, :, 0], axis=0, weights=counts)
     return mean
-
-
-def errors_by_gcv(stated: LeastSquares, rng: Any, settings: dict[str, Any]) -> HostArray:
-    """Generalized cross-validation for each ridge.
-
-    Parameters
-    ----------
-    stated : LeastSquares
-        With all ridges.
-    rng : None, int or numpy.random.Generator
-        Of the random signs.
-    settings : dict
-        Arguments of `linspec.solve`, where all ridges are solved for.
-
-    Returns
-    -------
-    numpy.ndarray of shape (len(stated.ridges),)
-        Infinite where all degrees of freedom are spent.
-    """
-    scores: HostArray = cross_validate(stated, method="gcv", rng=rng, **settings).scores[0, :, 0]
-    return scores

@@ -11,7 +11,7 @@ from sklearn.base import MultiOutputMixin, RegressorMixin
 from linspec.arrays import Array, to_host
 from linspec.errors import InvalidOption, shown
 from linspec.estimators.base import LinspecEstimator, PairedRows, checked_number, like, seed_of
-from linspec.estimators.choice_of_ridge import errors_by_folds, errors_by_gcv
+from linspec.estimators.choice_of_ridge import errors_of_ridges
 from linspec.families.least_squares.problem import LeastSquares
 
 
@@ -246,10 +246,7 @@ class RidgeCV(LinearRegressor):
             X, y, alphas, center=self.fit_intercept, scale=self.scale, sample_weight=sample_weight
         )
         settings, seed = self._settings(stated), seed_of(self.random_state)
-        if self.cv is None:
-            errors = errors_by_gcv(stated, seed, settings)
-        else:
-            errors = errors_by_folds(stated, y, self.cv, groups, seed, settings)
+        errors = errors_of_ridges(stated, y, self.cv, groups, seed, settings)
         self.alpha_ = max(alpha for alpha, error in zip(alphas, errors, strict=True) if error == errors.min())
         self._fit_with(X, y, self.alpha_, sample_weight)
         self.errors_ = like(self.coef_, errors)

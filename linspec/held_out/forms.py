@@ -16,7 +16,6 @@ from linspec import cost
 from linspec.held_out.folds import Folds
 from linspec.held_out.row_sums import bytes_held
 from linspec.held_out.scores import HeldOutScore
-from linspec.operators import LinearOperator
 from linspec.solver import estimated, has_trait
 
 MERGING = 40
@@ -62,7 +61,7 @@ def _dense(problem: Any, folds: Folds, score: HeldOutScore, ridges: int) -> cost
     matrices = list(problem.matrices.values())
     columns = sum(A.shape[1] for A in matrices)
     columns += 0 if problem.confounds is None else problem.confounds.shape[1]
-    forming = cost.moments_estimates(_sizes(matrices), 0, 1).get("dense")
+    forming = cost.moments_estimates(problem.sizes(), 0, 1).get("dense")
     seconds = 0.0 if forming is None else forming.seconds
     merging = MERGING * float(columns) ** 2 * cost.READING / cost.DENSE_RATE
     seconds += len(folds.splits) * (merging + score.seconds_of_split(problem, ridges) + ridges * A_SCORE)
@@ -90,10 +89,6 @@ def _solving(problem: Any, folds: Folds, ridges: Sequence[Any], solver: Any) -> 
     copied = 8.0 * sizes.nnz * (2 if sizes.scattered else 1)
     note = f"{splits} x {runs} solves by {name}"
     return cost.Estimate(seconds, one.bytes + copied, note)
-
-
-def _sizes(matrices: Sequence[LinearOperator]) -> cost.Sizes:
-    return cost.sizes_of(matrices[0], matrices[1] if len(matrices) > 1 else None, 1)
 
 
 def _part(sizes: cost.Sizes, share: float) -> cost.Sizes:

@@ -388,10 +388,8 @@ def _with_equal_rows(problem: CCA, function: str) -> CCA:
             f"{function} repeats rows as often as they count, and {w.sum():g} rows do not fit into memory. Divide "
             "sample_weight by what the weights have in common."
         )
-    index = np.repeat(np.arange(len(w)), w.astype(np.intp))
-    twin = problem.with_matrices({name: A.rows(index) for name, A in problem.matrices.items()})
+    twin: CCA = problem.on_rows(np.repeat(np.arange(len(w)), w.astype(np.intp)))
     object.__setattr__(twin, "sample_weight", None)
-    object.__setattr__(twin, "confounds", None if problem.confounds is None else problem.confounds[index])
     return twin
 
 

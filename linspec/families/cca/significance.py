@@ -188,7 +188,8 @@ def significance(
     """
     check_problem(problem, "significance")
     p, q = problem.X.shape[1], problem.Y.shape[1]
-    _check_ridge(problem)
+    if any(problem.ridge):
+        raise _refused(f"ridge 0; got {problem.ridge}")
     w = frequencies(problem, "significance counts rows")
     if solution is None:
         solution = solve(_of_all_pairs(problem))
@@ -215,19 +216,12 @@ def _refused(needed: str) -> InvalidProblem:
     )
 
 
-def _check_ridge(problem: CCA) -> None:
-    if any(problem.ridge):
-        raise _refused(f"ridge 0; got {problem.ridge}")
-
-
 def _of_all_pairs(problem: CCA) -> CCA:
     """The same problem with k = min(p, q)."""
     pairs = min(problem.X.shape[1], problem.Y.shape[1])
     if pairs > problem.X.shape[0]:
         raise _refused(f"more rows than p + q; got {problem.X.shape[0]}")
-    twin = problem.with_matrices({})
-    object.__setattr__(twin, "k", pairs)
-    return twin
+    return problem.with_numbers(k=pairs)
 
 
 def _check_solution(solution: CCASolution, problem: CCA) -> None:
