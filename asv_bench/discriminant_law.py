@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import resource
 import time
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -105,15 +104,6 @@ def by_columns(X: Any, H: Any, ridge: float, k: int | None, sample: int | None =
     rest = time.perf_counter() - done[0], time.process_time() - done[1]
     times = [spent + more for spent, more in zip(times, rest, strict=True)]
     return Columns(W @ (vectors[:, order] / np.sqrt(values[order])), values[order], t, t, sweeps, *times)
-
-
-def middle_and_worst(figures: Sequence[float]) -> str:
-    """Median and worst, as "9 (10)"; one figure as itself."""
-    worst = f" ({max(figures):g})" if len(figures) > 1 else ""
-    return f"{np.median(figures):g}{worst}"
-
-
-# ---- memory ----------------------------------------------------------------------------------------
 
 
 def forget_peak() -> float:

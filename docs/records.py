@@ -1,4 +1,4 @@
-"""Write the tables of the pages that list what linspec registers, from its records: ``python docs/records.py``.
+"""Write the tables of the pages, from what linspec registers and from recorded figures: ``python docs/records.py``.
 
 A table stands between two comments, the first of which says what it lists::
 
@@ -6,19 +6,26 @@ A table stands between two comments, the first of which says what it lists::
     <!-- docs/records.py: end -->
 
 `problems`, `solvers PROBLEM`, `normalizers`, `test-matrices` and `traits` can be listed. Of plugins only linspec's own
-are, so that the pages are the same whatever is installed.
+are, so that the pages are the same whatever is installed. `measured NAME` shows a record of `asv_bench/measured.json`,
+with the commands that printed it; `machines` lists what they ran on, `found` and `missed` the sentences of that name in
+these records. `claims NAME` shows the verdicts in `docs/experiments/recorded/NAME.json`.
 """
 
 from __future__ import annotations
 
+import functools
+import json
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
+from typing import Any
 
 from linspec.registry import Registry
 from linspec.spec import TRAITS
 
 ROOT = Path(__file__).resolve().parents[1]
+MEASURED = ROOT / "asv_bench" / "measured.json"
+RECORDED = ROOT / "docs" / "experiments" / "recorded"
 PAGES = [
     ROOT / "README.md",
     *sorted((ROOT / "docs").glob("*.md")),
@@ -27,7 +34,7 @@ PAGES = [
 
 MARK = r"<!-- docs/records\.py: (?!end)[^>]*-->\n"
 BLOCK = re.compile(
-    r"(<!-- docs/records\.py: (?P<what>[a-z-]+)(?: (?P<of>[a-z0-9-]+))? -->\n)"
+    r"(<!-- docs/records\.py: (?P<what>[a-z-]+)(?: (?P<of>[a-z0-9_-]+))? -->\n)"
     rf"(?:(?!{MARK}).)*?(<!-- docs/records\.py: end -->)",
     re.DOTALL,
 )
@@ -62,6 +69,55 @@ def methods(kind: str, names: Iterable[str], problem: str | None = None) -> str:
     return table((kind.replace("-", " "), "what it does", "traits", "source"), rows)
 
 
+@functools.cache
+def figures() -> Mapping[str, Any]:
+    """What was measured: the machines, and the records by their names."""
+    found: Mapping[str, Any] = json.loads(MEASURED.read_text("utf-8"))
+    return found
+
+
+def measured(name: str) -> str:
+    """What was measured, the commands that printed it, and the figures."""
+    record = figures()["records"][name]
+    printed = "; ".join(_run(run) for run in record["runs"])
+    return f"{record['what']} Printed by {printed}.\n\n{table(record['head'], record['rows'])}"
+
+
+def _run(run: Mapping[str, str]) -> str:
+    """A command, and what it ran on."""
+    facts = [f"`{run['command']}`"]
+    if "script" in run:
+        facts.append(f"the script is `git show {run['script']}`")
+    if "commit" in run:
+        facts.append(f"commit {run['commit']}")
+    return ", ".join([*facts, run["date"], run["machine"]])
+
+
+def sentences(kind: str) -> str:
+    """The sentences `found` or `missed` of the records."""
+    return "".join(f"- {record[kind]}\n" for record in figures()["records"].values() if kind in record)
+
+
+VERDICT = re.compile(
+    r"(?:(?P<part>.*): )?(?P<claim>.*): (?P<verdict>HELD|FAILED|SKIPPED) \((?P<figures>.*)\)"
+)
+
+
+def claims(name: str) -> str:
+    """The verdicts of an experiment, those that parts of it have in common in one row, and its command."""
+    record = json.loads((RECORDED / f"{name}.json").read_text("utf-8"))
+    rows: dict[tuple[str, str], list[str]] = {}
+    for said in record["claims"]:
+        match = VERDICT.fullmatch(said)
+        if match is None:
+            raise ValueError(f"a claim must read 'PART: CLAIM: HELD (FIGURES)'; got {said!r}")
+        part = f"{match['part']}: " if match["part"] else ""
+        rows.setdefault((match["claim"], match["verdict"].lower()), []).append(part + match["figures"])
+    verdicts = table(("claim", "", "figures"), [(*claim, "; ".join(parts)) for claim, parts in rows.items()])
+    commit = f"commit {record['commit']}, " if "commit" in record else ""
+    return f"`{record['command']}`, {commit}{record['date']}, {record['versions']}:\n\n{verdicts}"
+
+
 TABLES: dict[str, Callable[[], str]] = {
     "problems": problems,
     "normalizers": lambda: methods("normalizer", RECORDS.names("normalizer")),
@@ -69,7 +125,13 @@ TABLES: dict[str, Callable[[], str]] = {
     "traits": lambda: table(
         ("trait", "what it promises"), [(f'`"{trait}"`', promise) for trait, promise in TRAITS.items()]
     ),
+    "machines": lambda: table(("machine", "what it is"), figures()["machines"].items()),
+    "found": lambda: sentences("found"),
+    "missed": lambda: sentences("missed"),
 }
+
+TABLES_OF: dict[str, Callable[[str], str]] = {"solvers": solvers, "measured": measured, "claims": claims}
+"""Those that name what they are of."""
 
 
 def rewritten(text: str) -> str:
@@ -83,12 +145,11 @@ def rewritten(text: str) -> str:
 
 
 def _listed(what: str, of: str | None) -> str:
-    if what == "solvers" and of is not None:
-        return solvers(of)
+    if of is not None and what in TABLES_OF:
+        return TABLES_OF[what](of)
     if what not in TABLES or of is not None:
-        raise ValueError(
-            f"one of {', '.join(TABLES)}, or solvers PROBLEM, can be listed; got {what} {of or ''}"
-        )
+        known = ", ".join([*TABLES, *(f"{name} NAME" for name in TABLES_OF)])
+        raise ValueError(f"one of {known} can be listed; got {what} {of or ''}")
     return TABLES[what]()
 
 

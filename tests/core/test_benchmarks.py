@@ -428,38 +428,6 @@ def test_a_new_interpreter_imports_and_lists(benchmark):
     assert imports.python("import linspec; linspec.no_such_name") != 0
 
 
-@of_the_session
-def test_the_stream_is_measured():
-    """A thousandth of its size, in processes of their own: one pass, and little memory."""
-    script = [sys.executable, str(FOLDER / "measure_stream.py"), "--quick", "--gigabytes", "5"]
-    run = subprocess.run(script, capture_output=True, text=True, check=False)
-    assert run.returncode == 0, run.stderr
-    rows = [line.strip("| ").split(" | ") for line in run.stdout.splitlines() if line.startswith("|")][2:]
-    assert [row[0] for row in rows] == ["lazy-spca", "spca", "gram"]
-    for row in rows:
-        assert row[1] == "1"
-        assert float(row[6]) < 500
-        assert float(row[7]) < 0.05
-
-
-@of_the_session
-def test_two_streams_are_measured_together():
-    """A thousandth of their size: one pass with Gram matrices, the passes of arrays with lobpcg."""
-    rows = measured("measure_two_streams.py", "--gigabytes", "2")
-    assert [row[:3] for row in rows] == [
-        ["cca", "gram", "callables"],
-        ["cca", "gram", "iterators"],
-        ["cca", "lobpcg", "callables"],
-        ["least-squares", "cg", "callables"],
-        ["least-squares", "cg", "iterators"],
-    ]
-    assert [row[3] for row in rows] == ["1", "1", "2", "1", "1"]
-    for row in rows:
-        assert float(row[6]) < 300
-        assert row[9] == "CONVERGED"
-        assert not row[7] or float(row[7]) < 0.02
-
-
 def measured(script: str, *arguments: str) -> list[list[str]]:
     """The rows of the tables that a script prints, heads left out."""
     command = [sys.executable, str(FOLDER / script), "--quick", *arguments]
@@ -471,17 +439,6 @@ def measured(script: str, *arguments: str) -> list[list[str]]:
         for row, after in zip(rows, [*rows[1:], [""]], strict=True)
         if {row[0], after[0]}.isdisjoint({"---"})
     ]
-
-
-@of_the_session
-def test_wide_data_are_measured():
-    """A hundredth of the size: what was planted stands out of chance, and few passes find it."""
-    ((_, dtype, first, *rest),) = measured("measure_wide.py", "--dtypes", "float64")
-    assert dtype == "float64"
-    assert int(first) <= 5
-    rho, permuted = (float(cell) for cell in rest[10:12])
-    assert rho > permuted + 0.03
-    assert rest[-1] == "CONVERGED"
 
 
 @of_the_session
@@ -504,26 +461,6 @@ def test_other_libraries_are_measured_and_find_the_same():
 
 
 @of_the_session
-def test_certificates_are_measured_and_hold():
-    rows = measured("measure_cca_certificate.py", "--sets", "homedepot", "--ridges", "1", "--seeds", "1")
-    assert [row[1] for row in rows][-1] == "CONVERGED"
-    for row in rows:
-        assert float(row[4]) <= 10
-        assert float(row[6]) <= 1
-
-
-@of_the_session
-def test_hard_correlations_are_measured():
-    """Whatever is wrong is counted, and nothing is here."""
-    rows = measured(
-        "measure_cca_robustness.py", "--only", "zero columns", "--solvers", "lobpcg, Gram", "auto"
-    )
-    assert {row[1] for row in rows} == {"lobpcg, Gram", "auto"}
-    for row in rows:
-        assert [int(cell) for cell in row[2:7]] == [2, 0, 0, 0, 0]
-
-
-@of_the_session
 def test_discriminants_are_measured_beside_lsqr_and_scikit_learn():
     methods = ("two-stage", "direct", "LSQR", "svd")
     rows = measured(
@@ -539,26 +476,3 @@ def test_discriminants_are_measured_beside_lsqr_and_scikit_learn():
     assert float(by_columns[9]) < 1e-6
     refused = next((row for row in rows if row[1] == "scikit-learn, svd"), None)
     assert refused is None or "Sparse data" in refused[-1] or "No module" in refused[-1]
-
-
-@of_the_session
-def test_passes_to_discriminant_subspaces_are_measured():
-    rows = measured("measure_two_stage_passes.py", "--sets", "yeast", "delicious", "--seeds", "1")
-    assert len(rows) == 9
-    for row in rows:
-        assert int(row[2]) < float(row[8])
-        assert float(row[3]) <= 1e-8
-
-
-@of_the_session
-def test_growth_of_two_stage_is_measured():
-    rows = measured("measure_discriminant_growth.py", "--sets", "newsgroups20", "--rounds", "1")
-    assert [row[0] for row in rows].count("exponent") == 2
-    assert {row[-1] for row in rows if row[0] != "exponent"} == {"CONVERGED"}
-
-
-@of_the_session
-def test_lda_is_that_of_scikit_learn():
-    pytest.importorskip("sklearn")
-    for row in measured("measure_lda_agreement.py", "--seeds", "1"):
-        assert all(float(cell) < 1e-8 for cell in row[3:8]), row[0]

@@ -570,7 +570,7 @@ CHILD = """
 
 @pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="no signal that kills")
 def test_killed_at_any_moment_it_goes_on_with_the_same_bits(tmp_path: Path) -> None:
-    """Some kills, a Ctrl-C among them; asv_bench/measure_checkpoints.py makes many."""
+    """Some kills, a Ctrl-C among them."""
     rng = np.random.default_rng(1)
     np.save(tmp_path / "rows.npy", rng.standard_normal((4000, 150)))
     script, out = tmp_path / "child.py", tmp_path / "out.npz"

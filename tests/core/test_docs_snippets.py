@@ -224,6 +224,61 @@ def test_tables_say_what_the_records_say(page: Path, records: ModuleType) -> Non
     assert records.rewritten(text) == text, stale
 
 
+def test_every_figure_has_a_command_that_can_be_found_a_day_and_a_machine_and_is_shown(
+    records: ModuleType,
+) -> None:
+    shown = {
+        name
+        for page in PAGES
+        for name in re.findall(r"records\.py: measured ([a-z0-9-]+) -->", page.read_text())
+    }
+    machines, measured = records.figures()["machines"], records.figures()["records"]
+    assert shown == set(measured)
+    for name, record in measured.items():
+        assert record["runs"], name
+        for run in record["runs"]:
+            assert re.fullmatch(r"\d{4}-\d\d-\d\d", run["date"]), name
+            assert run["machine"] in machines, name
+            script = re.search(r"asv_bench/\w+\.py", run["command"])
+            if script and not (ROOT / script[0]).exists():
+                assert re.fullmatch(rf"[0-9a-f]{{7,}}:{script[0]}", run["script"]), name
+            else:
+                assert "script" not in run, name
+        assert all(len(row) == len(record["head"]) for row in record["rows"]), name
+
+
+def test_the_verdicts_of_every_experiment_are_shown() -> None:
+    text = (ROOT / "docs" / "experiments.md").read_text("utf-8")
+    recorded = {path.stem: path for path in (ROOT / "docs/experiments/recorded").glob("*.json")}
+    decided = {name for name, path in recorded.items() if json.loads(path.read_text("utf-8"))["claims"]}
+    # Its claims do not say which of its data sets they are about; those of the longer command do.
+    assert set(re.findall(r"records\.py: claims (\w+) -->", text)) == decided - {"lazy_accuracy"}
+
+
+def test_verdicts_that_parts_have_in_common_are_one_row(
+    records: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    said = [
+        "a: it holds: HELD (1)",
+        "b: it holds: HELD (2 (of 3))",
+        "c: it holds: FAILED (0)",
+        "nothing more: SKIPPED (no data)",
+    ]
+    run = {"command": "python x.py", "commit": "abc1234", "date": "2026-01-01", "versions": "numpy 2"}
+    monkeypatch.setattr(records, "RECORDED", tmp_path)
+    (tmp_path / "x.json").write_text(json.dumps({**run, "claims": said}))
+    drawn = records.claims("x").splitlines()
+    assert drawn[0] == "`python x.py`, commit abc1234, 2026-01-01, numpy 2:"
+    assert drawn[4:] == [
+        "| it holds | held | a: 1; b: 2 (of 3) |",
+        "| it holds | failed | c: 0 |",
+        "| nothing more | skipped | no data |",
+    ]
+    (tmp_path / "x.json").write_text(json.dumps({**run, "claims": ["it holds"]}))
+    with pytest.raises(ValueError, match="a claim must read"):
+        records.claims("x")
+
+
 def test_everything_that_is_registered_is_listed_with_its_summary() -> None:
     registry = Registry(disabled="*")
     rows = {line for page in PAGES for line in page.read_text("utf-8").splitlines() if line.startswith("| `")}

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import array_api_strict
@@ -251,17 +248,6 @@ def test_what_cannot_be_done_is_said_before_any_work():
     with pytest.raises(InvalidProblem, match="made without any"):
         path.best_ridge  # noqa: B018
     assert "best" not in repr(path)
-
-
-def test_the_measuring_script_prints_both_paths():
-    script = Path(__file__).parents[2] / "asv_bench" / "measure_ridge_path.py"
-    command = [sys.executable, str(script), "--quick", "--solvers", "als"]
-    run = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert run.returncode == 0, run.stderr
-    assert "1 pass, best ridge" in run.stdout
-    rows = [line for line in run.stdout.splitlines() if line.startswith(("| 100 |", "| 1 |"))]
-    assert len(rows) == 2
-    assert all(row.count("CONVERGED") == 2 for row in rows)
 
 
 # ---- discriminants --------------------------------------------------------------------------------------------------
