@@ -1,18 +1,15 @@
-"""Ascent from many pairs of points at once: the spectral projected gradient, and the published alternating search.
+"""Ascent from many pairs of points at once: the spectral projected gradient.
 
 Problem: max f(u, v) over u and v in their sets, from m starts; f and its gradient take a product with each view.
-Method (spectral): all pairs are columns of one block, so a product serves all. A step goes from (u, v) to
+Method: all pairs are columns of one block, so a product serves all. A step goes from (u, v) to
 Proj(u + a g), Proj(v + b h) with the gradients g, h and Barzilai-Borwein steps a, b of each column and view, |s|²/sᵀy
 and sᵀy/|y|² in turn. A step is taken if the value is above the least of the last five values by 1e-4 of what the
 gradient promises; else the column stays, and the step is divided by four for the next iteration: no column waits for
 the line search of another. A column rests when the law holds, or after five steps that change the
 value by less than 1e-7 of itself, or a hundred that bring nothing. Columns below the best one, when that rests, have as
 many iterations again.
-Method (alternating): u moves, then v. A step has the length of the gradient, halved until the value gains 1e-4 of
-itself. It ends when a turn changes the value by less than 1e-8 of the sum of both.
 Source: Birgin, Martínez & Raydan 2000, SIAM J. Optim. 10(4), doi:10.1137/S1052623497330963; Barzilai & Borwein 1988,
-doi:10.1093/imanum/8.1.141. Alternating: Uurtio, Bhadra & Rousu 2019, ICML, PMLR 97, algorithm 1, with the line search
-of the authors' program.
+doi:10.1093/imanum/8.1.141.
 Where we differ: steps are projected onto a set that need not be convex, where the theory covers convex ones.
 """
 
@@ -46,9 +43,6 @@ WAITS, FALLS, RISES = 100, 0.9, 1e-9
 PATIENCE, GRACE = 2, 10
 """The search ends after so many times the iterations that the best column took to rest, and these."""
 
-PUBLISHED_GAIN, PUBLISHED_CHANGE, SHORTEST = 1e-4, 1e-8, 1e-13
-"""Of the alternating search: the share of the value that a step must gain, the last change, and the least step."""
-
 
 @dataclass(frozen=True)
 class Pairs:
@@ -78,8 +72,6 @@ class Search:
     objective : Objective
     tol : float
         Columns whose residual is at most this rest.
-    affords : callable
-        Takes sweeps of each view, returns whether they may be made.
     proceed : callable
         Takes where all columns are; returns whether to go on.
     """
@@ -89,11 +81,10 @@ class Search:
         views: tuple[View, View],
         objective: Objective,
         tol: float,
-        affords: Callable[[float], bool],
         proceed: Callable[[Ended], bool],
     ) -> None:
         self.views, self.objective, self.tol = views, objective, tol
-        self.affords, self.proceed = affords, proceed
+        self.proceed = proceed
         self.home = views[0].home
 
     # ---- pairs ----------------------------------------------------------------------------------
@@ -207,48 +198,6 @@ class Search:
         tried = self.at(W[0], W[1])
         return tried, tried.values >= floor + GAIN * np.maximum(promised, 0.0)
 
-    # ---- the published search -------------------------------------------------------------------
-
-    def alternating(self, U: HostArray, V: HostArray) -> Ended:
-        """One view after the other, as published, until a turn changes little; all columns at once."""
-        ended = Ended.of(U, V)
-        pairs, done = self.at(U, V), np.zeros(U.shape[1], dtype=bool)
-        every, change = np.arange(len(done)), np.ones(len(done))
-        while True:
-            ended.enter(every, pairs, change)
-            if done.all() or not self.affords(4.0) or not self.proceed(ended):
-                return ended
-            before = pairs.values
-            for i in (0, 1):
-                pairs = self._turn(i, pairs, done)
-            total = np.abs(pairs.values + before)
-            change = np.where(total > 0, np.abs(pairs.values - before) / np.where(total > 0, total, 1.0), 0.0)
-            done |= change <= PUBLISHED_CHANGE
-
-    def _turn(self, i: int, pairs: Pairs, done: HostArray) -> Pairs:
-        """The points of one view a step further, where a step gains enough."""
-        view, side = self.views[i], pairs.sides[i]
-        G = view.gradient(side, self.slopes(pairs)[i], freed=False)
-        size = np.linalg.norm(G, axis=0)
-        left = np.flatnonzero(~done & (size > 0))
-        other, accepted = pairs.sides[1 - i], []
-        while len(left) and self.affords(1.0):
-            tried = view.at(view.bound.nearest(side.points[:, left] + size[left] * G[:, left]))
-            rest = other.columns(left, self.home)
-            new = self.of((tried, rest) if i == 0 else (rest, tried))
-            good = new.values > pairs.values[left] + PUBLISHED_GAIN * np.abs(pairs.values[left])
-            taken = np.flatnonzero(good)
-            if len(taken):
-                accepted.append((left[taken], self.chosen(new, taken)))
-            left = left[~good]
-            size[left] /= 2
-            left = left[size[left] >= SHORTEST]
-        moved = np.concatenate([index for index, _ in accepted]) if accepted else np.zeros(0, dtype=int)
-        kept = np.setdiff1d(np.arange(len(done)), moved)
-        if len(kept):
-            accepted.append((kept, self.chosen(pairs, kept)))
-        return self.together(accepted)
-
 
 @dataclass
 class Ended:
@@ -258,7 +207,7 @@ class Ended:
     ----------
     points : pair of numpy.ndarray
     values, residuals : numpy.ndarray of shape (m,)
-        The residual is that of the law, or the last relative change in the published search.
+        The residual is that of the law.
     """
 
     points: tuple[HostArray, HostArray]

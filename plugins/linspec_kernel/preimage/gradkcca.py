@@ -8,11 +8,10 @@ are related by themselves, and some random points; each climbs by a spectral pro
 rows is polished on all. The variates of a pair are taken out of those of the next: K is replaced by (I − QQᵀ)HK,
 whatever the kernel, and X stays as it is. An iteration takes two sweeps of each view, forward and adjoint.
 Source: Uurtio, Bhadra & Rousu 2019, ICML, PMLR 97, Large-scale sparse kernel canonical correlation analysis.
-Where we differ: (a) they climb from one random start after the other, and alternate between u and v. ``starts=
-"uniform", search="alternating", together=False, sample=0`` is that. (b) Their gradient is of functions that are not
-centred in one of the views. (c) They bound |u|₁, which restricts nothing for the kernels that they use, see
-`PreimageCCA`. (d) They deflate the data, X(I − uuᵀ/uᵀu), after which variates still correlate:
-``deflation="data"``.
+Where we differ: (a) they climb from one random start after the other, and alternate between u and v. (b) Their
+gradient is of functions that are not centred in one of the views. (c) They bound |u|₁, which restricts nothing for the
+kernels that they use, see `PreimageCCA`. (d) They deflate the data, X(I − uuᵀ/uᵀu), after which variates still
+correlate.
 """
 
 from __future__ import annotations
@@ -26,11 +25,10 @@ import numpy as np
 from linspec import Run, Solution, Solver, Status, limit_option, option, tol_option
 from linspec.arrays import HostArray, to_host
 from linspec.cost import Estimate, Sizes, sweeps_estimate
-from linspec.errors import InvalidOption
 from linspec_kernel.moments import rounded_up
 from linspec_kernel.preimage.ascent import STILL, Ended, Search
 from linspec_kernel.preimage.objectives import Objective
-from linspec_kernel.preimage.starts import Screen, random_points, uniform_points
+from linspec_kernel.preimage.starts import Screen, random_points
 from linspec_kernel.preimage.views import View
 
 AGREES = 0.01
@@ -48,14 +46,6 @@ RANDOM = 4
 EXPECTED = 60
 """Iterations of a pair, when "auto" compares solvers."""
 
-PUBLISHED = (
-    "The search ended by the published rule, which is no test of stationarity: the residual says how far a step still "
-    "leads."
-)
-OTHER_ROWS = (
-    "Points were freed of earlier ones, as published, and not variates of earlier variates: the residual is that of "
-    "another problem."
-)
 SCREENED = "Starts were sought among {m} and {w} columns drawn at random, since there are many."
 
 
@@ -64,34 +54,13 @@ class FromStarts(Solver):
     """Pairs of points, each found by projected gradients from many starts at once."""
 
     repeats: int = option(8, "starts of each pair", at_least=1, at_most=1000)
-    starts: str = option(
-        "screened",
-        "related pairs of columns with some random points, random points, or those with entries from 0 to 1",
-        choices=("screened", "random", "uniform"),
-    )
-    search: str = option(
-        "spectral",
-        "projected gradient with Barzilai-Borwein steps, or the published search of u and v in turn",
-        choices=("spectral", "alternating"),
-    )
-    together: bool = option(True, "climb from all starts as one block, or from one after the other")
     sample: int = option(SAMPLE, "rows on which starts climb, if there are more; 0: all", at_least=0)
-    deflation: str = option(
-        "variates",
-        "take earlier variates out of later ones, or earlier points out of the data",
-        choices=("variates", "data"),
-    )
     tol: float | None = tol_option(1e-4)
     max_iterations: int = limit_option(10_000)
 
     def solve(self, problem: Any, run: Run) -> Solution:
         """Solve a preimage CCA problem."""
         moments: Any = run.moments("implicit")
-        if self.deflation == "data" and any(view.kernel.differences for view in moments.views):
-            raise InvalidOption(
-                "deflation='data' takes points out of inner products, and an RBF kernel depends on distances. Leave it "
-                "at 'variates'."
-            )
         n, given = int(problem.X.shape[0]), _given(run.start)
         seeks = given is None or given[0].shape[1] < problem.k
         rows = self.sample or SAMPLE
@@ -99,16 +68,16 @@ class FromStarts(Solver):
         # Numbers of kernels, the rows of starts, the columns that are compared, and the first gradient.
         streamed = any(view.A.streamed for view in moments.views)
         reading = few * (1.0 if streamed else rounded_up(rows / n))
-        screening = float(seeks and self.starts == "screened" and not few)
+        screening = float(seeks and not few)
         run.plan(setup=moments.setup_cost + reading + screening + 2.0, iteration=2.0)
         kernels = moments.settle(run.rng)
-        objectives = self.objectives(problem, run, rows if few else n)
+        objectives = self.objectives(problem, run)
         climb = Climb(self, problem, run, kernels, objectives, rows if few else None, given)
         climb.every_pair()
         return run.finish(**climb.answer())
 
-    def objectives(self, problem: Any, run: Run, rows: int) -> tuple[Objective, Objective]:
-        """What starts climb, on so many rows, and what the best of them is polished by."""
+    def objectives(self, problem: Any, run: Run) -> tuple[Objective, Objective]:
+        """What starts climb, and what the best of them is polished by."""
         return problem.value, problem.value
 
 
@@ -178,7 +147,7 @@ class Climb:
         self.at_hand: tuple[HostArray, HostArray] | None = None
         self.screen: Screen | None = None
         seeks = given is None or given[0].shape[1] < problem.k
-        if seeks and solver.starts == "screened":
+        if seeks:
             self.screen = Screen(self.few, problem.value, problem.parities, run.rng)
             if self.screen.is_partial:
                 m, w = (len(index) for index in self.screen.columns)
@@ -187,7 +156,7 @@ class Climb:
 
     def every_pair(self) -> None:
         """Find one pair after the other, and bring the run to its end."""
-        run, k, solver = self.run, self.problem.k, self.solver
+        run, k = self.run, self.problem.k
         for j in range(k):
             # A product to take variates out, and the first gradient.
             if run.ended or (j and not run.affords(3.0)):
@@ -195,9 +164,6 @@ class Climb:
             self.pair(j)
         if not run.ended and len(self.found) < k:
             run.end(Status.BUDGET)
-        elif not run.ended and (solver.search == "alternating" or solver.deflation == "data"):
-            run.note(Status.APPROXIMATE, PUBLISHED if solver.search == "alternating" else OTHER_ROWS)
-            run.end(Status.APPROXIMATE)
         elif not run.ended and self.told > run.tol:
             run.end(Status.STAGNATED)
         if not self.is_over:
@@ -226,8 +192,7 @@ class Climb:
                 ended = None
             else:
                 self.told = max([*self.residuals, float(ended.residuals[best])])
-        done = self.solver.search == "alternating" and ended is not None
-        done = done or (ended is not None and float(ended.residuals[ended.best]) <= self.run.tol)
+        done = ended is not None and float(ended.residuals[ended.best]) <= self.run.tol
         if not self.is_over and not done and self.run.affords(2.0):
             polished = self._climbed(self.views, self.exact, points, still=0.0)
             points, residual = polished.points, float(polished.residuals[0])
@@ -247,16 +212,8 @@ class Climb:
     def _from_starts(self, starts: tuple[HostArray, HostArray]) -> Ended:
         """All starts climbed, on some of the rows if that is wanted."""
         views = self.few if self.solver.sample else self.views
-        U, V = starts
         still = ROUGHLY if self.is_rough else STILL
-        if self.solver.together:
-            return self._climbed(views, self.rough, (U, V), still)
-        ends: list[Ended] = []
-        for r in range(U.shape[1]):
-            if self.is_over or (ends and views is self.views and not self.run.affords(2.0)):
-                break
-            ends.append(self._climbed(views, self.rough, (U[:, [r]], V[:, [r]]), still))
-        return _side_by_side(ends)
+        return self._climbed(views, self.rough, starts, still)
 
     def _climbed(
         self,
@@ -265,20 +222,10 @@ class Climb:
         points: tuple[HostArray, HostArray],
         still: float = STILL,
     ) -> Ended:
-        search = self._search(views, objective)
-        if self.solver.search == "alternating":
-            return search.alternating(*points)
-        return search.spectral(*points, still=still)
+        return self._search(views, objective).spectral(*points, still=still)
 
     def _search(self, views: tuple[View, View], objective: Objective) -> Search:
-        costs = 1.0 if views is self.views else 0.0
-        return Search(
-            views,
-            objective,
-            self.run.tol,
-            lambda sweeps: self.run.affords(costs * sweeps),
-            self._proceed,
-        )
+        return Search(views, objective, self.run.tol, self._proceed)
 
     def _proceed(self, ended: Ended) -> bool:
         """Tell the run of the best column, and ask whether to go on."""
@@ -291,12 +238,9 @@ class Climb:
     def _starts(self) -> tuple[HostArray, HostArray]:
         """Where to look for the next pair."""
         count, rng, views = self.solver.repeats, self.run.rng, self.views
-        if self.solver.starts == "uniform":
-            return uniform_points(views[0], count, rng), uniform_points(views[1], count, rng)
-        drawn = count if self.screen is None else count // RANDOM
+        drawn = count // RANDOM
         U, V = random_points(views[0], drawn, rng), random_points(views[1], drawn, rng)
-        if self.screen is None:
-            return U, V
+        assert self.screen is not None  # noqa: S101 (it is made where anything is sought)
         related = self.screen.best(count - drawn)
         return np.hstack([related[0], U]), np.hstack([related[1], V])
 
@@ -309,10 +253,6 @@ class Climb:
         points = self.found[-1]
         for views in {id(views): views for views in (self.views, self.few)}.values():
             for view, U in zip(views, points, strict=True):
-                if self.solver.deflation == "data":
-                    rest = view.without_directions(U)
-                    view.directions = _orthonormal(view.directions, rest)
-                    continue
                 variate = view.at(U).variates
                 if view.home.norm(variate) > 0:
                     view.take_out(variate)
@@ -326,8 +266,7 @@ class Climb:
         points = []
         for i, view in enumerate(self.views):
             columns = [pair[i] for pair in pairs] + [self.spare[i][:, len(pairs) : len(pairs) + rest]]
-            W = np.hstack(columns)
-            points.append(view.home.place(W if self.solver.deflation == "variates" else _freed(W)))
+            points.append(view.home.place(np.hstack(columns)))
         agreeing = np.asarray([*self.agreeing, *[0] * self.problem.k], dtype=np.int64)[: points[0].shape[1]]
         return {
             "x_preimages": points[0],
@@ -343,31 +282,3 @@ def _given(start: Mapping[str, Any] | None) -> tuple[HostArray, HostArray] | Non
         return None
     x, y = (np.asarray(to_host(start[name]), dtype=np.float64) for name in ("x_preimages", "y_preimages"))
     return x, y
-
-
-def _side_by_side(ends: list[Ended]) -> Ended:
-    points = tuple(np.hstack([end.points[i] for end in ends]) for i in (0, 1))
-    values, residuals = (
-        np.concatenate([getattr(end, name) for end in ends]) for name in ("values", "residuals")
-    )
-    return Ended(points, values, residuals)  # type: ignore[arg-type]
-
-
-def _orthonormal(B: HostArray | None, u: HostArray) -> HostArray | None:
-    """A basis of some directions and another one that is orthogonal to them."""
-    length = float(np.linalg.norm(u))
-    if length == 0:
-        return B
-    found: HostArray = u / length if B is None else np.hstack([B, u / length])
-    return found
-
-
-def _freed(W: HostArray) -> HostArray:
-    """Points less their parts in the directions of those before them."""
-    B: HostArray | None = None
-    freed = []
-    for j in range(W.shape[1]):
-        u = W[:, [j]] if B is None else W[:, [j]] - B @ (B.T @ W[:, [j]])
-        freed.append(u)
-        B = _orthonormal(B, u)
-    return np.hstack(freed) if freed else W

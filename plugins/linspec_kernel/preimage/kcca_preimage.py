@@ -8,8 +8,7 @@ minimise, for each pair and view,
     ‖f − k(·, u)‖² = 1 − 2 Σ aᵢ k(xᵢ, u) + k(u, u)
 
 by the spectral projected gradient of `linspec_kernel.preimage.ascent`, from the single columns that are nearest and
-from random points. If (f, g) is a canonical pair then so is (−f, −g): both are tried, and the nearer pair is kept. With
-``polish`` the points are where `gradkcca` begins.
+from random points. If (f, g) is a canonical pair then so is (−f, −g): both are tried, and the nearer pair is kept.
 Source: Uurtio, Bhadra & Rousu 2019, ICML, PMLR 97, the comparison with KCCA; preimages, Mika, Schölkopf, Smola, Müller,
 Scholz & Rätsch 1999, NIPS 11, Kernel PCA and de-noising in feature spaces.
 Where we differ: f and g have unit length, which matters in a ball only; the published search takes plain gradient steps
@@ -41,14 +40,14 @@ from linspec.kernels import SAMPLE, not_finite
 from linspec_kernel.moments import rounded_up
 from linspec_kernel.nystrom import on_host
 from linspec_kernel.preimage.ascent import Ended, Pairs, Search
-from linspec_kernel.preimage.gradkcca import AGREES, RANDOM, Climb, GradKCCA
+from linspec_kernel.preimage.gradkcca import AGREES, RANDOM
 from linspec_kernel.preimage.starts import COLUMNS, NUMBERS, random_points
 from linspec_kernel.preimage.views import Functions, View, entries_of
 from linspec_kernel.problem import KernelCCA
 
 NEAR = (
-    "The points are nearest to the functions of kernel CCA, and are not the most correlated ones. Take polish=True, or "
-    "gradkcca."
+    "The points are nearest to the functions of kernel CCA, and are not the most correlated ones. Take gradkcca, with "
+    "this answer as its start, say."
 )
 
 
@@ -108,7 +107,6 @@ class KCCAPreimage(Solver):
         1e-2, "ridge of the kernel CCA, in units of the sum of k(x, x) over the rows", above=0
     )
     repeats: int = option(8, "starts of each point", at_least=1, at_most=1000)
-    polish: bool = option(False, "go on from these points as gradkcca does")
     tol: float | None = tol_option(1e-4)
     max_iterations: int = limit_option(10_000)
 
@@ -125,12 +123,6 @@ class KCCAPreimage(Solver):
             if run.ended or (j and not run.affords(3.0)):
                 break
             search.pair(duals[0][:, j : j + 1], duals[1][:, j : j + 1])
-        if self.polish and not run.ended:
-            x, y = (np.hstack([pair[i] for pair in search.found]) for i in (0, 1))
-            like = GradKCCA(repeats=1, sample=0, tol=self.tol, max_iterations=self.max_iterations)
-            climb = Climb(like, problem, run, kernels, (problem.value, problem.value), None, (x, y))
-            climb.every_pair()
-            return run.finish(**climb.answer())
         run.note(Status.APPROXIMATE, NEAR)
         return run.finish(**search.answer())
 
@@ -188,9 +180,7 @@ class _Nearest:
         for sign in (1.0, -1.0):
             if sign < 0 and not self.run.affords(2.0):
                 break
-            search = Nearness(
-                self.views, None, self.run.tol, self.run.affords, self._proceed, duals=(sign * a, sign * b)
-            )
+            search = Nearness(self.views, None, self.run.tol, self._proceed, duals=(sign * a, sign * b))
             ended = search.spectral(*(self._starts(search, i) for i in (0, 1)))
             value = float(ended.values.max())
             if value > nearest[0]:

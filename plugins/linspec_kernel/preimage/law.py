@@ -160,7 +160,7 @@ def along_columns(view: View, G: HostArray, lengths: HostArray) -> float:
 
 def view_functions(view: View, U: HostArray) -> Functions:
     """The functions of points with nothing taken out but the mean."""
-    view.basis = view.directions = None
+    view.basis = None
     return view.at(U)
 
 

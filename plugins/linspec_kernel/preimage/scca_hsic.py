@@ -4,15 +4,14 @@ Problem: pairs (u, v), one after the other, that maximise the Hilbert-Schmidt in
 k(X, u) and k(Y, v) with another kernel than the linear one) in their sets.
 Method: the search of `gradkcca`. Starts are the pairs of columns that depend most on each other by themselves. They
 climb with few features of the Gaussian kernel of a variate, and the best is polished with many. Features are those of
-the quadrature in `linspec_kernel.preimage.objectives`, O(n) for each, or Nyström features of some rows.
+the quadrature in `linspec_kernel.preimage.objectives`, O(n) for each.
 Source: Uurtio, Bhadra & Rousu 2018, ICDM, Sparse non-linear CCA through Hilbert-Schmidt independence criterion,
 doi:10.1109/ICDM.2018.00172; Chang, Krüger, Kustra & Zhang 2013, ICML, Canonical correlation analysis based on
 Hilbert-Schmidt independence criterion and centered kernel target alignment.
 Where we differ: (a) kernels have the width of the variate's standard deviation, so that the length of u does not
 matter, where theirs is a median of distances, taken as constant in the gradient. (b) Their gradient is that of a part
-of the pairs of rows. (c) They climb from random points, one after the other, and alternate between u and v;
-``features="nystrom", size=m, starts="uniform", search="alternating", together=False, sample=0`` is their Nyström form,
-with m a tenth of the rows. With the objective "correlation" this is `gradkcca`, and the message says so.
+of the pairs of rows, or of Nyström features of a tenth of the rows. (c) They climb from random points, one after the
+other, and alternate between u and v. With the objective "correlation" this is `gradkcca`, and the message says so.
 """
 
 from __future__ import annotations
@@ -20,17 +19,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-
-from linspec import Run, Status, option
+from linspec import Run, option
 from linspec_kernel.preimage.gradkcca import FromStarts
-from linspec_kernel.preimage.nystrom_hsic import NystromHSIC
-from linspec_kernel.preimage.objectives import FEATURES, HSIC, Objective
+from linspec_kernel.preimage.objectives import HSIC, Objective
 
-LANDMARKS = 64
-"""Landmarks by default."""
-
-NYSTROM = "What was maximised is HSIC of Nyström features of {m} rows; the residual is that of HSIC itself."
+CLIMBING_FEATURES = 16
+"""Features of each variate while starts climb."""
 
 OTHER = (
     "The problem asks for the {objective} of variates, so this was the search of gradkcca. For HSIC pass "
@@ -43,32 +37,10 @@ class SCCAHSIC(FromStarts):
     """Projected gradients of HSIC by features of one variable (Uurtio, Bhadra & Rousu 2018)."""
 
     repeats: int = option(32, "starts of each pair", at_least=1, at_most=1000)
-    features: str = option(
-        "quadrature",
-        "features of the Gaussian kernels: cosines and sines, or kernel functions of some rows",
-        choices=("quadrature", "nystrom"),
-    )
-    size: int | None = option(
-        None,
-        f"features of each variate; none: {FEATURES}, whose error is below 1e-7, or {LANDMARKS} rows",
-        kind=int,
-        at_least=2,
-    )
-    rough: int = option(16, "the same while starts climb", at_least=2)
 
-    def objectives(self, problem: Any, run: Run, rows: int) -> tuple[Objective, Objective]:
+    def objectives(self, problem: Any, run: Run) -> tuple[Objective, Objective]:
         """HSIC with few features, and with many."""
         if problem.objective != "hsic":
             run.note(None, OTHER.format(objective=problem.objective))
             return problem.value, problem.value
-        if self.features == "quadrature":
-            exact = problem.value if self.size is None else HSIC(self.size)
-            return HSIC(min(self.rough, self.size or FEATURES)), exact
-        n = int(problem.X.shape[0])
-        size = min(LANDMARKS if self.size is None else self.size, n)
-        run.note(Status.APPROXIMATE, NYSTROM.format(m=size))
-        few, many = (
-            np.sort(run.rng.choice(of, min(m, of), replace=False))
-            for of, m in ((rows, self.rough), (n, size))
-        )
-        return NystromHSIC(few), NystromHSIC(many)
+        return HSIC(CLIMBING_FEATURES), problem.value

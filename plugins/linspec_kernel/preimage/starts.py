@@ -6,7 +6,7 @@ all with all by one product, and the best pairs (eᵢ, eⱼ) are the starts, bes
 for no more than four times what it is in either half of the rows: two columns with one entry each may be perfectly
 related by chance, in one half.
 Source: screening by single pairs, Fan & Lv 2008, J. R. Stat. Soc. B 70(5), doi:10.1111/j.1467-9868.2008.00674.x.
-Where we differ: Uurtio, Bhadra & Rousu 2019 begin at random points with entries from 0 to 1, which is an option here.
+Where we differ: Uurtio, Bhadra & Rousu 2019 begin at random points with entries from 0 to 1.
 """
 
 from __future__ import annotations
@@ -122,11 +122,6 @@ def _part(view: View, V: Array, rows: slice) -> Array:
 def random_points(view: View, count: int, rng: Any) -> HostArray:
     """Points of the set with normal directions."""
     return view.bound.nearest(rng.standard_normal((view.A.shape[1], count)) * view.bound.radius)
-
-
-def uniform_points(view: View, count: int, rng: Any) -> HostArray:
-    """Points of the set nearest to ones with entries from 0 to 1, as published."""
-    return view.bound.nearest(rng.uniform(0.0, 1.0, (view.A.shape[1], count)))
 
 
 def _some(view: View, objective: Objective, rng: Any) -> HostArray:

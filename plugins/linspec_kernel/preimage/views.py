@@ -89,8 +89,6 @@ class View:
         Orthonormal variates that are taken out.
     largest : float
         The largest length of a function seen so far.
-    directions : numpy.ndarray of shape (p, r) or None
-        Orthonormal directions that are taken out of the points: k(X, u) is then that of the rest of u.
     """
 
     def __init__(self, A: LinearOperator, kernel: Kernel, bound: Bound, center: bool, name: str) -> None:
@@ -100,7 +98,6 @@ class View:
             A = A.in_dtype(np.dtype(np.float64)) or A
         self.A, self.kernel, self.bound, self.center, self.name = A, kernel, bound, center, name
         self.basis: Array | None = None
-        self.directions: HostArray | None = None
         self.squares: Array | None = None
         self.largest = 0.0
 
@@ -163,7 +160,7 @@ class View:
 
     def at(self, U: HostArray) -> Functions:
         """The functions of some points: one product with X."""
-        P = self.home.place(self.without_directions(U))
+        P = self.home.place(U)
         T = self.home.place(self.A.matmat(P))
         if not all_finite(T):
             raise not_finite(self.A, self.name)
@@ -210,12 +207,7 @@ class View:
         S = S / self.home.place(units)[None, :]  # float32 holds it, whatever the units of the data
         U = self.home.place(functions.points)
         G = self.kernel.pullback(self.A, functions.products, functions.values, S, U)
-        return self.without_directions(np.asarray(to_host(G), dtype=np.float64) * units)
-
-    def without_directions(self, U: HostArray) -> HostArray:
-        """Points less their parts in the directions that are taken out."""
-        B = self.directions
-        return U if B is None else U - B @ (B.T @ U)
+        return np.asarray(to_host(G), dtype=np.float64) * units
 
     def take_out(self, variate: Array) -> None:
         """Free later variates of this one, an n x 1 block of length above 0."""
@@ -230,7 +222,6 @@ class View:
                 self.squares, self.home.xp.asarray(index, device=self.home.device), axis=0
             )
             found._is_measured = True
-        found.directions = self.directions
         return found
 
 
