@@ -25,6 +25,9 @@ from linspec.operators import DenseOperator, ProductOperator
 from linspec_cca.course import Course
 from linspec_cca.pairs import Pair, block_width, start
 
+INNER_REDUCTION = 0.1
+"""The factor by which a half step reduces its error."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class AlternatingLeastSquares(Solver):
@@ -36,16 +39,6 @@ class AlternatingLeastSquares(Solver):
     normalizer: Any = part("cholesky-qr", "normalizer of the blocks", kind="normalizer")
     test_matrix: Any = part("gaussian", "random start", kind="test-matrix")
     oversample: int = option(10, "columns carried beyond k", at_least=0)
-    inner_reduction: float = option(
-        0.1,
-        "factor by which a half step reduces its error; 0: lstsq stops by its own options",
-        at_least=0,
-        below=1,
-    )
-    inner_start: str = option(
-        "last", "where lstsq begins: at its answer for the last block or at zero", choices=("last", "zero")
-    )
-    first: str = option("x", "the view whose block comes first in an iteration", choices=("x", "y"))
     tol: float | None = tol_option()
     max_iterations: int = limit_option(500)
     complete: bool = option(
@@ -60,7 +53,9 @@ class AlternatingLeastSquares(Solver):
         with np.errstate(over="ignore", invalid="ignore"):
             return self.alternate(problem, run)
 
-    def alternate(self, problem: Any, run: Run, rounds: int | None = None) -> Solution:
+    def alternate(
+        self, problem: Any, run: Run, rounds: int | None = None, *, from_zero: bool = False
+    ) -> Solution:
         """Solve a CCA problem, or make a fixed number of iterations.
 
         Parameters
@@ -68,7 +63,9 @@ class AlternatingLeastSquares(Solver):
         problem : CCA
         run : Run
         rounds : int, optional
-            The number of iterations; by default the tolerance decides.
+            The number of iterations, whose half steps go on as long as lstsq does; by default tolerances decide.
+        from_zero : bool, default False
+            Whether lstsq begins at zero, and not at its answer for the last block.
         """
         width = block_width(problem, self.oversample)
         lstsq, normalizer = run.part(self.lstsq), run.part(self.normalizer)
@@ -80,15 +77,23 @@ class AlternatingLeastSquares(Solver):
         states = [lstsq.prepare(A, r, run) for A, r in zip(matrices, problem.ridge, strict=True)]
         rx, ry = problem.ridge
         pair, rho = pair.canonical(normalizer)
-        k, made, warm = problem.k, 0, self.inner_start == "last"
+        k, made = problem.k, 0
         told = [1.0, 1.0]
+
+        def inner(
+            state: Any, B: ProductOperator, gap: Array, AtB: Array, x0: Array | None, AtAx0: Array | None
+        ) -> Array:
+            """Solve until the error has fallen by a factor, or in a fixed number of rounds as long as lstsq goes on."""
+            if rounds is None:
+                return state.reduce(B, INNER_REDUCTION, gap, AtB, x0, AtAx0)
+            return state.solve(B, x0, None, AtB, AtAx0)
 
         def half_x(pair: Pair, kept: float) -> tuple[Pair, HostArray]:
             """Φ from Ψ."""
             gap = pair.gaps()[0]
-            last = _at_last(pair.phi, pair.Sphi, pair.rho, rx) if warm else (None, None)
+            last = (None, None) if from_zero else _at_last(pair.phi, pair.Sphi, pair.rho, rx)
             with run.reserving(kept * moments.sweep_cost):
-                phi = self._inner(states[0], _times(problem.Y, pair.psi), gap, pair.Cpsi, *last)
+                phi = inner(states[0], _times(problem.Y, pair.psi), gap, pair.Cpsi, *last)
             Sphi, _, Ctphi, _ = moments.products(phi, None)
             new = pair.with_x(phi, Sphi + phi * rx, Ctphi)
             sums = _sums(pair, k, 0, new.phi, new.Sphi, gap)
@@ -98,16 +103,15 @@ class AlternatingLeastSquares(Solver):
         def half_y(pair: Pair, kept: float) -> tuple[Pair, HostArray]:
             """Ψ from Φ."""
             gap = pair.gaps()[1]
-            last = _at_last(pair.psi, pair.Spsi, pair.rho, ry) if warm else (None, None)
+            last = (None, None) if from_zero else _at_last(pair.psi, pair.Spsi, pair.rho, ry)
             with run.reserving(kept * moments.sweep_cost):
-                psi = self._inner(states[1], _times(problem.X, pair.phi), gap, pair.Ctphi, *last)
+                psi = inner(states[1], _times(problem.X, pair.phi), gap, pair.Ctphi, *last)
             _, Cpsi, _, Spsi = moments.products(None, psi)
             new = pair.with_y(psi, Spsi + psi * ry, Cpsi)
             sums = _sums(pair, k, 1, new.psi, new.Spsi, gap)
             *products, told[1] = _brought(new.products(x=False), sums)
             return new.canonical_by(normalizer, products, x=False)
 
-        one, other = (half_x, half_y) if self.first == "x" else (half_y, half_x)
         course = Course(run.tol)
 
         def residual() -> float:
@@ -119,21 +123,13 @@ class AlternatingLeastSquares(Solver):
             run.falls_short(**(answer := pair.answer(k, course.to_come, complete=self.complete)))
             and made != rounds
         ):
-            # the one block from the other, then the other from the new one, each time with the pairs of both spans
-            pair, _ = one(pair, 3.0)
-            pair, rho = other(pair, 1.0)
+            # Φ from Ψ, then Ψ from the new Φ, each time with the pairs of both spans
+            pair, _ = half_x(pair, 3.0)
+            pair, rho = half_y(pair, 1.0)
             made += 1
             if made == rounds:
                 run.end(Status.CONVERGED)
         return run.finish(**answer)
-
-    def _inner(
-        self, state: Any, B: ProductOperator, gap: Array, AtB: Array, x0: Array | None, AtAx0: Array | None
-    ) -> Array:
-        """A half step: until its error has fallen by a factor, or as long as lstsq goes on by itself."""
-        if self.inner_reduction:
-            return state.reduce(B, self.inner_reduction, gap, AtB, x0, AtAx0)
-        return state.solve(B, x0, None, AtB, AtAx0)
 
     def _matrices(self, problem: Any, moments: Any) -> list[Any]:
         """The matrices for which the inner solvers are prepared: held moments of a view, or the view itself."""

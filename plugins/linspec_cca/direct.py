@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from linspec import Run, Solution, Solver, option
+from linspec import Run, Solution, Solver
 from linspec.arrays import to_host
 from linspec.block_algebra import rank_cut, rounding_of_rows
 from linspec.cost import FACTOR_RATE, Estimate, Sizes
@@ -30,20 +30,13 @@ BLOCK_ROWS = 4096
 class Direct(Solver):
     """Orthogonal bases of both views and the SVD of their product (Björck & Golub 1973)."""
 
-    rank_tol: float | None = option(
-        None,
-        "singular values below this share of the largest are zero; none: rounding",
-        above=0,
-        below=1,
-    )
-
     def solve(self, problem: Any, run: Run) -> Solution:
         """Solve a CCA problem."""
         run.plan(setup=1.0 if problem.sweeps == 1 else 1.0 + run.moments("implicit").setup_cost)
         home = problem.X.home.blocks
         rows = reduced_views(problem, run, ridges=problem.ridge)
         x, y = (
-            column_basis(R, self._cut(A, r), home, rounding_of_rows(A.dtype, r))
+            column_basis(R, rank_cut(A.shape, A.dtype, r), home, rounding_of_rows(A.dtype, r))
             for R, A, r in zip(rows, (problem.X, problem.Y), problem.ridge, strict=True)
         )
         P, rho, Qt = home.xp.linalg.svd(x.U.T @ y.U, full_matrices=False)
@@ -55,14 +48,11 @@ class Direct(Solver):
             ranks=(x.rank, y.rank),
             evidence=Evidence(
                 norms=(BasisNorm(x.W, x.condition**2, home), BasisNorm(y.W, y.condition**2, home)),
-                short=sum_with_short(x, y, k, home) if self.rank_tol is None else None,
+                short=sum_with_short(x, y, k, home),
                 carried=float(to_host(rho)[k]) if k < rho.shape[0] else 0.0,
                 resolution=float(max(*rows[0].shape, 1) * max(x.condition, y.condition) * eps),
             ),
         )
-
-    def _cut(self, A: Any, ridge: float) -> float:
-        return rank_cut(A.shape, A.dtype, ridge) if self.rank_tol is None else self.rank_tol
 
     @classmethod
     def estimate(cls, sizes: Sizes) -> Estimate | None:

@@ -10,10 +10,9 @@ tolerance. Its bases are turned to canonical pairs at each half step, so gradien
 begin at random blocks and X is regressed first; the source begins from XG and regresses Y first (see `rounds.py`). The
 default variant of LING converges even if the randomized components miss something, and the components come from a few
 columns more than k_pc (see "ling"). Remark A.3.1 of the source projects the coefficients onto the complement of the
-components after each gradient step. It belongs only to the printed variant, and undoes most of the harm of inexact
-components there; the default variant has a projection of its own. `ling_variant="projection"` with
-`inner_start="zero"`, `first="y"` and `components_oversample=0` is Algorithm 6 as printed, and `complement=True` adds
-the remark. A ridge enters the least-squares problems.
+components after each gradient step; the default variant has a projection of its own instead.
+`ling_variant="projection"` with `inner_start="zero"` has the steps of Algorithm 6. A ridge enters the least-squares
+problems.
 
 The variant "projection" iterates with the whole view. Rounding, or an inexact component, leaves a part in a long
 direction, and each step multiplies this part by about (σ₁/σ)², where σ is a short singular value. The variants "ridge"
@@ -30,7 +29,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from linspec import Run, Solver, get_solver, option
-from linspec.errors import InvalidOption
 from linspec_cca.rounds import FixedRounds
 
 
@@ -45,21 +43,6 @@ class LCCA(FixedRounds):
         "the variant of LING",
         choices=("deflated", "ridge", "simplified", "projection"),
     )
-    components_oversample: int = option(
-        10, "random columns beyond the components that find them; 0: as printed", at_least=0
-    )
-    complement: bool = option(
-        False,
-        "project each step onto the complement of the components (Remark A.3.1; ling_variant projection)",
-    )
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.complement and self.ling_variant != "projection":
-            raise InvalidOption(
-                f'complement belongs to ling_variant="projection"; got ling_variant={self.ling_variant!r}. '
-                "Leave it out, or change the variant."
-            )
 
     def lstsq(self, run: Run) -> Solver:
         """LING with t₂ gradient steps."""
@@ -68,8 +51,6 @@ class LCCA(FixedRounds):
             rank=self.components,
             variant=self.ling_variant,
             inner="gd",
-            oversample=self.components_oversample,
-            complement=self.complement,
             max_iterations=self.inner_iterations,
             test_matrix=run.part(self.test_matrix),
         )

@@ -40,7 +40,6 @@ from linspec import (
     form_option,
     limit_option,
     option,
-    part,
     sweeps_option,
     tol_option,
 )
@@ -52,7 +51,6 @@ from linspec.inverse_norm import SketchNorm, squares_together
 from linspec.preconditioner import Preconditioner, from_sketch, raised_diagonal
 from linspec_cca.course import OPTIMISTIC, Course
 from linspec_cca.pairs import behind_an_answer
-from linspec_cca.randomized import range_blocks
 from linspec_cca.search_space import SearchSpace, View, add_multiple
 
 EXPECTED = 40
@@ -139,19 +137,6 @@ class LOBPCG(Solver):
     depth: int | None = option(
         None, "blocks of a subspace at most; none: 4 with held Gram matrices, else 3", kind=int, at_least=3
     )
-    rank: int | None = option(
-        None,
-        "rank of the preconditioner in addition to its diagonal; none: from the data",
-        kind=int,
-        at_least=0,
-    )
-    initial: str = option(
-        "random",
-        "begin at random signs, or at the ranges of randomized CCA",
-        choices=("random", "randomized"),
-    )
-    test_matrix: Any = part("gaussian", "what randomized ranges are drawn with", kind="test-matrix")
-    normalizer: Any = part("cholesky-qr", "normalizer of randomized ranges", kind="normalizer")
     complete: bool = option(
         False,
         "show by the inertia of a matrix of order p + q that no pair is missed, where it can be factored",
@@ -168,9 +153,8 @@ class LOBPCG(Solver):
             # The copy in float32 is in no file; a reading of the data makes it again.
             swept = moments.in_single_precision() if run.resumed.get("single") else moments
             return self._iterated(problem, run, moments, swept, *_again(run.resumed, moments))
-        sketch = moments.sweep_cost if self.initial == "randomized" else 0.0
         copy = moments.single_cost if self.sweeps == "float32" else 0.0
-        run.plan(setup=moments.setup_cost + sketch + moments.sweep_cost + copy, iteration=moments.sweep_cost)
+        run.plan(setup=moments.setup_cost + moments.sweep_cost + copy, iteration=moments.sweep_cost)
         width = self._width(problem, moments)
         space, preconditioners, swept = self._begun(problem, run, moments, width)
         course = Course(run.tol) if swept is moments else Course(run.tol, patience=SINGLE_PATIENCE)
@@ -299,23 +283,15 @@ class LOBPCG(Solver):
             V, SV = blocks[i], products[3 * i]
             if not moments.exact_diagonal and V.shape[1] - signs >= FEWEST_SIGNS:
                 d = raised_diagonal(V[:, signs:], SV[:, signs:], r, moments.home)
-            preconditioners.append(from_sketch(V, SV, r, d, self.rank, moments.home))
+            preconditioners.append(from_sketch(V, SV, r, d, None, moments.home))
             views.append(_view(A, d, r, moments, moments.precision(i) if single is None else single))
         space = SearchSpace((views[0], views[1]))
         space.append([view.without_dead(V) for view, V in zip(views, blocks, strict=True)], products)
         return space, preconditioners, swept
 
     def _first_blocks(self, problem: Any, run: Run, moments: Moments, width: int) -> tuple[list[Array], int]:
-        """Random signs, after the columns of an earlier answer if there is one, and how many columns it has.
-
-        With "randomized" the blocks are instead the approximate leading ranges of C and Cᵀ, for one more
-        sweep.
-        """
+        """Random signs, after the columns of an earlier answer if there is one, and how many columns it has."""
         home = moments.home
-        if self.initial == "randomized" and run.start is None:
-            normalizer, test_matrix = run.part(self.normalizer), run.part(self.test_matrix)
-            found = list(range_blocks(problem, run, moments, width, test_matrix, normalizer))
-            return found, width
         drawn = [home.place(_signs(run, A.shape[1], width)) for A in (problem.X, problem.Y)]
         return behind_an_answer(run, drawn, home)
 

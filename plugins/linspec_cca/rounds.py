@@ -5,11 +5,10 @@ Method: t₁ iterations of "als". In each, a least-squares solver makes t₂ ste
 Source: Lu 2015 (thesis), Algorithm 6 and section 3.5; Lu & Foster 2014, arXiv:1407.4508.
 Where we differ: (a) The steps begin at the answer for the last block, and not at zero, which costs no sweep;
 `inner_start="zero"` is as printed. (b) Algorithm 6 draws G for X alone, begins from XG, and regresses Y first:
-Y₁ from XG, X₁ from Y₁, … By default both views begin at random blocks, and X comes first, so the last block is Y's.
-`first="y"` is the order as printed; the block drawn for Y then only turns the basis of XG. (c) The bases are the
-canonical pairs of the two spans, and not those of a QR decomposition. The spans are the same if projections are exact.
-The length of gradient steps is chosen column by column, and is thus chosen for each pair. (d) It ends before t₁
-iterations if the residual is within the tolerance.
+Y₁ from XG, X₁ from Y₁, … Here both views begin at random blocks, and X comes first, so the last block is Y's. (c) The
+bases are the canonical pairs of the two spans, and not those of a QR decomposition. The spans are the same if
+projections are exact. The length of gradient steps is chosen column by column, and is thus chosen for each pair. (d) It
+ends before t₁ iterations if the residual is within the tolerance.
 """
 
 from __future__ import annotations
@@ -35,14 +34,8 @@ class FixedRounds(Solver):
     inner_start: str = option(
         "last", "where steps begin: at the answer for the last block or at zero", choices=("last", "zero")
     )
-    first: str = option(
-        "x",
-        "the view that is regressed first; y: as printed, from X times a random block",
-        choices=("x", "y"),
-    )
     normalizer: Any = part("cholesky-qr", "normalizer of the blocks", kind="normalizer")
     test_matrix: Any = part("gaussian", "random start", kind="test-matrix")
-    oversample: int = option(0, "columns carried beyond k", at_least=0)
     tol: float | None = tol_option()
     form: str = form_option()
 
@@ -56,10 +49,7 @@ class FixedRounds(Solver):
             lstsq=self.lstsq(run),
             normalizer=run.part(self.normalizer),
             test_matrix=run.part(self.test_matrix),
-            oversample=self.oversample,
-            inner_reduction=0,
-            inner_start=self.inner_start,
-            first=self.first,
+            oversample=0,
             form=self.form,
         )
         run.note(
@@ -68,4 +58,4 @@ class FixedRounds(Solver):
                 outer=count_of(self.iterations, "iteration"), inner=count_of(self.inner_iterations, "step")
             ),
         )
-        return outer.alternate(problem, run, rounds=self.iterations)
+        return outer.alternate(problem, run, self.iterations, from_zero=self.inner_start == "zero")

@@ -41,6 +41,9 @@ from linspec_cca.pairs import Pair, start
 SETTLED = 1e-5
 """Both auxiliary blocks are settled if their relative change in an iteration is at most this."""
 
+WARM_UP = 10
+"""Iterations before the threshold applies."""
+
 LEAST = 0.9
 """The threshold of a column is at most this fraction of its largest entry."""
 
@@ -64,7 +67,6 @@ class SparseAppGrad(Solver):
     penalty: str = option(
         "entries", "what is zero or not: single entries, or whole rows", choices=("entries", "rows")
     )
-    warm_up: int = option(10, "iterations before the threshold applies", at_least=1)
     normalizer: Any = part("inverse-sqrt", "normalizer of the blocks", kind="normalizer")
     test_matrix: Any = part("gaussian", "random start", kind="test-matrix")
     tol: float | None = tol_option()
@@ -85,7 +87,7 @@ class SparseAppGrad(Solver):
         for taken in itertools.count():
             if not run.proceed(residual=pair.canonical_residual(), current=weights):
                 break
-            if taken == self.warm_up:
+            if taken == WARM_UP:
                 tilde, pair = _turned(pair, iteration.n)
                 iteration.sparse = True
             before = tilde

@@ -21,10 +21,10 @@ would stand out from others. All of these values are estimated from the first ch
 Where we differ: (a) The step above replaces one found by cross-validation; ``step`` is the form of the source, one
 number for all columns. (b) Algorithm 11 picks a new random subset of the rows at every step, so a row may occur twice
 before others occur once. Here rows are shuffled and read to the end, each once before any occurs twice, and the last
-batch of a reading has the remaining rows. (c) Ψ takes the new Φ, as in the authors' program;
-``update="simultaneous"`` takes the old one, as printed. (d) The mean of the iterates with polynomial weights is
+batch of a reading has the remaining rows. (c) Ψ takes the new Φ, as in the authors' program, and
+not the old one, as printed. (d) The mean of the iterates with polynomial weights is
 returned (Shamir & Zhang 2013, ICML 28; arXiv:1212.1824). It needs no horizon, so the run can end at any time. A
-constant step then suffices for the first passes; ``decay`` is for many passes. (e) Algorithm 11 takes every step. Here
+constant step then suffices. (e) Algorithm 11 takes every step. Here
 a step is rejected if the auxiliary block after it is longer in the metric of its rows than the answer can be: the block
 stays unchanged, the minibatch is spent, and later steps of this view are half as long.
 The residual reported during the run is an estimate, in the units of the law, from the mean gradient since the last
@@ -103,11 +103,7 @@ class StochasticAppGrad(Solver):
     scaling: str = option(
         "columns", "whether steps from the data differ by column", choices=("columns", "none")
     )
-    decay: float = option(0.0, "steps fall like (1 + passes)^(-decay)", at_least=0, at_most=1)
     averaging: bool = option(True, "return the weighted mean of the iterates; false: the last one")
-    update: str = option(
-        "alternating", "whether Ψ takes the new Φ or the old one", choices=("alternating", "simultaneous")
-    )
     test_matrix: Any = part("gaussian", "random start", kind="test-matrix")
     epochs: float = option(8.0, "times that all rows are read, at most", above=0)
     tol: float | None = tol_option()
@@ -224,7 +220,7 @@ class _Steps:
 
     def __init__(self, solver: StochasticAppGrad, problem: Any, rows: _Rows, run: Run) -> None:
         self.home: Home = problem.X.home.blocks
-        self.decay, self.shortened = solver.decay, False
+        self.shortened = False
         share = rows.n / rows.chunk[0].shape[0]
         with np.errstate(all="ignore"):  # values that are not finite are found below
             local = Moments(rows.chunk[0], rows.chunk[1], form="implicit")
@@ -257,10 +253,9 @@ class _Steps:
             for V, SV, d, r in made
         ]
 
-    def at(self, view: int, passes: float) -> Array:
+    def at(self, view: int) -> Array:
         """Steps for the gradient of half the sum of squares, one for each row of the block."""
-        fall = float((1.0 + passes) ** -self.decay)
-        return self._now[view][:, None] * fall
+        return self._now[view][:, None]
 
     def shorten(self, view: int) -> None:
         """Halve the steps; a given step becomes at most that of the data."""
@@ -364,9 +359,8 @@ class _Iteration:
             for view, (V, T) in enumerate(self.normal):
                 if T is None:
                     self.normal[view] = (V, self._rooted(to_host(self._metric(view, V, norms)))[0])
-            of_x = self._image(0, batch) if self.solver.update == "simultaneous" else None
             self._move(0, batch, norms, self._image(1, batch))
-            self._move(1, batch, norms, self._image(0, batch) if of_x is None else of_x)
+            self._move(1, batch, norms, self._image(0, batch))
         self._products.clear()
         self.taken += 1
         share = (1 + POWER) / (self.taken + POWER) if self.solver.averaging else 1.0
@@ -383,7 +377,7 @@ class _Iteration:
         image = self._product(A, V)
         gradient = A.rmatmat((image - target) * weight)
         gradient = gradient + V * r if r else gradient
-        new = V - gradient * self.steps.at(view, self.rows.read / self.rows.n)
+        new = V - gradient * self.steps.at(view)
         G, before = to_host_together(self._metric(view, new, norms), self.home.xp.sum(image * image))
         if not float(np.trace(G)) <= max(GROWTH * self.k, float(before) * weight):
             if not np.isfinite(to_host(self.home.xp.sum(gradient))):

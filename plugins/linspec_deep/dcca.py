@@ -36,6 +36,9 @@ from linspec_deep.nets import Net, count, entries, side_by_side
 EPOCHS, STEPS = 10, 200
 """Without the option, the epochs are at least so many, and more until there are so many steps."""
 
+PATIENCE = 5
+"""Epochs without progress on the held-out rows that end the run."""
+
 MOST_HELD_OUT = 10_000
 """The largest number of rows that are held out: they are kept in memory."""
 
@@ -65,7 +68,6 @@ class DCCA(Solver):
         at_least=0,
         at_most=0.5,
     )
-    patience: int = option(5, "epochs without progress on the held-out rows that end the run", at_least=1)
     threads: int = option(1, "threads of torch; the last digits depend on their number", at_least=1)
     max_iterations: int = limit_option(100_000, "epochs")
 
@@ -197,7 +199,7 @@ class _Training:
             self.since = 0 if progress else self.since + 1
             if progress:
                 self.least, self.best = self.residual, self._copied()
-            self.finished = self.finished or self.since >= self.solver.patience
+            self.finished = self.finished or self.since >= PATIENCE
 
     # ---- one batch ----------------------------------------------------------------------------
 

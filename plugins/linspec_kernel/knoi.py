@@ -7,7 +7,7 @@ minibatch of b rows, and statistics Cu, Cv of the functions Uᵀφ, Vᵀψ that 
     Cu ← ρ Cu + (1 − ρ) (Uᵀ φφᵀ U / b + λ UᵀU),   G = φ (Uᵀφ − Cv^(-1/2) Vᵀψ)ᵀ / b + λ U,
     ΔU ← μ ΔU − η G,   U ← U + ΔU,
 
-and the same for V with the old U. At the end the exact CCA of the k + extra functions on all rows is made; the law of
+and the same for V with the old U. At the end the exact CCA of the functions on all rows is made; the law of
 the problem does that. Frequencies are drawn anew from a seed wherever they are needed, some columns at a time, so the
 memory is that of U and V, of the features of a minibatch, and of a few columns of frequencies.
 Source: Wang & Livescu 2016, ICLR, arXiv:1511.04773.
@@ -67,7 +67,6 @@ class KNOI(Solver):
     features: int | None = option(
         None, "random features of each view; none: 1000, or four times the rows", kind=int, at_least=1
     )
-    extra: int = option(0, "functions of each view beyond k", at_least=0)
     batch: int = option(BATCH, "rows of a minibatch", at_least=1)
     epochs: int | None = option(
         None,
@@ -160,7 +159,7 @@ class Iteration:
 
     Attributes
     ----------
-    weights : list of arrays of shape (D, k + extra)
+    weights : list of arrays of shape (D, k)
         U and V.
     misfit : float
         What is reported; 1 before the first epoch, infinity where steps were too long.
@@ -179,7 +178,7 @@ class Iteration:
         self.means = [self.home.zeros((1, m.columns)) for m in maps]
         if problem.center:
             self.means = [self._mean(view) for view in range(2)]
-        width = min(problem.k + solver.extra, maps[0].columns)
+        width = min(problem.k, maps[0].columns)
         first = [self._batch(view, np.arange(self.n)[:: self.batches]) for view in range(2)]
         self.steps = [self._step(view, batch) for view, batch in enumerate(first)]
         drawn = [self.home.place(run.rng.standard_normal((m.columns, width))) for m in maps]

@@ -34,7 +34,6 @@ class NystromKCCA(Solver):
     landmarks: int | None = option(
         None, "landmarks of each view; none: 1000, or all rows", kind=int, at_least=2
     )
-    choice: str = option("uniform", "how landmarks are drawn", choices=("uniform", "rpcholesky"))
     cca: Any = part("gram", "solver of the CCA of the features", problem="cca")
 
     def solve(self, problem: Any, run: Run) -> Solution:
@@ -66,7 +65,7 @@ class NystromKCCA(Solver):
 
     def _map(self, op: KernelOperator, m: int, center: bool, run: Run) -> KernelMap:
         bare, _ = uncounted(op.data)
-        return nystrom(bare, op.kernel, m, run.rng, landmarks=self.choice, differences=center)
+        return nystrom(bare, op.kernel, m, run.rng, differences=center)
 
 
 def features_cca(problem: Any, run: Run, maps: list[Any], solver: Any) -> Any:

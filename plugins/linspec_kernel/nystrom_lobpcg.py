@@ -17,13 +17,11 @@ Tiles may be float32; inner products, residuals and the algebra of blocks are fl
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
 import numpy as np
-import scipy.linalg
 
 from linspec import KernelOperator, Run, Solution, Solver, Status, limit_option, option, tol_option
 from linspec.arrays import Array, Home, HostArray, to_host
@@ -71,9 +69,6 @@ class NystromLOBPCG(Solver):
         at_least=2,
     )
     extra: int = option(EXTRA, "columns of the block beyond k; 30 to 90", at_least=0)
-    preconditioner: str = option(
-        "nystrom", "by landmarks, or by a Cholesky factor of order n", choices=("nystrom", "cholesky")
-    )
     tol: float | None = tol_option()
     max_iterations: int = limit_option(200)
     storage: str = option(
@@ -86,14 +81,10 @@ class NystromLOBPCG(Solver):
         ops, ridges, k = moments.views, problem.ridge, problem.k
         n = ops[0].shape[0]
         m = min(n, default_landmarks(n) if self.landmarks is None else self.landmarks)
-        whole = self.preconditioner == "cholesky"
         # The rows, the landmarks' columns, the block that the shift is estimated from, and the first product.
-        run.plan(setup=rounded_up(2.0 + share_of(n, m, PROBED) + whole), iteration=1.0)
+        run.plan(setup=rounded_up(2.0 + share_of(n, m, PROBED)), iteration=1.0)
         kernels = moments.settle(run.rng)
         near = moments.near(m, run.rng)
-        solves: list[Callable[[Array], Array]] = [one.solve for one in near]
-        if whole:
-            solves = [cholesky(op, ridge) for op, ridge in zip(ops, ridges, strict=True)]
         width = min(k + self.extra, n)
         blocks = first_blocks(near, width)
         if int(blocks[0].shape[1]) // 2 < k:  # the landmarks know fewer pairs than are wanted
@@ -137,7 +128,7 @@ class NystromLOBPCG(Solver):
                 bases[0].restart(U[:, : RESTART * width])
                 bases[1].restart(Vt[: RESTART * width].T)
             blocks = [
-                solve(_columns(gap, active, moments.home)) for solve, gap in zip(solves, R, strict=True)
+                one.solve(_columns(gap, active, moments.home)) for one, gap in zip(near, R, strict=True)
             ]
 
     @classmethod
@@ -164,13 +155,6 @@ PER_ENTRY = 2e-9
 def found_so_far(a: Array, b: Array, kernels: Any, carried: float | None) -> dict[str, Any]:
     """What the law takes."""
     return {"x_weights": a, "y_weights": b, "kernels": kernels, "carried": carried}
-
-
-def cholesky(op: KernelOperator, ridge: float) -> Callable[[Array], Array]:
-    """(K + r I)⁻¹ by a Cholesky factor of order n."""
-    K = on_host(op.dense())
-    factor = scipy.linalg.cho_factor(K + ridge * np.eye(len(K)), lower=True, overwrite_a=True)
-    return lambda R: op.home.place(scipy.linalg.cho_solve(factor, on_host(R)))
 
 
 def first_blocks(near: list[Nystrom], width: int) -> list[Array]:

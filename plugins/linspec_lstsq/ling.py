@@ -6,8 +6,7 @@ Method: Lu (2015), in four variants. U, d, V are k leading singular triplets by 
 `variant="ridge"`, Algorithm 1: γ₁ = UᵀT, then γ₂ from A_r = (I − UUᵀ)A and T − Uγ₁ with ridge r by gradient descent,
 and ŷ = U (d²/(d² + r)) γ₁ + A_r γ₂.
 `variant="simplified"`, the same without shrinking γ₁: the experiments of the source run this variant.
-`variant="projection"`, Algorithm 5: γ₂ from A itself and T − Uγ₁, and ŷ = Uγ₁ + Aγ₂; with `complement`, Remark A.3.1,
-each γ₂ is projected onto the complement of V.
+`variant="projection"`, Algorithm 5: γ₂ from A itself and T − Uγ₁, and ŷ = Uγ₁ + Aγ₂.
 `variant="deflated"`, ours: conjugate gradients for M = AᵀA + rI, M-conjugate to leading Ritz vectors Q of AᵀA. With
 E = QᵀMQ they start from Q E⁻¹QᵀAᵀT and multiply by Πᵀ M, where Π = I − Q E⁻¹(MQ)ᵀ (Nicolaides 1987; Frank & Vuik 2001,
 doi:10.1137/S1064827500373231).
@@ -15,7 +14,7 @@ doi:10.1137/S1064827500373231).
 Where we differ: the printed variants never correct the part that they project out. If U is not exact, they do not reach
 ridge regression, and without shrinking they are not ridge regression at all; a status says so. Algorithm 12 of the
 source, which finds U, draws as many random columns as there are components. Here ten more columns are drawn, and the
-leading components of their span are kept, so U is nearer to singular vectors than as printed (`oversample=0`). The
+leading components of their span are kept, so U is nearer to singular vectors than as printed. The
 deflated variant has the same cost and converges for any Q: it is the default. Every variant returns coefficients. For
 the printed ones A Z = U makes them exact: x = Z (s γ₁ − d Vᵀγ₂) + γ₂ predicts ŷ up to rounding, while V/d instead of Z
 would not. No n x k matrix is formed: AᵀU = V d, UᵀT = ZᵀAᵀT, and products with A_rᵀA_r are those with AᵀA minus
@@ -44,7 +43,6 @@ from linspec import (
     tol_option,
 )
 from linspec.arrays import Array, Home, HostArray
-from linspec.errors import InvalidOption
 from linspec_lstsq.block_conjugate_gradients import BlockConjugateGradients
 from linspec_lstsq.gradient_descent import Descent
 from linspec_lstsq.gradients import column_norms
@@ -58,7 +56,7 @@ from linspec_lstsq.normal_equations import (
     together,
     worst_residual,
 )
-from linspec_lstsq.principal_components import OVERSAMPLING, SWEEPS, PrincipalComponents, principal_components
+from linspec_lstsq.principal_components import SWEEPS, PrincipalComponents, principal_components
 from linspec_lstsq.transformed import Transformed
 
 VARIANTS = ("deflated", "ridge", "simplified", "projection")
@@ -74,29 +72,18 @@ class Ling(Solver):
 
     rank: int = option(20, "leading components", at_least=1)
     variant: str = option("deflated", "the one that converges, or one of those printed", choices=VARIANTS)
-    oversample: int = option(OVERSAMPLING, "random columns beyond the components; 0: as printed", at_least=0)
     inner: str = option("cg", "what iterates", choices=tuple(INNER))
-    complement: bool = option(False, "project each iterate off V (variant projection, inner gd)")
     tol: float | None = tol_option(1e-8)
     max_iterations: int = limit_option(1000)
     test_matrix: Any = part("gaussian", "what the randomized SVD multiplies", kind="test-matrix")
     form: str = form_option()
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.complement and (self.variant, self.inner) != ("projection", "gd"):
-            raise InvalidOption(
-                f'complement belongs to variant="projection" with inner="gd"; got variant={self.variant!r}, '
-                f"inner={self.inner!r}. Leave it out, or change them."
-            )
-
     def solve(self, problem: Any, run: Run) -> Solution:
         """Solve a least-squares problem."""
         moments = run.moments(self.form)
         sweep = moments.sweep_cost
-        extra = sweep if self.complement else 0.0
-        run.plan(setup=moments.setup_cost + SWEEPS * sweep + extra, iteration=moments.view(0).sweep_cost)
-        found = principal_components(moments, self.rank, run.part(self.test_matrix), run, self.oversample)
+        run.plan(setup=moments.setup_cost + SWEEPS * sweep, iteration=moments.view(0).sweep_cost)
+        found = principal_components(moments, self.rank, run.part(self.test_matrix), run)
         system = System.of(moments, found.AtB, problem.ridges)
         if self.variant == "deflated":
             norm = float(found.theta[0]) if len(found.theta) else 0.0
@@ -106,7 +93,7 @@ class Ling(Solver):
     def prepare(self, A: LinearOperator | Moments, ridge: float, run: Run) -> LeastSquaresState:
         """Find the components once for many right-hand sides."""
         moments = A if isinstance(A, Moments) else Moments(A, form="implicit")
-        found = principal_components(moments, self.rank, run.part(self.test_matrix), run, self.oversample)
+        found = principal_components(moments, self.rank, run.part(self.test_matrix), run)
         begin = self._deflated if self.variant == "deflated" else self._printed(moments)
         tol = 1e-8 if self.tol is None else self.tol
         begun = partial(begin, found)
@@ -129,8 +116,7 @@ class Ling(Solver):
         home = moments.home
 
         def begin(found: PrincipalComponents, system: System) -> Sequence[Iteration]:
-            AtAV = moments.gram_matmat(found.V) if self.complement else None
-            return [Printed(self, found, one, home, AtAV) for one in system.separately()]
+            return [Printed(self, found, one, home) for one in system.separately()]
 
         return begin
 
@@ -194,9 +180,7 @@ class Printed(Iteration):
     If the start is not zero, it solves for the correction.
     """
 
-    def __init__(
-        self, solver: Ling, found: PrincipalComponents, system: System, home: Home, AtAV: Array | None
-    ) -> None:
+    def __init__(self, solver: Ling, found: PrincipalComponents, system: System, home: Home) -> None:
         (self.ridge,) = system.ridges
         self.home, self.found, self.variant = home, found, solver.variant
         self.start, gradient = system.at_start
@@ -210,7 +194,6 @@ class Printed(Iteration):
         self.scales = second.scales
         self.inner = INNER[solver.inner](second)
         self.unsolved = found.V @ (self.d * (gamma - self.first))  # the part of AᵀT that shrinking leaves
-        self.AtAV = AtAV
         self._asked: Array = None
 
     def ask(self) -> Array:
@@ -223,16 +206,6 @@ class Printed(Iteration):
         if self.variant != "projection":
             AtAV = AtAV - self.found.V @ (self.d**2 * (self.found.V.T @ self._asked))
         self.inner.tell(AtAV)
-        if self.AtAV is not None:
-            self._project()
-
-    def _project(self) -> None:
-        """Remark A.3.1: project the iterate onto the complement of V, and update its gradient."""
-        descent = self.inner
-        assert isinstance(descent, Descent)  # noqa: S101 (`complement` says so)
-        along = self.found.V.T @ descent.iterate
-        descent.iterate = descent.iterate - self.found.V @ along
-        descent.w = descent.w + (self.AtAV + self.found.V * self.ridge) @ along
 
     def settled(self, tol: float) -> bool:
         """Whether the second stage has converged."""

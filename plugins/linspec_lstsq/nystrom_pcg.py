@@ -48,6 +48,9 @@ from linspec_lstsq.transformed import Transformed
 FIRST_RANK = 50
 """Columns of the first sketch."""
 
+MOST_RANK = 800
+"""Columns of a sketch at most, where it is doubled."""
+
 SPREAD = 1e4
 """Columns count as badly scaled from this ratio of squared column norms on, ridge included."""
 
@@ -68,12 +71,6 @@ class NystromPCG(Solver):
     max_iterations: int = limit_option(1000)
     rank: int | None = option(
         None, "columns of the sketch; none: doubled while it pays", kind=int, at_least=1
-    )
-    max_rank: int = option(800, "columns of the sketch at most, where it is doubled", at_least=1)
-    scaling: str = option(
-        "auto",
-        "scale the columns: where they are very unequal, always, never",
-        choices=("auto", "jacobi", "none"),
     )
     test_matrix: Any = part("gaussian", "what the sketch multiplies", kind="test-matrix")
     form: str = form_option()
@@ -125,11 +122,10 @@ class NystromPCG(Solver):
         sketch = Sketch(Omega, Y, moments.diagonal()[0], home, outlook)
         sweep = moments.view(0).sweep_cost
         dense = moments.X.readable and moments.X.nnz == n * p
-        scaled = self.scaling == "jacobi" or (self.scaling == "auto" and dense and sketch.unequal(ridge))
-        if scaled and run.affords(sweep):
+        if dense and sketch.unequal(ridge) and run.affords(sweep):
             Omega = draw(first) / sketch.roots(ridge)[:, None]
             sketch = Sketch(Omega, moments.gram_matmat(Omega), sketch.diagonal, home, outlook, scaled=True)
-        most = first if self.rank else min(self.max_rank, p)
+        most = first if self.rank else min(MOST_RANK, p)
         while sketch.columns < most and run.affords(2 * sweep) and sketch.pays(ridge):
             more = draw(min(sketch.columns, most - sketch.columns))
             more = more / sketch.roots(ridge)[:, None] if sketch.scaled else more

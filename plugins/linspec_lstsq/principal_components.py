@@ -57,9 +57,7 @@ SWEEPS = 2
 """The sweeps over the data that the components take."""
 
 
-def principal_components(
-    moments: Moments, rank: int, test_matrix: Any, run: Run, oversample: int = OVERSAMPLING
-) -> PrincipalComponents:
+def principal_components(moments: Moments, rank: int, test_matrix: Any, run: Run) -> PrincipalComponents:
     """At most `rank` components; fewer if A has lower numerical rank.
 
     Parameters
@@ -69,11 +67,9 @@ def principal_components(
     rank : int
     test_matrix : TestMatrix
     run : Run
-    oversample : int
-        Columns of the random block beyond `rank`.
     """
     home, p = moments.home, moments.shape[1]
-    Omega = home.place(test_matrix.draw(p, min(rank + oversample, p), run.rng))
+    Omega = home.place(test_matrix.draw(p, min(rank + OVERSAMPLING, p), run.rng))
     alone = moments.Y is None
     AtAOmega, AtB = (moments.gram_matmat(Omega), None) if alone else moments.gram_and_cross(Omega)
     W = _orthonormal(AtAOmega, home)

@@ -42,6 +42,9 @@ from linspec_lstsq.golub_kahan import LSQR, Preconditioner, RightHandSides, matr
 from linspec_lstsq.gradients import column_norms, relative
 from linspec_lstsq.row_sketch import SparseSigns, sketch_rows
 
+NONZEROS = 8
+"""Rows of the sketch to which every row is added."""
+
 LONGEST = 200
 """The largest number of iterations beyond the tolerance, before and after a refinement."""
 
@@ -54,12 +57,8 @@ class SketchPrecondition(Solver):
     """LSQR preconditioned by a sketch (Epperly, Meier & Nakatsukasa 2024, arXiv:2406.03468)."""
 
     oversampling: float = option(4.0, "rows of the sketch in units of the columns", above=1)
-    nonzeros: int = option(8, "rows of the sketch to which every row is added", at_least=1)
     refinements: int = option(
         1, "times to solve for the correction once steps are rounding; 0: stop at tol", at_least=0
-    )
-    rank_tol: float | None = option(
-        None, "singular values below this share of the largest are zero; none: rounding", above=0, below=1
     )
     tol: float | None = tol_option(1e-8)
     max_iterations: int = limit_option(1000)
@@ -78,15 +77,15 @@ class SketchPrecondition(Solver):
     def _factor(self, data: RightHandSides, run: Run) -> tuple[SketchedFactor, HostArray, Array]:
         """The SVD of the sketch (of A if A is no larger), the sketched right-hand sides, and AᵀB."""
         n, p = data.A.shape
-        size = int(np.ceil(min(self.oversampling * p, n))) + self.nonzeros
+        size = int(np.ceil(min(self.oversampling * p, n))) + NONZEROS
         with np.errstate(all="ignore"):  # values that are not finite show in the sums
             if n > size:
-                signs = SparseSigns(n, size, self.nonzeros, int(run.rng.integers(2**63)))
+                signs = SparseSigns(n, size, NONZEROS, int(run.rng.integers(2**63)))
                 SA, SB, AtB = sketch_rows(data, signs)
             else:
                 SA, SB, AtB = _whole(data)
         data.check_finite(AtB)
-        cut = rank_cut((n, p), data.A.dtype) if self.rank_tol is None else self.rank_tol
+        cut = rank_cut((n, p), data.A.dtype)
         return SketchedFactor(SA, data.home, cut, scaled=not data.ridges.any()), SB, AtB
 
     def _run(self, iterates: LSQR, scales: HostArray, rounding: Rounding, run: Run) -> Array:

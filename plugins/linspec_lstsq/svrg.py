@@ -30,7 +30,6 @@ line of e comes before its end, variance limits the column, and its step is scal
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -101,11 +100,6 @@ class SVRG(Solver):
     batch: int | None = option(None, "rows of a minibatch; none: from the data", kind=int, at_least=1)
     step: float | None = option(
         None, "step on the gradient of half the objective; none: from the data", above=0
-    )
-    epoch: float | None = option(
-        None,
-        "rows between two full gradients, as a share of all; none: 0.5, or 1 for the last iterate",
-        above=0,
     )
     snapshot: str = option(
         "best", "least objective among displacements, or last iterate", choices=("best", "last")
@@ -459,8 +453,7 @@ def row_squares(rows: LinearOperator, Z: Array) -> Array:
 
 
 def _rows_of_an_epoch(solver: SVRG, A: LinearOperator) -> int:
-    rows = (solver.epoch or EPOCHS[solver.snapshot]) * A.shape[0]
-    return max(1, round(min(rows, sys.maxsize)))
+    return max(1, round(EPOCHS[solver.snapshot] * A.shape[0]))
 
 
 def _matrix(moments: Moments, run: Run) -> LinearOperator:

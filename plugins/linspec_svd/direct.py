@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from linspec import Run, Solution, Solver, option
+from linspec import Run, Solution, Solver
 from linspec.arrays import Array, HostArray, to_host
 from linspec.cost import FACTOR_RATE, Estimate, Sizes
 from linspec.row_reduction import reduced_views
@@ -27,18 +27,11 @@ from linspec_svd.triplets import decomposed, left_vectors, share_below_rounding
 class Direct(Solver):
     """Orthogonal reduction of the rows and the SVD of the triangle (Chan 1982)."""
 
-    rank_tol: float | None = option(
-        None,
-        "singular values below this share of the largest are zero; none: rounding",
-        above=0,
-        below=1,
-    )
-
     def solve(self, problem: Any, run: Run) -> Solution:
         """Solve an SVD problem."""
         before = 0.0 if problem.sweeps == 1 else run.moments("implicit").setup_cost
         run.plan(setup=before + passes(problem))
-        return run.finish(**factorised(problem, run, self.rank_tol))
+        return run.finish(**factorised(problem, run))
 
     @classmethod
     def estimate(cls, sizes: Sizes) -> Estimate | None:
@@ -60,15 +53,15 @@ def passes(problem: Any) -> float:
     return 2.0 if problem.left and not _wide(problem) else 1.0
 
 
-def factorised(problem: Any, run: Run, rank_tol: float | None = None) -> dict[str, Any]:
+def factorised(problem: Any, run: Run) -> dict[str, Any]:
     """The leading triplets in the form for `Run.finish`, as many as the numerical rank allows."""
     if _wide(problem):
-        return _of_entries(problem, run, _cut(problem, rank_tol))
+        return _of_entries(problem, run)
     home = problem.A.home.blocks
     (R,) = reduced_views(problem, run)
     _, s, Vt = home.xp.linalg.svd(R, full_matrices=False)
     S = to_host(s)
-    k = _count(S, problem.k, _cut(problem, rank_tol))
+    k = _count(S, problem)
     V, S, U = Vt.T[:, :k], S[:k], None
     if problem.left:
         U, recomputed, V = left_vectors(decomposed(problem, run), V)
@@ -82,12 +75,7 @@ def _wide(problem: Any) -> bool:
     return p > n and not problem.A.streamed
 
 
-def _cut(problem: Any, rank_tol: float | None) -> float:
-    """The fraction of the largest singular value below which others count as zero; a sweep has told the rows."""
-    return share_below_rounding(problem.A) if rank_tol is None else rank_tol
-
-
-def _of_entries(problem: Any, run: Run, cut: float) -> dict[str, Array]:
+def _of_entries(problem: Any, run: Run) -> dict[str, Array]:
     """The same for wide data; the entries in float64 are the small factor."""
     home = problem.A.home.blocks
     entries = home.place(decomposed(problem, run).dense())
@@ -95,10 +83,10 @@ def _of_entries(problem: Any, run: Run, cut: float) -> dict[str, Array]:
         run.moments("implicit").column_means()  # names the entry
     U, s, Vt = home.xp.linalg.svd(entries, full_matrices=False)
     S = to_host(s)
-    k = _count(S, problem.k, cut)
+    k = _count(S, problem)
     return {"Vh": Vt[:k, :], "S": S[:k], "U": U[:, :k] if problem.left else None}
 
 
-def _count(S: HostArray, k: int, cut: float) -> int:
-    """The number of requested singular values that are not rounding."""
-    return int(np.sum(S[:k] > cut * np.max(S, initial=0.0)))
+def _count(S: HostArray, problem: Any) -> int:
+    """The number of requested singular values that are not rounding; a sweep has told the rows."""
+    return int(np.sum(S[: problem.k] > share_below_rounding(problem.A) * np.max(S, initial=0.0)))

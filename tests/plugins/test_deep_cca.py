@@ -69,7 +69,7 @@ def test_a_relation_that_linear_cca_misses_is_found(views, found):
 def test_independent_views_have_nothing_on_new_rows(views):
     X, _ = views
     Y = np.random.default_rng(5).standard_normal((2000, 4))
-    solution = ls.solve(DeepCCA(X[:1500], Y[:1500], k=2), "dcca", held_out=0.2, patience=3, rng=0)
+    solution = ls.solve(DeepCCA(X[:1500], Y[:1500], k=2), "dcca", held_out=0.2, rng=0)
     assert solution.iterations < 100  # the held-out rows end it
     assert solution.score(X[NEW], Y[NEW]).total < 0.4
     assert "held_out" in {option.name for option in ls.describe("deep-cca/dcca").options}

@@ -9,7 +9,6 @@ import pytest
 
 import linspec as ls
 from linspec import datasets
-from linspec.errors import InvalidOption
 from linspec.parts import with_parts
 from linspec_lstsq.principal_components import principal_components
 
@@ -109,25 +108,6 @@ def test_the_second_stage_contracts_as_the_source_says():
     factor = (s[k] ** 2 / (s[k] ** 2 + 2 * ridge)) ** 2
     for before, after in pairwise(gaps):
         assert after <= factor * before + 1e-9 * gaps[0]
-
-
-def test_each_iterate_is_projected_off_the_components():
-    model = MODELS["spiked"]
-    y = response(model)
-    _, _, V = triplets(model.A, y, 20)
-    U, _, _ = triplets(model.A, y, 20)
-    found = ls.solve(
-        ls.LeastSquares(model.A, y), "ling", rng=0, variant="projection", inner="gd", complement=True,
-        max_passes=30,
-    )  # fmt: skip
-    # x = Z Uᵀy + γ₂ with γ₂ orthogonal to V: what is along V is the first stage's.
-    first = np.linalg.lstsq(model.A, U @ (U.T @ y))[0]
-    np.testing.assert_allclose(V.T @ found.x, V.T @ first, atol=1e-8 * np.linalg.norm(first))
-
-
-def test_complement_belongs_to_one_variant():
-    with pytest.raises(InvalidOption, match="complement"):
-        ls.get_solver("ling", "least-squares")(complement=True)
 
 
 @pytest.mark.parametrize("variant", ["deflated", "projection"])

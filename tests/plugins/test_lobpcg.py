@@ -120,14 +120,6 @@ def test_what_a_whole_subspace_leaves_of_a_block_is_rounding(oversample):
     np.testing.assert_allclose(found.correlations, RHO[:4], atol=1e-5)
 
 
-def test_begun_at_randomized_ranges():
-    X, Y, _ = planted()
-    found = ls.solve(
-        ls.CCA(X, Y, 4), "lobpcg", rng=0, initial="randomized", form="implicit", tol=1e-12, **NARROW
-    )
-    same_pairs(found, X, Y, 4)
-
-
 @pytest.mark.parametrize("ridge", [0.3, (0.5, 2.0), (0.0, 1.0), (10.0, 0.0)])
 def test_ridges_of_both_views(ridge):
     X, Y, case = planted(ridge=ridge)
