@@ -35,6 +35,7 @@ import numpy as np
 from linspec import KernelOperator, Run, Solution, Solver, limit_option, option, tol_option
 from linspec.arrays import Array, HostArray
 from linspec.block_algebra import eigenpairs, ratio, whitening
+from linspec_kernel.law import reach
 from linspec_kernel.moments import rounded_up
 from linspec_kernel.nystrom import doubly_centred, norms_alone, on_host
 
@@ -93,7 +94,8 @@ class KernelAppGrad(Solver):
         x, y = views
         share = 1.0
         while True:
-            t, rho, (a, b), gaps, carried = pairs(x, y, problem.k)
+            t, rho, (a, b), gaps, (least, least_t) = pairs(x, y, problem.k)
+            carried = None if least is None else reach(least, share * least_t)
             current = partial(_weights, a, b, kernels, carried)
             residual = ratio(share * t, float(rho.sum()))
             if not (run.proceed(residual=residual, current=current) or run.falls_short(**current())):
@@ -178,7 +180,7 @@ class View:
 
 def pairs(
     x: View, y: View, k: int
-) -> tuple[float, HostArray, tuple[Array, Array], tuple[Array, Array], float | None]:
+) -> tuple[float, HostArray, tuple[Array, Array], tuple[Array, Array], tuple[float | None, float]]:
     """The canonical pairs within two blocks.
 
     Returns
@@ -189,18 +191,22 @@ def pairs(
         Their correlations.
     two pairs of arrays of shape (n, k)
         Their coefficients, and the residuals.
-    float or None
-        The next correlation; None if the blocks have no more.
+    float or None, and float
+        The least correlation that the blocks carry beyond the first k, if any, and its part of t.
     """
     home = x.op.home
-    U, rho, Vt = np.linalg.svd(on_host(x.values.T @ y.values))
-    carried = float(rho[k]) if len(rho) > k else None
-    rho, turns = rho[:k], (home.place(U[:, :k]), home.place(Vt[:k].T))
-    (a, za), (b, zb) = ((view.block @ T, view.values @ T) for view, T in zip((x, y), turns, strict=True))
-    theta = home.place(rho)[None, :]
-    gaps = zb - theta * (za + x.ridge * a), za - theta * (zb + y.ridge * b)
-    t = sum(float(np.sum(home.column_norms(gap) ** 2)) for gap in gaps)
-    return t, rho, (a, b), gaps, carried
+    U, every, Vt = np.linalg.svd(on_host(x.values.T @ y.values))
+
+    def residuals(chosen: slice) -> tuple[float, tuple[Array, Array], tuple[Array, Array]]:
+        turns = home.place(U[:, chosen]), home.place(Vt[chosen].T)
+        (a, za), (b, zb) = ((view.block @ T, view.values @ T) for view, T in zip((x, y), turns, strict=True))
+        theta = home.place(every[chosen])[None, :]
+        gaps = zb - theta * (za + x.ridge * a), za - theta * (zb + y.ridge * b)
+        return sum(float(np.sum(home.column_norms(gap) ** 2)) for gap in gaps), (a, b), gaps
+
+    t, blocks, gaps = residuals(slice(k))
+    least = (float(every[-1]), residuals(slice(len(every) - 1, None))[0]) if len(every) > k else (None, 0.0)
+    return t, every[:k], blocks, gaps, least
 
 
 def _weights(a: Array, b: Array, kernels: Any, carried: float | None) -> dict[str, Any]:

@@ -48,8 +48,8 @@ CUT = 1e-13
 UNCERTAIN = 0.01
 """Functions of eigenvalue w have correlations up to w/(w + ridge): missing ones above this are reported."""
 
-LIKELY = 2.5
-"""Multiple of the residual above which an estimated loss is reported: the gap is only as good as the carried pairs."""
+TOLERATED = 10.0
+"""Multiple of the residual above which an estimated loss is reported."""
 
 ROUNDING = 4.0
 """Multiple of the unit roundoff, relative to the trace of the kernel matrix, that values of a function may be."""
@@ -143,11 +143,17 @@ def judged(
     return Conclusion(fields, residual, _with_reason(found, kind), kind, lost=bool(drowned))
 
 
-def with_loss(conclusion: Conclusion, carried: float, tol: float) -> Conclusion:
-    """The conclusion with the loss that the gap to the correlations beyond the k-th lets expect.
+def reach(least: float, squares: float) -> float:
+    """About the largest correlation outside the pairs that are carried, from the least one and its residual."""
+    return min(least + math.sqrt(squares / 2), 1.0)
 
-    A pair of residuals with squares s = ‖Rx‖² + ‖Ry‖² mixes at most √(s/2) of the next pair into its own. The larger
-    eigenvalue of [[ρ, √(s/2)], [√(s/2), carried]] is what the correlation would be without.
+
+def with_loss(conclusion: Conclusion, carried: float, tol: float) -> Conclusion:
+    """The conclusion with the loss that the gap to the correlations beyond those carried lets expect.
+
+    The residuals of Ritz pairs are orthogonal to what a solver carries. With squares s = ‖Rx‖² + ‖Ry‖² a pair has
+    √(s/2) in common with a pair outside, whose correlation is at most `carried`. The larger eigenvalue of
+    [[ρ, √(s/2)], [√(s/2), carried]] is what its correlation would be with that.
     """
     rho, squares = conclusion.fields["correlations"], conclusion.fields["residuals"]
     total = float(rho.sum())
@@ -156,7 +162,7 @@ def with_loss(conclusion: Conclusion, carried: float, tol: float) -> Conclusion:
     half = np.maximum(rho - carried, 0.0) / 2
     estimate = float((np.sqrt(half**2 + squares / 2) - half).sum()) / total
     found, residual = conclusion.findings, conclusion.residual
-    if residual <= tol and estimate > max(tol, LIKELY * residual):
+    if residual <= tol and estimate > max(tol, TOLERATED * residual):
         text = f"Correlations that were left out are close to those returned: about {estimate:.1e} of the sum may be "
         text += f"missing, while the residual is {residual:.1e}. Lower tol, or ask for more pairs."
         found = (*found, (Status.CLUSTERED, text))

@@ -27,6 +27,7 @@ from linspec import KernelOperator, Run, Solution, Solver, Status, limit_option,
 from linspec.arrays import Array, Home, HostArray, to_host
 from linspec.block_algebra import eigenpairs, ratio, whitening
 from linspec.cost import DENSE_RATE, FACTOR_RATE, Estimate, Sizes
+from linspec_kernel.law import reach
 from linspec_kernel.moments import rounded_up
 from linspec_kernel.nystrom import PROBED, Nystrom, default_landmarks, on_host, share_of
 
@@ -114,7 +115,7 @@ class NystromLOBPCG(Solver):
             gaps, guessed = [V[:, :pairs] for V in R], float(squares[:pairs].sum())
             residual, since = ratio(share * guessed, total), since + 1
             if best is None or residual < least:
-                carried = float(rho[k]) if len(rho) > k else None
+                carried = reach(float(rho[count - 1]), share * float(squares[-1])) if count > k else None
                 best = partial(found_so_far, a[:, :pairs], b[:, :pairs], kernels, carried)
                 least, since = residual, 0
             # Without a new direction, or after many that brought nothing, rounding is what is left.

@@ -159,8 +159,8 @@ class KernelCCA(Problem[KernelCCASolution]):
     ) -> Conclusion:
         """Scale the functions to unit length, rotate them to canonical pairs, and judge them.
 
-        `kernels` are those of `moments.settle`, for moments that were not settled by the run. `carried` is the largest
-        correlation that the solver carries beyond the k-th, from which the loss is estimated.
+        `kernels` are those of `moments.settle`, for moments that were not settled by the run. `carried` is about
+        the largest correlation outside the pairs that the solver carries, from which the loss is estimated.
         """
         if kernels is not None:
             moments.settle(None, kernels)

@@ -56,7 +56,7 @@ class KernelCCASolution(TwoViewSolution):
         kernel functions.
     loss_estimate : float or None
         About how much of the sum of the exact correlations is missing, relative to it: to the second order in the
-        residuals, from the gap to the correlations that an iteration carries beyond k. None where none are carried.
+        residuals, from the gap to the least correlation that an iteration carries beyond k. None where none is.
     """
 
     weight_fields: ClassVar[tuple[str, ...]] = ("x_weights", "y_weights")
