@@ -583,7 +583,7 @@ def test_slice(family: str) -> None:
     if family not in families_here():
         pytest.skip(testing_of(family).missing())
     swift = [name for name in solvers_of(family) if name not in SLOW]
-    assert failures(fuzz(range(40), families=[family], solvers=swift, each=4, max_seconds=2.0)) == []
+    assert failures(fuzz(range(40), families=[family], solvers=swift, each=2, max_seconds=2.0)) == []
     assert failures(fuzz(range(1), families=[family], solvers=SLOW, max_seconds=2.0)) == []
 
 

@@ -66,15 +66,9 @@ class Backend:
     usual : collection of str or None
         The checks that run on it where no backends are named; by default all. None run where another backend is the
         same to a solver.
-    slow : bool
-        Whether products take long. Iterations are then few on all cases but the first, unless all are asked for.
-
-    Examples
-    --------
-    >>> from linspec.testing import BACKENDS
-    >>> numpy = next(backend for backend in BACKENDS if backend.name == "numpy")
-    >>> numpy.is_array, numpy.sparse, numpy.missing() == ""
-    (True, False, True)
+    brief : bool
+        Whether iterations are few on all cases but the first, unless everything is asked for: products take long, or
+        differ from those of entries in memory in the reading alone.
     """
 
     name: str
@@ -87,7 +81,7 @@ class Backend:
     sparse: bool = False
     beside: Callable[[HostArray], Any] | None = None
     usual: Collection[str] | None = None
-    slow: bool = False
+    brief: bool = False
 
     def companion(self, array: HostArray) -> Any:
         """Right-hand sides for the data: arrays of the same library, or of NumPy for other data."""
@@ -202,16 +196,16 @@ BACKENDS: tuple[Backend, ...] = (
         wrap=_readonly,
         snapshot=_bytes,
         usual=frozenset({"input-untouched"}),
-        slow=True,
+        brief=True,
     ),
-    Backend(name="array-api-strict", wrap=_strict("device1"), snapshot=_bytes, missing=_STRICT, slow=True),
+    Backend(name="array-api-strict", wrap=_strict("device1"), snapshot=_bytes, missing=_STRICT, brief=True),
     Backend(
         name="array-api-strict-no-float64",
         wrap=_strict("no_float64"),
         snapshot=_bytes,
         missing=_STRICT,
         float64=False,
-        slow=True,
+        brief=True,
     ),
     Backend(name="torch", wrap=_torch, snapshot=_bytes, missing=_lacks("torch")),
     Backend(name="cupy", wrap=_cupy, snapshot=_bytes, missing=_lacks_cupy),
@@ -234,13 +228,14 @@ BACKENDS: tuple[Backend, ...] = (
         sparse=True,
         beside=_on_device1(_cupy),
     ),
-    Backend(name="npy-file", wrap=_file, snapshot=_bytes, is_array=False),
+    Backend(name="npy-file", wrap=_file, snapshot=_bytes, is_array=False, brief=True),
     Backend(
         name="scipy-csr",
         wrap=_sparse(scipy.sparse.csr_matrix),
         snapshot=_sparse_bytes,
         is_array=False,
         sparse=True,
+        brief=True,
     ),
     Backend(
         name="scipy-csc",
@@ -337,4 +332,4 @@ class Choice:
 
     def is_brief(self, backend: Backend) -> bool:
         """Whether iterations are few on all cases but the first."""
-        return backend.slow and not self.every
+        return backend.brief and not self.every
