@@ -59,18 +59,34 @@ def _data_folder() -> Path | None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Refuse a data folder that is not there: every data test would be skipped and the run still be green.
-
-    Workers of xdist get tests in groups: the checks of a solver on a backend share their solves, in one process.
-    """
-    if getattr(config.option, "dist", None) == "load":
-        config.option.dist = "loadgroup"
+    """Refuse a data folder that is not there: every data test would be skipped and the run still be green."""
     folder = _data_folder()
     if folder is not None and not folder.is_dir():
         raise pytest.UsageError(
             f"LINSPEC_DATA must name a folder; got {str(folder)!r}. "
             "Correct it, or unset it to skip the tests that need data."
         )
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """Give a worker of xdist the cases of a function together, and so what they share."""
+    if config.option.dist != "load":
+        return None
+    from xdist.scheduler import LoadScopeScheduling
+
+    class Together(LoadScopeScheduling):
+        def _split_scope(self, nodeid: str) -> str:
+            function, _, case = nodeid.partition("[")
+            if "test_conformance.py" in function:  # the checks of a solver on a backend share their solves
+                return f"{function}:{case.rstrip(']').partition(':')[2]}"
+            if function.endswith(
+                "test_commands_run"
+            ):  # a command of a page reads what the one before has written
+                return f"{function}:{case.partition(':')[0]}"
+            return function
+
+    return Together(config, log)
 
 
 _AT_IMPORT: dict[str, list[tuple[Any, Any]]] = {}
@@ -95,13 +111,8 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Skip slow tests unless asked for, and data tests where there is no data; group conformance tests."""
+    """Skip slow tests unless asked for, and data tests where there is no data."""
     _note_generators(items)
-    if getattr(config.option, "dist", None) == "loadgroup":
-        for item in items:
-            check = getattr(getattr(item, "callspec", None), "params", {}).get("check")
-            if isinstance(getattr(check, "backend", None), str):
-                item.add_marker(pytest.mark.xdist_group(f"{item.originalname}:{check.backend}"))
     reasons = {}
     if os.environ.get("LINSPEC_SLOW", "0") in {"", "0"} and "slow" not in config.getoption("-m"):
         reasons["slow"] = "slow: set LINSPEC_SLOW=1 to run it"

@@ -6,6 +6,7 @@ import tempfile
 from importlib import import_module
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 import numpy as np
 import scipy.sparse
@@ -42,7 +43,9 @@ def zarr_array() -> Any:
 def hdf5_dataset() -> Any:
     """An `h5py.Dataset` in memory."""
     h5py = _package("h5py", "hdf5")
-    file = h5py.File("sample", "w", driver="core", backing_store=False)
+    file = h5py.File(
+        f"sample-{uuid4()}", "w", driver="core", backing_store=False
+    )  # one of the name may be open
     return file.create_dataset("rows", data=numbers(), chunks=(16, 4))
 
 
