@@ -69,6 +69,13 @@ class Backend:
     brief : bool
         Whether iterations are few on all cases but the first, unless everything is asked for: products take long, or
         differ from those of entries in memory in the reading alone.
+
+    Examples
+    --------
+    >>> from linspec.testing import BACKENDS
+    >>> numpy = next(backend for backend in BACKENDS if backend.name == "numpy")
+    >>> numpy.is_array, numpy.sparse, numpy.missing() == ""
+    (True, False, True)
     """
 
     name: str
