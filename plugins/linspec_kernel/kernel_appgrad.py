@@ -26,6 +26,7 @@ fall fast, t alone is larger than the law by orders.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -94,9 +95,8 @@ class KernelAppGrad(Solver):
         x, y = views
         share = 1.0
         while True:
-            t, rho, (a, b), gaps, (least, least_t) = pairs(x, y, problem.k)
-            carried = None if least is None else reach(least, share * least_t)
-            current = partial(_weights, a, b, kernels, carried)
+            t, rho, (a, b), gaps, carried = pairs(x, y, problem.k)
+            current = partial(_weights, a, b, kernels, partial(carried, share))
             residual = ratio(share * t, float(rho.sum()))
             if not (run.proceed(residual=residual, current=current) or run.falls_short(**current())):
                 return run.finish(**current())
@@ -180,7 +180,7 @@ class View:
 
 def pairs(
     x: View, y: View, k: int
-) -> tuple[float, HostArray, tuple[Array, Array], tuple[Array, Array], tuple[float | None, float]]:
+) -> tuple[float, HostArray, tuple[Array, Array], tuple[Array, Array], Callable[[float], float | None]]:
     """The canonical pairs within two blocks.
 
     Returns
@@ -191,27 +191,33 @@ def pairs(
         Their correlations.
     two pairs of arrays of shape (n, k)
         Their coefficients, and the residuals.
-    float or None, and float
-        The least correlation that the blocks carry beyond the first k, if any, and its part of t.
+    callable
+        About the largest correlation outside the blocks, from the share of t that is the law; None if they have no more
+        than k.
     """
     home = x.op.home
     U, every, Vt = np.linalg.svd(on_host(x.values.T @ y.values))
+    blocks, values = (x.block, y.block), (x.values, y.values)  # those of now, also for what is asked later
 
     def residuals(chosen: slice) -> tuple[float, tuple[Array, Array], tuple[Array, Array]]:
         turns = home.place(U[:, chosen]), home.place(Vt[chosen].T)
-        (a, za), (b, zb) = ((view.block @ T, view.values @ T) for view, T in zip((x, y), turns, strict=True))
+        (a, za), (b, zb) = ((V @ T, KV @ T) for V, KV, T in zip(blocks, values, turns, strict=True))
         theta = home.place(every[chosen])[None, :]
         gaps = zb - theta * (za + x.ridge * a), za - theta * (zb + y.ridge * b)
         return sum(float(np.sum(home.column_norms(gap) ** 2)) for gap in gaps), (a, b), gaps
 
-    t, blocks, gaps = residuals(slice(k))
-    least = (float(every[-1]), residuals(slice(len(every) - 1, None))[0]) if len(every) > k else (None, 0.0)
-    return t, every[:k], blocks, gaps, least
+    def carried(share: float) -> float | None:
+        if len(every) <= k:
+            return None
+        return reach(float(every[-1]), share * residuals(slice(len(every) - 1, None))[0])
+
+    t, leading, gaps = residuals(slice(k))
+    return t, every[:k], leading, gaps, carried
 
 
-def _weights(a: Array, b: Array, kernels: Any, carried: float | None) -> dict[str, Any]:
+def _weights(a: Array, b: Array, kernels: Any, carried: Callable[[], float | None]) -> dict[str, Any]:
     """What the law takes."""
-    return {"x_weights": a, "y_weights": b, "kernels": kernels, "carried": carried}
+    return {"x_weights": a, "y_weights": b, "kernels": kernels, "carried": carried()}
 
 
 def _of_a_block(op: KernelOperator, rng: np.random.Generator) -> float:
