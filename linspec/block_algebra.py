@@ -34,6 +34,24 @@ def ratio(a: float, b: float) -> float:
     return a / b if b > 0 else math.inf
 
 
+def raised(gap: HostArray, squares: HostArray) -> HostArray:
+    """The larger eigenvalue of [[g, e], [e, 0]] minus g, for e² = squares; e if the gap g is not positive.
+
+    By so much a value rises that is g above another one, with which it has e in common.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from linspec.block_algebra import raised
+    >>> raised(np.asarray([1.5, 0.0]), np.asarray([1.0, 4.0]))
+    array([0.5, 2. ])
+    """
+    half = np.maximum(gap, 0.0) / 2
+    root = np.sqrt(half**2 + squares)
+    found: HostArray = np.divide(squares, root + half, out=np.zeros_like(root), where=root > 0)
+    return found
+
+
 def rounding_of_rows(dtype: Any, ridge: float = 0.0) -> float:
     """The rounding of one number of rows that are decomposed in float64.
 

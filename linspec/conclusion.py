@@ -68,6 +68,13 @@ def without_answer(conclusion: Conclusion, what: str) -> Conclusion:
     return replace(conclusion, findings=((Status.INCOMPLETE, text), *conclusion.findings), lost=True)
 
 
+def left_out_nearby(estimate: float, residual: float) -> tuple[Status, str]:
+    """The finding that more of the sum of the correlations may be missing than the residual says."""
+    text = f"Correlations that were left out are close to those returned: about {estimate:.1e} of the sum may be "
+    text += f"missing, while the residual is {residual:.1e}. Lower tol, or ask for more pairs."
+    return Status.CLUSTERED, text
+
+
 def fewer_than_asked(found: int, wanted: int, what: str) -> tuple[tuple[Status, str], ...]:
     """A finding if there are fewer than k."""
     if found >= wanted:

@@ -32,8 +32,8 @@ import numpy as np
 
 from linspec import Conclusion, KernelOperator, Status
 from linspec.arrays import Array, Home, HostArray, to_host
-from linspec.block_algebra import ratio, whitening
-from linspec.conclusion import fewer_than_asked
+from linspec.block_algebra import raised, ratio, whitening
+from linspec.conclusion import fewer_than_asked, left_out_nearby
 from linspec.errors import BrokenPlugin
 from linspec.features import FeatureMap, KernelMap
 from linspec.kernels import Points
@@ -159,13 +159,10 @@ def with_loss(conclusion: Conclusion, carried: float, tol: float) -> Conclusion:
     total = float(rho.sum())
     if not total > 0 or not np.isfinite(squares).all():
         return conclusion
-    half = np.maximum(rho - carried, 0.0) / 2
-    estimate = float((np.sqrt(half**2 + squares / 2) - half).sum()) / total
+    estimate = float(raised(rho - carried, squares / 2).sum()) / total
     found, residual = conclusion.findings, conclusion.residual
     if residual <= tol and estimate > max(tol, TOLERATED * residual):
-        text = f"Correlations that were left out are close to those returned: about {estimate:.1e} of the sum may be "
-        text += f"missing, while the residual is {residual:.1e}. Lower tol, or ask for more pairs."
-        found = (*found, (Status.CLUSTERED, text))
+        found = (*found, left_out_nearby(estimate, residual))
     return replace(conclusion, fields={**conclusion.fields, "loss_estimate": estimate}, findings=found)
 
 

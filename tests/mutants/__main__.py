@@ -55,18 +55,18 @@ def drawn(count: int, seed: int) -> list[Site]:
     return sorted(chosen, key=lambda site: (site.file, site.where, site.before, site.nth))
 
 
-def pytest_with(arguments: list[str], **variables: str) -> int:
-    """Run pytest on the suite with the plugin."""
+def pytest_with(arguments: list[str], **variables: str) -> subprocess.Popen[bytes]:
+    """Start pytest on the suite with the plugin."""
     path = os.pathsep.join(filter(None, (str(HERE.parent), os.environ.get("PYTHONPATH"))))
     env = {**os.environ, "PYTHONPATH": path, "OPENBLAS_NUM_THREADS": "1", **variables}
     command = [sys.executable, "-m", "pytest", "-q", "-p", "mutants.switching", *arguments]
-    return subprocess.run(command, cwd=ROOT, env=env, check=False).returncode
+    return subprocess.Popen(command, cwd=ROOT, env=env)
 
 
 def record(folder: Path, arguments: list[str]) -> None:
     """Run the suite, and record which tests come by which mutants."""
     folder.mkdir(parents=True, exist_ok=True)
-    pytest_with(["-n", "auto", *arguments], LINSPEC_MUTANTS_RECORD=str(folder.resolve()))
+    pytest_with(["-n", "auto", *arguments], LINSPEC_MUTANTS_RECORD=str(folder.resolve())).wait()
 
 
 def plan(folder: Path, enough: float) -> list[dict[str, Any]]:
@@ -107,11 +107,7 @@ def attempt(
         order.write_text(
             json.dumps({"results": str(results.resolve()), "mutants": plans[job::jobs]}), "utf-8"
         )
-        path = os.pathsep.join(filter(None, (str(HERE.parent), os.environ.get("PYTHONPATH"))))
-        env = {**os.environ, "PYTHONPATH": path, "OPENBLAS_NUM_THREADS": "1"}
-        env["LINSPEC_MUTANTS_TRY"] = str(order.resolve())
-        command = [sys.executable, "-m", "pytest", "-q", "-n", "0", "-p", "mutants.switching", *arguments]
-        running.append(subprocess.Popen(command, cwd=ROOT, env=env, stdout=subprocess.DEVNULL))
+        running.append(pytest_with(["-n", "0", *arguments], LINSPEC_MUTANTS_TRY=str(order.resolve())))
     for process in running:
         process.wait()
 

@@ -29,8 +29,6 @@ import pytest
 from mutants.sites import ROOT, Site, sites
 
 HERE = Path(__file__).parent
-ENOUGH = 90.0
-"""Seconds of tests that a mutant may survive, as they were recorded."""
 
 
 class Switch:
@@ -251,11 +249,11 @@ def _child(number: int, chosen: list[tuple[pytest.Item, float]], writer: int) ->
         SWITCH.on = number
         signal.signal(signal.SIGALRM, signal.SIG_DFL)
         for item, seconds in chosen:
+            if not item.config.pluginmanager.has_plugin("leave"):
+                item.config.pluginmanager.register(_Leave(), "leave")
             os.write(writer, f"{item.nodeid}\n".encode())
             signal.alarm(int(60 + 20 * seconds))
-            item.config.pluginmanager.register(_Leave(), "leave")
             item.ihook.pytest_runtest_protocol(item=item, nextitem=None)
-            item.config.pluginmanager.unregister(name="leave")
         os._exit(0)
     os._exit(1)
 

@@ -31,8 +31,8 @@ import numpy as np
 import scipy.linalg
 
 from linspec.arrays import Array, Home, HostArray, to_host
-from linspec.block_algebra import EPS, ratio
-from linspec.conclusion import Conclusion, Terms
+from linspec.block_algebra import EPS, raised, ratio
+from linspec.conclusion import Conclusion, Terms, left_out_nearby
 from linspec.families.cca.answer import CERTIFIED_SHARE, Answer, unit_columns
 from linspec.families.cca.evidence import SECOND, Evidence
 from linspec.inverse_norm import BasisNorm, FactorNorm, InverseNorm, Lengths, QuadratureNorm
@@ -353,9 +353,8 @@ class _Law:
         elif residual <= self.terms.tol and (estimate or 0.0) > max(
             self.terms.tol, (TOLERATED if sure else LIKELY) * residual, off / total
         ):
-            text = f"Correlations that were left out are close to those returned: about {estimate:.1e} of the sum may "
-            text += f"be missing, while the residual is {residual:.1e}. Lower tol, or ask for more pairs."
-            findings.append((Status.CLUSTERED, text))
+            assert estimate is not None  # noqa: S101  # it is above tol
+            findings.append(left_out_nearby(estimate, residual))
         if estimate is not None:
             exact = all(norm.kind == "exact" for norm in self.norms)
             estimate = max(estimate, off / total, 0.0 if exact else to_come)
@@ -373,7 +372,7 @@ class _Law:
             for sign in (1.0, -1.0):
                 e = (beside.parts[0] + sign * beside.parts[1]) / 2
                 gap = self.rho[None, :] - sign * beside.along[:, None]
-                found = found + _moved(gap, e**2).sum(axis=0)
+                found = found + raised(gap, e**2).sum(axis=0)
                 left = left - (e**2).sum(axis=0)
             known.append(0.0)
         if not known and not self._leaves_out:
@@ -383,19 +382,19 @@ class _Law:
         if beside is not None and beside.rest is not None and self.carried is not None:
             # At worst, the residuals of Galerkin's solutions belong to the least correlation that is carried.
             rest = np.minimum(beside.rest, squares / 2)
-            estimate = float((found + _moved(self.rho - self.carried, rest)).sum())
+            estimate = float((found + raised(self.rho - self.carried, rest)).sum())
             return max(estimate / total, lower)
-        by_parts = found + _moved(self.rho - max(known), np.maximum(left, 0.0))
+        by_parts = found + raised(self.rho - max(known), np.maximum(left, 0.0))
         estimate = float(by_parts.sum())
         if self.carried is not None:
-            estimate = max(estimate, float(_moved(self.rho - self.carried, squares / 2).sum()))
+            estimate = max(estimate, float(raised(self.rho - self.carried, squares / 2).sum()))
         return max(estimate / total, lower)
 
     def _explains(self, squares: HostArray) -> bool:
         """Whether the residuals show a loss far below the tolerance even at the gap to the carried correlation."""
         if self.carried is None or not self.moments.held:
             return False
-        worst = float(_moved(self.rho - self.carried, squares / 2).sum())
+        worst = float(raised(self.rho - self.carried, squares / 2).sum())
         return worst <= EXPLAINED * self.terms.tol * float(self.rho.sum())
 
     @property
@@ -689,14 +688,6 @@ class _Law:
 def _towards(norm: InverseNorm, R: Array) -> Array:
     """S⁻¹ R, or P⁻¹ R if S⁻¹ R takes an iteration."""
     return norm.P.solve(R + 0.0) if isinstance(norm, QuadratureNorm) else norm.solve(R)
-
-
-def _moved(gap: HostArray, squares: HostArray) -> HostArray:
-    """The larger eigenvalue of [[g, e], [e, 0]] minus g, for e² = squares; e if the gap g is not positive."""
-    half = np.maximum(gap, 0.0) / 2
-    root = np.sqrt(half**2 + squares)
-    moved: HostArray = np.divide(squares, root + half, out=np.zeros_like(root), where=root > 0)
-    return moved
 
 
 def _negative(M: HostArray) -> int:
