@@ -41,6 +41,8 @@ class KCCA(Solver):
         px, py = np.sqrt(wx / (wx + rx)), np.sqrt(wy / (wy + ry))
         cross = Ux.T @ Uy
         _, rho, beta = leading_svd((px[:, None] * cross) * py, problem.k, HOST)
+        count = max(int(np.sum(rho > len(px) * np.finfo(np.float64).eps)), 1)  # the others have no direction
+        rho, beta = rho[:count], beta[:, :count]
         # In these bases b is (w + r)⁻¹√p β up to its length, then a = (Kx + rx)⁻¹ Ky b/ρ, and b once more. What the
         # coefficients have beside the range of the kernel is no part of a function, and solves the equations there.
         rho = np.where(rho > ZERO, rho, 1.0)
@@ -65,13 +67,14 @@ class KCCA(Solver):
 
 
 def eigen_of(op: KernelOperator) -> tuple[HostArray, HostArray]:
-    """Eigenvalues, none negative, and eigenvectors of a kernel matrix."""
+    """Eigenvalues, those that are rounding zero, and eigenvectors of a kernel matrix."""
     K = np.asarray(to_host(op.dense()), dtype=np.float64)
     w, U = eigenpairs((K + K.T) / 2)
     # Values far from zero are rounded before centring takes out what they have in common.
     largest = max(abs(float(w[-1])), float(np.abs(to_host(op.diagonal())).max()))
-    check_definite(w, len(K) * float(np.finfo(op.tile_dtype).eps) * largest, op)
-    return np.maximum(w, 0.0), U
+    rounding = len(K) * float(np.finfo(op.tile_dtype).eps) * largest
+    check_definite(w, rounding, op)
+    return np.where(w > rounding, w, 0.0), U
 
 
 def check_definite(w: HostArray, rounding: float, op: KernelOperator) -> None:

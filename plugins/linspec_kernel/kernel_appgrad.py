@@ -28,7 +28,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
+from functools import cache, partial
 from typing import Any
 
 import numpy as np
@@ -36,7 +36,7 @@ import numpy as np
 from linspec import KernelOperator, Run, Solution, Solver, limit_option, option, tol_option
 from linspec.arrays import Array, HostArray
 from linspec.block_algebra import eigenpairs, ratio, whitening
-from linspec_kernel.law import reach
+from linspec_kernel.law import Carried, least_value
 from linspec_kernel.moments import rounded_up
 from linspec_kernel.nystrom import doubly_centred, norms_alone, on_host
 
@@ -96,7 +96,7 @@ class KernelAppGrad(Solver):
         share = 1.0
         while True:
             t, rho, (a, b), gaps, carried = pairs(x, y, problem.k)
-            current = partial(_weights, a, b, kernels, partial(carried, share))
+            current = cache(partial(_weights, a, b, kernels, partial(carried, share)))
             residual = ratio(share * t, float(rho.sum()))
             if not (run.proceed(residual=residual, current=current) or run.falls_short(**current())):
                 return run.finish(**current())
@@ -131,11 +131,11 @@ class View:
 
     def __init__(self, op: KernelOperator, ridge: float, solver: KernelAppGrad, width: int, run: Run) -> None:
         self.op, self.ridge, self.solver = op, ridge, solver
-        self.largest = _of_a_block(op, run.rng)
+        self.largest, self.least = _of_a_block(op, run.rng), least_value(op)
         start = op.home.place(run.rng.standard_normal((op.shape[0], width)))
         if op.center:
             start = start - op.home.xp.mean(start, axis=0)[None, :]
-        self.block, self.values = self._normalized(start, op.product(start)[0])
+        self.block, self.values = self._normalized(start, op.product(start)[0], on_host(start.T @ start))
         self.tilde, self.tilde_values = 0.0 * self.block, 0.0 * self.values
 
     def move(self, target: Array, beside: Array) -> float:
@@ -147,8 +147,9 @@ class View:
         self.tilde = self.tilde - self.step * gradient
         both = self.op.product(home.concat([self.tilde, beside]))[0]
         self.tilde_values = both[:, :width]
-        self._learn()
-        self.block, self.values = self._normalized(self.tilde, self.tilde_values)
+        inner = on_host(self.tilde.T @ self.tilde)
+        self._learn(inner)
+        self.block, self.values = self._normalized(self.tilde, self.tilde_values, inner)
         return float(norms_alone(beside, both[:, width:], self.ridge, home).sum())
 
     @property
@@ -162,25 +163,29 @@ class View:
             return given
         return STEP / bound if bound > 0 else 1.0
 
-    def _learn(self) -> None:
+    def _learn(self, inner: HostArray) -> None:
         """Raise the estimate of the largest eigenvalue to the largest ‖K a‖/‖a‖ of a combination a of Ã."""
-        T = whitening(on_host(self.tilde.T @ self.tilde), float(np.finfo(self.op.tile_dtype).eps))
+        T = whitening(inner, float(np.finfo(self.op.tile_dtype).eps))
         squares = T.T @ on_host(self.tilde_values.T @ self.tilde_values) @ T
         if len(squares):
             self.largest = max(self.largest, float(np.sqrt(eigenpairs(squares)[0][-1])))
 
-    def _normalized(self, A: Array, KA: Array) -> tuple[Array, Array]:
-        """A (Aᵀ K (K + r) A)^(-1/2) and its values."""
-        inner = on_host(A.T @ KA)
-        w, U = eigenpairs(on_host(KA.T @ KA) + self.ridge * (inner + inner.T) / 2)
-        keep = w > len(w) * CUT * max(float(w[-1]), 0.0)
+    def _normalized(self, A: Array, KA: Array, inner: HostArray) -> tuple[Array, Array]:
+        """A (Aᵀ K (K + r) A)^(-1/2) and its values, from AᵀA and without combinations whose length is rounding."""
+        squares = on_host(A.T @ KA)
+        w, U = eigenpairs(on_host(KA.T @ KA) + self.ridge * (squares + squares.T) / 2)
+        sizes = np.sum(U * (inner @ U), axis=0)
+        rounding = np.maximum(
+            len(w) * CUT * max(float(w[-1]), 0.0), (self.ridge + self.least) * self.least * sizes
+        )
+        keep = w > rounding
         T = self.op.home.place((U[:, keep] / np.sqrt(w[keep])) @ U[:, keep].T)
         return A @ T, KA @ T
 
 
 def pairs(
     x: View, y: View, k: int
-) -> tuple[float, HostArray, tuple[Array, Array], tuple[Array, Array], Callable[[float], float | None]]:
+) -> tuple[float, HostArray, tuple[Array, Array], tuple[Array, Array], Callable[[float], Carried]]:
     """The canonical pairs within two blocks.
 
     Returns
@@ -192,30 +197,29 @@ def pairs(
     two pairs of arrays of shape (n, k)
         Their coefficients, and the residuals.
     callable
-        About the largest correlation outside the blocks, from the share of t that is the law; None if they have no more
-        than k.
+        All pairs, from the share of t that is the law: asked for where the run ends.
     """
     home = x.op.home
     U, every, Vt = np.linalg.svd(on_host(x.values.T @ y.values))
     blocks, values = (x.block, y.block), (x.values, y.values)  # those of now, also for what is asked later
 
-    def residuals(chosen: slice) -> tuple[float, tuple[Array, Array], tuple[Array, Array]]:
-        turns = home.place(U[:, chosen]), home.place(Vt[chosen].T)
+    def residuals(count: int) -> tuple[tuple[Array, Array], tuple[Array, Array]]:
+        turns = home.place(U[:, :count]), home.place(Vt[:count].T)
         (a, za), (b, zb) = ((V @ T, KV @ T) for V, KV, T in zip(blocks, values, turns, strict=True))
-        theta = home.place(every[chosen])[None, :]
-        gaps = zb - theta * (za + x.ridge * a), za - theta * (zb + y.ridge * b)
-        return sum(float(np.sum(home.column_norms(gap) ** 2)) for gap in gaps), (a, b), gaps
+        theta = home.place(every[:count])[None, :]
+        return (a, b), (zb - theta * (za + x.ridge * a), za - theta * (zb + y.ridge * b))
 
-    def carried(share: float) -> float | None:
-        if len(every) <= k:
-            return None
-        return reach(float(every[-1]), share * residuals(slice(len(every) - 1, None))[0])
+    def carried(share: float) -> Carried:
+        of_x, of_y = residuals(len(every))[1]
+        overlaps = on_host(of_x.T @ of_x) + on_host(of_y.T @ of_y)
+        return Carried(every, share * np.diagonal(overlaps), overlaps)
 
-    t, leading, gaps = residuals(slice(k))
+    leading, gaps = residuals(k)
+    t = sum(float(np.sum(home.column_norms(gap) ** 2)) for gap in gaps)
     return t, every[:k], leading, gaps, carried
 
 
-def _weights(a: Array, b: Array, kernels: Any, carried: Callable[[], float | None]) -> dict[str, Any]:
+def _weights(a: Array, b: Array, kernels: Any, carried: Callable[[], Carried]) -> dict[str, Any]:
     """What the law takes."""
     return {"x_weights": a, "y_weights": b, "kernels": kernels, "carried": carried()}
 

@@ -32,7 +32,7 @@ import numpy as np
 
 from linspec import Conclusion, KernelOperator, Status
 from linspec.arrays import Array, Home, HostArray, to_host
-from linspec.block_algebra import raised, ratio, whitening
+from linspec.block_algebra import ratio, whitening
 from linspec.conclusion import fewer_than_asked, left_out_nearby
 from linspec.errors import BrokenPlugin
 from linspec.features import FeatureMap, KernelMap
@@ -104,6 +104,11 @@ def judged(
         functions(op, home.place(W), J, features)
         for op, W, J, features in zip(moments.views, weights, landmarks, maps, strict=True)
     ]
+    # Rounding has no direction: beside a function it would turn it by any angle.
+    views = [
+        f.turned(np.eye(len(f.squares))[:, _are_no_rounding(op, f, r)], home)
+        for op, f, r in zip(moments.views, views, ridges, strict=True)
+    ]
     grams = [on_host(f.values.T @ f.values) + r * f.squares for f, r in zip(views, ridges, strict=True)]
     turns = [whitening(G, _cut(op, len(G))) for op, G in zip(moments.views, grams, strict=True)]
     cross = turns[0].T @ on_host(views[0].values.T @ views[1].values) @ turns[1]
@@ -113,8 +118,8 @@ def judged(
     x = views[0].turned(turns[0] @ U[:, :count], home)
     y = views[1].turned(turns[1] @ Vt[:count].T, home)
     # A combination of functions may be rounding although none of them is.
-    for op, f in zip(moments.views, (x, y), strict=True):
-        clear = np.ones(count) if f.dual is None else _are_no_rounding(op, f.dual, f.values)
+    for op, f, r in zip(moments.views, (x, y), ridges, strict=True):
+        clear = _are_no_rounding(op, f, r)
         count = int(np.argmin(clear)) if not clear.all() else count
     rho, kept = rho[:count], np.eye(len(rho), count)
     x, y = x.turned(kept, home), y.turned(kept, home)
@@ -134,7 +139,7 @@ def judged(
     drowned = [
         name
         for name, op, r in zip("XY", moments.views, ridges, strict=True)
-        if found and _least_value(op) > UNCERTAIN * r > 0
+        if found and least_value(op) > UNCERTAIN * r > 0
     ]
     if drowned:
         text = f"Functions that the ridge of {' and of '.join(drowned)} would keep are below the rounding of the "
@@ -143,23 +148,50 @@ def judged(
     return Conclusion(fields, residual, _with_reason(found, kind), kind, lost=bool(drowned))
 
 
-def reach(least: float, squares: float) -> float:
-    """About the largest correlation outside the pairs that are carried, from the least one and its residual."""
-    return min(least + math.sqrt(squares / 2), 1.0)
+@dataclass(frozen=True)
+class Carried:
+    """All pairs within the spans that a solver carries, of which it returns the first.
 
-
-def with_loss(conclusion: Conclusion, carried: float, tol: float) -> Conclusion:
-    """The conclusion with the loss that the gap to the correlations beyond those carried lets expect.
-
-    The residuals of Ritz pairs are orthogonal to what a solver carries. With squares s = ‖Rx‖² + ‖Ry‖² a pair has
-    √(s/2) in common with a pair outside, whose correlation is at most `carried`. The larger eigenvalue of
-    [[ρ, √(s/2)], [√(s/2), carried]] is what its correlation would be with that.
+    Attributes
+    ----------
+    correlations : numpy.ndarray of shape (m,)
+        From the largest on.
+    squares : numpy.ndarray of shape (m,)
+        The squared lengths of their residuals in the norm of the law, or estimates of them.
+    overlaps : numpy.ndarray of shape (m, m)
+        Inner products RᵀR of their residuals, in any norm: only the angles count.
     """
+
+    correlations: HostArray
+    squares: HostArray
+    overlaps: HostArray
+
+    def rise(self, squares: HostArray) -> float:
+        """About how much the sum of the first correlations rises when the spans grow by the residuals.
+
+        In the basis of the m pairs and of an orthonormal one E of their residuals, R = E G^(1/2) with G = RᵀR/2, the
+        correlations are the eigenvalues of [[Θ, G^(1/2)], [G^(1/2), M]]. The residuals of Ritz pairs are orthogonal to
+        what is carried, and all of M is taken to be the least correlation that is. `squares` are the exact ones of the
+        first pairs.
+        """
+        k, m = len(squares), len(self.correlations)
+        lengths = np.sqrt(np.concatenate([squares, self.squares[k:]]) / 2)
+        scale = np.sqrt(np.maximum(np.diagonal(self.overlaps), 0.0))
+        turned = np.divide(lengths, scale, out=np.zeros(m), where=scale > 0)
+        w, V = np.linalg.eigh(self.overlaps * np.outer(turned, turned))
+        root = (V * np.sqrt(np.maximum(w, 0.0))) @ V.T
+        whole = np.block([[np.diag(self.correlations), root], [root, self.correlations[-1] * np.eye(m)]])
+        found = np.minimum(np.linalg.eigvalsh(whole)[::-1], 1.0)
+        return max(float(np.sum(found[:k] - self.correlations[:k])), 0.0)
+
+
+def with_loss(conclusion: Conclusion, carried: Carried, tol: float) -> Conclusion:
+    """The conclusion with the loss that residuals, and the pairs carried beside those returned, let expect."""
     rho, squares = conclusion.fields["correlations"], conclusion.fields["residuals"]
     total = float(rho.sum())
-    if not total > 0 or not np.isfinite(squares).all():
+    if not total > 0 or not np.isfinite(squares).all() or len(rho) > len(carried.correlations):
         return conclusion
-    estimate = float(raised(rho - carried, squares / 2).sum()) / total
+    estimate = carried.rise(squares) / total
     found, residual = conclusion.findings, conclusion.residual
     if residual <= tol and estimate > max(tol, TOLERATED * residual):
         found = (*found, left_out_nearby(estimate, residual))
@@ -203,8 +235,6 @@ def functions(op: KernelOperator, W: Array, J: HostArray | None, features: Featu
     if J is None:
         dual = W - xp.mean(W, axis=0)[None, :] if op.center else W
         values, mean = op.product(dual)
-        live = home.place(_are_no_rounding(op, dual, values))[None, :]
-        dual, values = dual * live, values * live
         return Functions(dual, dual, values, mean, _symmetric(on_host(dual.T @ values)))
     # The function of landmarks lies in the span of the centred features if its coefficients add up to zero.
     W = W - xp.mean(W, axis=0)[None, :] if op.center else W
@@ -215,17 +245,20 @@ def functions(op: KernelOperator, W: Array, J: HostArray | None, features: Featu
     scattered = np.zeros((op.shape[0], int(W.shape[1])))
     scattered[J] = to_host(W)
     dual = home.place(scattered)
-    live = home.place(_are_no_rounding(op, dual, values))[None, :]
-    W, dual, values = W * live, dual * live, values * live
     return Functions(W, dual, values, mean, _symmetric(on_host(dual.T @ values)))
 
 
-def _are_no_rounding(op: KernelOperator, dual: Array, values: Array) -> HostArray:
-    """1.0 for functions whose values are more than the rounding of K a."""
-    return (op.home.column_norms(values) > _least_value(op) * op.home.column_norms(dual)).astype(float)
+def _are_no_rounding(op: KernelOperator, f: Functions, ridge: float) -> HostArray:
+    """Whether values and length of functions are more than the rounding of K a, and of aᵀK a."""
+    if f.dual is None:
+        return np.ones(len(f.squares), dtype=bool)
+    dual, values, least = op.home.column_norms(f.dual), op.home.column_norms(f.values), least_value(op)
+    lengths = values**2 + ridge * np.maximum(np.diagonal(f.squares), 0.0)
+    found: HostArray = (values > least * dual) & (ridge * least * dual**2 <= lengths)
+    return found
 
 
-def _least_value(op: KernelOperator) -> float:
+def least_value(op: KernelOperator) -> float:
     """The rounding of K a for |a| = 1, which is relative to the trace of K."""
     return ROUNDING * float(np.finfo(op.tile_dtype).eps) * float(np.sum(on_host(op.diagonal())))
 

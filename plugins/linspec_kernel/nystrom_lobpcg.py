@@ -12,13 +12,15 @@ Source: Knyazev 2001, SIAM J. Sci. Comput. 23(2), doi:10.1137/S1064827500366124,
 Tropp & Udell 2023, SIAM J. Matrix Anal. Appl. 44(2), doi:10.1137/21M1466244, for the preconditioner.
 Where we differ: blocks are much wider than k, since the width is nearly free and the gap behind the block decides how
 many passes there are. The shift d matters: without it directions that the landmarks miss are amplified by |K − LLᵀ|/r.
+The answer takes one more preconditioned step outside the basis, which frees it of directions that K annihilates.
 Tiles may be float32; inner products, residuals and the algebra of blocks are float64.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import cache, partial
 from typing import Any
 
 import numpy as np
@@ -27,7 +29,7 @@ from linspec import KernelOperator, Run, Solution, Solver, Status, limit_option,
 from linspec.arrays import Array, Home, HostArray, to_host
 from linspec.block_algebra import eigenpairs, ratio, whitening
 from linspec.cost import DENSE_RATE, FACTOR_RATE, Estimate, Sizes
-from linspec_kernel.law import reach
+from linspec_kernel.law import Carried
 from linspec_kernel.moments import rounded_up
 from linspec_kernel.nystrom import PROBED, Nystrom, default_landmarks, on_host, share_of
 
@@ -54,6 +56,9 @@ PATIENCE = 25
 
 LEAST_SHARE = 1e-16
 """The least share of the guess of a residual that is taken for the residual."""
+
+SMALL = 1e-8
+"""Pairs whose correlation is below this share of the first are not smoothed."""
 
 EXPECTED = 12
 """Iterations, when "auto" compares this method with others."""
@@ -115,8 +120,9 @@ class NystromLOBPCG(Solver):
             gaps, guessed = [V[:, :pairs] for V in R], float(squares[:pairs].sum())
             residual, since = ratio(share * guessed, total), since + 1
             if best is None or residual < least:
-                carried = reach(float(rho[count - 1]), share * float(squares[-1])) if count > k else None
-                best = partial(found_so_far, a[:, :pairs], b[:, :pairs], kernels, carried)
+                smooth = partial(smoothed, near, (a[:, :pairs], b[:, :pairs]), gaps, rho[:pairs])
+                others = partial(carried, rho[:count], share * squares, R)
+                best = cache(partial(found_so_far, smooth, kernels, others))
                 least, since = residual, 0
             # Without a new direction, or after many that brought nothing, rounding is what is left.
             if since > PATIENCE or (bases[0].width, bases[1].width) == before:
@@ -153,9 +159,31 @@ PER_ENTRY = 2e-9
 """Seconds for the function of an entry, such as the exponential."""
 
 
-def found_so_far(a: Array, b: Array, kernels: Any, carried: float | None) -> dict[str, Any]:
+def found_so_far(
+    smooth: Callable[[], list[Array]], kernels: Any, others: Callable[[], Carried]
+) -> dict[str, Any]:
     """What the law takes."""
-    return {"x_weights": a, "y_weights": b, "kernels": kernels, "carried": carried}
+    a, b = smooth()
+    return {"x_weights": a, "y_weights": b, "kernels": kernels, "carried": others()}
+
+
+def smoothed(
+    near: list[Nystrom], pairs: Sequence[Array], gaps: Sequence[Array], rho: HostArray
+) -> list[Array]:
+    """Coefficients after a step with (K + r) a = Ky b/ρ, preconditioned.
+
+    The basis leaves out directions that K nearly annihilates, so that coefficients keep what they have of them: it
+    has no values, and its length is the rounding of aᵀKa. This step divides it by ρr and takes it away.
+    """
+    scale = np.where(rho > SMALL * rho[:1], rho, np.inf)
+    return [
+        V + one.solve(R) / one.home.place(scale)[None, :] for one, V, R in zip(near, pairs, gaps, strict=True)
+    ]
+
+
+def carried(rho: HostArray, squares: HostArray, R: Sequence[Array]) -> Carried:
+    """All pairs within the spans, for the estimate of the loss: asked for where the run ends."""
+    return Carried(rho, squares, on_host(R[0].T @ R[0]) + on_host(R[1].T @ R[1]))
 
 
 def first_blocks(near: list[Nystrom], width: int) -> list[Array]:

@@ -13,7 +13,7 @@ from linspec.conclusion import NO_TERMS, Terms
 from linspec.errors import InvalidProblem, shown
 from linspec.features import FeatureMap
 from linspec.kernels import Kernel, as_kernel
-from linspec_kernel.law import judged, with_loss
+from linspec_kernel.law import Carried, judged, with_loss
 from linspec_kernel.moments import KernelMoments, rounded_up
 from linspec_kernel.nystrom import share_of
 from linspec_kernel.solution import KernelCCASolution
@@ -155,12 +155,12 @@ class KernelCCA(Problem[KernelCCASolution]):
         x_map: FeatureMap | None = None,
         y_map: FeatureMap | None = None,
         kernels: tuple[Kernel, Kernel] | None = None,
-        carried: float | None = None,
+        carried: Carried | None = None,
     ) -> Conclusion:
         """Scale the functions to unit length, rotate them to canonical pairs, and judge them.
 
-        `kernels` are those of `moments.settle`, for moments that were not settled by the run. `carried` is about
-        the largest correlation outside the pairs that the solver carries, from which the loss is estimated.
+        `kernels` are those of `moments.settle`, for moments that were not settled by the run. `carried` are all
+        pairs within the spans of the solver, with which the loss is estimated.
         """
         if kernels is not None:
             moments.settle(None, kernels)

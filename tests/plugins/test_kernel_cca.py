@@ -359,3 +359,16 @@ def test_a_correlation_that_the_landmarks_do_not_show_is_found(seed):
     found = ls.solve(problem, "nystrom-lobpcg", rng=seed)
     assert exact[1] < 2e-4 * exact[0]
     np.testing.assert_allclose(found.correlations, exact, atol=1e-5 * exact.sum())
+
+
+@pytest.mark.parametrize("solver", ["kcca", "nystrom-lobpcg", "kernel-appgrad"])
+def test_coefficients_have_no_part_that_the_kernel_annihilates(solver):
+    """Eight different rows make a matrix of rank seven: the equations of a pair determine the rest of a and b."""
+    rng = np.random.default_rng(0)
+    X, Y = (np.asarray(rng.random((43, p)) < 0.5, dtype=float) for p in (4, 3))
+    X[:, 0] = Y[:, 0]
+    found = ls.solve(KernelCCA(X, Y, 2, RBF, ridge=2.0), solver, rng=0)
+    K = [ls.KernelOperator(A, RBF).dense() for A in (X, Y)]
+    a, b = found.x_weights, found.y_weights
+    np.testing.assert_allclose(K[1] @ b, found.correlations * (K[0] @ a + 2 * a), atol=2e-3)
+    np.testing.assert_allclose(K[0] @ a, found.correlations * (K[1] @ b + 2 * b), atol=2e-3)
