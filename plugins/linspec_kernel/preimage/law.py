@@ -21,6 +21,7 @@ the law judges its answers, too.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -31,7 +32,8 @@ from linspec import Conclusion, Moments, Status
 from linspec.arrays import Array, Home, HostArray, to_host
 from linspec.conclusion import fewer_than_asked
 from linspec.kernels import Linear
-from linspec.operators import DenseOperator, SparseOperator, uncounted
+from linspec.operators import DenseOperator, LinearOperator, SparseOperator, uncounted
+from linspec.row_reduction import column_basis, reduced
 from linspec.unit_vectors import signs
 from linspec_kernel.nystrom import on_host
 from linspec_kernel.preimage.views import Functions, View, shared, shared_slopes
@@ -44,15 +46,22 @@ VACUOUS = (
 
 
 UNSEEN = (
-    "Columns of {name} differ so much in size that a residual relative to |u| does not show the smaller ones: one of "
-    "them has a cosine of {share:.1g} with the slope of a variate, which is 0 at a best point. Scale the columns."
+    "Columns of {name}, or sums of them, differ so much in size that a residual relative to |u| does not show the "
+    "smaller ones: one has a cosine of {share:.1g} with the slope of a variate, which is 0 at a best point. Scale the "
+    "columns, and look for rows that are far from all others."
 )
+
+WIDEST = 500
+"""The most columns whose sums are looked at, too."""
+
+NULL = 1e4
+"""Sums of columns shorter than this many roundings of the columns are left out: their slopes are not known so well."""
 
 FAINT = 1e-150
 """A variate as short as this is zero: its entries have no squares."""
 
 UNCERTAIN = 0.01
-"""The cosine of a column and the slope of a variate that is reported."""
+"""The cosine of a column, or of a sum of columns, and the slope of a variate that is reported."""
 
 
 @dataclass
@@ -122,7 +131,9 @@ def judged(
         fields[f"kernel_{name}"] = view.kernel
         view.basis = None
     findings = fewer_than_asked(len(kept), problem.k, "variates that earlier pairs do not explain")
-    level = max(UNCERTAIN, 10 * float(residuals.max(initial=0.0)))
+    level = max(
+        UNCERTAIN, math.sqrt(10 * float(residuals.max(initial=0.0)))
+    )  # values are off by about its square
     hidden = [
         (Status.ILL_CONDITIONED, UNSEEN.format(name=name, share=share))
         for name, share in unseen.items()
@@ -135,9 +146,10 @@ def judged(
 
 
 def along_columns(view: View, G: HostArray, lengths: HostArray) -> float:
-    """The largest cosine of a column and the slope of a variate, a residual that no unit of a column changes.
+    """The largest cosine of a sum of columns and the slope of a variate, a residual that no unit changes.
 
-    With a linear kernel and no bound it is 0 at the pairs of CCA. It is known of rows in memory, and 0 elsewhere.
+    With a linear kernel and no bound it is 0 at the pairs of CCA. With XW orthonormal and the gradient g = Xᵀs it is
+    |Wᵀg|/|s|. Of more than 500 columns, single ones are looked at where their entries are in memory.
 
     Parameters
     ----------
@@ -147,15 +159,42 @@ def along_columns(view: View, G: HostArray, lengths: HostArray) -> float:
     lengths : numpy.ndarray of shape (m,)
         Of the variates.
     """
-    A, _ = uncounted(view.A)
-    free = view.bound.kind == "ratio" and view.bound.size**2 >= len(G) * (1 - 1e-12)
-    if not (isinstance(view.kernel, Linear) and free and type(A) in (DenseOperator, SparseOperator)):
+    if not is_cca(view.kernel, view.bound, len(G)):
+        return 0.0
+    A = in_memory(view.A)
+    if len(G) <= WIDEST and is_readable(view.A):
+        R = reduced({view.name: view.A if A is None else A}, center=view.center).R
+        W = to_host(column_basis(R, NULL * float(np.finfo(view.A.dtype).eps), view.home).W)
+        return float(np.max(np.linalg.norm(W.T @ G, axis=0) * lengths, initial=0.0))
+    if A is None:
         return 0.0
     squares = Moments(A, center=view.center, form="implicit").diagonal()[0]  # of entries at hand
     sizes = np.sqrt(to_host(squares))[:, None]
     return float(
         np.max(np.divide(np.abs(G) * lengths, sizes, out=np.zeros_like(G), where=sizes > 0), initial=0.0)
     )
+
+
+def is_cca(kernel: Any, bound: Any, p: int) -> bool:
+    """Whether a view of p columns is one of CCA: its kernel is linear, and its bound restricts nothing."""
+    return isinstance(kernel, Linear) and bound.kind == "ratio" and bound.size**2 >= p * (1 - 1e-12)
+
+
+def in_memory(A: LinearOperator) -> LinearOperator | None:
+    """The operator whose rows are read at no sweep; None for others."""
+    inner, _ = uncounted(A)
+    return inner if type(inner) in (DenseOperator, SparseOperator) else None
+
+
+def is_readable(A: LinearOperator) -> bool:
+    """Whether the rows can be read, and not only multiplied."""
+    return bool(A.readable or A.streamed or A.remote)
+
+
+def reads_rows(A: LinearOperator, kernel: Any, bound: Any) -> bool:
+    """Whether the law reads the rows of a view in a sweep of its own."""
+    p = int(A.shape[1])
+    return is_cca(kernel, bound, p) and p <= WIDEST and is_readable(A) and in_memory(A) is None
 
 
 def view_functions(view: View, U: HostArray) -> Functions:

@@ -13,7 +13,7 @@ from linspec.conclusion import NO_TERMS, Terms
 from linspec.errors import InvalidProblem, shown
 from linspec.kernels import Kernel, Polynomial, as_kernel
 from linspec_kernel.preimage.bounds import Bound, as_bound
-from linspec_kernel.preimage.law import judged
+from linspec_kernel.preimage.law import judged, reads_rows
 from linspec_kernel.preimage.objectives import OBJECTIVES, Objective
 from linspec_kernel.preimage.solution import PreimageCCASolution
 from linspec_kernel.preimage.views import PreimageMoments
@@ -147,8 +147,9 @@ class PreimageCCA(Problem[PreimageCCASolution]):
 
     @property
     def certificate_products(self) -> int:
-        """Two: forward with the points, and adjoint for the gradients."""
-        return 2
+        """Two, forward with the points and adjoint for the gradients; one more where the law reads the rows."""
+        sides = zip((self.X, self.Y), (self.kernel_x, self.kernel_y), self.bounds, strict=True)
+        return 2 + any(reads_rows(*side) for side in sides)
 
     def about_rows(self) -> Any:
         """The problem itself: a kernel changes where a row is subtracted."""
