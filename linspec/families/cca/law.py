@@ -182,12 +182,8 @@ class _Law:
         squares = sides[0].squares + sides[1].squares
         below, above = (sides[0].below + sides[1].below), (sides[0].above + sides[1].above)
         noise, lost = self.rounding, self._lost()
-        if (
-            lost
-            or self.terms.faint
-            or self.moments.faint
-            or any(basis.short.shape[1] for basis in self.answer.bases)
-        ):
+        unseen = bool(self.terms.faint or self.moments.faint)  # columns whose squares are no numbers
+        if lost or unseen or any(basis.short.shape[1] for basis in self.answer.bases):
             above = np.full_like(above, np.inf)  # directions that were cut, or have no squares, have no bound
         below = np.maximum(np.sqrt(below) - noise, 0.0) ** 2
         above = (np.sqrt(above) + noise) ** 2
@@ -205,7 +201,7 @@ class _Law:
             "correlations": self.rho,
             "residuals": squares,
             "ranks": ranks,
-            "bounds": self._bounds(above),
+            "bounds": None if unseen else self._bounds(above),
             "law_bounds": (ratio(float(below.sum()), total), ratio(float(above.sum()), total)),
             "loss_estimate": estimate,
             "loss_bounds": bounds,
