@@ -592,6 +592,10 @@ def test_slice(family: str) -> None:
     [
         (4201, 2627, "gram"), (4201, 3593, "gram"), (4201, 4414, "kernel-appgrad"), (4201, 4596, "kcca"),
         (5301, 53, "nystrom-lobpcg"), (5301, 94, "direct"), (5301, 1281, "pcr"),
+        (5301, 8320, "nystrom-lobpcg"), (5301, 8369, "kernel-appgrad"), (5301, 9180, "direct"),
+        (5301, 9280, "gradkcca"), (7301, 3659, "scca-hsic"), (7301, 3799, "scca-hsic"),
+        (7301, 4862, "nystrom-lobpcg"), (7301, 5348, "pcr"), (7301, 5600, "ling"), (7301, 5624, "direct"),
+        (7301, 5903, "direct"), (7301, 5975, "kcca"),
     ],
 )  # fmt: skip
 def test_trials_that_failed_before(seed: int, trial: int, solver: str) -> None:

@@ -77,7 +77,7 @@ class RowTerms:
             live = length > NOTHING * size
             if live.any():
                 U, s, _ = svd(Z[:, live] / length[live])
-                self.basis = U[:, s > DEPENDENT * s[0]] if len(s) else None
+                self.basis = self._without_constant(U[:, s > DEPENDENT * s[0]]) if len(s) else None
 
     def _centred(self, X: Extended) -> tuple[Extended, Extended]:
         """The columns minus their weighted means, and these."""
@@ -85,6 +85,14 @@ class RowTerms:
         X = X - mean
         rest = np.sum(self.w[:, None] * X, axis=0) / self.total
         return X - rest, mean + rest
+
+    def _without_constant(self, U: Extended) -> Extended:
+        """A basis orthogonal to the constant: of nearly dependent confounds, rounding has some of it."""
+        if not self.center:
+            return U
+        for _ in range(2):
+            U = svd(U - self.roots @ (self.roots.T @ U) / self.total)[0]
+        return U
 
     def adjusted(self, X: Extended, *, scale: bool = False) -> Adjusted:
         """A matrix after all of it.

@@ -41,10 +41,10 @@ def range_of(case: Case) -> tuple[str, tuple[str, ...]]:
     distance: dict[str, float] = {}
     for name, size in _sizes(case):  # a name may come twice, such as the ridges of two views
         distance[name] = max(distance.get(name, -BOUND), abs(size) - BOUND)
-    beyond = tuple(name for name, off in distance.items() if off >= 1)
-    if beyond and case.family not in ("kernel-cca", "preimage-cca", "deep-cca"):
-        return "outside", beyond
     near = tuple(name for name, off in distance.items() if off > -1)
+    beyond = any(off >= 1 for off in distance.values())
+    if beyond and case.family not in ("kernel-cca", "preimage-cca", "deep-cca"):
+        return "outside", near  # a refusal may name either
     return ("edge", near) if near else ("inside", ())
 
 
