@@ -36,7 +36,7 @@ import numpy as np
 from linspec import KernelOperator, Run, Solution, Solver, limit_option, option, tol_option
 from linspec.arrays import Array, HostArray
 from linspec.block_algebra import eigenpairs, ratio, whitening
-from linspec_kernel.law import Carried, least_value
+from linspec_kernel.law import CUT, LEAST_SHARE, Carried, least_value
 from linspec_kernel.moments import rounded_up
 from linspec_kernel.nystrom import doubly_centred, norms_alone, on_host
 
@@ -46,14 +46,8 @@ STEP, LIMIT = 1.7, 2.0
 PROBED = 512
 """Rows of the block from which the largest eigenvalue is first estimated."""
 
-CUT = 1e-13
-"""Functions whose squared length is below this share of the longest are rounding."""
-
 EXTRA = 10
 """Columns of the blocks beyond k."""
-
-LEAST_SHARE = 1e-16
-"""The least share of t that is taken for the law."""
 
 
 @dataclass(frozen=True, kw_only=True)

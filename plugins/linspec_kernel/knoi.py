@@ -40,6 +40,7 @@ from linspec.features import FeatureMap, FourierMap, fourier
 from linspec.kernels import Kernel
 from linspec.minibatches import RandomRows, equal_slices, rows_at_once
 from linspec.operators import DenseOperator, uncounted
+from linspec_kernel.law import CUT
 
 FEATURES = 1000
 """Features of each view by default, where there are many rows."""
@@ -55,9 +56,6 @@ SLICE = 2**18
 
 NOISE = 10.0
 """By this factor V counts in the step: the noise of minibatches then adds about a twentieth to the misfit."""
-
-CUT = 1e-13
-"""Functions whose squared length is below this share of the longest are rounding."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -45,6 +45,9 @@ CUT = 1e-13
 """Functions whose squared length is below this share of the longest, in float64, are rounding."""
 
 
+LEAST_SHARE = 1e-16
+"""The least share of the guess of a residual that solvers take for it."""
+
 UNCERTAIN = 0.01
 """Functions of eigenvalue w have correlations up to w/(w + ridge): missing ones above this are reported."""
 

@@ -29,7 +29,7 @@ from linspec import KernelOperator, Run, Solution, Solver, Status, limit_option,
 from linspec.arrays import Array, Home, HostArray, to_host
 from linspec.block_algebra import eigenpairs, ratio, whitening
 from linspec.cost import DENSE_RATE, FACTOR_RATE, Estimate, Sizes
-from linspec_kernel.law import Carried
+from linspec_kernel.law import LEAST_SHARE, Carried
 from linspec_kernel.moments import rounded_up
 from linspec_kernel.nystrom import PROBED, Nystrom, default_landmarks, on_host, share_of
 
@@ -53,9 +53,6 @@ ACTIVE = 1e-3
 
 PATIENCE = 25
 """Iterations without a lower residual after which rounding is what is left: more than a restart takes."""
-
-LEAST_SHARE = 1e-16
-"""The least share of the guess of a residual that is taken for the residual."""
 
 SMALL = 1e-8
 """Pairs whose correlation is below this share of the first are not smoothed."""
