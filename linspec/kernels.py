@@ -52,6 +52,9 @@ __all__ = [
 SAMPLE = 1000
 """Rows from whose distances, or lengths, a scale is taken."""
 
+MIDDLE = 2**22
+"""Numbers, at most, of the rows whose middle is taken."""
+
 SPARSE_COLUMNS = 4096
 """Columns of sparse rows that are made dense at once, for sums of absolute differences."""
 
@@ -743,13 +746,21 @@ def not_finite(A: LinearOperator, name: str) -> NonFiniteData:
 
 
 def centre_of(rows: Any, kernel: Kernel) -> HostArray | None:
-    """The mean of dense rows, for kernels of differences; None for others."""
+    """The middle of dense rows, for kernels of differences; None for others.
+
+    A mean would lie where a row far from all others draws it, and the distances of the rest would lose their digits.
+    """
     if not kernel.differences or scipy.sparse.issparse(rows):
         return None
-    home, total = Home.of(rows), np.zeros(int(rows.shape[1]))
-    for block in row_blocks(rows.shape[0], 8 * rows.shape[1], home):
-        total += to_host(home.blocks.xp.sum(home.blocks.place(rows[block, :]), axis=0))
-    return total / max(int(rows.shape[0]), 1)
+    n, p = (int(size) for size in rows.shape)
+    some = np.linspace(0, n - 1, min(n, SAMPLE, max(MIDDLE // max(p, 1), 1))).astype(np.int64)
+    return middle_of(np.asarray(to_host(_chosen(rows, some)), dtype=np.float64))
+
+
+def middle_of(rows: HostArray) -> HostArray:
+    """The medians of columns; zero where there are no rows."""
+    found: HostArray = np.median(rows, axis=0) if len(rows) else np.zeros(rows.shape[1])
+    return found
 
 
 def about(rows: Any, center: HostArray | None) -> Any:
@@ -783,7 +794,7 @@ def resolved(kernel: Kernel, rows: Any, rng: Any) -> Kernel:
     if scipy.sparse.issparse(sample):
         return kernel.resolved(sample.astype(np.float64))
     sample = np.asarray(to_host(sample), dtype=np.float64)
-    return kernel.resolved(sample - sample.mean(axis=0) if kernel.differences else sample)
+    return kernel.resolved(sample - middle_of(sample) if kernel.differences else sample)
 
 
 def check_values(values: Array, name: str) -> Magnitude:

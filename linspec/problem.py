@@ -32,7 +32,7 @@ from linspec.first_look import Look, look_at, ranged
 from linspec.frames import RowNames
 from linspec.keywords import parameters_of, unknown_parameter
 from linspec.large_means import without_large_means
-from linspec.magnitude import check_square
+from linspec.magnitude import Magnitude, check_square
 from linspec.moments import Moments
 from linspec.operators import (
     LinearOperator,
@@ -221,7 +221,19 @@ class Problem(RowsOfProblem, ABC, Generic[S_co]):
 
     def looked_at(self) -> dict[str, Look]:
         """The first look at each matrix, which refuses arrays in memory with entries that are not finite."""
-        return {name: look_at(name, A) for name, A in self.matrices.items()}
+        looks = {name: look_at(name, A) for name, A in self.matrices.items()}
+        for (
+            name,
+            row,
+        ) in self.taken.items():  # the entries that were given have the size of what was subtracted
+            root = (
+                1.0
+                if self.sample_weight is None
+                else math.sqrt(float(np.max(self.sample_weight, initial=0.0)))
+            )
+            given = Magnitude(root * float(np.max(np.abs(row), initial=0.0)))
+            looks[name] = dataclasses.replace(looks[name], size=looks[name].size.merged(given))
+        return looks
 
     def about_rows(self) -> Any:
         """The problem with a row subtracted from sparse matrices whose centring loses digits, or itself.

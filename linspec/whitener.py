@@ -40,7 +40,7 @@ CHOLESKY_LIMIT = 1e-12
 
 def squared_cut(A: Any) -> float:
     """The fraction of the largest eigenvalue of a scaled Gram matrix that is rounding, of the matrix or of the data."""
-    return float(max(A.shape[1] * EPS, rank_cut(A.shape, A.dtype) ** 2))
+    return float(max(A.shape[1] * EPS, rank_cut(A.shape, A.rounded_dtype) ** 2))
 
 
 class Whitener:
@@ -208,7 +208,7 @@ def has_short_directions(moments: Any, index: int, factor: Whitener | DiagonalWh
     A = (moments.X, moments.Y)[index]
     # An image is a sum of p products, whose rounding grows with √p (Higham & Mary 2019, doi:10.1137/18M1226312).
     units = max(LEAST_LENGTH, OF_SUMS * math.sqrt(A.shape[1])) * factor.rounding
-    unit = float(np.finfo(A.dtype).eps)
+    unit = float(np.finfo(A.rounded_dtype).eps)
     return math.sqrt(max(longest, 0.0)) > units * unit * math.sqrt(factor.largest)
 
 

@@ -595,7 +595,9 @@ def test_slice(family: str) -> None:
         (5301, 8320, "nystrom-lobpcg"), (5301, 8369, "kernel-appgrad"), (5301, 9180, "direct"),
         (5301, 9280, "gradkcca"), (7301, 3659, "scca-hsic"), (7301, 3799, "scca-hsic"),
         (7301, 4862, "nystrom-lobpcg"), (7301, 5348, "pcr"), (7301, 5600, "ling"), (7301, 5624, "direct"),
-        (7301, 5903, "direct"), (7301, 5975, "kcca"),
+        (7301, 5903, "direct"), (7301, 5975, "kcca"), (7301, 7081, "kernel-appgrad"),
+        (7401, 716, "two-stage"), (7401, 716, "stochastic-appgrad"), (7401, 857, "auto"), (7401, 914, "kcca"),
+        (7401, 957, "gradkcca"), (7401, 1523, "nystrom-kcca"), (7401, 1555, "lanczos"),
     ],
 )  # fmt: skip
 def test_trials_that_failed_before(seed: int, trial: int, solver: str) -> None:

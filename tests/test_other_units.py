@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import scipy.sparse
 
 import linspec as ls
 from linspec.arrays import HostArray, to_host
@@ -242,3 +243,20 @@ def test_what_confounds_explain_of_float32_data_keeps_its_unit(power: int) -> No
     wanted = ls.solve(ls.LeastSquares(A, B, ridge=0.1, confounds=Z), "direct").predict(A, confounds=Z)
     found = ls.solve(ls.LeastSquares(A, B, ridge=0.1, confounds=Z * 10.0**power), "direct")
     np.testing.assert_allclose(found.predict(A, confounds=Z * 10.0**power), wanted, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("power", [-12, 12])
+@pytest.mark.parametrize("made", [np.asarray, scipy.sparse.csr_array], ids=["array", "csr"])
+def test_the_rank_of_float32_rows_does_not_depend_on_their_unit(power, made):
+    """Products of such entries are float64, and the entries are rounded to float32 all the same."""
+    rng = np.random.default_rng(0)
+    A = (rng.standard_normal((60, 8)) @ rng.standard_normal((8, 10))).astype(np.float32)
+    B = rng.standard_normal((60, 4)).astype(np.float32)
+    unit = np.float32(10.0**power)
+    x = [ls.solve(ls.LeastSquares(made(A * u), B * u), "direct").x for u in (np.float32(1), unit)]
+    np.testing.assert_allclose(
+        *x, rtol=1e-3, atol=1e-4
+    )  # least norm: along the ninth direction it would be 1e7
+    assert ls.solve(ls.SVD(made(A * unit), 10), "direct").S.shape == (8,)
+    assert ls.solve(ls.CCA(made(A * unit), B, 4), "direct").ranks == (8, 4)
+    assert ls.solve(ls.Discriminant(made(A * unit), B, ridge=0.0), "direct").rank == 8

@@ -236,6 +236,11 @@ class LinearOperator(ABC):
         """The dtype in which the entries are stored, where that is known, else that of the products."""
         return self.dtype
 
+    @property
+    def rounded_dtype(self) -> np.dtype[Any]:
+        """The dtype that entries were rounded to: float32 also where products with them are float64."""
+        return self.stored_dtype if self.stored_dtype == np.float32 else self.dtype
+
     def in_dtype(self, dtype: np.dtype[Any]) -> LinearOperator | None:
         """The same matrix with products in another working dtype; None where those of others decide."""
         return self if dtype == self.dtype else None

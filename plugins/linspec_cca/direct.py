@@ -36,7 +36,7 @@ class Direct(Solver):
         home = problem.X.home.blocks
         rows = reduced_views(problem, run, ridges=problem.ridge)
         x, y = (
-            column_basis(R, rank_cut(A.shape, A.dtype, r), home, rounding_of_rows(A.dtype, r))
+            column_basis(R, rank_cut(A.shape, A.rounded_dtype, r), home, rounding_of_rows(A.rounded_dtype, r))
             for R, A, r in zip(rows, (problem.X, problem.Y), problem.ridge, strict=True)
         )
         P, rho, Qt = home.xp.linalg.svd(x.U.T @ y.U, full_matrices=False)

@@ -111,7 +111,7 @@ class Direct(Solver):
             if home.norm(C) <= problem.rounding(run.moments()):
                 return run.finish(weights=C[:, :0], eigenvalues=np.zeros(0))
         R, RH = rows[0], rows[1] if problem.factor is None else rows[1] @ problem.factor
-        basis = basis_of(R, problem.ridge, self._cut(problem.X), home, problem.X.dtype)
+        basis = basis_of(R, problem.ridge, self._cut(problem.X), home, problem.X.rounded_dtype)
         if problem.ridge == 0:
             basis = basis.of_rank()
         P, values = self._leading(basis.image.T @ RH, problem, run, home)
@@ -150,7 +150,7 @@ class Direct(Solver):
         _, s, Vt = home.xp.linalg.svd(R, full_matrices=False)
         sizes = to_host(s)
         rank = int(np.sum(sizes > self._cut(X.H) * sizes[0])) if sizes[0] > 0 else 0
-        longer = int(np.sum(sizes > LEAST_LENGTH * float(np.finfo(X.dtype).eps) * sizes[0]))
+        longer = int(np.sum(sizes > LEAST_LENGTH * float(np.finfo(X.rounded_dtype).eps) * sizes[0]))
         cut = Vt.T[:, rank:longer] / sizes[0] if problem.ridge == 0 and longer > rank else None
         if cut is not None and problem.center:  # Xᵀ annihilates the means up to rounding
             cut = cut - home.xp.mean(cut, axis=0)[None, :]
@@ -204,10 +204,10 @@ class Direct(Solver):
         if problem.center and A is problem.X:
             A = A.centered(run.moments("implicit").column_means()[0])
         lengths = to_host(home.column_norms(home.place(A.matmat(cut))))
-        return bool(lengths.max() > LEAST_LENGTH * float(np.finfo(A.dtype).eps))
+        return bool(lengths.max() > LEAST_LENGTH * float(np.finfo(A.rounded_dtype).eps))
 
     def _cut(self, A: LinearOperator) -> float:
-        return rank_cut(A.shape, A.dtype) if self.rank_tol is None else self.rank_tol
+        return rank_cut(A.shape, A.rounded_dtype) if self.rank_tol is None else self.rank_tol
 
     @classmethod
     def estimate(cls, sizes: Sizes) -> Estimate | None:

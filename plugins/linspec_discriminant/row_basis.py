@@ -135,7 +135,9 @@ def row_basis(problem: Any, ridge: float, run: Run, moments: Moments) -> RowBasi
             run.note(Status.ILL_CONDITIONED, TOO_DEAR)
             return None
     (R,) = reduce_rows({"X": X}, center=problem.center)
-    return basis_of(R, ridge, rank_cut((n, p), X.dtype), problem.X.home.blocks, problem.X.dtype)
+    return basis_of(
+        R, ridge, rank_cut((n, p), X.rounded_dtype), problem.X.home.blocks, problem.X.rounded_dtype
+    )
 
 
 def _seconds(X: LinearOperator) -> float:

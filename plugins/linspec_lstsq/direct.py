@@ -104,7 +104,7 @@ class Direct(Solver):
         return x + A.rmatmat(V @ (inverse * (V.T @ rest))), int(keep.sum())
 
     def _cut(self, A: LinearOperator, ridge: float) -> float:
-        return rank_cut(A.shape, A.dtype, ridge) if self.rank_tol is None else self.rank_tol
+        return rank_cut(A.shape, A.rounded_dtype, ridge) if self.rank_tol is None else self.rank_tol
 
     def prepare(self, A: LinearOperator | Moments, ridge: float, run: Run) -> FactorisedState:
         """Factorise once for many right-hand sides."""

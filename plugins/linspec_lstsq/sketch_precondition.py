@@ -85,7 +85,7 @@ class SketchPrecondition(Solver):
             else:
                 SA, SB, AtB = _whole(data)
         data.check_finite(AtB)
-        cut = rank_cut((n, p), data.A.dtype)
+        cut = rank_cut((n, p), data.A.rounded_dtype)
         return SketchedFactor(SA, data.home, cut, scaled=not data.ridges.any()), SB, AtB
 
     def _run(self, iterates: LSQR, scales: HostArray, rounding: Rounding, run: Run) -> Array:

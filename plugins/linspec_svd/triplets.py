@@ -55,7 +55,7 @@ def decomposed(problem: Any, run: Run) -> LinearOperator:
 def share_below_rounding(A: LinearOperator) -> float:
     """A singular value of A below this fraction of the largest is rounding of the entries."""
     n, p = A.shape
-    return rank_cut((max(n, p), min(n, p)), A.dtype)
+    return rank_cut((max(n, p), min(n, p)), A.rounded_dtype)
 
 
 def size_of_means(run: Run) -> float:

@@ -271,3 +271,13 @@ def test_other_kernels_have_no_functions_of_products(kernel):
     for call in (lambda: kernel.along(T, None, T), lambda: kernel.pullback(ls.as_operator(T), T, T, T, T)):
         with pytest.raises(InvalidProblem, match="linear, polynomial or rbf"):
             call()
+
+
+def test_a_row_far_from_all_others_costs_them_no_digits():
+    """Distances between other rows do not depend on where it lies."""
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((40, 3))
+    X[7] = 1e6
+    K = ls.KernelOperator(X, ls.kernels.rbf(1.0), center=False).dense()
+    exact = np.exp(-np.sum((X[:, None, :] - X[None, :, :]) ** 2, axis=2) / 2)
+    np.testing.assert_allclose(K, exact, rtol=0, atol=1e-13)

@@ -187,7 +187,9 @@ class Answer:
         self.reduced = self.moments.reduced_rows(self.problem.ridge)
         pairs = zip(self.reduced, self._views(), self.problem.ridge, strict=True)
         self.bases = [
-            column_basis(R, rank_cut(A.shape, A.dtype, r), self.home, rounding_of_rows(A.dtype, r))
+            column_basis(
+                R, rank_cut(A.shape, A.rounded_dtype, r), self.home, rounding_of_rows(A.rounded_dtype, r)
+            )
             for R, A, r in pairs
         ]
         x, y = (BasisNorm(basis.W, basis.condition**2, self.home) for basis in self.bases)

@@ -463,7 +463,7 @@ def _basis(name: str, A: LinearOperator, *, center: bool, reflections: list[Host
         raise NonFiniteData(explain_non_finite({name: A}))
     Q, R = xp.linalg.qr(W * reciprocal(lengths)[None, :], mode="reduced")
     U, s, _ = np.linalg.svd(to_host(R), full_matrices=False)
-    rank = int(np.sum(s > rank_cut(A.shape, A.dtype) * s[0])) if s[0] > 0 else 0
+    rank = int(np.sum(s > rank_cut(A.shape, A.rounded_dtype) * s[0])) if s[0] > 0 else 0
     return Q @ home.place(np.ascontiguousarray(U[:, :rank]))
 
 

@@ -262,7 +262,14 @@ class _Law:
         lost = condition if squared else math.sqrt(condition)
         columns = sum(A.shape[1] for A in self._views())
         of_products = 4 * math.sqrt(columns) * self.shift * lost
-        return min(self.answer.unit_of_sums * max(of_products, self.answer.cancelled), 1.0)
+        of_sums = self.answer.unit_of_sums * max(of_products, self.answer.cancelled)
+        return min(max(of_sums, 4 * max(map(self._lost_digits, (0, 1)))), 1.0)  # digits lost are an estimate
+
+    def _lost_digits(self, i: int) -> float:
+        """The error of a correlation from the Gram matrix of a view and what was subtracted from it; 0 without one."""
+        norm = self.norms[i]
+        condition = norm.factor.condition if isinstance(norm, FactorNorm) else 0.0
+        return condition * max(self.answer.unit_of_sums, self.moments.centring_error(i))
 
     def _bounds(self, above: HostArray) -> HostArray | None:
         """The distance within which some correlation lies, for each pair: from the bound in the norm, or the ridge.
@@ -496,7 +503,7 @@ class _Law:
         condition = max(norm.condition for norm in self.norms)
         lost = math.sqrt(condition) if self.answer.bases else condition
         of_sums = 4 * self.answer.unit_of_sums * self.shift * math.sqrt(p + q)
-        rounding = k * max(of_sums, self._cancelled()) * lost
+        rounding = k * max(max(of_sums, self._cancelled()) * lost, 4 * max(map(self._lost_digits, (0, 1))))
         return _Beside(total, rho[k:], parts, whole=True, rounding=rounding, every=every)
 
     def _cross(self) -> Array:
@@ -569,7 +576,8 @@ class _Law:
         outer = ECE - Ix.T @ WCE - ECW @ Iy + Ix.T @ WCW @ Iy
         U, along, Vt = np.linalg.svd(outer)
         found = np.linalg.svd(np.block([[WCW, right], [left, outer]]), compute_uv=False)
-        rounding = k * 100 * self.answer.unit_of_sums / kept
+        subtracted = 0.0 if self.answer.reduced is not None else self.moments.centring_error()
+        rounding = k * max(100 * self.answer.unit_of_sums, subtracted) / kept
         total, every = (float(np.clip(found[:j], 0.0, 1.0).sum()) for j in (k, self.problem.k))
         m = len(along)
         parts = U.T[:m] @ left, (right @ Vt.T[:, :m]).T
@@ -666,11 +674,11 @@ class _Law:
     def _squared(self) -> list[tuple[Status, str]]:
         """Whether Gram matrices have lost so many digits that results from them cannot show a loss."""
         found = []
-        for i, (name, norm) in enumerate(zip("XY", self.norms, strict=True)):
-            condition = norm.factor.condition if isinstance(norm, FactorNorm) else 0.0
-            off = condition * max(self.answer.unit_of_sums, self.moments.centring_error(i))
+        for i, name in enumerate("XY"):
+            off, norm = self._lost_digits(i), self.norms[i]
             if off > max(TOLERATED * self.terms.tol, SQUARED):
-                text = f"The Gram matrix of {name} has condition number {condition:.0e}: correlations may "
+                assert isinstance(norm, FactorNorm)  # noqa: S101  # others lose none
+                text = f"The Gram matrix of {name} has condition number {norm.factor.condition:.0e}: correlations may "
                 text += (
                     f'be off by {off:.0e}, which the residual does not show. Choose "direct", or add a ridge.'
                 )

@@ -164,7 +164,7 @@ def along_columns(view: View, G: HostArray, lengths: HostArray) -> float:
     A = in_memory(view.A)
     if len(G) <= WIDEST and is_readable(view.A):
         R = reduced({view.name: view.A if A is None else A}, center=view.center).R
-        W = to_host(column_basis(R, NULL * float(np.finfo(view.A.dtype).eps), view.home).W)
+        W = to_host(column_basis(R, NULL * float(np.finfo(view.A.rounded_dtype).eps), view.home).W)
         return float(np.max(np.linalg.norm(W.T @ G, axis=0) * lengths, initial=0.0))
     if A is None:
         return 0.0

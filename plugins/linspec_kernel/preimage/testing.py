@@ -227,7 +227,8 @@ class PreimageOracle:
                 )
         if self.is_cca and solution.converged:
             # A Rayleigh quotient is off by the square of its residual over the gap, which planted cases have.
-            off, limit = float(np.abs(rho - self.exact).max()), rounding + 10 * solution.residual
+            within = max(solution.residual, getattr(solution, "tol", 0.0))
+            off, limit = float(np.abs(rho - self.exact).max()), rounding + 10 * within
             if not off <= limit:
                 found.append(
                     f"a canonical correlation is wrong by {off:.2g}; the residual explains {limit:.2g}"
