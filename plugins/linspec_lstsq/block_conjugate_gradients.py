@@ -253,11 +253,11 @@ class Shifted:
 
 def rounding_weights(system: System) -> HostArray:
     """For every column the inverse of a residual that is rounding; 0 where AᵀB is 0."""
-    rounding = np.maximum(
-        system.noise * system.scales, np.finfo(np.float64).tiny
-    )  # whose inverse is a number
-    weights: HostArray = np.where(system.scales > 0, 1 / rounding, 0.0)
-    return weights
+    with np.errstate(over="ignore"):
+        weights: HostArray = np.divide(
+            1 / system.noise, system.scales, out=np.zeros_like(system.scales), where=system.scales > 0
+        )
+    return np.minimum(weights, np.finfo(np.float64).max)
 
 
 def squares_known(products: HostArray, carried: HostArray) -> HostArray | None:

@@ -263,13 +263,16 @@ class _Law:
         columns = sum(A.shape[1] for A in self._views())
         of_products = 4 * math.sqrt(columns) * self.shift * lost
         of_sums = self.answer.unit_of_sums * max(of_products, self.answer.cancelled)
-        return min(max(of_sums, 4 * max(map(self._lost_digits, (0, 1)))), 1.0)  # digits lost are an estimate
+        return min(max(of_sums, 4 * self._subtracted()), 1.0)  # which is an estimate
 
-    def _lost_digits(self, i: int) -> float:
-        """The error of a correlation from the Gram matrix of a view and what was subtracted from it; 0 without one."""
+    def _subtracted(self) -> float:
+        """The error of a correlation from what was subtracted from the Gram matrices that were factored."""
+        return max(self._condition(i) * self.moments.centring_error(i) for i in (0, 1))
+
+    def _condition(self, i: int) -> float:
+        """The condition number of the Gram matrix of a view, where it was factored; else 0."""
         norm = self.norms[i]
-        condition = norm.factor.condition if isinstance(norm, FactorNorm) else 0.0
-        return condition * max(self.answer.unit_of_sums, self.moments.centring_error(i))
+        return norm.factor.condition if isinstance(norm, FactorNorm) else 0.0
 
     def _bounds(self, above: HostArray) -> HostArray | None:
         """The distance within which some correlation lies, for each pair: from the bound in the norm, or the ridge.
@@ -503,7 +506,7 @@ class _Law:
         condition = max(norm.condition for norm in self.norms)
         lost = math.sqrt(condition) if self.answer.bases else condition
         of_sums = 4 * self.answer.unit_of_sums * self.shift * math.sqrt(p + q)
-        rounding = k * max(max(of_sums, self._cancelled()) * lost, 4 * max(map(self._lost_digits, (0, 1))))
+        rounding = k * max(max(of_sums, self._cancelled()) * lost, 4 * self._subtracted())
         return _Beside(total, rho[k:], parts, whole=True, rounding=rounding, every=every)
 
     def _cross(self) -> Array:
@@ -675,10 +678,10 @@ class _Law:
         """Whether Gram matrices have lost so many digits that results from them cannot show a loss."""
         found = []
         for i, name in enumerate("XY"):
-            off, norm = self._lost_digits(i), self.norms[i]
+            condition = self._condition(i)
+            off = condition * max(self.answer.unit_of_sums, self.moments.centring_error(i))
             if off > max(TOLERATED * self.terms.tol, SQUARED):
-                assert isinstance(norm, FactorNorm)  # noqa: S101  # others lose none
-                text = f"The Gram matrix of {name} has condition number {norm.factor.condition:.0e}: correlations may "
+                text = f"The Gram matrix of {name} has condition number {condition:.0e}: correlations may "
                 text += (
                     f'be off by {off:.0e}, which the residual does not show. Choose "direct", or add a ridge.'
                 )
