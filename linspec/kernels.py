@@ -6,8 +6,9 @@ and Gaussian kernels make a tile of one matrix product and a function of its ent
 differences. Rows may be arrays of any library or SciPy sparse matrices. A scale that is not given is taken from the
 distances between some of the rows, once, and the kernel that has it is what the answer keeps.
 Source: Schölkopf & Smola 2002, Learning with Kernels; Rahimi & Recht 2007 for the Gaussian and the Laplacian kernel.
-Where we differ: kernels that depend on differences alone see dense rows less their mean. Distances come from inner
-products, and those of rows far from the origin would lose the digits that distances consist of, in float32 above all.
+Where we differ: kernels that depend on differences alone see dense rows less the medians of the columns. Distances
+come from inner products, and those of rows far from the origin would lose the digits that distances consist of, in
+float32 above all.
 """
 
 from __future__ import annotations

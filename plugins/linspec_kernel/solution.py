@@ -55,8 +55,8 @@ class KernelCCASolution(TwoViewSolution):
         For each correlation a distance within which there is an exact one. None for functions that are not made of
         kernel functions.
     loss_estimate : float or None
-        About how much of the sum of the exact correlations is missing, relative to it: to the second order in the
-        residuals, from the gap to the least correlation that an iteration carries beyond k. None where none is.
+        About how much of the sum of the exact correlations is missing, relative to it: what the pairs that an
+        iteration carries, and the residuals of all of them, would make together. None of methods that carry none.
     """
 
     weight_fields: ClassVar[tuple[str, ...]] = ("x_weights", "y_weights")
