@@ -326,7 +326,12 @@ class Source:
             taken = explained if of_means is None else of_means
         else:
             taken = of_means + explained
-        return taken if taken is None or view.factors is None else taken * view.factors**2
+        if taken is None or view.factors is None:
+            return taken
+        with np.errstate(
+            over="ignore", invalid="ignore"
+        ):  # columns whose squares are no numbers are named elsewhere
+            return taken * view.factors**2
 
     @property
     def most_rank(self) -> float:

@@ -204,7 +204,7 @@ class _Law:
             "bounds": None if unseen else self._bounds(above),
             "law_bounds": (ratio(float(below.sum()), total), ratio(float(above.sum()), total)),
             "loss_estimate": estimate,
-            "loss_bounds": bounds,
+            "loss_bounds": (-math.inf, None) if unseen else bounds,
             **self.answer.regressions(),
         }
         fields |= self.problem.taken_fields(self.moments)
