@@ -119,13 +119,14 @@ class PreimageOracle:
         self.count = self.k
         self.exact = np.zeros(0)
         if linear_pair:
-            bases = []
+            bases: list[HostArray] = []
             for A in (self.X, self.Y):
                 A = A - A.mean(axis=0) if self.center else A
                 U, s, _ = np.linalg.svd(A / max(float(np.abs(A).max()), 1e-300), full_matrices=False)
                 bases.append(U[:, s > 100 * self.unit * max(float(s[0]), 1e-300)])
             self.count = min(self.k, bases[0].shape[1], bases[1].shape[1])
             self.exact = np.linalg.svd(bases[0].T @ bases[1], compute_uv=False)[: self.count]
+            self.bases = bases
 
     @property
     def attainable(self) -> float:
@@ -226,8 +227,11 @@ class PreimageOracle:
                     f"{name}_weights must make the variates of the points; they differ by {misfit:.2g}"
                 )
         if self.is_cca and solution.converged:
-            # A Rayleigh quotient is off by the square of its residual over the gap, which planted cases have.
-            within = max(solution.residual, getattr(solution, "tol", 0.0))
+            # A Rayleigh quotient is off by the square of its residual over the gap, which planted cases have. The
+            # residual that counts is what the columns have in common with the slopes, up to the tolerance.
+            slopes = [B.T @ (V - U * rho) for B, U, V in zip(self.bases, (P, Q), (Q, P), strict=True)]
+            square = max(float(np.square(slope).sum(axis=0).max()) for slope in slopes)
+            within = max(solution.residual, min(square, getattr(solution, "tol", 0.0)))
             off, limit = float(np.abs(rho - self.exact).max()), rounding + 10 * within
             if not off <= limit:
                 found.append(
