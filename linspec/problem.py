@@ -222,15 +222,10 @@ class Problem(RowsOfProblem, ABC, Generic[S_co]):
     def looked_at(self) -> dict[str, Look]:
         """The first look at each matrix, which refuses arrays in memory with entries that are not finite."""
         looks = {name: look_at(name, A) for name, A in self.matrices.items()}
-        for (
-            name,
-            row,
-        ) in self.taken.items():  # the entries that were given have the size of what was subtracted
-            root = (
-                1.0
-                if self.sample_weight is None
-                else math.sqrt(float(np.max(self.sample_weight, initial=0.0)))
-            )
+        # Entries about a row are small: those that were given have the size of what was subtracted.
+        heaviest = 1.0 if self.sample_weight is None else float(np.max(self.sample_weight, initial=0.0))
+        for name, row in self.taken.items():
+            root = math.sqrt(heaviest)
             given = Magnitude(root * float(np.max(np.abs(row), initial=0.0)))
             looks[name] = dataclasses.replace(looks[name], size=looks[name].size.merged(given))
         return looks

@@ -328,9 +328,8 @@ class Source:
             taken = of_means + explained
         if taken is None or view.factors is None:
             return taken
-        with np.errstate(
-            over="ignore", invalid="ignore"
-        ):  # columns whose squares are no numbers are named elsewhere
+        # Columns whose squares are no numbers are named elsewhere.
+        with np.errstate(over="ignore", invalid="ignore"):
             return taken * view.factors**2
 
     @property

@@ -131,9 +131,8 @@ def judged(
         fields[f"kernel_{name}"] = view.kernel
         view.basis = None
     findings = fewer_than_asked(len(kept), problem.k, "variates that earlier pairs do not explain")
-    level = max(
-        UNCERTAIN, math.sqrt(10 * float(residuals.max(initial=0.0)))
-    )  # values are off by about its square
+    # Values are off by about the square of a cosine.
+    level = max(UNCERTAIN, math.sqrt(10 * float(residuals.max(initial=0.0))))
     hidden = [
         (Status.ILL_CONDITIONED, UNSEEN.format(name=name, share=share))
         for name, share in unseen.items()
