@@ -112,6 +112,9 @@ class RowModel(OfRows):
         The number of the row that weights and basis begin with, where they are those of some rows.
     constant : Constant or None
         What of the constant is put back, where the means are taken out for the sake of digits alone.
+    condition : float, default 1
+        The condition number of the confounds with columns of length 1. The rounding of what they explain of a column
+        grows by this factor.
     """
 
     center: bool
@@ -121,6 +124,7 @@ class RowModel(OfRows):
     turn: HostArray | None = None
     first: int = 0
     constant: Constant | None = None
+    condition: float = 1.0
 
     @property
     def rows(self) -> float:
@@ -221,9 +225,9 @@ def row_model(
     if confounds is None:
         return RowModel(center=center, weights=weights)
     shift = about_means and not center
-    mean, turn, basis = _orthonormal(confounds, weights, center=center or shift)
+    mean, turn, basis, condition = _orthonormal(confounds, weights, center=center or shift)
     constant = _constant(confounds, weights, basis) if shift else None
-    return RowModel(center or shift, weights, basis, mean, turn, constant=constant)
+    return RowModel(center or shift, weights, basis, mean, turn, constant=constant, condition=condition)
 
 
 def weights_and_confounds(
@@ -313,8 +317,8 @@ def _confounds(values: Any, rows: float) -> HostArray:
 
 def _orthonormal(
     Z: HostArray, w: HostArray | None, *, center: bool
-) -> tuple[HostArray, HostArray, HostArray]:
-    """The mean of the confounds, the turn to an orthonormal basis of what they say beside it, and that basis."""
+) -> tuple[HostArray, HostArray, HostArray, float]:
+    """The mean of the confounds, the turn to an orthonormal basis of the rest, that basis, and their condition."""
     mean = np.average(Z, axis=0, weights=w) if center else np.zeros(Z.shape[1])
     Z = Z - mean
     if center:  # of large means a rounding is left
@@ -334,7 +338,7 @@ def _orthonormal(
     if center and rank:  # short directions have grown, and so has the mean that rounding has left in them
         B = B - np.average(B, axis=0, weights=w)
     inverse = np.linalg.inv(np.linalg.qr(B * roots, mode="r"))
-    return mean, turn @ inverse, B @ inverse
+    return mean, turn @ inverse, B @ inverse, float(s[0] / s[rank - 1]) if rank else 1.0
 
 
 def _column_units(Z: HostArray) -> HostArray:

@@ -8,6 +8,7 @@ Method: the least estimated time among the forms that fit into their share of th
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from functools import wraps
 from typing import Any, Concatenate, ParamSpec, TypeVar
@@ -308,7 +309,8 @@ class Source:
     def squares_taken(self, index: int) -> Array | None:
         """The squares of what means and confounds take out of the columns of one view; None where nothing is.
 
-        By so much the squares of the entries are larger than those of what is left, and so is their rounding.
+        By so much the squares of the entries are larger than those of what is left, and so is their rounding. What
+        confounds explain counts with the square of their condition number.
 
         Parameters
         ----------
@@ -322,6 +324,8 @@ class Source:
             self.column_means()
         of_means = None if view.mean is None or not view.model.center else view.mean**2 * view.total
         explained = view.explained_squares
+        if explained is not None:
+            explained = explained * view.model.condition**2
         if of_means is None or explained is None:
             taken = explained if of_means is None else of_means
         else:
@@ -381,7 +385,8 @@ class Source:
         of_rows = held is not None and held.rows is not None
         if view.adjustment is not None and view.adjustment.lost > 1.0 and not of_rows:
             rounding = eps if held is None else float(np.finfo(np.float64).eps)
-            lost: float = rounding * view.adjustment.lost
+            ratio = view.adjustment.lost  # of squares, where the error is relative to lengths
+            lost: float = rounding * max(ratio, view.model.condition * math.sqrt(ratio - 1))
             return max(lost, self._cancelled_by_means(view, squares, held, eps))
         return self._cancelled_by_means(view, squares, held, eps)
 

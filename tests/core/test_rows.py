@@ -6,6 +6,9 @@ confounds (computed by a QR factorisation, twice).
 
 from __future__ import annotations
 
+import math
+from fractions import Fraction
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -474,6 +477,33 @@ def test_means_beside_the_deviations_are_those_of_repeated_rows():
 
 
 # ---- new rows, tests by permutation -------------------------------------------------------------
+
+
+@pytest.mark.parametrize("apart", [1e-3, 1e-6, 1e-9])
+def test_the_rounding_of_confounds_that_nearly_depend_on_each_other_is_counted(apart):
+    """What is left of a column is compared with exact arithmetic."""
+    rng = np.random.default_rng(3)
+    Z = rng.standard_normal((30, 3))
+    Z[:, 2] = Z[:, 0] + apart * Z[:, 2]
+    a = 500.0 * Z[:, 0] + 300.0 * Z[:, 2] + 0.01 * rng.standard_normal(30)
+    left = [Fraction(value) for value in a.tolist()]
+    basis = []
+    for column in Z.T.tolist():
+        rest = [Fraction(value) for value in column]
+        for b in basis:
+            rest = _without(rest, b)
+        left, basis = _without(left, rest), [*basis, rest]
+    model = row_model(center=False, weights=None, confounds=Z)
+    operator = AdjustedOperator(as_operator(a[:, None]), model, settle)
+    error = np.linalg.norm(operator.matmat(np.ones((1, 1)))[:, 0] - [float(value) for value in left])
+    taken = float(Moments(operator).squares_taken(0)[0])
+    assert error <= 10 * np.finfo(float).eps * math.sqrt(taken)
+
+
+def _without(values, direction):
+    """Values less their part along a direction, in fractions."""
+    part = sum(v * d for v, d in zip(values, direction, strict=True)) / sum(d * d for d in direction)
+    return [v - part * d for v, d in zip(values, direction, strict=True)]
 
 
 def test_new_rows_lose_what_the_training_rows_say_of_their_confounds():
