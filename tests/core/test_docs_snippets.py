@@ -21,6 +21,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+import forked
 import numpy as np
 import pytest
 import scipy.sparse
@@ -115,9 +116,7 @@ def _write_files(path: Path, X: Any) -> None:
 
 def run(arguments: list[str], folder: Path) -> subprocess.CompletedProcess[str]:
     environment = {**os.environ, "MPLBACKEND": "Agg", "NO_COLOR": "1", "OPENBLAS_NUM_THREADS": "1"}
-    return subprocess.run(
-        [sys.executable, *arguments], cwd=folder, env=environment, capture_output=True, text=True, check=False
-    )
+    return forked.run([sys.executable, *arguments], cwd=folder, env=environment)
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)

@@ -17,10 +17,12 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, ClassVar
+
+import forked
 
 from linspec.errors import LinspecError
 
@@ -112,7 +114,7 @@ def apart(
     passes it on.
     """
     source = ["-c", program] if isinstance(program, str) else [program]
-    done = _run([sys.executable, *source], seconds, env, cwd)
+    done = _run(_started, [sys.executable, *source], seconds, env, cwd)
     if done.returncode != 0:
         last = (done.stderr.strip().splitlines() or [""])[-1]
         for kind in (Silent, Raw, Leak):
@@ -132,7 +134,7 @@ def command(
     stdin: Any = subprocess.DEVNULL,
     stdout: Any = subprocess.PIPE,
 ) -> subprocess.CompletedProcess[str]:
-    """The command `linspec` in a process of its own.
+    """The command `linspec` in a process of its own, which begins with linspec imported.
 
     Parameters
     ----------
@@ -142,7 +144,7 @@ def command(
         Exit codes that are good endings: 0 for an answer, 2 for one clear sentence about what was given.
     """
     line = [sys.executable, "-m", "linspec", *(arg if isinstance(arg, bytes) else str(arg) for arg in args)]
-    done = _run(line, seconds, env, cwd, stdin, stdout)
+    done = _run(forked.run, line, seconds, env, cwd, stdin=stdin, stdout=stdout)
     if done.returncode == 70:
         raise Defect(done.stderr.strip().splitlines()[-1] if done.stderr.strip() else "no message")
     if "Traceback (most recent call last)" in done.stderr:
@@ -155,28 +157,30 @@ def command(
     return done
 
 
+def _started(line: Sequence[Any], **settings: Any) -> subprocess.CompletedProcess[str]:
+    """A process that begins with nothing imported."""
+    settings = {"stdin": subprocess.DEVNULL, "capture_output": True, "text": True, **settings}
+    return subprocess.run(line, check=False, **settings)
+
+
 def _run(
+    start: Callable[..., subprocess.CompletedProcess[str]],
     line: Sequence[Any],
     seconds: float,
     env: Mapping[str, str] | None,
     cwd: Path | None,
-    stdin: Any = subprocess.DEVNULL,
-    stdout: Any = subprocess.PIPE,
+    **streams: Any,
 ) -> subprocess.CompletedProcess[str]:
     """Run a process and name the endings that only its parent sees."""
     try:
-        done = subprocess.run(
+        done = start(
             line,
-            stdin=stdin,
-            stdout=stdout,
-            stderr=subprocess.PIPE,
-            text=True,
             encoding="utf-8",
             errors="backslashreplace",
             timeout=seconds,
-            check=False,
             env={**os.environ, **(env or {})},
             cwd=cwd,
+            **streams,
         )
     except subprocess.TimeoutExpired as error:
         raise Hang(f"no end after {seconds:g} s") from error
