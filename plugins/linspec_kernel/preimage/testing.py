@@ -113,7 +113,9 @@ class PreimageOracle:
         self.objective: Callable[[HostArray, HostArray], Any] = (
             hsic if given.get("objective") == "hsic" else correlation
         )
-        self.unit = precision(case) * max(shift_of(A) for A in (self.X, self.Y))
+        self.unit = precision(case)
+        if self.center:
+            self.unit *= max(shift_of(A) for A in (self.X, self.Y))
         linear_pair = all(isinstance(kernel, Linear) for kernel in self.kernels)
         self.is_cca = linear_pair and not first and self.objective is correlation
         self.count = self.k
