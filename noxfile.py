@@ -89,6 +89,15 @@ def tests(session: nox.Session) -> None:
 
 
 @nox.session
+def slow(session: nox.Session) -> None:
+    """The slow tests and cases that the suite leaves out, or a slice: `nox -s slow -- 3/10`; more goes to pytest."""
+    session.install(*DEV)
+    part = session.posargs[0] if session.posargs and "/" in session.posargs[0] else ""
+    arguments = session.posargs[bool(part) :]
+    session.run("pytest", "-n", "auto", "-m", "slow", *arguments, env={"LINSPEC_SLOW": part or "1"})
+
+
+@nox.session
 def conformance(session: nox.Session) -> None:
     """The conformance tests on every kind of data and on all cases; the suite takes one kind of each way."""
     session.install(*DEV)

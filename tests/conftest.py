@@ -2,7 +2,8 @@
 
 Environment variables:
 
-- ``LINSPEC_SLOW=1`` runs the tests marked ``slow`` (so does selecting them with ``-m slow``).
+- ``LINSPEC_SLOW=1`` runs the tests marked ``slow`` as well, ``LINSPEC_SLOW=3/10`` every tenth of them, from the third
+  on. With ``-m slow`` no other test runs.
 - ``LINSPEC_ELSEWHERE=1`` takes from the process what only Linux or POSIX has, before anything is imported.
 - ``LINSPEC_CUPY_DOUBLE=VERSION`` puts the double of CuPy in `doubles` in the place of `cupy`, with the names and
   signatures of that version. Where a line of linspec waits for a device without `to_host`, it raises.
@@ -110,18 +111,48 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
             generator.bit_generator.state = state
 
 
+@pytest.hookimpl(tryfirst=True)  # before the tests are shuffled
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Skip slow tests unless asked for, and data tests where there is no data."""
     _note_generators(items)
-    reasons = {}
-    if os.environ.get("LINSPEC_SLOW", "0") in {"", "0"} and "slow" not in config.getoption("-m"):
-        reasons["slow"] = "slow: set LINSPEC_SLOW=1 to run it"
+    part, parts = _slice_of_slow_tests(config)
+    slow = _slow(items)
+    for i, item in enumerate(slow):
+        if not parts or i % parts != part % parts:
+            item.add_marker(pytest.mark.skip(reason="slow: `nox -s slow` runs it"))
+    if config.getoption("-m") == "slow":
+        chosen = set(slow)
+        config.hook.pytest_deselected(items=[item for item in items if item not in chosen])
+        items[:] = slow
     if _data_folder() is None:
-        reasons["data"] = "needs data: set LINSPEC_DATA to the folder with the data sets"
-    for item in items:
-        for marker, reason in reasons.items():
-            if item.get_closest_marker(marker) is not None:
+        reason = "needs data: set LINSPEC_DATA to the folder with the data sets"
+        for item in items:
+            if item.get_closest_marker("data") is not None:
                 item.add_marker(pytest.mark.skip(reason=reason))
+
+
+def _slice_of_slow_tests(config: pytest.Config) -> tuple[int, int]:
+    """Which part of the slow tests runs, of how many; of none by default."""
+    asked = os.environ.get("LINSPEC_SLOW", "")
+    if asked in {"", "0"}:
+        return 0, int("slow" in config.getoption("-m"))
+    part, _, parts = asked.partition("/")
+    return (int(part), int(parts)) if parts else (0, 1)
+
+
+def _slow(items: list[pytest.Item]) -> list[pytest.Item]:
+    """The slow tests; where a mark says how many cases of a test to keep, all others, which lie evenly between."""
+    functions: dict[str, list[pytest.Item]] = {}
+    for item in items:
+        if item.get_closest_marker("slow") is not None:
+            functions.setdefault(item.nodeid.partition("[")[0], []).append(item)
+    found = []
+    for cases in functions.values():
+        marker = cases[0].get_closest_marker("slow")
+        keep = marker.kwargs.get("keep", 0) if marker is not None else 0
+        kept = {i * len(cases) // keep for i in range(keep)}
+        found += [case for i, case in enumerate(cases) if i not in kept]
+    return found
 
 
 def skips_by_reason(reports: Iterable[Any]) -> Counter[str]:

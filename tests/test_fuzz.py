@@ -411,6 +411,7 @@ def liar(monkeypatch: pytest.MonkeyPatch) -> str:
 
 
 @pytest.mark.filterwarnings("ignore::linspec.errors.ConvergenceWarning")
+@pytest.mark.slow
 def test_a_liar_is_caught_made_small_and_printed_as_a_program(
     liar: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -573,6 +574,7 @@ def failures(outcomes: Any) -> list[str]:
 
 
 @pytest.mark.parametrize("name", CORPUS)
+@pytest.mark.slow(keep=24)
 def test_corpus(name: str) -> None:
     case, wanted = CORPUS[name]()
     assert failures(try_case(case, solvers_of(case.family, wanted), name=name, max_seconds=2.0)) == []
@@ -583,7 +585,7 @@ def test_slice(family: str) -> None:
     if family not in families_here():
         pytest.skip(testing_of(family).missing())
     swift = [name for name in solvers_of(family) if name not in SLOW]
-    assert failures(fuzz(range(40), families=[family], solvers=swift, each=2, max_seconds=2.0)) == []
+    assert failures(fuzz(range(20), families=[family], solvers=swift, each=2, max_seconds=2.0)) == []
     assert failures(fuzz(range(1), families=[family], solvers=SLOW, max_seconds=2.0)) == []
 
 

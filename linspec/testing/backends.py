@@ -66,9 +66,9 @@ class Backend:
     usual : collection of str or None
         The checks that run on it where no backends are named; by default all. None run where another backend is the
         same to a solver.
-    brief : bool
-        Whether iterations are few on all cases but the first, unless everything is asked for: products take long, or
-        differ from those of entries in memory in the reading alone.
+    whole : int or None
+        How many of the first cases are solved to their end; all with None, or where everything is asked for. On others
+        iterations are few: products take long, or differ from those of entries in memory in the reading alone.
 
     Examples
     --------
@@ -88,7 +88,7 @@ class Backend:
     sparse: bool = False
     beside: Callable[[HostArray], Any] | None = None
     usual: Collection[str] | None = None
-    brief: bool = False
+    whole: int | None = None
 
     def companion(self, array: HostArray) -> Any:
         """Right-hand sides for the data: arrays of the same library, or of NumPy for other data."""
@@ -203,16 +203,16 @@ BACKENDS: tuple[Backend, ...] = (
         wrap=_readonly,
         snapshot=_bytes,
         usual=frozenset({"input-untouched"}),
-        brief=True,
+        whole=1,
     ),
-    Backend(name="array-api-strict", wrap=_strict("device1"), snapshot=_bytes, missing=_STRICT, brief=True),
+    Backend(name="array-api-strict", wrap=_strict("device1"), snapshot=_bytes, missing=_STRICT, whole=0),
     Backend(
         name="array-api-strict-no-float64",
         wrap=_strict("no_float64"),
         snapshot=_bytes,
         missing=_STRICT,
         float64=False,
-        brief=True,
+        whole=0,
     ),
     Backend(name="torch", wrap=_torch, snapshot=_bytes, missing=_lacks("torch")),
     Backend(name="cupy", wrap=_cupy, snapshot=_bytes, missing=_lacks_cupy),
@@ -235,14 +235,14 @@ BACKENDS: tuple[Backend, ...] = (
         sparse=True,
         beside=_on_device1(_cupy),
     ),
-    Backend(name="npy-file", wrap=_file, snapshot=_bytes, is_array=False, brief=True),
+    Backend(name="npy-file", wrap=_file, snapshot=_bytes, is_array=False, whole=1),
     Backend(
         name="scipy-csr",
         wrap=_sparse(scipy.sparse.csr_matrix),
         snapshot=_sparse_bytes,
         is_array=False,
         sparse=True,
-        brief=True,
+        whole=1,
     ),
     Backend(
         name="scipy-csc",
@@ -274,6 +274,7 @@ BACKENDS: tuple[Backend, ...] = (
         snapshot=lambda operator: operator.snapshot(),
         is_array=False,
         readable=False,
+        whole=1,
     ),
 )
 """All backends, present or not."""
@@ -337,6 +338,6 @@ class Choice:
                 if self.named or self.every or backend.usual is None or check in backend.usual:
                     yield check, backend
 
-    def is_brief(self, backend: Backend) -> bool:
-        """Whether iterations are few on all cases but the first."""
-        return backend.brief and not self.every
+    def is_brief(self, backend: Backend, place: int) -> bool:
+        """Whether iterations are few on a case, given its place among the cases."""
+        return backend.whole is not None and place >= backend.whole and not self.every

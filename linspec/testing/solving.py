@@ -33,6 +33,11 @@ FEW_ITERATIONS = 3
 """Those where a case is to reach every line once, on data whose products take long."""
 
 
+def after_few_iterations(progress: Any) -> bool:
+    """Say whether it is time to stop, as a callback does."""
+    return bool(progress.iteration >= FEW_ITERATIONS)
+
+
 @dataclass(frozen=True, kw_only=True)
 class Subject:
     """The solver under test.
@@ -151,7 +156,7 @@ class Trial:
             problem = self.case.state(data)
         except UnsupportedData as error:  # an error of the problem is judged like one of the solve
             return Attempt(error=error), data, True
-        stop = {"callback": lambda progress: progress.iteration >= FEW_ITERATIONS} if self.brief else {}
+        stop = {"callback": after_few_iterations} if self.brief else {}
         result = attempt(problem, self.subject.for_case(self.case), rng=0, **stop)
         after = [self.snapshot(name, value) for name, value in data.items()]
         return result, data, before == after

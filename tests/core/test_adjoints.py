@@ -85,6 +85,7 @@ def values(solution: Any) -> Any:
 @pytest.mark.parametrize("kind", [Operator, Subclass])
 @pytest.mark.parametrize("lie", LIES)
 @pytest.mark.parametrize(("family", "solver"), CASES)
+@pytest.mark.slow(keep=60)
 def test_an_operator_that_is_no_matrix_is_named(family: str, solver: str, lie: str, kind: Any) -> None:
     A = RNG.standard_normal((40, 9))
     found = solved(problem(family, kind(A, lie)), solver)
@@ -136,6 +137,7 @@ def matrices() -> list[Any]:
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("settings", ["", "center", "weights", "confounds"])
+@pytest.mark.slow(keep=2)
 def test_matrices_are_never_accused(settings: str, dtype: Any) -> None:
     for A in matrices():
         if dtype == np.float32 and not 1e-30 < np.abs(A).max() < 1e30 and A.any():

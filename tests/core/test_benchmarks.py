@@ -158,6 +158,7 @@ def site(tmp_path: Path) -> Path:
     return tmp_path
 
 
+@pytest.mark.slow
 def test_a_plugin_s_solver_and_family_are_timed_once_they_are_installed(site):
     pytest.importorskip("asv_runner")
     alone, beside = (
@@ -290,6 +291,7 @@ def test_backends_are_chosen_by_a_variable(monkeypatch):
 
 @pytest.mark.parametrize("data", ["tall", "words", "one-hot"])
 @pytest.mark.parametrize(("problem", "solver"), RUNS)
+@pytest.mark.slow(keep=6)
 def test_solvers_run_and_their_errors_are_small_and_not_zero_by_construction(
     benchmark, problem, solver, data
 ):
@@ -306,6 +308,7 @@ def test_solvers_run_and_their_errors_are_small_and_not_zero_by_construction(
 
 
 @pytest.mark.parametrize(("problem", "solver"), RUNS)
+@pytest.mark.slow(keep=2)
 def test_arrays_of_another_library_go_the_same_way(benchmark, problem, solver):
     """array-api-strict stands for the libraries that are timed and not installed here."""
     bench = benchmark(problem)
@@ -316,6 +319,7 @@ def test_arrays_of_another_library_go_the_same_way(benchmark, problem, solver):
 
 @pytest.mark.parametrize("slices", ["dense", "sparse"])
 @pytest.mark.parametrize("solver", ["gram", "lazy-spca", "spca"])
+@pytest.mark.slow(keep=2)
 def test_slices_are_read_once_and_the_error_is_that_of_the_answer(benchmark, solver, slices):
     benchmark("svd")
     bench = sys.modules["benchmarks.svd"].StreamedSVD()

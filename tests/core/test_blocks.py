@@ -154,6 +154,7 @@ LONG = {"preimage-cca/gradkcca", "preimage-cca/scca-hsic", "cca/sparse-appgrad",
 
 
 @pytest.mark.parametrize("name", [name for name in ls.solvers() if name not in LONG])
+@pytest.mark.slow(keep=10)
 def test_every_solver_gives_the_exact_answer_of_blocks_or_says_what_can(name):
     """The cases of the kit and their independent oracles; what needs rows or entries here is refused."""
     suite = Suite(name)
@@ -187,6 +188,7 @@ STATED = {
 
 @pytest.mark.parametrize("kind", [np.array, scipy.sparse.csr_array])
 @pytest.mark.parametrize("name", [name for name in ls.solvers() if name.partition("/")[0] in STATED])
+@pytest.mark.slow(keep=20)
 def test_answers_and_passes_are_those_of_arrays_in_memory(name, kind):
     state, value = STATED[name.partition("/")[0]]
     A, B = kind(X), kind(Y)
@@ -580,6 +582,7 @@ def test_lsqr_reads_rows_in_blocks_once_a_step(kind, given):
     "given", [{}, {"sample_weight": RNG.integers(0, 3, N).astype(float)}], ids=["plain", "weighted"]
 )
 @pytest.mark.parametrize("kind", [np.array, scipy.sparse.csr_array])
+@pytest.mark.slow(keep=1)
 def test_minibatches_of_blocks(kind, given):
     """Rows come here a few at a time; what is drawn is what the certificate, which sweeps, finds good."""
     A, B = kind(np.where(RNG.random((N, P)) < 0.5, X - 5.0, 0.0)), kind(Y)

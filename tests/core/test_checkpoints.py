@@ -166,6 +166,7 @@ def goes_on_as(found: Any, whole: Any, case: str) -> bool:
 
 
 @pytest.mark.parametrize("case", CASES)
+@pytest.mark.slow(keep=8)
 def test_a_run_goes_on_with_the_same_bits(case: str, tmp_path: Path) -> None:
     state, solver, options = CASES[case]
     whole, path = ls.solve(state(), solver, rng=0, **options), tmp_path / "run.ckpt"
@@ -184,6 +185,7 @@ def test_a_run_goes_on_with_the_same_bits(case: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("case", ["krylov", "krylov-sparse", "krylov-rows", "lobpcg", "lobpcg-sparse"])
+@pytest.mark.slow(keep=2)
 def test_sweeps_in_float32_go_on_with_the_same_bits(case: str, tmp_path: Path) -> None:
     """Before the change to float64 and after it; to make the copy again is one more reading."""
     state, solver, options = CASES[case]
@@ -349,6 +351,7 @@ def first_filled(matrix: Any) -> int:
 
 
 @pytest.mark.parametrize("case", CASES)
+@pytest.mark.slow(keep=8)
 def test_other_rows_are_never_answered_for(
     case: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -569,6 +572,7 @@ CHILD = """
 
 
 @pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="no signal that kills")
+@pytest.mark.slow
 def test_killed_at_any_moment_it_goes_on_with_the_same_bits(tmp_path: Path) -> None:
     """Some kills, a Ctrl-C among them."""
     rng = np.random.default_rng(1)
@@ -685,6 +689,7 @@ def nodes_of(node: Any) -> list[Any]:
 
 
 @pytest.mark.parametrize("case", ["krylov", "lobpcg", "cg", "cg-path"])
+@pytest.mark.slow(keep=2)
 def test_a_file_that_was_changed_is_refused(case: str, tmp_path: Path) -> None:
     """Whatever was changed in it: means, values, counts, random numbers, sums of rows."""
     state, solver, options = CASES[case]

@@ -81,6 +81,7 @@ def suffix(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 
 
+@pytest.mark.slow
 def test_a_thousand_long_names_go_through_every_command(tmp_path: Path, suffix: str) -> None:
     """The scores are those of NumPy's factors, and other columns in another order do not change them."""
     assert len(set(NAMES)) == COLUMNS

@@ -136,6 +136,7 @@ def test_numbers(folder: Path, monkeypatch: pytest.MonkeyPatch, problem: str) ->
 
 
 @pytest.mark.parametrize("problem", PROBLEMS)
+@pytest.mark.slow
 def test_options_of_every_solver(folder: Path, monkeypatch: pytest.MonkeyPatch, problem: str) -> None:
     monkeypatch.chdir(folder)
     for solver in ls.solvers(problem):

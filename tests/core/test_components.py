@@ -68,6 +68,7 @@ def by_hand(X, Y, orders, statistic, center=True, projected=True):
 @pytest.mark.parametrize("shape", [(8, 6), (5, 7), (4, 4), (1, 3), (3, 1)])
 @pytest.mark.parametrize("center", [True, False], ids=["centred", "uncentred"])
 @pytest.mark.parametrize("projected", [True, False], ids=["projected", "published"])
+@pytest.mark.slow(keep=10)
 def test_every_step_is_that_of_a_permutation_by_hand(statistic, shape, center, projected):
     rng = np.random.default_rng(0)
     X, Y = planted(rng, 50, *shape, rho=(0.6,))
@@ -84,6 +85,7 @@ def test_every_step_is_that_of_a_permutation_by_hand(statistic, shape, center, p
 
 
 @pytest.mark.parametrize("statistic", ["wilks", "roy"])
+@pytest.mark.slow(keep=1)
 def test_the_p_value_is_that_of_all_permutations(statistic):
     """Of six rows all 720 orders can be had: a random sample of them agrees."""
     rng = np.random.default_rng(3)
@@ -129,6 +131,7 @@ def false_positives(draw, replicates, step, alpha=0.05, **options):
 
 
 @pytest.mark.parametrize("statistic", ["wilks", "roy"])
+@pytest.mark.slow
 def test_without_correlations_p_values_are_uniform(statistic):
     p = false_positives(noise, 200, 0, permutations=39, statistic=statistic)
     assert scipy.stats.binomtest(int(np.sum(p <= 0.05)), 200, 0.05).pvalue > 1e-3
@@ -136,6 +139,7 @@ def test_without_correlations_p_values_are_uniform(statistic):
 
 
 @pytest.mark.parametrize("step", [1, 2])
+@pytest.mark.slow
 def test_one_pair_too_many_is_rare(step):
     """Behind planted pairs the test is of what is left; the closure keeps the rate at or below alpha."""
     draw = partial(planted, n=80, p=6, q=5, rho=(0.9, 0.8)[:step])
@@ -143,6 +147,7 @@ def test_one_pair_too_many_is_rare(step):
     assert scipy.stats.binomtest(int(np.sum(p <= 0.05)), 200, 0.05, alternative="greater").pvalue > 1e-3
 
 
+@pytest.mark.slow
 def test_few_rows_and_strong_pairs():
     """Where the published test finds one too many twice as often as it may, the projected one does not."""
     draw = partial(planted, n=30, p=10, q=10, rho=(0.99, 0.95))
@@ -153,6 +158,7 @@ def test_few_rows_and_strong_pairs():
     assert scipy.stats.binomtest(int(300 * published), 300, 0.05, alternative="greater").pvalue < 1e-3
 
 
+@pytest.mark.slow
 def test_heavy_tails_do_no_harm():
     """No normality is assumed: rows of a t-distribution with two degrees of freedom."""
     p = false_positives(lambda rng: tuple(rng.standard_t(2, (40, 4)) for _ in "XY"), 200, 0, permutations=59)
@@ -161,6 +167,7 @@ def test_heavy_tails_do_no_harm():
 
 @pytest.mark.parametrize("statistic", ["wilks", "roy"])
 @pytest.mark.parametrize("r", [0, 1, 2, 4])
+@pytest.mark.slow(keep=2)
 def test_planted_pairs_are_found(statistic, r):
     counts = [
         ls.permutation_test(
@@ -238,6 +245,7 @@ def test_wide_data_are_refused_and_told_what_to_do():
 
 
 @pytest.mark.parametrize("r", [0, 2])
+@pytest.mark.slow(keep=1)
 def test_a_solution_is_tested_on_rows_that_were_set_aside(r):
     """150 + 120 columns on 200 rows: nothing could be tested on the rows fitted, which correlate whatever they are."""
     counts, first = [], []

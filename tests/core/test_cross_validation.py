@@ -335,6 +335,7 @@ def test_an_iterator_is_read_once_where_labels_are_given():
 
 @pytest.mark.parametrize("form", ["solve", "implicit"])
 @pytest.mark.parametrize("name", ROWS)
+@pytest.mark.slow(keep=4)
 def test_solving_each_ridge_and_split_gives_the_same_scores(name, form):
     X, Y = some_views()
     rows, y = ROWS[name].stated(), np.arange(120) % 3

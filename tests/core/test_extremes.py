@@ -217,6 +217,7 @@ def test_a_faint_column_that_is_scaled_is_named(wrap: Any) -> None:
     "solver", sorted(set(ls.solvers("cca")) - {"naive-gradient"})
 )  # which is not free of units
 @pytest.mark.filterwarnings("ignore::linspec.errors.AccuracyWarning")
+@pytest.mark.slow(keep=8)
 def test_cca_does_not_depend_on_units(solver: str, size: float) -> None:
     usual = ls.solve(ls.CCA(A, B, 2), solver, rng=0)
     found = ls.solve(ls.CCA(A * size, B, 2), solver, rng=0)

@@ -249,6 +249,7 @@ def large_file(tmp_path_factory):
 @pytest.mark.parametrize("order", ["C", "F"])
 @pytest.mark.parametrize("form", ["implicit", "dense"])
 @pytest.mark.parametrize("center", [False, True])
+@pytest.mark.slow(keep=2)
 def test_a_sweep_does_not_fill_the_memory(large_file, order, form, center):
     """200 MB of file; what is resident at the peak is a few blocks."""
     command = [sys.executable, "-c", textwrap.dedent(SWEEPS), str(large_file), order, form, str(center)]

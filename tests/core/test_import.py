@@ -52,6 +52,7 @@ def test_no_submodule_has_the_name_of_a_public_function() -> None:
 
 @pytest.mark.parametrize("name", ["solver", "normalizer", "test_matrix", "registry", "spec", "options"])
 @pytest.mark.parametrize("first", ["module", "function"])
+@pytest.mark.slow(keep=2)
 def test_functions_stay_functions_in_every_order_of_imports(name: str, first: str) -> None:
     ask = f"import linspec; assert all(callable(getattr(linspec, f)) for f in {FUNCTIONS})"
     bind = f"import linspec.{name}"
@@ -59,6 +60,7 @@ def test_functions_stay_functions_in_every_order_of_imports(name: str, first: st
     assert run.returncode == 0, run.stderr
 
 
+@pytest.mark.slow
 def test_functions_stay_functions_when_every_submodule_is_imported() -> None:
     imports = "; ".join(f"import linspec.{name}" for name in SUBMODULES if not name.startswith("_"))
     run = python(f"{imports}; import linspec; assert all(callable(getattr(linspec, f)) for f in {FUNCTIONS})")

@@ -310,6 +310,7 @@ def test_groups_are_drawn_whole_and_widen_intervals():
     assert widths[2] < 0.75 * widths[1]
 
 
+@pytest.mark.slow
 def test_corrected_intervals_hold_what_percentiles_miss():
     """200 rows, 8 + 8 columns, 24 sets: the second correlation, .4, is found too large."""
     rng, inside = np.random.default_rng(12), []

@@ -188,6 +188,7 @@ def test_one_view(kind, form, center, blocks):
 
 @pytest.mark.parametrize("center", [False, True])
 @pytest.mark.parametrize("kinds, form", [(kinds, form) for kinds in PAIRS for form in forms_of(*kinds)])
+@pytest.mark.slow(keep=60)
 def test_two_views(kinds, form, center, blocks):
     Sx, C, Sy = exact(X, Y, center=center)
     m = Moments(KINDS[kinds[0]](X), KINDS[kinds[1]](Y), center=center, form=form)
@@ -309,6 +310,7 @@ def offset_data(dtype):
 
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
 @pytest.mark.parametrize("kind", ["numpy", "f-order", "strict-device1", "scaled-dense"])
+@pytest.mark.slow(keep=4)
 def test_means_of_ten_thousand_deviations(kind, dtype, blocks):
     """XᵀX − nμμᵀ would be off by 1e-5 in float64 and by 64 in float32.
 

@@ -192,6 +192,7 @@ def test_the_page_shows_the_template_as_it_is() -> None:
 # ------------------------------------------------------------------------------------------ the problem template
 
 
+@pytest.mark.slow
 def test_a_problem_of_another_distribution_is_solved_compared_drawn_and_written(site: Site) -> None:
     pytest.importorskip("matplotlib", reason="nothing can be drawn")
     site.install_template(PROBLEM_PACKAGE)
@@ -293,6 +294,7 @@ def test_an_instance_of_either_namesake_can_be_used_and_is_named(site: Site) -> 
     assert "two-point" in name
 
 
+@pytest.mark.slow
 def test_disabling_one_of_two_namesakes_gives_the_name_to_the_other(site: Site) -> None:
     site.install_copy("acme", "two-point")
     site.install_copy("bolt", "two-point")

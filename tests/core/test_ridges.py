@@ -134,6 +134,7 @@ def test_each_solve_begins_at_the_answer_of_the_next_larger_ridge(monkeypatch, t
 
 
 @pytest.mark.parametrize("solver", WARM)
+@pytest.mark.slow
 def test_warm_starts_save_passes(solver):
     X, Y = a_pair(n=900, p=300, q=200)  # as wide as a sketch, a cold start has little left to do
     ridges = np.geomspace(100, 50, 6)

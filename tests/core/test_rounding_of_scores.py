@@ -165,6 +165,7 @@ KINDS: dict[str, Any] = {
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("beside", ["", "weights", "confounds", "both"])
 @pytest.mark.parametrize(("noise", "mean"), [(1e-9, 0.0), (1e-6, 1e4), (1.0, 1e8), (1.0, 0.0)])
+@pytest.mark.slow(keep=40)
 def test_any_kind_of_rows_with_weights_and_confounds(
     kind: str, beside: str, noise: float, mean: float, tmp_path: Path
 ) -> None:

@@ -541,6 +541,7 @@ def test_permutations_of_rows_that_count_are_those_of_repeated_rows():
             function(ls.CCA(X, Y, 2, sample_weight=np.full(120, 0.5)), permutations=2)
 
 
+@pytest.mark.slow
 def test_the_level_of_the_test_holds_beside_many_confounds():
     """Without a pair the least p-value is uniform: 200 data sets, 20 confounds in 60 rows, within three deviations."""
     rng = np.random.default_rng(7)
@@ -649,6 +650,7 @@ def test_rows_are_drawn_by_their_weights():
 
 
 @pytest.mark.parametrize("kind", ["dense", "csr", "map"])
+@pytest.mark.slow(keep=1)
 def test_minibatches_reach_the_weighted_answer(kind, tmp_path):
     X, Y, Z, w = data(n=2000)
     X = thinned(X) if kind == "csr" else X

@@ -530,6 +530,7 @@ def places(node: Any, above: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
 
 
 @pytest.mark.parametrize("seed", range(4))
+@pytest.mark.slow(keep=1)
 def test_whatever_is_changed_a_file_is_read_or_refused_in_one_line(seed, sound, tmp_path):
     """Any node of the header replaced by anything, and any bytes: no other error, and what is read can be shown."""
     rng = np.random.default_rng(seed)

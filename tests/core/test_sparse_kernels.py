@@ -355,6 +355,7 @@ def test_few_meetings_are_not_worth_an_accumulator(monkeypatch):
 
 
 @pytest.mark.parametrize("k", [30, 160])
+@pytest.mark.slow(keep=1)
 def test_a_result_does_not_depend_on_who_takes_which_part(k):
     """Tiles and parts have fixed places: the same bits at every call, whatever the threads do."""
     rng = np.random.default_rng(6)

@@ -309,6 +309,7 @@ def test_bad_slices_are_refused_once_and_clearly(case, solver):
 )
 @pytest.mark.parametrize("center", [False, True])
 @pytest.mark.parametrize("value", [np.nan, -np.inf])
+@pytest.mark.slow(keep=18)
 def test_what_is_not_finite_is_named_by_its_row_in_the_stream(blocks, solver, kind, center, value):
     bad = host(SPARSE).copy()
     bad[200, 4] = value

@@ -113,6 +113,7 @@ def treed(task, operators, edges, order):
 @pytest.mark.parametrize("kind", [dense, sparse])
 @pytest.mark.parametrize("name", list(TASKS))
 @given(cuts=st.sets(st.integers(1, N - 1), max_size=9), seed=st.integers(0, 9))
+@pytest.mark.slow(keep=5)
 def test_any_partition_and_any_order_give_what_all_rows_give(name, kind, cuts, seed):
     task, read, exact = TASKS[name]
     edges = [0, *sorted(cuts), N]

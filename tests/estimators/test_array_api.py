@@ -106,6 +106,7 @@ def test_other_libraries_than_that_of_the_fit_are_refused(place):
 
 
 @pytest.mark.skipif(DISPATCHES, reason="this process keeps arrays where they are")
+@pytest.mark.slow
 def test_in_a_process_that_keeps_arrays_where_they_are():
     run = subprocess.run(
         [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "no:xdist", "-rs", __file__],

@@ -322,6 +322,7 @@ OTHERS = ["external storage", "external link", "soft link to an external link", 
 @POSIX
 @pytest.mark.parametrize("part", ["", "a"])
 @pytest.mark.parametrize("kind", [*OTHERS, "link to a pipe"])
+@pytest.mark.slow(keep=3)
 def test_a_path_reads_no_other_file(tmp_path: Path, kind: str, part: str) -> None:
     path = elsewhere(kind, tmp_path)
     program = (
@@ -644,6 +645,7 @@ def test_labels_and_row_ends_that_are_only_declared_are_not_made(tmp_path: Path)
 
 
 @pytest.mark.parametrize("kind", ["npy", "h5", "h5ad", "parquet"])
+@pytest.mark.slow(keep=1)
 def test_more_files_than_a_process_may_open(tmp_path: Path, kind: str) -> None:
     """A pattern of 150 files where 64 may be open at once."""
     pytest.importorskip("resource")

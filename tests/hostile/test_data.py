@@ -167,6 +167,7 @@ ELSEWHERE = """
 
 
 @pytest.mark.parametrize("forms", [["csr"], ["csc", "bsr"], ["coo", "lil", "dok", "dia"]], ids=" ".join)
+@pytest.mark.slow(keep=1)
 def test_a_sparse_matrix_whose_arrays_do_not_fit_is_refused(forms):
     everywhere = forms == ["csr"]
     places = {"places": ELSEWHERE if everywhere else "", "count": 11 if everywhere else 1}
@@ -246,6 +247,7 @@ class RefilledSparse(Refilled):
 
 @pytest.mark.parametrize("made", [Refilled, RefilledSparse])
 @pytest.mark.parametrize(("kind", "solver"), EVERYONE)
+@pytest.mark.slow(keep=20)
 def test_one_buffer_that_two_problems_read(made, kind, solver):
     source = made(X, 40)
     problems = [PROBLEMS[kind](source) for _ in range(2)]
@@ -296,6 +298,7 @@ def test_both_views_from_one_buffer():
 
 
 @pytest.mark.parametrize(("kind", "solver"), EVERYONE)
+@pytest.mark.slow(keep=12)
 def test_a_callback_may_write_into_what_it_is_given(kind, solver):
     kept = []
 
@@ -467,6 +470,7 @@ REUSING = (one_buffer_a_shape, one_buffer, by_columns, read_only, Answering)
 
 @pytest.mark.parametrize("made", REUSING, ids=lambda made: made.__name__)
 @pytest.mark.parametrize(("kind", "solver"), EVERYONE)
+@pytest.mark.slow(keep=40)
 def test_operators_that_fill_one_array_again(made, kind, solver):
     plain = quietly(PROBLEMS[kind](Operator()), solver)
     if plain is None:
@@ -561,6 +565,7 @@ def test_operators_of_no_real_numbers_are_refused(dtype):
 
 
 @pytest.mark.parametrize(("kind", "solver"), EVERYONE)
+@pytest.mark.slow(keep=12)
 def test_an_operator_that_turns_to_nan_is_named(kind, solver):
     """At any product, in any entry: an error that names matrix and product, or an answer that did not need it."""
     plain = quietly(PROBLEMS[kind](Operator()), solver)

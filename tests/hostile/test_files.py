@@ -483,6 +483,7 @@ def test_good_matrix_market_files(tmp_path: Path):
 
 
 @pytest.mark.parametrize("end", [b" ", b"\t", b"\r", b" \r", b""])
+@pytest.mark.slow(keep=1)
 def test_blanks_after_the_last_entry_of_a_matrix_market_file(tmp_path: Path, end: bytes):
     """They were a crash where no line end follows."""
     for kind, body in (("coordinate", b"1 1 1\n1 1 2"), ("array", b"1 1\n2")):
@@ -807,6 +808,7 @@ def test_numbers_at_the_ends_of_the_range(tmp_path: Path):
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="the fuzzer forks")
+@pytest.mark.slow
 def test_mutated_files():
     """The fuzzer of files, a little of it; `python -m hostile.fuzz_files` does more."""
     line = [sys.executable, "-m", "hostile.fuzz_files", "--trials", str(50 * HOSTILE)]

@@ -57,6 +57,7 @@ def attempt(kind: str, solver: str, tap: At) -> str:
 
 
 @pytest.mark.parametrize(("kind", "solver"), SOLVERS)
+@pytest.mark.slow(keep=12)
 def test_memory_that_runs_out_in_a_product(kind: str, solver: str):
     """A status with what was reached, or one clear error."""
     counted = At(0, pythons)
@@ -125,6 +126,7 @@ except ls.errors.LinspecError as error:
 @pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="needs what Linux tells of a process")
 @pytest.mark.parametrize("extra", [2, 30] if MORE == 1 else range(2, 160, 8))
 @pytest.mark.parametrize(("kind", "solver"), [("svd", "gram"), ("cca", "als"), ("least-squares", "direct")])
+@pytest.mark.slow(keep=1)
 def test_a_limit_of_memory(kind: str, solver: str, extra: int):
     """A real one: little is left for Gram matrices, factors and buffers."""
     done = apart(LIMITED.format(extra=extra, kind=kind, solver=solver), env={"OPENBLAS_NUM_THREADS": "1"})

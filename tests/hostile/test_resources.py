@@ -85,6 +85,7 @@ def test_plans_rest_on_the_ceiling(monkeypatch):
 
 
 @pytest.mark.parametrize("limit", ["RLIMIT_AS", "RLIMIT_DATA"])
+@pytest.mark.slow(keep=1)
 def test_a_resource_limit_counts(limit):
     """With 300 MiB of room, what needs 3 GB is refused before it begins, and what fits is solved."""
     pytest.importorskip("resource")

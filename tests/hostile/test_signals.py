@@ -56,6 +56,7 @@ def ended(kind: str, solver: str, tap: At) -> str:
 
 
 @pytest.mark.parametrize(("kind", "solver"), SOLVERS)
+@pytest.mark.slow(keep=12)
 def test_an_interrupt_in_any_product_is_never_swallowed(kind: str, solver: str):
     """In the set-up, a part, an iteration, the certificate: solvers of one piece as well as those that iterate."""
     counted = At(0, ctrl_c)
@@ -475,6 +476,7 @@ print(outcomes)
 
 
 @pytest.mark.parametrize("seed", range(1 if MORE == 1 else 2))
+@pytest.mark.slow
 def test_an_interrupt_at_a_random_moment(seed: int, tmp_path: Any):
     """Six solvers: an answer that says so, KeyboardInterrupt, or an answer before the signal came."""
     program = AT_RANDOM.replace("sys.argv[1]", str(seed)).replace("sys.argv[2]", str(2 * MORE))

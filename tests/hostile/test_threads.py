@@ -392,6 +392,7 @@ SHARED = """
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="the system cannot fork")
+@pytest.mark.slow
 def test_forks_while_other_threads_solve():
     """The child has none of these threads: no lock, no limit and no turn of theirs may be left to it."""
     program = f"""

@@ -104,6 +104,7 @@ REPEATED = {
 @pytest.mark.parametrize("name", REPEATED)
 @pytest.mark.parametrize("block", [None, 3, 8])
 @pytest.mark.parametrize("tol", [1e-3, 1e-6, 1e-10])
+@pytest.mark.slow(keep=8)
 def test_values_repeated_more_often_than_a_block_is_wide(name, block, tol):
     s, k = REPEATED[name]
     A = scipy.sparse.csr_array(with_singular_values(300, 200, s))
@@ -142,6 +143,7 @@ def test_columns_that_indicate_groups_of_equal_size():
     assert found.converged
 
 
+@pytest.mark.slow
 def test_a_budget_that_ends_the_look_for_more_copies_is_said():
     A = scipy.sparse.csr_array(with_singular_values(300, 200, REPEATED["one below the largest"][0]))
     solve = lambda most: ls.solve(  # noqa: E731
@@ -174,6 +176,7 @@ def test_a_basis_that_is_begun_again_at_each_step_stays_orthogonal(tol):
 
 @pytest.mark.parametrize("solver", ["block-krylov", "lanczos"])
 @pytest.mark.parametrize("shape", [(230, 140), (140, 230)])
+@pytest.mark.slow(keep=1)
 def test_the_iteration_goes_on_where_the_law_disagrees(solver, shape):
     """Among repeated values the vectors of the other side turn the pairs, and ARPACK ends before it should."""
     for seed in range(6):

@@ -58,6 +58,7 @@ HOSTILE = {
 @pytest.mark.parametrize("spectrum", SPECTRA)
 @pytest.mark.parametrize("start", HOSTILE)
 @pytest.mark.parametrize("tol", [1e-6, 1e-10])
+@pytest.mark.slow(keep=26)
 def test_no_start_hides_a_leading_vector(spectrum, start, tol):
     """Most of these span invariant subspaces: their residual is zero, and they are wrong."""
     s = SPECTRA[spectrum]

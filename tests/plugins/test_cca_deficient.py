@@ -112,6 +112,7 @@ def basis(A):
 @pytest.mark.parametrize("center", [True, False], ids=["centred", "uncentred"])
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.__name__)
 @pytest.mark.parametrize("solver", OPTIONS)
+@pytest.mark.slow(keep=30)
 def test_as_many_ones_as_shared_dimensions(solver, case, center):
     for seed in range(3):
         X, Y = case(np.random.default_rng(seed))

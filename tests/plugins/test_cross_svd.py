@@ -122,6 +122,7 @@ def test_units_do_not_matter_and_nothing_is_found_in_nothing(method):
         assert empty.x_weights.shape == (X.shape[1], 0)
 
 
+@pytest.mark.slow
 def test_restarts_do_not_stop_it():
     """A spectrum without gaps takes more sweeps than a basis has blocks."""
     rng = np.random.default_rng(0)

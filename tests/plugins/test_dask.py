@@ -136,6 +136,7 @@ def test_als_takes_the_passes_of_arrays_in_any_order_of_sums():
 
 
 @pytest.mark.parametrize("name", SOLVERS)
+@pytest.mark.slow(keep=10)
 def test_answers_and_passes_are_those_of_arrays_in_memory(name):
     """Without a client: dask in this process. Dense and sparse chunks; X and Y end at different rows."""
     state, value = STATED[name.partition("/")[0]]
@@ -157,6 +158,7 @@ def test_answers_and_passes_are_those_of_arrays_in_memory(name):
 
 
 @pytest.mark.parametrize("name", sorted(DRAWN))
+@pytest.mark.slow(keep=1)
 def test_minibatches_of_dask(name, request):
     """Their steps are those of rows in memory of this process, and go to the answer."""
     state, value = STATED[name.partition("/")[0]]
@@ -357,6 +359,7 @@ def test_a_run_that_is_out_of_time_or_interrupted_ends(client, ctrl_c):
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.slow
 def test_the_bits_are_those_of_this_process_also_after_a_worker_was_killed(dtype, processes):
     data = [of(A.astype(dtype)) for A in (X, Y)]
 
@@ -403,6 +406,7 @@ def test_the_bits_are_those_of_this_process_also_after_a_worker_was_killed(dtype
     ],
 )
 @pytest.mark.parametrize("cut", [of, csr])
+@pytest.mark.slow(keep=1)
 def test_a_checkpoint_is_gone_on_with_by_workers_and_in_this_process(
     state, solver, options, cut, client, tmp_path
 ):

@@ -76,6 +76,7 @@ def exactly():
 
 @pytest.mark.parametrize("name", PROBLEMS)
 @pytest.mark.parametrize("kind", ["callables", "iterators", "callable-array", "array-iterator", "pairs"])
+@pytest.mark.slow(keep=20)
 def test_answers_are_those_of_the_array(name, kind, exactly):
     state, values = PROBLEMS[name]
     if name.startswith("svd") and kind == "array-iterator":

@@ -53,6 +53,7 @@ def test_with_a_polynomial_kernel_it_is_cca_of_the_monomials(solver):
 
 
 @pytest.mark.parametrize("kernel", [RBF, ls.kernels.laplacian()], ids=["rbf", "laplacian"])
+@pytest.mark.slow(keep=1)
 def test_all_landmarks_and_the_preconditioner_give_the_answer_of_the_eigenvectors(kernel):
     problem = KernelCCA(*views(300), 5, kernel, ridge=0.05)
     exact = ls.solve(problem, "kcca", rng=0).correlations
@@ -88,6 +89,7 @@ def test_the_oracle_agrees_with_the_pencil_of_order_two_n():
     np.testing.assert_allclose(oracle.correlations, values[: oracle.count], atol=1e-8)
 
 
+@pytest.mark.slow
 def test_the_law_is_above_the_exact_norm_and_near_it_and_bounds_hold():
     """On answers of the iteration that was cut short, whatever the kernel and the ridge."""
     ratios = []
@@ -135,6 +137,7 @@ def test_landmarks_and_duals_are_two_forms_of_one_function():
 
 
 @pytest.mark.parametrize("solver", [*SOLVERS, "rff-kcca", "kernel-appgrad", "knoi"])
+@pytest.mark.slow(keep=2)
 def test_functions_hold_on_new_rows(solver):
     X, Y = views(600)
     train, test = slice(0, 400), slice(400, 600)
@@ -239,6 +242,7 @@ def test_rff_says_that_it_has_no_residual():
         _ = found.x_dual
 
 
+@pytest.mark.slow
 def test_the_flagship_keeps_the_contract_where_it_iterates(monkeypatch):
     """The kit's cases are small: with few landmarks and a narrow block they take iterations."""
     from linspec_kernel import moments, nystrom_lobpcg

@@ -49,6 +49,7 @@ def test_features_are_the_same_however_they_are_read(monkeypatch):
     [({}, True), ({}, False), ({"memory": 0.5}, True), ({"momentum": 0.0}, True)],
     ids=str,
 )
+@pytest.mark.slow(keep=1)
 def test_with_batches_of_all_rows_it_tends_to_the_exact_cca_of_its_features(options, center):
     X, Y = views()
     problem = KernelCCA(X, Y, 2, RBF, ridge=1.0, center=center)

@@ -101,6 +101,7 @@ def bound(t1, error, tangent):
 @pytest.mark.parametrize("t2", [2, 4, 6, 8, 12])
 @pytest.mark.parametrize("t1", [1, 2, 4, 8])
 @pytest.mark.parametrize("start", ["zero", "last"])
+@pytest.mark.slow(keep=10)
 def test_error_bound_of_l_cca(t1, t2, start):
     """Theorem 3.4.5, its constants written out, and with r^t₂, which is what the proof gives for r^(2 t₂).
 
@@ -127,6 +128,7 @@ def test_error_bound_of_l_cca(t1, t2, start):
     ) + error / (RHO[K - 1] - error)
 
 
+@pytest.mark.slow
 def test_the_bound_says_something_and_the_exponent_is_not_twice_the_steps():
     """For many outer iterations the error is that of the inner ones: it falls as r^t₂ and not as its square."""
     sizes = np.r_[np.geomspace(100, 30, 5), 3.0, np.full(8, 2.0), 1.0]

@@ -40,6 +40,7 @@ def triplets(A, y, rank):
 @pytest.mark.parametrize("model", MODELS.values(), ids=list(MODELS))
 @pytest.mark.parametrize("rank", [1, 20])
 @pytest.mark.parametrize("ridge", [1.0, 240.0])
+@pytest.mark.slow(keep=3)
 def test_the_deflated_form_is_ridge_regression(model, rank, ridge):
     y = response(model)
     options = {"rank": rank, "tol": 1e-14, "max_iterations": 5000}

@@ -153,6 +153,7 @@ def test_units_of_columns_do_not_matter(condition, form):
 
 @pytest.mark.parametrize("k", [2, 3, 5])
 @pytest.mark.parametrize("oversample", [0, 2, 15])
+@pytest.mark.slow(keep=3)
 def test_all_copies_of_a_correlation_are_found(k, oversample):
     """Four equal ones; with k = 2 and 3 there is no gap behind the last, with k = 5 there is one."""
     X, Y, _ = planted(TIED, k)
@@ -256,6 +257,7 @@ def test_one_sweep_an_iteration():
 
 
 @pytest.mark.parametrize(("dtype", "most"), [("float32", 7.15), ("float64", 14.3)])
+@pytest.mark.slow
 def test_memory_is_that_of_the_blocks_certificate_included(dtype, most):
     """At most 1.1 · (9m + 2m · 2 threads) numbers a column, in units of m float64 numbers."""
     p, k, m = 12_000, 20, 70

@@ -588,6 +588,7 @@ def test_memory_layout_does_not_matter(method):
 @pytest.mark.parametrize("device, dtype", PLACES)
 @pytest.mark.parametrize("case", ["easy", "ill-conditioned", "deficient", "badly scaled", "zero"])
 @pytest.mark.parametrize("metric", [False, True])
+@pytest.mark.slow(keep=80)
 def test_strict_arrays_on_every_device(method, device, dtype, case, metric):
     V = {
         "easy": random_block(300, 5),

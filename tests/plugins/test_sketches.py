@@ -57,6 +57,7 @@ def test_all_are_registered():
 
 
 @pytest.mark.parametrize("case", ALL)
+@pytest.mark.slow(keep=2)
 def test_entries_have_mean_zero_and_variance_one_and_rows_are_uncorrelated(case):
     """Over seeds, E Ω = 0 and E ΩΩᵀ = l I: all that the scale of a projection rests on."""
     rows, columns, seeds = 13, 6, 3000
@@ -69,6 +70,7 @@ def test_entries_have_mean_zero_and_variance_one_and_rows_are_uncorrelated(case)
 
 
 @pytest.mark.parametrize("name", ls.test_matrices())
+@pytest.mark.slow
 def test_every_registered_test_matrix_keeps_lengths_in_expectation(name):
     x = np.random.default_rng(0).standard_normal((1, 37))
     lengths = [np.sum(to_dense(ls.project(x, 9, name, rng=seed)) ** 2) for seed in range(1500)]
@@ -185,6 +187,7 @@ VARIANCES = {
 
 @pytest.mark.parametrize("case", ALL)
 @pytest.mark.parametrize("decay", [0.0, 0.8])
+@pytest.mark.slow(keep=3)
 def test_the_length_of_a_vector_has_the_variance_of_its_theorem(case, decay):
     rows, columns, seeds = 256, 24, 1200
     x = np.random.default_rng(0).standard_normal(rows) * np.arange(1, rows + 1) ** -decay

@@ -151,6 +151,7 @@ KINDS = (
 
 
 @pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.slow(keep=3)
 def test_the_laws_of_operators_hold(kind: str, tmp_path: Path) -> None:
     path, A = write(kind, tmp_path)
     operator = ls.open_rows(path)
@@ -468,6 +469,7 @@ def write_many(kind: str, folder: Path) -> tuple[str, np.ndarray]:
 
 
 @pytest.mark.parametrize("kind", MANY)
+@pytest.mark.slow(keep=3)
 def test_files_of_a_pattern_are_one_matrix(kind: str, tmp_path: Path) -> None:
     pattern, exact = write_many(kind, tmp_path)
     operator = ls.open_rows(pattern)
@@ -879,6 +881,7 @@ def test_files_are_stated_before_they_are_opened(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("size", [1e-25, 1e-12, 1e18, 1e30])
 @pytest.mark.parametrize("kind", ["zarr", "h5", "parquet", "h5-csr"])
+@pytest.mark.slow(keep=4)
 def test_float32_of_any_size_is_multiplied_in_float64(kind: str, size: float, tmp_path: Path) -> None:
     A = ((dense() - 3.0) * size).astype(np.float32)
     if kind == "zarr":

@@ -38,6 +38,7 @@ def scores(W, supports):
 
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize("options", [{}, {"x_nonzeros": SIZE, "y_nonzeros": SIZE}])
+@pytest.mark.slow(keep=1)
 def test_planted_supports_are_found(seed, options):
     X, Y, supports = planted(seed)
     problem = ls.CCA(X, Y, 2, ridge=1.0)

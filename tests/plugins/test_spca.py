@@ -184,6 +184,7 @@ def elsewhere(request, tmp_path, monkeypatch):
 @pytest.mark.parametrize("center", [False, True])
 @pytest.mark.parametrize("powers", [0, 2])
 @pytest.mark.parametrize("normalizer", ["cholesky-qr", "qr", "rank-revealing"])
+@pytest.mark.slow(keep=24)
 def test_rows_elsewhere_give_what_rows_in_memory_give(elsewhere, center, powers, left, normalizer):
     A, _, _ = with_singular_values(300, 80, DECAYING)
     A = A + center * np.arange(80)

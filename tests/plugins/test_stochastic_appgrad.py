@@ -100,6 +100,7 @@ def test_inverse_root_is_that_of_scipy_and_leaves_out_what_is_not_there():
 
 @pytest.mark.parametrize("center", [False, True])
 @pytest.mark.parametrize(("make", "share"), [(tall, 0.97), (words, 0.92)])
+@pytest.mark.slow
 def test_few_readings_capture_nearly_all(make, share, center):
     X, Y = make()
     problem = ls.CCA(X, Y, 3, ridge=20.0, center=center)
@@ -122,6 +123,7 @@ def test_minibatches_take_fewer_readings_than_sweeps():
     assert best - stochastic.correlations.sum() < 0.1 * (best - swept.correlations.sum())
 
 
+@pytest.mark.slow
 def test_columns_of_very_different_size_get_steps_of_their_own():
     X, Y = words()
     problem = ls.CCA(X, Y, 8, ridge=1.0, center=False)
@@ -133,6 +135,7 @@ def test_columns_of_very_different_size_get_steps_of_their_own():
     assert best - own < 0.5 * (best - one)
 
 
+@pytest.mark.slow
 def test_columns_that_the_first_rows_lack_do_no_harm():
     """Each column is in some five of 8000 rows, so that most are not in the first chunk, which is a sixteenth."""
     rng = np.random.default_rng(0)
@@ -148,6 +151,7 @@ def test_columns_that_the_first_rows_lack_do_no_harm():
 
 
 @pytest.mark.parametrize("sparse", [False, True])
+@pytest.mark.slow(keep=1)
 def test_units_of_columns_do_not_matter(sparse):
     """Starts differ, so answers do, but they are equally good."""
     X, Y = tall(5000)
@@ -167,6 +171,7 @@ def test_typical_squares_are_those_of_the_entries_that_are_not_zero():
 
 @pytest.mark.parametrize("step", [10.0, 1e5, 1e200])
 @pytest.mark.parametrize("make", [tall, words])
+@pytest.mark.slow(keep=1)
 def test_a_step_that_is_too_long_is_shortened_and_said(make, step):
     X, Y = make(3000)
     problem = ls.CCA(X, Y, 3, ridge=5.0, center=False)
@@ -179,6 +184,7 @@ def test_a_step_that_is_too_long_is_shortened_and_said(make, step):
 
 @pytest.mark.parametrize("budget", [2.0, 2.3, 3.7, 9.0])
 @pytest.mark.parametrize("options", [{}, {"normalizer_rows": 200}, {"batch": 700}])
+@pytest.mark.slow(keep=4)
 def test_a_budget_is_kept_and_used(budget, options):
     X, Y = tall(5000)
     problem = ls.CCA(X, Y, 3, ridge=5.0, center=False)
@@ -213,6 +219,7 @@ def test_too_small_a_budget_is_refused():
         ls.solve(ls.CCA(X, Y, 3), NAME, max_passes=1.5)  # means and certificate
 
 
+@pytest.mark.slow
 def test_the_estimate_on_the_way_is_near_the_certificate():
     X, Y = tall()
     problem = ls.CCA(X, Y, 3, ridge=20.0, center=False)
@@ -264,6 +271,7 @@ def test_what_is_not_finite_in_a_file_is_named(tmp_path, where):
 
 @pytest.mark.parametrize("ridge", [0.0, 1e-3, 1e6, (0.0, 7.0)])
 @pytest.mark.parametrize("k", [1, 4])
+@pytest.mark.slow(keep=2)
 def test_odd_data_are_no_trouble(ridge, k):
     """Columns of zeros, the same columns twice, few rows, and more pairs than a batch could tell apart."""
     X, Y = tall(200, 12, 9)

@@ -408,6 +408,7 @@ def test_copies_that_one_vector_cannot_see_are_found(method, seed, k):
 
 
 @METHODS
+@pytest.mark.slow
 def test_copies_are_missing_in_silence_at_no_budget(method):
     """What is wrong is above the tolerance, or INCOMPLETE, or the message says that nobody looked."""
     A, _, s, _ = REPEATED

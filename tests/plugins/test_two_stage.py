@@ -65,6 +65,7 @@ def entries(H):
 @pytest.mark.parametrize("ridge", RIDGES)
 @pytest.mark.parametrize("target", TARGETS)
 @pytest.mark.parametrize("X", [TALL, WIDE], ids=["tall", "wide"])
+@pytest.mark.slow(keep=30)
 def test_theorems_2_and_4(X, target, ridge):
     """Both stages together give the subspace of the eigenproblem, for every ridge and every target."""
     H = TARGETS[target](len(X))
@@ -93,6 +94,7 @@ def test_means_of_targets_are_not_carried_along(lstsq):
 
 
 @pytest.mark.parametrize("name", [name for name in ls.solvers("least-squares") if name != "pcr"])
+@pytest.mark.slow(keep=3)
 def test_any_least_squares_solver_by_name(name):
     H = targets.lda(CLASSES)
     _, values, _ = exact(TALL, entries(H), 10.0)
