@@ -574,7 +574,7 @@ def failures(outcomes: Any) -> list[str]:
 
 
 @pytest.mark.parametrize("name", CORPUS)
-@pytest.mark.slow(keep=24)
+@pytest.mark.slow(keep=12)
 def test_corpus(name: str) -> None:
     case, wanted = CORPUS[name]()
     assert failures(try_case(case, solvers_of(case.family, wanted), name=name, max_seconds=2.0)) == []
@@ -585,7 +585,7 @@ def test_slice(family: str) -> None:
     if family not in families_here():
         pytest.skip(testing_of(family).missing())
     swift = [name for name in solvers_of(family) if name not in SLOW]
-    assert failures(fuzz(range(20), families=[family], solvers=swift, each=2, max_seconds=2.0)) == []
+    assert failures(fuzz(range(12), families=[family], solvers=swift, each=2, max_seconds=2.0)) == []
     assert failures(fuzz(range(1), families=[family], solvers=SLOW, max_seconds=2.0)) == []
 
 
@@ -601,7 +601,7 @@ def test_slice(family: str) -> None:
         (7401, 716, "two-stage"), (7401, 716, "stochastic-appgrad"), (7401, 857, "auto"), (7401, 914, "kcca"),
         (7401, 957, "gradkcca"), (7401, 1523, "nystrom-kcca"), (7401, 1555, "lanczos"),
         (7401, 4356, "direct"), (7401, 4356, "rpcca"), (7401, 4356, "appgrad"),
-        (7401, 5056, "direct"), (7401, 6039, "auto"),
+        (7401, 5056, "direct"), (7401, 6039, "auto"), (7401, 7996, "direct"), (7401, 8408, "gram"),
     ],
 )  # fmt: skip
 def test_trials_that_failed_before(seed: int, trial: int, solver: str) -> None:

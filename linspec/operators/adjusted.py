@@ -24,6 +24,9 @@ from linspec.row_model import Change, RowModel
 EXPLAINED = 1e-13
 """The share of a column's square that is rounding: a column of which confounds leave no more counts as zero."""
 
+ENTRIES = (2.0**-46) ** 2
+"""The share of a column's square, before its mean is taken out, that the rounding of its entries may leave."""
+
 NEARLY = 1e-8
 """The share below which a column is named as one that confounds explain."""
 
@@ -180,10 +183,10 @@ class Adjustment:
             return squares
         xp = home.xp
         left = squares - xp.sum(self.beside * self.signed, axis=1)
-        whole = squares
+        rounding = EXPLAINED * squares
         if self.model.constant is not None and self.mean is not None:
-            whole = squares + self.mean**2 * count  # before the means were taken out
-        still = left <= EXPLAINED * whole
+            rounding = rounding + ENTRIES * (squares + self.mean**2 * count)
+        still = left <= rounding
         self.explained = tuple(np.flatnonzero(to_host((squares > 0) & (left <= NEARLY * squares))).tolist())
         if self.explained:
             self.factors = home.place(1.0 - xp.astype(still & (squares > 0), squares.dtype))

@@ -249,21 +249,37 @@ class _Law:
         The error of products with rows grows with the condition number of the columns. The error of Gram matrices,
         held or factored, grows with its square.
         """
-        condition = 1.0
-        for norm, W, d in zip(self.norms, self.answer.W, self.answer.diagonals(), strict=True):
+        condition, subtracted = 1.0, 0.0
+        for i, (norm, W, d) in enumerate(
+            zip(self.norms, self.answer.W, self.answer.diagonals(), strict=True)
+        ):
             # A norm that is not exact gives too rough a condition number: take the lengths of the answer's columns.
             scaled = W * self.home.xp.sqrt(d)[:, None]  # weights of short columns have no squares
             met = to_host(self.home.xp.sum(scaled * scaled, axis=0)).max(initial=1.0)
             exact = isinstance(norm, FactorNorm | BasisNorm)
-            condition = max(condition, norm.condition if exact else float(met))
+            own = norm.condition if exact else float(met)
+            condition, subtracted = (
+                max(condition, own),
+                max(subtracted, math.sqrt(own) * self._taken(i, W, d)),
+            )
         squared = self.answer.reduced is None and (
             self.moments.held or any(isinstance(norm, FactorNorm) for norm in self.norms)
         )
         lost = condition if squared else math.sqrt(condition)
         columns = sum(A.shape[1] for A in self._views())
-        of_products = 4 * math.sqrt(columns) * self.shift * lost
+        of_products = 4 * math.sqrt(columns) * max(self.shift * lost, subtracted)
         of_sums = self.answer.unit_of_sums * max(of_products, self.answer.cancelled)
         return min(max(of_sums, 4 * self._subtracted()), 1.0)  # which is an estimate
+
+    def _taken(self, i: int, W: Array, d: Array) -> float:
+        """‖T/√d‖‖TᵀW‖, where TTᵀW is subtracted from AᵀAW: the condition number multiplies the rounding of it."""
+        taken = self.moments.squares_taken(i)
+        if taken is None or self.moments.centring_error(i) == 0:
+            return 0.0
+        xp = self.home.xp
+        lengths = to_host(xp.sum(W * W * taken[:, None], axis=0)).max(initial=0.0)
+        share = to_host(taken / xp.where(d > 0, d, xp.ones_like(d)))[to_host(d) > 0].max(initial=0.0)
+        return math.sqrt(float(lengths) * float(share))
 
     def _subtracted(self) -> float:
         """The error of a correlation from what was subtracted from the Gram matrices that were factored."""
