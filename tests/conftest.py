@@ -141,15 +141,16 @@ def _slice_of_slow_tests(config: pytest.Config) -> tuple[int, int]:
 
 
 def _slow(items: list[pytest.Item]) -> list[pytest.Item]:
-    """The slow tests; where a mark says how many cases of a test to keep, all others, which lie evenly between."""
-    functions: dict[str, list[pytest.Item]] = {}
+    """The slow tests; of one whose mark says how many cases to keep, the others, which lie evenly between these."""
+    found: list[pytest.Item] = []
+    functions: dict[tuple[str, int], list[pytest.Item]] = {}
     for item in items:
-        if item.get_closest_marker("slow") is not None:
-            functions.setdefault(item.nodeid.partition("[")[0], []).append(item)
-    found = []
-    for cases in functions.values():
-        marker = cases[0].get_closest_marker("slow")
-        keep = marker.kwargs.get("keep", 0) if marker is not None else 0
+        marks = [marker.kwargs.get("keep", 0) for marker in item.iter_markers("slow")]
+        if marks and min(marks) > 0:
+            functions.setdefault((item.nodeid.partition("[")[0], min(marks)), []).append(item)
+        elif marks:
+            found.append(item)
+    for (_, keep), cases in functions.items():
         kept = {i * len(cases) // keep for i in range(keep)}
         found += [case for i, case in enumerate(cases) if i not in kept]
     return found

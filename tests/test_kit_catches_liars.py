@@ -1017,6 +1017,7 @@ OF_LIBRARIES = (LiesAboutNeeds, ReturnsNumPy, RaisesOnOneLibrary, RefusesOneLibr
 
 
 @pytest.mark.parametrize("cls, needs, traits, caught", LIARS, ids=[row[0].__name__ for row in LIARS])
+@pytest.mark.slow(keep=24)
 def test_liar_fails_its_check_and_no_other(fresh_registry, cls, needs, traits, caught):
     """The honest take every check; who lies, its own, and those of answers. With LINSPEC_SLOW=1, every one as well."""
     suite = Suite(declare(cls, needs, traits), backends=LIBRARIES if cls in OF_LIBRARIES else BACKENDS)
@@ -1037,6 +1038,7 @@ def test_liar_fails_its_check_and_no_other(fresh_registry, cls, needs, traits, c
 
 
 @pytest.mark.parametrize(("cls", "caught"), PARTS.items(), ids=lambda x: getattr(x, "__name__", ""))
+@pytest.mark.slow(keep=5)
 def test_a_state_that_lies_fails_its_check_and_no_other(fresh_registry, cls, caught):
     found = set()
     for check in Suite(declare(cls, Needs(), ("iterative",))).checks():

@@ -141,6 +141,7 @@ def test_the_check_of_a_family_passes_the_honest(monkeypatch, problem, name, cls
 
 
 @pytest.mark.parametrize(("problem", "name", "cls", "issue"), LIARS)
+@pytest.mark.slow(keep=3)
 def test_a_liar_fails_the_check_of_its_family(monkeypatch, problem, name, cls, issue):
     with pytest.raises(CheckFailed, match=issue):
         run_check(monkeypatch, problem, name, cls)

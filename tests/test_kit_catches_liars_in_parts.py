@@ -333,6 +333,7 @@ for _cls, _ in (*NORMALIZERS, *MATRICES):
 @pytest.mark.parametrize(
     ("cls", "caught"), [*NORMALIZERS, *MATRICES], ids=lambda x: getattr(x, "__name__", None)
 )
+@pytest.mark.slow(keep=13)
 def test_part_fails_its_check_and_no_other(fresh_registry, cls, caught):
     report = run_checks(part(cls), backends=BACKENDS)
     assert failed(report) == caught, str(report)

@@ -291,6 +291,7 @@ LIARS: list[tuple[dict[str, str], set[str]]] = [
     LIARS,
     ids=lambda value: ", ".join(f"{k}={v}" for k, v in value.items()) if isinstance(value, dict) else "",
 )
+@pytest.mark.slow(keep=16)
 def test_each_liar_fails_the_check_of_its_promise(monkeypatch, record, failing):
     own = registry.Registry()
     monkeypatch.setattr(registry, "default_registry", lambda: own)

@@ -382,7 +382,8 @@ class Suite:
 
     def _answer_issues(self, name: str, backend: tables.Backend) -> Iterator[str]:
         judged = 0
-        for case in self.cases:
+        cases = [case for i, case in enumerate(self.cases) if self.choice.takes(self.name, backend, i)]
+        for case in cases:
             trial = self.trial(backend, case)
             if trial.solution is None and name not in {"solves", "input-untouched"}:
                 continue
@@ -390,7 +391,7 @@ class Suite:
             yield from (f"{case.name}: {issue}" for issue in self._answer_checks[name](trial))
         if not judged:
             raise Skip("no case was solved")
-        trials = [self.trial(backend, case) for case in self.cases]
+        trials = [self.trial(backend, case) for case in cases]
         if name == "solves" and not any(trial.solution for trial in trials):
             if not any(map(lacking, trials)):
                 yield "the solver must solve some case; it refuses all of them"

@@ -110,6 +110,7 @@ def test_more_columns_than_are_multiplied_by_the_identity(lie: str) -> None:
 
 @pytest.mark.parametrize("settings", ["center", "weights", "confounds"])
 @pytest.mark.parametrize("lie", LIES)
+@pytest.mark.slow(keep=6)
 def test_what_is_taken_out_hides_no_lie(lie: str, settings: str) -> None:
     A, given = (
         RNG.standard_normal((60, 8)) + 1,

@@ -291,7 +291,7 @@ def test_backends_are_chosen_by_a_variable(monkeypatch):
 
 @pytest.mark.parametrize("data", ["tall", "words", "one-hot"])
 @pytest.mark.parametrize(("problem", "solver"), RUNS)
-@pytest.mark.slow(keep=6)
+@pytest.mark.slow(keep=4)
 def test_solvers_run_and_their_errors_are_small_and_not_zero_by_construction(
     benchmark, problem, solver, data
 ):

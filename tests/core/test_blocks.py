@@ -154,7 +154,7 @@ LONG = {"preimage-cca/gradkcca", "preimage-cca/scca-hsic", "cca/sparse-appgrad",
 
 
 @pytest.mark.parametrize("name", [name for name in ls.solvers() if name not in LONG])
-@pytest.mark.slow(keep=10)
+@pytest.mark.slow(keep=5)
 def test_every_solver_gives_the_exact_answer_of_blocks_or_says_what_can(name):
     """The cases of the kit and their independent oracles; what needs rows or entries here is refused."""
     suite = Suite(name)
@@ -188,7 +188,7 @@ STATED = {
 
 @pytest.mark.parametrize("kind", [np.array, scipy.sparse.csr_array])
 @pytest.mark.parametrize("name", [name for name in ls.solvers() if name.partition("/")[0] in STATED])
-@pytest.mark.slow(keep=20)
+@pytest.mark.slow(keep=10)
 def test_answers_and_passes_are_those_of_arrays_in_memory(name, kind):
     state, value = STATED[name.partition("/")[0]]
     A, B = kind(X), kind(Y)
@@ -638,6 +638,7 @@ LEFT = {
 @pytest.mark.parametrize("given", LEFT.values(), ids=LEFT)
 @pytest.mark.parametrize("kind", [np.array, scipy.sparse.csr_array])
 @pytest.mark.parametrize("solver", ["gram", "direct", "block-krylov", "lanczos", "spca", "lazy-spca"])
+@pytest.mark.slow(keep=9)
 def test_left_vectors_stay_where_the_rows_are(solver, kind, given, tmp_path):
     """Orthonormal, and A V = U S to rounding, also for values far apart."""
     rows = kind(np.where(RNG.random((N, P)) < 0.6, X, 0.0) * np.geomspace(1, 1e-5, P))
@@ -745,6 +746,7 @@ def test_a_run_ends_between_passes(ctrl_c):
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("kind", [np.array, scipy.sparse.csr_array])
+@pytest.mark.slow(keep=1)
 def test_the_bits_are_those_of_any_engine_and_any_number_of_threads(kind, dtype, monkeypatch):
     A, B = kind(X.astype(dtype)), kind(Y.astype(dtype))
     found = []

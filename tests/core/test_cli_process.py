@@ -243,6 +243,7 @@ def test_a_solver_that_cannot_run_leaves_the_others(folder: Path):
     assert "converged" in out
 
 
+@pytest.mark.slow
 def test_a_comparison_refuses_at_once_what_no_solver_can_do(folder: Path, tmp_path: Path):
     spoilt = np.load(folder / "X.npy")
     spoilt[1, 2] = np.inf

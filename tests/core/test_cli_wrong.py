@@ -192,6 +192,7 @@ def test_outputs(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.skipif(os.name != "posix", reason="elsewhere a folder that is in use cannot be removed")
 @pytest.mark.parametrize("option", ["--out", "--plot"])
+@pytest.mark.slow(keep=1)
 def test_a_working_folder_that_is_gone(folder: Path, tmp_path: Path, option: str) -> None:
     gone = tmp_path / "gone"
     code = (

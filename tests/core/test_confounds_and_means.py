@@ -138,6 +138,7 @@ def test_what_confounds_leave_has_no_more_rank_than_the_columns(solver: str) -> 
     assert np.allclose(found.S, exact, rtol=1e-7)
 
 
+@pytest.mark.slow
 def test_directions_of_rounding_beside_confounds_are_not_returned() -> None:
     """Four rows less the constant and two confounds leave one direction."""
     rng = np.random.default_rng(5)

@@ -120,6 +120,7 @@ def run(arguments: list[str], folder: Path) -> subprocess.CompletedProcess[str]:
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+@pytest.mark.slow(keep=12)
 def test_python_blocks_run_one_after_the_other(page: Path, folder: Path) -> None:
     """As a script of their own, at the lines where they stand, so that a traceback points into the page."""
     text = page.read_text("utf-8")
@@ -152,6 +153,7 @@ def test_jobs_are_short_and_end_with_a_fact() -> None:
 
 @pytest.mark.skipif(importlib.util.find_spec("linspec.cli") is None, reason="no command line yet")
 @pytest.mark.parametrize(("place", "command"), commands())
+@pytest.mark.slow(keep=12)
 def test_commands_run(place: str, command: str, folder: Path) -> None:
     for package in NEEDS.findall(
         next(page for page in PAGES if page.name == place.partition(":")[0]).read_text("utf-8")
@@ -170,6 +172,7 @@ def test_commands_run(place: str, command: str, folder: Path) -> None:
     assert done.returncode == 0, f"{place}: {done.stdout}\n{done.stderr}"
 
 
+@pytest.mark.slow
 def test_an_experiment_names_the_data_that_it_lacks(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("LINSPEC_DATA", raising=False)
     for name, needed in (

@@ -74,6 +74,7 @@ FAMILIES: dict[str, tuple[Any, str, Any]] = {
 
 @pytest.mark.parametrize("family", FAMILIES)
 @pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.slow(keep=8)
 def test_units_change_no_answer_or_are_refused(family: str, kind: str, tmp_path: Any) -> None:
     make, solver, answer = FAMILIES[family]
     wrap = KINDS[kind]

@@ -84,6 +84,7 @@ def test_weights_are_repeated_rows_and_bartlett_is_the_printed_formula():
     np.testing.assert_array_equal(other.bartlett.df, [(p - s) * (q - s) for s in range(4)])
 
 
+@pytest.mark.slow
 def test_without_pairs_five_in_a_hundred_are_rejected():
     """Of 200 sets, within three standard deviations; the bound that others print for Roy's root is far off."""
     names = ("wilks", "bartlett", "pillai", "hotelling_lawley", "tracy_widom")
@@ -209,6 +210,7 @@ def test_pairs_that_rows_do_not_tell_apart_are_a_group():
 
 
 @pytest.mark.parametrize("gap", [0.0, 0.1, 0.4])
+@pytest.mark.slow(keep=1)
 def test_gaps_of_matrices_with_noise(gap):
     """2 x 2 matrices with normal noise: ties are rejected at their level, and squared gaps are right on average."""
     rng, sigma, rho = np.random.default_rng(19), 0.05, np.array([0.5 + gap, 0.5])

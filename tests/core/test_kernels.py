@@ -32,6 +32,7 @@ ARRAYS = [backend for backend in BACKENDS if backend.is_array and not backend.mi
 @pytest.mark.parametrize("backend", ARRAYS, ids=lambda backend: backend.name)
 @pytest.mark.parametrize("name", DEFINED)
 @pytest.mark.parametrize("form", ["held", "tiled"])
+@pytest.mark.slow(keep=14)
 def test_products_are_those_of_the_centred_matrix(name, backend, form):
     kernel, by_definition = DEFINED[name]
     data = backend.wrap(X if backend.float64 else X.astype(np.float32))

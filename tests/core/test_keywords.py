@@ -158,6 +158,7 @@ def test_ridges_go_by_position_and_their_name_is_hinted_at() -> None:
     ("call", "given"),
     [(call, given) for call in CALLS for given in FOREIGN if (call, given) != ("hsl", "weights")],
 )
+@pytest.mark.slow(keep=270)
 def test_no_foreign_name_is_taken_or_answered_by_another(call: str, given: str) -> None:
     """Whatever is suggested can be given there: to the call, the solver that runs, or the problem."""
     function = CALLS[call]

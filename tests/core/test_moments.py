@@ -165,6 +165,7 @@ def blocks(request, monkeypatch):
 
 @pytest.mark.parametrize("center", [False, True])
 @pytest.mark.parametrize("kind, form", [(kind, form) for kind in KINDS for form in forms_of(kind)])
+@pytest.mark.slow(keep=50)
 def test_one_view(kind, form, center, blocks):
     S = exact(X, center=center)[0]
     m = Moments(KINDS[kind](X), center=center, form=form)
@@ -234,6 +235,7 @@ def test_the_gram_matrix_is_symmetric_to_the_bit(blocks):
 @pytest.mark.parametrize(
     "wrap", [np.asarray, scipy.sparse.csr_array, on("device1")], ids=["numpy", "csr", "device1"]
 )
+@pytest.mark.slow(keep=28)
 def test_other_dtypes(dtype, wrap, form, blocks):
     if dtype == "float16" and wrap is not np.asarray:
         pytest.skip("neither library has float16")
@@ -408,6 +410,7 @@ def test_centred_products_that_lose_digits_say_so_once(wrap):
 @pytest.mark.parametrize("kind", ["numpy", "strict-device1", "csr", "scaled-dense", "slices", "duck"])
 @pytest.mark.parametrize("center", [False, True])
 @pytest.mark.parametrize("counted", ["no", "inside", "outside"])
+@pytest.mark.slow(keep=20)
 def test_an_operator_with_a_row_taken_out(kind, center, counted, blocks):
     """The row is anything, not the mean; centring takes out what is left of the mean."""
     row = np.linspace(-1, 2, P)
@@ -883,6 +886,7 @@ LOCATED = ["numpy", "f-order", "strict-device1", "csr", "csc", "coo", "scaled-de
 @pytest.mark.parametrize("kind", LOCATED)
 @pytest.mark.parametrize("act", ["implicit", "dense", "centred", "diagonal", "means", "view"])
 @pytest.mark.parametrize("where", ["X", "Y"])
+@pytest.mark.slow(keep=100)
 def test_the_bad_entry_is_named(kind, value, act, where, blocks):
     x, y = X.copy(), Y.copy()
     (x if where == "X" else y)[41, 3] = value

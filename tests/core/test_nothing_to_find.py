@@ -34,7 +34,7 @@ PROBLEMS: dict[str, Any] = {
 @pytest.mark.parametrize(
     ("family", "solver"), [(family, name) for family in PROBLEMS for name in ("auto", *ls.solvers(family))]
 )
-@pytest.mark.slow(keep=10)
+@pytest.mark.slow(keep=5)
 def test_little_or_nothing_to_find(family: str, solver: str) -> None:
     for X, Y in pairs():
         for center in (True, False):

@@ -40,6 +40,7 @@ def numbers(solution: Any) -> Any:
 @pytest.mark.parametrize("beside", BESIDE)
 @pytest.mark.parametrize("center", [False, True])
 @pytest.mark.parametrize("first", ["operator", "slices"])
+@pytest.mark.slow(keep=12)
 def test_weights_and_confounds_are_those_of_arrays(
     family: str, beside: str, center: bool, first: str
 ) -> None:

@@ -264,6 +264,7 @@ SOLVERS = {
 @pytest.mark.parametrize("scale", [1.0, 1e50], ids=["ordinary", "huge"])
 @pytest.mark.parametrize("name", SOLVERS)
 @pytest.mark.filterwarnings("ignore::linspec.errors.ConvergenceWarning")
+@pytest.mark.slow(keep=18)
 def test_coefficients_are_exact_for_the_weights_that_are_returned(views, name, scale, ridge):
     """Whichever solver, however good its weights, at any ridge, in any units."""
     X, Y = views[0] * scale, views[1]

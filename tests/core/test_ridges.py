@@ -188,6 +188,7 @@ KINDS = {
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("solver", sorted({"gram", "als", *WARM}))
 @pytest.mark.parametrize("form", ["auto", "implicit"])
+@pytest.mark.slow(keep=8)
 def test_kinds_of_data(kind, solver, form):
     X, Y = a_pair()
     views = [KINDS[kind](view[:200]) for view in (X, Y)]

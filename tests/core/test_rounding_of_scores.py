@@ -111,6 +111,7 @@ def right_or_flagged(score: float, flagged: bool, truth: float) -> bool:
 
 @pytest.mark.parametrize(("noise", "mean", "where"), list(itertools.product(NOISES, MEANS, "Ab")))
 @pytest.mark.parametrize("center", [False, True])
+@pytest.mark.slow(keep=12)
 def test_errors_of_least_squares_are_right(noise: float, mean: float, where: str, center: bool) -> None:
     A, b = planted(noise, mean, where)
     A = A[:, :3] if center else A
@@ -267,6 +268,7 @@ def conditioned(condition: float, mean: float, seed: int) -> tuple[Any, Any, Any
 @pytest.mark.filterwarnings(
     "ignore::linspec.errors.ConvergenceWarning"
 )  # of the solutions that are compared with
+@pytest.mark.slow(keep=8)
 def test_correlations_and_traces_are_those_of_solutions_or_flagged(
     condition: float, mean: float, center: bool
 ) -> None:

@@ -113,6 +113,7 @@ def model_of(rows, Z, w):
 @pytest.mark.parametrize("rows", list(ROWS))
 @pytest.mark.parametrize("form", ["dense", "implicit", "sparse"])
 @pytest.mark.parametrize("kind", list(KINDS))
+@pytest.mark.slow(keep=60)
 def test_moments_are_those_of_residuals(kind, form, rows, scale, tmp_path):
     X, Y, Z, w = data()
     if kind == "csr":
@@ -330,6 +331,7 @@ SOLVERS = [
 
 
 @pytest.mark.parametrize(("name", "solver"), SOLVERS, ids=[f"{a}/{b}" for a, b in SOLVERS])
+@pytest.mark.slow(keep=11)
 def test_every_solver_sees_weights_and_confounds(name, solver):
     """Its answer to the problem with weights and confounds is as good as its answer to the residuals."""
     X, Y, Z, w = data(n=300)

@@ -41,6 +41,7 @@ WRAPS = {
 
 @pytest.mark.parametrize("wrap", WRAPS)
 @pytest.mark.parametrize("tol", [1e-4, 1e-9, 1e-14])
+@pytest.mark.slow(keep=3)
 def test_the_sum_is_near_and_not_above_the_exact_one(wrap, tol):
     X, Y = views()
     problem = ls.CCA(WRAPS[wrap](X), WRAPS[wrap](Y), k=K, ridge=1.0, center=True)

@@ -168,6 +168,7 @@ def test_a_fused_sweep_is_exact(name, data):
 
 @pytest.mark.parametrize("k", [1, 3, 40])
 @pytest.mark.parametrize("dtype", WORKING)
+@pytest.mark.slow(keep=2)
 def test_large_products_agree_with_dense_ones(dtype, k):
     """Large enough for several threads, slabs and, with a small cache, tiles."""
     rng = np.random.default_rng(0)

@@ -68,6 +68,7 @@ def host(x):
 @pytest.mark.parametrize("data", [A, A.astype(np.float32), SPARSE, (A * 9).astype(np.int8)], ids=str)
 @pytest.mark.parametrize("center", [False, True])
 @pytest.mark.parametrize("form", ["implicit", "dense"])
+@pytest.mark.slow(keep=30)
 def test_one_reading_gives_products_means_and_gram_matrix(blocks, data, heights, center, form):
     plain = host(data).astype(np.float64)
     C = plain - center * plain.mean(axis=0)

@@ -108,6 +108,7 @@ def test_every_kind_of_data_keeps_the_laws_of_operators(backend, dtype):
 
 @pytest.mark.parametrize("backend", PRESENT, ids=lambda backend: backend.name)
 @pytest.mark.parametrize("node", list(ALGEBRA))
+@pytest.mark.slow(keep=30)
 def test_algebra_keeps_the_laws_of_operators(backend, node):
     make, entries = ALGEBRA[node]
     if not backend.float64:
@@ -227,6 +228,7 @@ def run_pytest(tmp_path, expected):
     return subprocess.run(command, capture_output=True, text=True, check=False, cwd=tmp_path).stdout
 
 
+@pytest.mark.slow
 def test_an_expected_failure_that_passes_fails(tmp_path):
     out = run_pytest(tmp_path, {"summary": "it is no sentence"})
     assert "XPASS(strict)" in out, out

@@ -52,6 +52,7 @@ def expected(estimator):
     [PCA(), Pairs(n_components=1), Ridge(), RidgeCV(), Discriminant(), KernelCCA()],
     expected_failed_checks=expected,
 )
+@pytest.mark.slow(keep=160)
 def test_checks(estimator, check):
     check(estimator)
 

@@ -505,6 +505,7 @@ def put(kind: str, path: Path) -> None:
 
 @POSIX
 @pytest.mark.parametrize("kind", NO_FILES)
+@pytest.mark.slow(keep=2)
 def test_what_is_no_file_is_refused_by_every_call(tmp_path: Path, kind: str) -> None:
     """By paths, patterns and lists, in Python: none is opened, as to open a pipe waits for ever."""
     names = [
@@ -546,6 +547,7 @@ PARTS_OF_ZARR = (
 
 @POSIX
 @pytest.mark.parametrize("kind", ["a pipe", "/dev/zero"])
+@pytest.mark.slow(keep=1)
 def test_a_part_of_a_folder_that_is_no_file_is_refused(tmp_path: Path, kind: str) -> None:
     trials = []
     for number, part in enumerate(PARTS_OF_ZARR):

@@ -247,7 +247,7 @@ class RefilledSparse(Refilled):
 
 @pytest.mark.parametrize("made", [Refilled, RefilledSparse])
 @pytest.mark.parametrize(("kind", "solver"), EVERYONE)
-@pytest.mark.slow(keep=20)
+@pytest.mark.slow(keep=10)
 def test_one_buffer_that_two_problems_read(made, kind, solver):
     source = made(X, 40)
     problems = [PROBLEMS[kind](source) for _ in range(2)]

@@ -57,6 +57,7 @@ SLOW = [pytest.param(line, marks=pytest.mark.slow) for line in ("formats", "list
 
 
 @pytest.mark.parametrize("line", ["solve", "compare", *SLOW])
+@pytest.mark.slow(keep=1)
 def test_a_process_without_what_only_linux_has(line, tmp_path):
     rng = np.random.default_rng(0)
     X = rng.standard_normal((400, 12)) @ np.diag(np.linspace(1, 4, 12))

@@ -141,6 +141,7 @@ def test_row_ends_that_fall(tmp_path: Path, kind: str):
 
 
 @pytest.mark.parametrize("kind", SPARSE)
+@pytest.mark.slow(keep=2)
 def test_parts_that_are_missing_or_of_another_kind(tmp_path: Path, kind: str):
     path = tmp_path / "a.npz"
     good = parts_of(kind)
@@ -606,6 +607,7 @@ def test_text_in_another_encoding(tmp_path: Path):
 
 
 @pytest.mark.parametrize("suffix", [".csv", ".svm", ".mtx"])
+@pytest.mark.slow(keep=1)
 def test_damaged_compression(tmp_path: Path, suffix: str):
     text = {".csv": "1,2\n3,4\n" * 500, ".svm": "1 1:2\n" * 500, ".mtx": BANNER + "1 1 1\n1 1 1\n"}[suffix]
     whole = gzip.compress(text.encode())

@@ -161,6 +161,7 @@ print(short)
 
 @pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="needs what Linux tells of a process")
 @pytest.mark.parametrize(("kind", "solver"), [("svd", "lanczos"), ("cca", "lobpcg"), ("cca", "als")])
+@pytest.mark.slow(keep=1)
 def test_memory_that_runs_out_in_an_import(kind: str, solver: str):
     """It is no fault of the plugin; and with more memory, what was half imported is imported and solves."""
     short = int(apart(IMPORTED.format(kind=kind, solver=solver)).stdout)
@@ -206,6 +207,7 @@ print("all")
 
 
 @pytest.mark.parametrize(("solver", "kind"), [("lanczos", "path"), ("block-krylov", "map")])
+@pytest.mark.slow(keep=1)
 def test_a_file_that_changes_under_a_run(solver: str, kind: str, tmp_path: Path):
     """One that was cut is named; one that was replaced by another of its name is read to its end."""
     program = CHANGED.replace("sys.argv[1:]", repr([str(tmp_path), solver, kind]))

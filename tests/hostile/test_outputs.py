@@ -258,6 +258,7 @@ def kept(path: Path) -> None:
 
 
 @pytest.mark.parametrize(("option", "name", "count"), [(*pair, 700) for pair in PAIRS] + [(*PAIRS[0], 0)])
+@pytest.mark.slow(keep=2)
 def test_a_full_disk_keeps_the_old_file_and_the_answer_is_shown(
     option: str, name: str, count: int, folder: Path
 ):
@@ -564,6 +565,7 @@ def seconds() -> dict[str, float]:
 
 @pytest.mark.parametrize("trial", range(HOSTILE))
 @pytest.mark.parametrize("name", INTERRUPTED)
+@pytest.mark.slow(keep=1)
 def test_an_interrupt_at_any_moment(name: str, trial: int, folder: Path, seconds: dict[str, float]):
     """An answer with its status or one clear sentence, and whole files; from the first step of linspec on."""
     pytest.importorskip("matplotlib")

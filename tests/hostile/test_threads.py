@@ -107,6 +107,7 @@ def in_eight_threads(todo: list[Any], order: list[int]) -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.slow(keep=1)
 def test_eight_threads_on_one_problem_have_the_bits_of_one(kind, tmp_path, two_blas_threads):
     todo = jobs(kind, tmp_path)
     for i in range(len(todo)):
@@ -114,6 +115,7 @@ def test_eight_threads_on_one_problem_have_the_bits_of_one(kind, tmp_path, two_b
 
 
 @pytest.mark.parametrize("kind", [*KINDS, "all"])
+@pytest.mark.slow(keep=1)
 def test_eight_threads_on_the_same_data_have_the_bits_of_one(kind, tmp_path):
     """Different problems at once: with one BLAS thread, for a BLAS adds up otherwise with another number of them."""
     with threadpoolctl.threadpool_limits(1, user_api="blas"):
@@ -182,6 +184,7 @@ class OneBuffer:
 
 @pytest.mark.parametrize("problems", [1, THREADS], ids=["one-problem", "a-problem-each"])
 @pytest.mark.parametrize("rows", [50, 100_000], ids=["small-slices", "large-slices"])
+@pytest.mark.slow(keep=1)
 def test_slices_in_one_buffer_are_read_by_several_threads(problems, rows):
     rng = np.random.default_rng(0)
     X = rng.standard_normal((600, 8)) if rows == 50 else rng.standard_normal((250_000, 24))
@@ -312,6 +315,7 @@ def larger_sparse() -> Any:
 
 
 @pytest.mark.parametrize("started", [0, 1, 2])
+@pytest.mark.slow(keep=1)
 def test_a_system_that_gives_no_thread(started, monkeypatch):
     """The first threads start, and then none: what was handed to them is done once, and by the caller else."""
     problem = ls.SVD(larger_sparse(), 5)
@@ -339,6 +343,7 @@ def test_a_system_that_gives_no_thread(started, monkeypatch):
 
 
 @pytest.mark.parametrize("before", ["solved", pytest.param("imported", marks=pytest.mark.slow), "nothing"])
+@pytest.mark.slow(keep=1)
 def test_a_thread_solves_after_main_has_ended(before):
     """What was ready while main ran: the pool, the modules, or nothing at all."""
     program = f"""

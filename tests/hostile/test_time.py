@@ -226,6 +226,7 @@ def test_each_thread_has_its_own_time():
     assert found == {1e-9: "refused", None: "CONVERGED", 1e6: "CONVERGED"}
 
 
+@pytest.mark.slow
 def test_good_runs_have_the_same_bits_with_a_limit():
     for kind, solver in SOLVERS:
         plain, limited = (

@@ -56,6 +56,7 @@ def test_arrays_of_another_library_and_device():
 @pytest.mark.parametrize("left", [True, False])
 @pytest.mark.parametrize("center", [False, True])
 @pytest.mark.parametrize("data", DATA)
+@pytest.mark.slow(keep=10)
 def test_values_are_near_and_not_above_the_exact_ones(data: str, center: bool, left: bool, tol: float):
     A = DATA[data]()
     problem = ls.SVD(A, k=6, center=center, left=left)

@@ -125,6 +125,7 @@ def test_the_residual_of_an_unproven_start_is_told_as_it_is():
     assert found.converged
 
 
+@pytest.mark.slow
 def test_the_risk_is_what_it_says(monkeypatch):
     """Of many runs with a risk of a half, some end without the vector that the start lacks, and no more than a half."""
     monkeypatch.setattr(block_krylov, "RISK", 0.5)

@@ -112,7 +112,7 @@ def basis(A):
 @pytest.mark.parametrize("center", [True, False], ids=["centred", "uncentred"])
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.__name__)
 @pytest.mark.parametrize("solver", OPTIONS)
-@pytest.mark.slow(keep=30)
+@pytest.mark.slow(keep=15)
 def test_as_many_ones_as_shared_dimensions(solver, case, center):
     for seed in range(3):
         X, Y = case(np.random.default_rng(seed))
@@ -167,6 +167,7 @@ def test_float32_data_are_told_to_their_rounding(solver, case):
 )
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.__name__)
 @pytest.mark.parametrize("solver", ["direct", "gram", "als"])
+@pytest.mark.slow(keep=14)
 def test_other_kinds_of_data_are_told_alike(solver, case, convert):
     X, Y = case(np.random.default_rng(1))
     k = min(3, *Truth(X, Y, center=True).ranks)

@@ -130,6 +130,7 @@ def exact_correlations(X, Y, ridge, k):
 @pytest.mark.filterwarnings("ignore::linspec.errors.ConvergenceWarning")
 @pytest.mark.parametrize("seed", range(12))
 @pytest.mark.parametrize("solver", ["gram", "direct", "lobpcg"])
+@pytest.mark.slow(keep=9)
 def test_bounds_hold_for_float32_with_a_ridge_below_its_rounding(solver, seed):
     """The ridge keeps directions that are shorter than the rounding of float32; entries count as exact."""
     rng = np.random.default_rng(100 + seed)

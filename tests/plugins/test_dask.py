@@ -221,6 +221,7 @@ def test_a_vector_of_dask_is_a_right_hand_side_and_gives_a_vector():
 
 
 @pytest.mark.parametrize("where", ["client", "here", "recomputed"])
+@pytest.mark.slow(keep=1)
 def test_what_is_made_of_arrays_of_dask_is_arrays_of_dask(where, request, monkeypatch):
     """In the order of the rows and with their chunks; chunks stay on the workers until somebody asks."""
     if where == "client":
@@ -436,6 +437,7 @@ def until_it_is_noticed(A: Any) -> None:
         time.sleep(0.1)
 
 
+@pytest.mark.slow
 def test_blocks_that_nothing_can_make_again_are_named(processes):
     futures = processes.scatter([X[:400], X[400:800], X[800:]])
     A = ls.as_operator(futures)
@@ -499,6 +501,7 @@ def test_workers_and_rows_left_out_exclude_each_other(tmp_path):
 
 
 @pytest.mark.parametrize("kind", ["array", "series", "matrix", "list"])
+@pytest.mark.slow(keep=1)
 def test_labels_of_dask_make_targets_where_they_are(kind, request):
     client = request.getfixturevalue("client") if kind in ("array", "series") else None
     letters = np.array(["a", "bb", "c"])[RNG.integers(0, 3, N)]

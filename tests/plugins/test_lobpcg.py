@@ -65,6 +65,7 @@ def same_pairs(found, X, Y, k, atol=1e-9, angle=1e-5, **problem):
 @pytest.mark.parametrize("center", [True, False], ids=["centred", "uncentred"])
 @pytest.mark.parametrize("form", ["implicit", "dense"])
 @pytest.mark.parametrize("wrap", [np.asarray, scipy.sparse.csr_array, aslinearoperator])
+@pytest.mark.slow(keep=4)
 def test_planted_pairs_on_every_kind_of_data(wrap, form, center):
     X, Y, case = planted(center=center)
     problem = ls.CCA(wrap(X), wrap(Y), 4, center=center)
@@ -130,6 +131,7 @@ def test_ridges_of_both_views(ridge):
 
 @pytest.mark.parametrize("form", ["implicit", "dense"])
 @pytest.mark.parametrize("condition", [1e2, 1e4, 1e8])
+@pytest.mark.slow(keep=2)
 def test_units_of_columns_do_not_matter(condition, form):
     """Columns from 1 to 1/condition long: what a scaling mends costs nothing."""
     X, Y, _ = planted()

@@ -530,6 +530,7 @@ def test_cholesky_qr_ends_with_householder_qr(monkeypatch, condition):
 @pytest.mark.parametrize("method", ["cholesky-qr", "inverse-sqrt", "rank-revealing"])
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("condition", [10.0, 1e5, 1e12])
+@pytest.mark.slow(keep=6)
 def test_no_memory_but_the_result(method, dtype, condition):
     """Converted or scaled copies are made block by block; a second buffer serves a change of rank."""
     V = planted(60000, 20, condition)[0].astype(dtype)

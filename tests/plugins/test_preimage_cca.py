@@ -210,6 +210,7 @@ def test_a_ball_restricts_a_polynomial_with_an_offset():
 # ---- data -------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_sparse_streamed_and_products_alone_give_the_answer_of_the_array():
     X, Y = (np.where(np.abs(A) < 0.8, 0.0, A) for A in views(400, 8, np.exp))
     kernel = ls.kernels.polynomial(3, 0.5, 0.3)
@@ -374,6 +375,7 @@ def test_sparse_integers_give_what_their_numbers_give(kernel):
     ],
 )
 @pytest.mark.parametrize("power", [-90, 90])
+@pytest.mark.slow(keep=3)
 def test_float32_in_other_units_has_the_answer_of_its_numbers(kernel, power, solver):
     """Powers of two change no digit, and correlations of these kernels have no unit."""
     rng = np.random.default_rng(0)

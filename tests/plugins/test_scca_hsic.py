@@ -80,6 +80,7 @@ def test_lengths_of_variates_do_not_matter():
 # ---- the solver ------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_columns_that_are_related_by_a_square_are_found():
     X, Y = quadratic_relation(800, 30, seed=3)
     problem = PreimageCCA(X, Y, 1, bound_x=("ratio", 1.5), objective="hsic")

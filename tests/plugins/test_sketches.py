@@ -308,6 +308,7 @@ def peak(function) -> int:
 
 @pytest.mark.parametrize("case", [case for case in ALL if case != "very-sparse-3"])
 @pytest.mark.parametrize("form", ["csr", "dense", "file"])
+@pytest.mark.slow(keep=7)
 def test_no_dense_block_of_the_size_of_the_matrix_is_made(case, form, monkeypatch, tmp_path):
     monkeypatch.setattr(sketched, "TILE_ENTRIES", 2**17)
     monkeypatch.setattr("linspec.operators.row_blocks.LARGEST_HOST_BLOCK", 2**20)

@@ -151,7 +151,7 @@ KINDS = (
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.slow(keep=3)
+@pytest.mark.slow(keep=2)
 def test_the_laws_of_operators_hold(kind: str, tmp_path: Path) -> None:
     path, A = write(kind, tmp_path)
     operator = ls.open_rows(path)
@@ -469,7 +469,7 @@ def write_many(kind: str, folder: Path) -> tuple[str, np.ndarray]:
 
 
 @pytest.mark.parametrize("kind", MANY)
-@pytest.mark.slow(keep=3)
+@pytest.mark.slow(keep=2)
 def test_files_of_a_pattern_are_one_matrix(kind: str, tmp_path: Path) -> None:
     pattern, exact = write_many(kind, tmp_path)
     operator = ls.open_rows(pattern)

@@ -229,6 +229,7 @@ def test_the_estimate_on_the_way_is_near_the_certificate():
         assert solution.residual / 10 < estimate < 30 * solution.residual
 
 
+@pytest.mark.slow
 def test_files_are_read_in_runs_of_rows_and_give_the_same_quality(tmp_path):
     X, Y = tall()
     for name, A in (("x", X), ("y", Y)):
@@ -284,6 +285,7 @@ def test_odd_data_are_no_trouble(ridge, k):
     assert (solution.correlations <= 1).all()
 
 
+@pytest.mark.slow
 def test_planted_correlations_of_a_tall_problem():
     case = planted_cca(4000, 8, 6, (0.95, 0.8, 0.6, 0.3, 0.1), 3)
     solution = ls.solve(ls.CCA(case.arrays["X"], case.arrays["Y"], 3), NAME, rng=0, epochs=20)

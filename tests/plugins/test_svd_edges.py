@@ -224,7 +224,7 @@ def answer(name: str, kind: str, label: str, *, center: bool, left: bool) -> tup
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("label", SOLVERS)
 @pytest.mark.parametrize("name", CASES)
-@pytest.mark.slow(keep=280)
+@pytest.mark.slow(keep=140)
 def test_right_or_said(name: str, label: str, kind: str) -> None:
     for center in (False, True):
         for left in (False, True):

@@ -47,6 +47,7 @@ def objectives(A, b, ridge, **options):
 @pytest.mark.parametrize("snapshot", ["best", "last"])
 @pytest.mark.parametrize("ridge", [0.0, 2.5])
 @pytest.mark.parametrize(("n", "p", "rank"), [(400, 12, 12), (12, 80, 12), (40, 40, 25), (300, 12, 5)])
+@pytest.mark.slow(keep=5)
 def test_exact(snapshot, ridge, n, p, rank):
     """Also the least norm: nothing leaves the row space."""
     rng = np.random.default_rng(0)

@@ -330,6 +330,7 @@ def planted(kappa, short, seed, p=24, n=150):
 @pytest.mark.parametrize("lstsq", [None, "lsqr", "direct"])
 @pytest.mark.parametrize("kappa", [1e3, 1e7, 1e11, 1e13])
 @pytest.mark.parametrize("short", [1, 8])
+@pytest.mark.slow(keep=12)
 def test_what_short_directions_say_is_found_or_missed_aloud(kappa, short, lstsq, form):
     """The square of the residual is the share of the eigenvalues that is lost, however short a direction is."""
     X, H, values = planted(kappa, short, 0)
