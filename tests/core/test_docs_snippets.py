@@ -65,22 +65,26 @@ def blocks(page: Path) -> list[Block]:
 
 
 def commands() -> list[Any]:
-    """Every command of a block that begins with linspec, the fuzzer or an experiment, with its place.
+    """The commands of each page that begin with linspec or the fuzzer, and each experiment, with their places.
 
     Experiments take seconds each, also on the small data that they are given here: they are slow tests.
     """
     found = []
     for page in PAGES:
+        own: list[tuple[str, str]] = []
         for block in blocks(page):
             if block.language not in {"sh", "console"}:
                 continue
             lines = block.text.replace("\\\n", " ").splitlines()
             if block.language == "console":  # the rest is output
                 lines = [line.removeprefix("$ ") for line in lines if line.startswith("$ ")]
-            if lines and lines[0].startswith(("linspec ", "python -m linspec", "python docs/experiments/")):
-                marks = [pytest.mark.slow] if lines[0].startswith("python docs/experiments/") else []
-                place = f"{page.name}:{block.line}"
-                found += [pytest.param(place, line, marks=marks) for line in lines if line.strip()]
+            placed = [(f"{page.name}:{block.line}", line) for line in lines if line.strip()]
+            if lines and lines[0].startswith("python docs/experiments/"):
+                found += [pytest.param(page, [one], marks=pytest.mark.slow, id=one[1]) for one in placed]
+            elif lines and lines[0].startswith(("linspec ", "python -m linspec")):
+                own += placed
+        if own:
+            found.append(pytest.param(page, own, id=page.name))
     return found
 
 
@@ -152,24 +156,24 @@ def test_jobs_are_short_and_end_with_a_fact() -> None:
 
 
 @pytest.mark.skipif(importlib.util.find_spec("linspec.cli") is None, reason="no command line yet")
-@pytest.mark.parametrize(("place", "command"), commands())
-@pytest.mark.slow(keep=12)
-def test_commands_run(place: str, command: str, folder: Path) -> None:
-    for package in NEEDS.findall(
-        next(page for page in PAGES if page.name == place.partition(":")[0]).read_text("utf-8")
-    ):
+@pytest.mark.parametrize(("page", "lines"), commands())
+@pytest.mark.slow(keep=6)
+def test_commands_run(page: Path, lines: list[tuple[str, str]], folder: Path) -> None:
+    """Those of a page one after the other."""
+    for package in NEEDS.findall(page.read_text("utf-8")):
         if importlib.util.find_spec(package) is None:
             pytest.skip(f"no {package}")
-    words = shlex.split(command, comments=True)
-    assert not {"|", ">", "&&", ";"} & set(words), f"{place}: only plain commands are run; mark the block"
-    if words[:2] == ["python", "-m"]:
-        words = words[1:]
-    elif words[0] == "python":
-        words = [str(ROOT / words[1]), *words[2:], *(["--quick"] if "--quick" not in words else [])]
-    else:
-        words = ["-m", *words]
-    done = run(words, folder)
-    assert done.returncode == 0, f"{place}: {done.stdout}\n{done.stderr}"
+    for place, command in lines:
+        words = shlex.split(command, comments=True)
+        assert not {"|", ">", "&&", ";"} & set(words), f"{place}: only plain commands are run; mark the block"
+        if words[:2] == ["python", "-m"]:
+            words = words[1:]
+        elif words[0] == "python":
+            words = [str(ROOT / words[1]), *words[2:], *(["--quick"] if "--quick" not in words else [])]
+        else:
+            words = ["-m", *words]
+        done = run(words, folder)
+        assert done.returncode == 0, f"{place}: {done.stdout}\n{done.stderr}"
 
 
 @pytest.mark.slow
