@@ -401,9 +401,11 @@ class Discriminant(Problem[DiscriminantSolution]):
         if means is not None:  # they are subtracted from the products, which adds rounding
             d = d + means
         G, D = to_host(W.T @ MW), to_host(W.T @ (W * d[:, None]))
+        entries = NULL * float(np.finfo(self.X.rounded_dtype).eps)
         if not rows:
-            return whitening_above_noise(G, D, metric_rounding(self.X.shape[1], self.X.dtype))
-        return whitening_of_products(G, D, NULL * float(np.finfo(self.X.dtype).eps))
+            cut = max(metric_rounding(self.X.shape[1], self.X.dtype), entries**2)
+            return whitening_above_noise(G, D, cut)
+        return whitening_of_products(G, D, entries)
 
     def rounding(self, moments: Moments) -> float:
         """The Frobenius norm of XᵀH up to which XᵀH is only rounding: the columns of X do not explain the targets.
