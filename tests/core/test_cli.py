@@ -64,6 +64,17 @@ def views(tmp_path: Path) -> tuple[str, str]:
     return paths
 
 
+@pytest.mark.parametrize(("flags", "label"), [((), "of the squares"), (("--center",), "of the variance")])
+def test_shares_of_components_are_of_squares_about_zero_or_the_means(
+    flags: tuple[str, ...], label: str, views: tuple[str, str]
+) -> None:
+    X = np.load(views[0])
+    X = X - X.mean(axis=0) if flags else X
+    S = np.linalg.svd(X, compute_uv=False)
+    together = percent(float(np.sum(S[:2] ** 2) / np.sum(S**2)))
+    assert fact(run("solve", "svd", views[0], "-k", 2, *flags).out, label).endswith(f"together {together}")
+
+
 def whitened(X: np.ndarray, ridge: float) -> np.ndarray:
     """X (XᵀX + ridge)^(-1/2) of centred data."""
     X = X - X.mean(axis=0)

@@ -204,7 +204,13 @@ def test_ridges_out_of_the_range_are_refused(ridge: float) -> None:
         ls.cross_validate(ls.LeastSquares(A, B), ridges=[1.0, ridge])
 
 
-@pytest.mark.parametrize("wrap", [np.asarray, scipy.sparse.csr_array])
+def _with_a_stored_zero(entries: Any) -> Any:
+    matrix = scipy.sparse.csr_array(entries)
+    matrix.data[0] = 0.0
+    return matrix
+
+
+@pytest.mark.parametrize("wrap", [np.asarray, scipy.sparse.csr_array, _with_a_stored_zero])
 def test_a_faint_column_that_is_scaled_is_named(wrap: Any) -> None:
     entries = A.copy()
     entries[:, 1] *= 1e-160

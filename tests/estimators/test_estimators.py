@@ -523,3 +523,11 @@ def test_examples(name):
 def test_scikit_learn_is_loaded_on_demand(code, said):
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert said in run.stdout + run.stderr
+
+
+def test_a_solver_that_is_named_gets_the_tolerance(data):
+    X, y, *_ = data
+    rough, exact = (Ridge(solver="lsqr", tol=tol).fit(X, y) for tol in (1e-2, 1e-12))
+    assert rough.solution_.residual <= 1e-2
+    assert exact.solution_.residual <= 1e-12
+    assert rough.solution_.iterations < exact.solution_.iterations
