@@ -70,6 +70,15 @@ def near(columns, order, off, rng):
     return np.eye(order)[:, columns] + off * rng.standard_normal((order, len(columns)))
 
 
+def test_half_way_between_two_pairs_the_bound_is_the_distance():
+    """A symmetric matrix with eigenvalues a and b: half-way the residual is as long as the distance to either."""
+    data, _ = planted([0.9, 0.5, 0.2, 0.1], 4, 4, 3)
+    between = np.array([[1.0], [1.0], [0.0], [0.0]]) / np.sqrt(2)
+    fields = data.judged(between, between).fields
+    np.testing.assert_allclose(fields["correlations"], [0.7], rtol=1e-12)
+    np.testing.assert_allclose(fields["bounds"], [0.2], rtol=1e-9)
+
+
 @pytest.fixture
 def large(monkeypatch):
     """Views as if they were too wide for their Gram matrices to be formed, or all of their correlations."""

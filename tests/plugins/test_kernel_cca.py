@@ -14,6 +14,8 @@ from linspec.cli.kinds import kind_named
 from linspec.errors import InvalidOption, InvalidProblem, MissingCapability
 from linspec.testing import Reading, cases, run_checks, testing_of
 from linspec_kernel import KernelCCA
+from linspec_kernel.law import functions, residuals
+from linspec_kernel.moments import KernelMoments
 from linspec_kernel.testing import planted_kernels, planted_linear, related
 
 RBF = ls.kernels.rbf(factor=0.5)
@@ -35,6 +37,25 @@ def test_with_the_linear_kernel_it_is_cca(solver, center):
     np.testing.assert_allclose(found.correlations, expected.correlations, rtol=0, atol=1e-10)
     signs = np.sign(np.sum(found.transform(X) * expected.transform(X), axis=0))
     np.testing.assert_allclose(found.transform(X), expected.transform(X) * signs, atol=1e-8)
+
+
+def test_half_way_between_two_pairs_the_bound_is_the_distance():
+    """A symmetric matrix with eigenvalues a and b: half-way the residual is as long as the distance to either."""
+    X, Y = views()
+    problem = KernelCCA(X, Y, 2, "linear", ridge=0.5)
+    exact = ls.solve(ls.CCA(X, Y, 2, ridge=0.5), "direct")
+    halves = []
+    for A, W in ((X, exact.x_weights), (Y, exact.y_weights)):
+        A = A - A.mean(axis=0)
+        halves.append(np.linalg.lstsq(A.T, (W[:, :1] + W[:, 1:]) / np.sqrt(2), rcond=None)[0])
+    moments = KernelMoments(problem, "auto")
+    moments.settle(np.random.default_rng(0))
+    x, y = (functions(op, a, None, None) for op, a in zip(moments.views, halves, strict=True))
+    rho = exact.correlations.mean(keepdims=True)
+    bounds = residuals(x, y, rho, moments, (0.5, 0.5))[1]
+    distance = np.ptp(exact.correlations) / 2
+    assert distance > 1e-3
+    np.testing.assert_allclose(bounds, [distance], rtol=1e-6)
 
 
 @pytest.mark.parametrize("solver", SOLVERS)
