@@ -350,6 +350,5 @@ class Choice:
 
     def takes(self, solver: str, backend: Backend, place: int) -> bool:
         """Whether a solver is tried on a case, given its place among the cases."""
-        return (
-            place == 0 or not self.is_brief(backend, place) or (place + crc32(solver.encode())) % ONE_IN == 0
-        )
+        whole = place == 0 or not self.is_brief(backend, place)
+        return whole or (place + crc32(solver.encode())) % ONE_IN == 0

@@ -250,18 +250,15 @@ class _Law:
         held or factored, grows with its square.
         """
         condition, subtracted = 1.0, 0.0
-        for i, (norm, W, d) in enumerate(
-            zip(self.norms, self.answer.W, self.answer.diagonals(), strict=True)
-        ):
+        sides = zip(self.norms, self.answer.W, self.answer.diagonals(), strict=True)
+        for i, (norm, W, d) in enumerate(sides):
             # A norm that is not exact gives too rough a condition number: take the lengths of the answer's columns.
             scaled = W * self.home.xp.sqrt(d)[:, None]  # weights of short columns have no squares
             met = to_host(self.home.xp.sum(scaled * scaled, axis=0)).max(initial=1.0)
             exact = isinstance(norm, FactorNorm | BasisNorm)
             own = norm.condition if exact else float(met)
-            condition, subtracted = (
-                max(condition, own),
-                max(subtracted, math.sqrt(own) * self._taken(i, W, d)),
-            )
+            condition = max(condition, own)
+            subtracted = max(subtracted, math.sqrt(own) * self._taken(i, W, d))
         squared = self.answer.reduced is None and (
             self.moments.held or any(isinstance(norm, FactorNorm) for norm in self.norms)
         )
