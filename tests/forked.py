@@ -26,19 +26,24 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Self
 
-IMPORTED = [
-    *("numpy", "scipy.linalg", "scipy.sparse.linalg", "scipy.special", "scipy.stats", "click"),
-    *(
-        "pandas",
-        "pyarrow.parquet",
-        "matplotlib.pyplot",
-        "sklearn.base",
-        "sklearn.pipeline",
-        "sklearn.datasets",
-    ),
-    *("array_api_compat.numpy", "linspec"),
-]
-"""What the server imports where it is installed, with all modules of linspec that solve or command."""
+LIBRARIES = (
+    "numpy",
+    "scipy.linalg",
+    "scipy.sparse.linalg",
+    "scipy.special",
+    "scipy.stats",
+    "click",
+    "linspec",
+)
+FRIENDS = (
+    "pandas",
+    "pyarrow.parquet",
+    "matplotlib.pyplot",
+    "sklearn.base",
+    "sklearn.pipeline",
+    "sklearn.datasets",
+)
+"""What the server imports where it is there, before all modules of linspec that solve or command."""
 READ_AT_START = ("PYTHON", "LD_", "OMP_", "OPENBLAS_", "MKL_", "MPL", "MALLOC_")
 """How variables begin that are read when an interpreter or a library starts."""
 
@@ -74,7 +79,8 @@ def run(
         ended = server.end_of(
             {"words": words[1:], "cwd": str(cwd or Path.cwd()), "env": env}, streams, timeout
         )
-        inner.close_writer(), ours.close_writer()
+        inner.close_writer()
+        ours.close_writer()
         if ended is None:
             raise subprocess.TimeoutExpired(list(line), timeout or 0)
         printed = inner.text(encoding, errors) if stdout is subprocess.PIPE else None
@@ -187,7 +193,7 @@ def _exactly(connection: socket.socket, count: int) -> bytes:
 
 def serve(connection: socket.socket) -> None:
     """Fork for each request, until the other end is closed."""
-    for name in (*IMPORTED, *_modules_of_linspec()):
+    for name in (*LIBRARIES, *FRIENDS, *_modules_of_linspec()):
         with contextlib.suppress(ImportError):
             importlib.import_module(name)
     while True:
