@@ -17,7 +17,7 @@ import linspec as ls
 from linspec import ProblemSpec, Solver, SolverSpec, Status, option, registry
 from linspec.errors import DataOutOfRange
 from linspec.testing import testing_of
-from linspec.testing.fuzz import (
+from linspec_fuzz import (
     CORPUS,
     FAMILIES,
     KINDS,
@@ -33,12 +33,12 @@ from linspec.testing.fuzz import (
     truth_of,
     try_case,
 )
-from linspec.testing.fuzz.__main__ import main
-from linspec.testing.fuzz.adjusted import RowTerms
-from linspec.testing.fuzz.extended import EPS, available, extended, svd
-from linspec.testing.fuzz.ranges import range_of
-from linspec.testing.fuzz.report import features
-from linspec.testing.fuzz.run import solvers_of
+from linspec_fuzz.__main__ import main
+from linspec_fuzz.adjusted import RowTerms
+from linspec_fuzz.extended import EPS, available, extended, svd
+from linspec_fuzz.ranges import range_of
+from linspec_fuzz.report import features
+from linspec_fuzz.run import solvers_of
 
 pytestmark = pytest.mark.skipif(not available(), reason="longdouble is float64 here: nothing can be decided")
 

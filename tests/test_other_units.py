@@ -19,11 +19,11 @@ import scipy.sparse
 import linspec as ls
 from linspec.arrays import HostArray, to_host
 from linspec.errors import DataOutOfRange
-from linspec.testing.fuzz import KINDS
+from linspec_fuzz import KINDS
 
 FAMILIES = ("least-squares", "svd", "cca", "discriminant")
 GIVEN = ("ndarray", "csr", "npy", "slices", "blocks", "products", "scaled")
-"""Kinds of data, of `linspec.testing.fuzz`."""
+"""Kinds of data, of `linspec_fuzz`."""
 
 WITHIN = (-59, -31, -16, 13, 40, 59)
 BEYOND = (-300, -160, -61, 61, 160, 300)

@@ -13,9 +13,9 @@ import numpy as np
 
 from linspec.features import KernelMap
 from linspec.kernels import RBF, Linear, Polynomial
-from linspec.testing.fuzz.adjusted import Adjusted
-from linspec.testing.fuzz.extended import EPS, Extended, extended, svd
-from linspec.testing.fuzz.truth import PERTURBATION, CCATruth, View
+from linspec_fuzz.adjusted import Adjusted
+from linspec_fuzz.extended import EPS, Extended, extended, svd
+from linspec_fuzz.truth import PERTURBATION, CCATruth, View
 
 __all__ = ["KernelCCATruth", "kernel_matrix"]
 

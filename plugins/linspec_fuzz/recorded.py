@@ -11,9 +11,9 @@ from types import SimpleNamespace
 from typing import Any
 
 from linspec.testing.family import testing_of
-from linspec.testing.fuzz.problems import Case
 from linspec.testing.oracle import Law, Reading
 from linspec.testing.problems import Case as Planted
+from linspec_fuzz.problems import Case
 
 __all__ = ["UNREADABLE", "Recorded"]
 

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from linspec.testing.fuzz.extended import EPS, Extended, column_norms, extended, svd
+from linspec_fuzz.extended import EPS, Extended, column_norms, extended, svd
 
 __all__ = ["Adjusted", "RowTerms"]
 

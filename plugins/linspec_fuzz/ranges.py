@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 
 from linspec.kernels import Linear, Polynomial
-from linspec.testing.fuzz.extended import extended
-from linspec.testing.fuzz.kernel_truth import kernel_matrix
-from linspec.testing.fuzz.problems import Case
+from linspec_fuzz.extended import extended
+from linspec_fuzz.kernel_truth import kernel_matrix
+from linspec_fuzz.problems import Case
 
 __all__ = ["range_of"]
 

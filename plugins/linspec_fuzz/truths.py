@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from linspec.testing.fuzz.kernel_truth import KernelCCATruth
-from linspec.testing.fuzz.problems import Case
-from linspec.testing.fuzz.recorded import Recorded
-from linspec.testing.fuzz.truth import CCATruth, DiscriminantTruth, LeastSquaresTruth, SVDTruth, Truth
+from linspec_fuzz.kernel_truth import KernelCCATruth
+from linspec_fuzz.problems import Case
+from linspec_fuzz.recorded import Recorded
+from linspec_fuzz.truth import CCATruth, DiscriminantTruth, LeastSquaresTruth, SVDTruth, Truth
 
 __all__ = ["TRUTHS", "truth_of"]
 

@@ -1,4 +1,4 @@
-"""`python -m linspec.testing.fuzz`: random problems, all solvers, one table; exit status 1 for failures."""
+"""`python -m linspec_fuzz`: random problems, all solvers, one table; exit status 1 for failures."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ import argparse
 import sys
 from collections.abc import Sequence
 
-from linspec.testing.fuzz import corpus, extended, report
-from linspec.testing.fuzz.judge import FAILING, MAX_SECONDS
-from linspec.testing.fuzz.problems import families_here
-from linspec.testing.fuzz.run import Outcome, fuzz, solvers_of, try_case
-from linspec.testing.fuzz.shrink import code, shrink
+from linspec_fuzz import corpus, extended, report
+from linspec_fuzz.judge import FAILING, MAX_SECONDS
+from linspec_fuzz.problems import families_here
+from linspec_fuzz.run import Outcome, fuzz, solvers_of, try_case
+from linspec_fuzz.shrink import code, shrink
 
 SHOWN = 12
 """The number of failures that are made smaller, one of each kind."""
@@ -58,7 +58,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="python -m linspec.testing.fuzz", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m linspec_fuzz", description=__doc__)
     parser.add_argument("--trials", type=int, default=100, help="how many random problems")
     parser.add_argument("--first", type=int, default=0, help="number of the first trial")
     parser.add_argument("--trial", type=int, help="only this trial, with each verdict in words")

@@ -7,8 +7,8 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from statistics import median
 
-from linspec.testing.fuzz.judge import CLASSES
-from linspec.testing.fuzz.run import Outcome
+from linspec_fuzz.judge import CLASSES
+from linspec_fuzz.run import Outcome
 
 __all__ = ["causes", "counts", "features", "sharpness", "table"]
 

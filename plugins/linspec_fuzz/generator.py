@@ -18,7 +18,7 @@ from linspec import targets
 from linspec.arrays import HostArray
 from linspec.kernels import laplacian, linear, polynomial, rbf
 from linspec.testing.family import testing_of
-from linspec.testing.fuzz.problems import TARGETS, Case, Matrix, families_here
+from linspec_fuzz.problems import TARGETS, Case, Matrix, families_here
 
 __all__ = ["draw"]
 

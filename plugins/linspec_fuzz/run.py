@@ -4,7 +4,7 @@ Problem: a fault that occurs once in a thousand problems shows only if thousands
 so many.
 Method: every registered solver of the family, and ``"auto"``, or some of them, drawn anew for each trial, solve it
 with default options. Cases
-that fail are made smaller (`linspec.testing.fuzz.shrink`). Trials are independent and are distributed over
+that fail are made smaller (`linspec_fuzz.shrink`). Trials are independent and are distributed over
 processes.
 """
 
@@ -18,10 +18,10 @@ from typing import Any
 import numpy as np
 
 import linspec
-from linspec.testing.fuzz.generator import draw
-from linspec.testing.fuzz.judge import MAX_SECONDS, Verdict, judge
-from linspec.testing.fuzz.problems import Case, families_here
-from linspec.testing.fuzz.truths import truth_of
+from linspec_fuzz.generator import draw
+from linspec_fuzz.judge import MAX_SECONDS, Verdict, judge
+from linspec_fuzz.problems import Case, families_here
+from linspec_fuzz.truths import truth_of
 
 __all__ = ["Outcome", "fuzz", "solvers_of", "try_case"]
 

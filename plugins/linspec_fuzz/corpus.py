@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from linspec.arrays import HostArray
-from linspec.testing.fuzz.problems import Case, Matrix
+from linspec_fuzz.problems import Case, Matrix
 
 __all__ = ["CORPUS"]
 

@@ -2,7 +2,7 @@
 
 Problem: an answer must be judged by its law and its loss, and not by linspec's own numbers. This must work
 where float64 fails: at condition numbers of 1e14, at 1e±200, and with means that are 1e8 times the spread.
-Method: X = U S Vᵀ in extended precision (`linspec.testing.fuzz.extended`), M = XᵀX + r, and a = M^(1/2) w in
+Method: X = U S Vᵀ in extended precision (`linspec_fuzz.extended`), M = XᵀX + r, and a = M^(1/2) w in
 the coordinates V. Then every law is plain algebra of small matrices: the norm of S⁻¹ becomes the Euclidean
 norm, and no matrix is squared. If the ridge is zero, columns are scaled before the factorisation.
 
@@ -27,9 +27,9 @@ import numpy as np
 
 from linspec import registry
 from linspec.arrays import working_dtype
-from linspec.testing.fuzz.adjusted import Adjusted, RowTerms
-from linspec.testing.fuzz.extended import EPS, Extended, column_norms, extended, svd
-from linspec.testing.fuzz.problems import TARGETS, Case
+from linspec_fuzz.adjusted import Adjusted, RowTerms
+from linspec_fuzz.extended import EPS, Extended, column_norms, extended, svd
+from linspec_fuzz.problems import TARGETS, Case
 
 __all__ = [
     "CCATruth",

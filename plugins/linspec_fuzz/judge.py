@@ -1,7 +1,7 @@
 """The verdict on one answer: right, near, flagged, silent, refused, foreign, claimed, violated, undecided.
 
 Problem: a solver must never be wrong and say CONVERGED.
-Method: the law and the loss of the answer are computed in extended precision (`linspec.testing.fuzz.truth`).
+Method: the law and the loss of the answer are computed in extended precision (`linspec_fuzz.truth`).
 
 =============  ======================================================================================
 right          converged, and law and loss are within the claims
@@ -36,11 +36,11 @@ import numpy as np
 import linspec
 from linspec.errors import BrokenPlugin, DataOutOfRange, InvalidDeclaration, LinspecError, NonFiniteData
 from linspec.solution import Status
-from linspec.testing.fuzz.kernel_truth import KernelCCATruth
-from linspec.testing.fuzz.problems import Case
-from linspec.testing.fuzz.ranges import range_of
-from linspec.testing.fuzz.recorded import Recorded
-from linspec.testing.fuzz.truth import Findings, Truth
+from linspec_fuzz.kernel_truth import KernelCCATruth
+from linspec_fuzz.problems import Case
+from linspec_fuzz.ranges import range_of
+from linspec_fuzz.recorded import Recorded
+from linspec_fuzz.truth import Findings, Truth
 
 __all__ = ["CLASSES", "FAILING", "Verdict", "judge", "judge_solution"]
 

@@ -15,9 +15,9 @@ from typing import Any
 import numpy as np
 
 from linspec.kernels import Kernel
-from linspec.testing.fuzz.judge import Verdict, judge
-from linspec.testing.fuzz.problems import Case, Matrix
-from linspec.testing.fuzz.truths import truth_of
+from linspec_fuzz.judge import Verdict, judge
+from linspec_fuzz.problems import Case, Matrix
+from linspec_fuzz.truths import truth_of
 
 __all__ = ["code", "shrink"]
 
@@ -191,7 +191,7 @@ def code(case: Case, solver: Any, verdict: Verdict) -> str:
         lines.append("import scipy.sparse")
     lines.append("import linspec as ls")
     if kinds - set(WRAPPED):
-        lines.append("from linspec.testing.fuzz import KINDS")
+        lines.append("from linspec_fuzz import KINDS")
     if not isinstance(solver, str):
         lines.append(f"from {type(solver).__module__} import {type(solver).__qualname__}")
     lines.append("")
