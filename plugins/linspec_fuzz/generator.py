@@ -17,7 +17,7 @@ import numpy as np
 from linspec import targets
 from linspec.arrays import HostArray
 from linspec.kernels import laplacian, linear, polynomial, rbf
-from linspec.testing.family import testing_of
+from linspec.testing import testing_of
 from linspec_fuzz.problems import TARGETS, Case, Matrix, families_here
 
 __all__ = ["draw"]

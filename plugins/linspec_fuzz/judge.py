@@ -28,14 +28,14 @@ import re
 import traceback
 import warnings
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
 import numpy as np
 
 import linspec
+from linspec import Status
 from linspec.errors import BrokenPlugin, DataOutOfRange, InvalidDeclaration, LinspecError, NonFiniteData
-from linspec.solution import Status
 from linspec_fuzz.kernel_truth import KernelCCATruth
 from linspec_fuzz.problems import Case
 from linspec_fuzz.ranges import range_of
@@ -176,15 +176,15 @@ def _takes_tol(case: Case, solver: Any) -> bool:
         return True
     if not isinstance(solver, str):
         return False
-    from linspec.options import options_of
-
-    return any(option.name == "tol" for option in options_of(linspec.get_solver(solver, case.family)))
+    return any(option.name == "tol" for option in fields(linspec.get_solver(solver, case.family)))
 
 
 def _place(error: BaseException) -> str:
     """The innermost file and line of linspec, or of a plugin, in the traceback of an exception."""
     frames = traceback.extract_tb(error.__traceback__)
-    own = [f for f in frames if "linspec" in f.filename and "/testing/" not in f.filename]
+    own = [
+        f for f in frames if "linspec" in f.filename and not re.search("/(testing|linspec_fuzz)/", f.filename)
+    ]
     last = (own or frames)[-1]
     return f"{last.filename.rpartition('/')[2]}:{last.lineno}"
 

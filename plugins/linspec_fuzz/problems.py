@@ -19,13 +19,12 @@ import numpy as np
 import scipy.sparse
 import scipy.sparse.linalg
 
-from linspec import registry
+import linspec
 from linspec.arrays import HostArray, working_dtype
 from linspec.blocks import BlockOperator
 from linspec.errors import LinspecError
 from linspec.operators import ProductOperator, ScaledOperator, as_operator
-from linspec.testing.family import testing_of
-from linspec.testing.operators import ProductsOnly
+from linspec.testing import ProductsOnly, testing_of
 
 __all__ = ["FAMILIES", "KINDS", "TARGETS", "Case", "Matrix", "families_here"]
 
@@ -73,7 +72,7 @@ class Case:
     Attributes
     ----------
     family : str
-        The problem's name in the registry.
+        The problem's name in the linspec.
     matrices : mapping of str to Matrix
     parameters : mapping
         The other arguments of the problem: ``k``, ``ridge``, ``center``, ``scale``, ``sample_weight``, …
@@ -98,7 +97,7 @@ class Case:
     def problem(self) -> Any:
         """The problem, on newly made data."""
         data = {name: matrix.given() for name, matrix in self.matrices.items()}
-        return registry.get_problem(self.family)(**data, **self.parameters)
+        return linspec.get_problem(self.family)(**data, **self.parameters)
 
     @property
     def rng(self) -> np.random.Generator:
@@ -110,7 +109,7 @@ class Case:
         """The largest residual of a converged answer: at least 100 eps for float32 data."""
         if self.tol is not None:
             return self.tol
-        default = float(registry.get_problem(self.family).tolerance)
+        default = float(linspec.get_problem(self.family).tolerance)
         return max(default, 100 * self.precision if self.precision > np.finfo(np.float64).eps else 0.0)
 
     @property
@@ -275,13 +274,13 @@ def families_here() -> tuple[str, ...]:
 
     Families whose solvers cannot run here, for example without torch, are left out.
     """
-    others = sorted(set(registry.problems()) - set(FAMILIES))
+    others = sorted(set(linspec.problems()) - set(FAMILIES))
     found = []
     for name in (*FAMILIES, *others):
         try:
             testing = testing_of(name)
         except LinspecError:  # no such family here, or a record without an oracle
             continue
-        if not testing.missing() and registry.solvers(name):
+        if not testing.missing() and linspec.solvers(name):
             found.append(name)
     return tuple(found)

@@ -10,9 +10,8 @@ from __future__ import annotations
 from types import SimpleNamespace
 from typing import Any
 
-from linspec.testing.family import testing_of
-from linspec.testing.oracle import Law, Reading
-from linspec.testing.problems import Case as Planted
+from linspec.testing import Case as Planted
+from linspec.testing import Law, Reading, testing_of
 from linspec_fuzz.problems import Case
 
 __all__ = ["UNREADABLE", "Recorded"]

@@ -25,7 +25,7 @@ from typing import Any
 
 import numpy as np
 
-from linspec import registry
+import linspec
 from linspec.arrays import working_dtype
 from linspec_fuzz.adjusted import Adjusted, RowTerms
 from linspec_fuzz.extended import EPS, Extended, column_norms, extended, svd
@@ -268,7 +268,7 @@ class Truth(ABC):
     def _columns(self, solution: Any) -> dict[str, float]:
         """The errors of column means, relative to the columns, and of scales, relative to these."""
         rows, found = self.rows(self.exact), {}
-        for name, field_name in registry.get_problem(self.case.family).means.items():
+        for name, field_name in linspec.get_problem(self.case.family).means.items():
             own = rows.adjusted(self.exact[name], scale=self.scale)
             size = column_norms(rows.roots * self.exact[name]) / np.sqrt(rows.total)
             found[f"{field_name} is off"] = _off_by(getattr(solution, field_name, None), own.mean, size)

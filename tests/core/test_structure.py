@@ -33,9 +33,6 @@ EXEMPT = frozenset(
     {
         CORE / "__init__.py",  # the table of public names: a line for each shipped family
         *(CORE / "estimators").glob("*.py"),  # an estimator states a problem of its family
-        *(CORE / "testing" / "fuzz").glob(
-            "*.py"
-        ),  # it makes random problems of the four families, and knows their truth
     }
 )
 
