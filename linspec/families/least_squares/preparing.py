@@ -85,7 +85,7 @@ class _Prepared:
             sliceable=needs.rows or not tight,
             readable=needs.dense or needs.entries or needs.diagonal or not tight,
         )
-        self.ridge, self.form, self.subject, self.wrap = ridge, form, subject, wrap
+        self.ridge, self.form, self.subject, self.wrap, self.tight = ridge, form, subject, wrap, tight
         problem = case.state(data | {name: self.source})
         self.solver: Any = with_parts(subject.make())
         self.run = Run(problem, self.solver, subject.name, rng=0, max_passes=max_passes)
@@ -210,17 +210,18 @@ def _answer_issues(ready: _Prepared, tol: float = TOL, count: int | None = None)
     if not isinstance(state, LeastSquaresState):
         yield f"prepare must return a linspec.LeastSquaresState; got {type(state).__name__}"
         return
-    for what, B, operator in islice(_right_hand_sides(len(ready.entries), ready.wrap), count):
-        for known in ({}, {"AtB": ready.counted.home.blocks.place(ready.AtB(B))}):
-            where = f"{what}{', AtB given' if known else ''}"
-            try:
-                x = state.solve(operator, tol=tol, **known)
-            except Exception as error:  # noqa: BLE001
-                yield f"{where}: solve of the state must return x; it raised {said_of(error, ready.package)}"
-                continue
-            issue = ready.issue(x, B, tol)
-            if issue:
-                yield f"{where}: {issue}"
+    for i, (what, B, operator) in enumerate(islice(_right_hand_sides(len(ready.entries), ready.wrap), count)):
+        # AᵀB is given with every second block, and with the others where the data have less.
+        known = {"AtB": ready.counted.home.blocks.place(ready.AtB(B))} if (i + ready.tight) % 2 else {}
+        where = f"{what}{', AtB given' if known else ''}"
+        try:
+            x = state.solve(operator, tol=tol, **known)
+        except Exception as error:  # noqa: BLE001
+            yield f"{where}: solve of the state must return x; it raised {said_of(error, ready.package)}"
+            continue
+        issue = ready.issue(x, B, tol)
+        if issue:
+            yield f"{where}: {issue}"
     if ready.source.passes > ready.run.passes + SLACK:
         yield (
             f"the run must count every sweep; {ready.source.passes:g} sweeps were made, and it counts "
