@@ -34,8 +34,8 @@ from numpy.lib import format as npy
 
 from linspec.arrays import HostArray, is_array, to_host
 from linspec.errors import BrokenPlugin, CannotSave, InvalidFile, MissingPackage, printable, shown
-from linspec.machine import available_memory
-from linspec.replacing import named_file
+from linspec.process.machine import available_memory
+from linspec.process.whole_files import named_file
 
 __all__ = [
     "FORMAT",

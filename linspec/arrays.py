@@ -20,8 +20,8 @@ from typing import Any, ParamSpec, TypeVar
 import array_api_compat as compat
 import numpy as np
 
-from linspec import machine
 from linspec.errors import InvalidOption, UnsupportedData, shown
+from linspec.process import machine
 
 Array = Any
 """An array of any supported library: NumPy, CuPy, torch, array-api-strict."""

@@ -30,9 +30,8 @@ import numpy as np
 import scipy.sparse
 
 import linspec
-from linspec import archive, cost, machine
+from linspec import archive, cost
 from linspec.arrays import to_host
-from linspec.blas_threads import usual_blas_threads
 from linspec.blocks import BlockOperator
 from linspec.errors import (
     AccuracyWarning,
@@ -44,11 +43,13 @@ from linspec.errors import (
     shown,
     warn,
 )
-from linspec.faults import one_line
 from linspec.gram import HeldGram
 from linspec.operators import LinearOperator
 from linspec.options import is_number, stated_options
-from linspec.replacing import check_replaceable, named_file, replaced
+from linspec.process import machine
+from linspec.process.blas_threads import usual_blas_threads
+from linspec.process.faults import one_line
+from linspec.process.whole_files import check_replaceable, named_file, replaced
 from linspec.sweeps.witness import Witness
 
 __all__ = ["Checkpoint", "Keeper", "Saved", "check_state", "fingerprint", "is_checkpoint", "loaded"]

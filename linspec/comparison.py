@@ -34,15 +34,15 @@ from linspec.errors import (
     UnknownOption,
     shown,
 )
-from linspec.faults import one_line
 from linspec.frames import check_order
-from linspec.interrupts import HowItEnded, remember
 from linspec.keywords import hinted
 from linspec.operators import LinearOperator, as_operator
 from linspec.operators.chosen_rows import chosen_rows
 from linspec.parts import with_parts
-from linspec.plurals import count_of
 from linspec.problem import Problem
+from linspec.process.faults import one_line
+from linspec.process.interrupts import HowItEnded, remember
+from linspec.process.plurals import count_of
 from linspec.run import Progress
 from linspec.solution import Status
 from linspec.solver import Solver, automatic, solve

@@ -37,7 +37,7 @@ from linspec.operators import LinearOperator, as_operator, uncounted
 from linspec.operators.magnitude import in_float64, magnitude_of
 from linspec.operators.row_blocks import LONGEST_STRETCH
 from linspec.options import is_number
-from linspec.pauses import pause
+from linspec.process.pauses import pause
 
 __all__ = ["KernelOperator"]
 

@@ -20,8 +20,8 @@ import numpy as np
 
 from linspec import cost
 from linspec.checks import several
-from linspec.interrupts import Request, repeated
 from linspec.problem import Problem
+from linspec.process.interrupts import Request, repeated
 from linspec.solver import Solver, chosen_solver, has_trait, solve
 
 

@@ -31,17 +31,17 @@ from linspec.errors import (
     OutOfMemory,
     SweptOnce,
 )
-from linspec.faults import is_out_of_memory, one_line
-from linspec.interrupts import first_interrupt, nothing_yet
-from linspec.log import LOG, tells
 from linspec.moments import Moments
 from linspec.operators import CountedOperator, Ledger, uncounted
 from linspec.operators.streamed import ONCE, StreamedOperator
 from linspec.options import options_of, stated_options
 from linspec.parts import with_parts
-from linspec.pauses import Ended, looking
-from linspec.plurals import count_of
 from linspec.problem import Problem
+from linspec.process.faults import is_out_of_memory, one_line
+from linspec.process.interrupts import first_interrupt, nothing_yet
+from linspec.process.log import LOG, tells
+from linspec.process.pauses import Ended, looking
+from linspec.process.plurals import count_of
 from linspec.solution import History, Solution, Status
 from linspec.sweeps.slices import read_streams
 from linspec.sweeps.witness import Witness
@@ -869,7 +869,7 @@ class Run:
         return self._interrupts > 0
 
     def interruptible(self) -> AbstractContextManager[None]:
-        """Let the first Ctrl-C end the run with what it has; see `linspec.interrupts`."""
+        """Let the first Ctrl-C end the run with what it has; see `linspec.process.interrupts`."""
         return first_interrupt(self._note_interrupt)
 
     def _note_interrupt(self) -> None:

@@ -36,9 +36,8 @@ from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 
-from linspec import cost, machine, options, registry
+from linspec import cost, options, registry
 from linspec.arrays import Array, at_home, namespace, random_generator, to_host
-from linspec.blas_threads import one_blas_thread, usual_blas_threads
 from linspec.checkpoints import Checkpoint, Keeper, Saved, fingerprint, is_checkpoint, loaded
 from linspec.errors import (
     BrokenPlugin,
@@ -54,17 +53,19 @@ from linspec.errors import (
     shown,
     warn,
 )
-from linspec.faults import Contained, is_out_of_memory, one_line
 from linspec.first_look import Look
-from linspec.interrupts import had_nothing, remember
 from linspec.keywords import hinted
-from linspec.log import LOG, tells
 from linspec.operators import LinearOperator, SparseOperator, uncounted
 from linspec.operators.streamed import ONCE
 from linspec.parts import with_parts
-from linspec.paths import is_there
 from linspec.problem import Problem, faint_columns
-from linspec.progress import Goal, report_progress
+from linspec.process import machine
+from linspec.process.blas_threads import one_blas_thread, usual_blas_threads
+from linspec.process.faults import Contained, is_out_of_memory, one_line
+from linspec.process.interrupts import had_nothing, remember
+from linspec.process.log import LOG, tells
+from linspec.process.paths import is_there
+from linspec.process.progress import Goal, report_progress
 from linspec.run import WARNED, Progress, Run, as_interrupted
 from linspec.solution import Solution, Status, load_solution
 

@@ -14,8 +14,9 @@ from typing import Any
 import numpy as np
 
 import linspec as ls
-from linspec import cost, machine, registry
+from linspec import cost, registry
 from linspec.errors import NoSuitableSolver
+from linspec.process import machine
 from linspec.solver import estimated
 
 FILE = Path(__file__).with_suffix(".json")

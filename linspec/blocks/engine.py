@@ -15,8 +15,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from linspec import machine
-from linspec.pauses import pause
+from linspec.process import machine
+from linspec.process.pauses import pause
 
 Handle = Any
 """What an engine knows a value by."""

@@ -22,7 +22,7 @@ from linspec.blocks.operator import BlockOperator
 from linspec.blocks.reduction import planned
 from linspec.blocks.runs import Merged, OverRun
 from linspec.operators import AdjustedOperator, DenseOperator, LinearOperator
-from linspec.pauses import pause
+from linspec.process.pauses import pause
 from linspec.sweeps.adjusted_rows import AdjustedRows
 from linspec.sweeps.task import Task
 from linspec.views import View

@@ -35,7 +35,7 @@ from linspec.cli.settings import (
 )
 from linspec.cli.solve import FILES, parted
 from linspec.cli.tables import NOTHING, percent, show_facts, show_table, status_in_words
-from linspec.progress import Goal, report_progress
+from linspec.process.progress import Goal, report_progress
 
 if TYPE_CHECKING:  # it loads array libraries, which help does without
     from linspec.cli.measured import Outcome

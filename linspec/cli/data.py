@@ -28,8 +28,8 @@ from linspec.cli.matrix_market import read_matrix_market
 from linspec.cli.parquet import complete_rows, names_in_parquet, read_parquet
 from linspec.cli.svmlight import read_svmlight
 from linspec.errors import InvalidProblem, LinspecError
-from linspec.files import looked_at
-from linspec.paths import is_there
+from linspec.process.files import looked_at
+from linspec.process.paths import is_there
 
 if TYPE_CHECKING:
     from linspec.arrays import Array, HostArray

@@ -27,7 +27,7 @@ from linspec.cli.columns import DROPPED, NamedMatrix, chosen_columns, long_field
 from linspec.cli.failures import Failure
 from linspec.cli.text import Survey, opened, surveyed, text_errors
 from linspec.errors import shown
-from linspec.room import check_memory
+from linspec.process.room import check_memory
 
 __all__ = ["names_in_text", "number_in", "read_delimited"]
 

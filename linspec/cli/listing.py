@@ -10,8 +10,8 @@ from linspec import registry
 from linspec.cli.failures import Command, Failure, install_hint
 from linspec.cli.interrupts import raising
 from linspec.cli.tables import show_facts, show_table
-from linspec.plurals import count_of
-from linspec.progress import Goal, report_progress
+from linspec.process.plurals import count_of
+from linspec.process.progress import Goal, report_progress
 
 __all__ = ["check", "describe", "plugins", "solvers"]
 

@@ -18,7 +18,7 @@ from typing import Any, BinaryIO
 
 from linspec.cli.failures import Failure, in_one_line
 from linspec.cli.text import INTEGER, REAL, check_lines, opened_bytes, surveyed, text_errors
-from linspec.room import check_memory, check_memory_for_sparse
+from linspec.process.room import check_memory, check_memory_for_sparse
 
 __all__ = ["read_matrix_market"]
 

@@ -15,12 +15,12 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from linspec import machine
 from linspec.cli.columns import NamedMatrix
 from linspec.cli.data import gaps_of_parquet, read_named
 from linspec.cli.failures import Failure
 from linspec.cli.kinds import ROW_FILES
-from linspec.plurals import count_of
+from linspec.process import machine
+from linspec.process.plurals import count_of
 
 if TYPE_CHECKING:
     from linspec.arrays import HostArray

@@ -3,7 +3,7 @@
 Problem: a name that cannot be written must be told of before hours of work, not after; and a disk that fills, a folder
 that goes away or an interrupt must leave the file that was there.
 Method: beforehand, the name is looked at, the folder is tried with an empty file, and the room on its disk is asked
-for. A symbolic link is followed: what it points to is written, whole or not at all (`linspec.replacing`).
+for. A symbolic link is followed: what it points to is written, whole or not at all (`linspec.process.whole_files`).
 Nothing that is read by the same command is written over.
 """
 
@@ -22,7 +22,7 @@ import click
 
 from linspec.cli.failures import Failure, printable
 from linspec.cli.interrupts import held
-from linspec.replacing import check_replaceable, replaced
+from linspec.process.whole_files import check_replaceable, replaced
 
 __all__ = ["Target", "Writer", "check_room", "check_target", "write_all"]
 

@@ -12,12 +12,12 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from linspec import machine
 from linspec.cli.columns import DROPPED, NamedMatrix, chosen_columns, without_columns
 from linspec.cli.failures import Failure, in_one_line, install_hint
 from linspec.errors import called, shown
-from linspec.files import looked_at
-from linspec.room import check_memory
+from linspec.process import machine
+from linspec.process.files import looked_at
+from linspec.process.room import check_memory
 
 if TYPE_CHECKING:
     from linspec.arrays import HostArray

@@ -29,9 +29,9 @@ from linspec.cli.settings import (
     solver_options,
 )
 from linspec.cli.tables import show_facts, show_table, status_in_words
-from linspec.paths import is_there
-from linspec.plurals import count_of
-from linspec.progress import Goal, report_progress
+from linspec.process.paths import is_there
+from linspec.process.plurals import count_of
+from linspec.process.progress import Goal, report_progress
 
 if TYPE_CHECKING:  # they load array libraries, which help does without
     from linspec.cli.measured import Outcome

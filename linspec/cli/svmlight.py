@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 from linspec.cli.delimited import number_in
 from linspec.cli.failures import Failure
 from linspec.cli.text import REAL, check_lines, surveyed, text_errors, whole_lines
-from linspec.room import check_memory, check_memory_for_sparse
+from linspec.process.room import check_memory, check_memory_for_sparse
 
 if TYPE_CHECKING:
     from linspec.arrays import Array

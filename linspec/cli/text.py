@@ -21,9 +21,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO, cast
 
-from linspec import machine
 from linspec.cli.failures import Failure, in_one_line
-from linspec.room import check_memory
+from linspec.process import machine
+from linspec.process.room import check_memory
 
 __all__ = [
     "INTEGER",

@@ -17,7 +17,7 @@ from linspec.arrays import HostArray
 from linspec.errors import MissingCapability
 from linspec.held_out.folds import Folds
 from linspec.held_out.scores import HeldOutScore
-from linspec.interrupts import Request, first_interrupt, nothing_yet
+from linspec.process.interrupts import Request, first_interrupt, nothing_yet
 from linspec.ridges import along_ridges
 from linspec.solver import Solver
 

@@ -15,9 +15,9 @@ from linspec.arrays import HOST, HostArray, to_host
 from linspec.block_algebra import EPS
 from linspec.blocks import brought_here
 from linspec.errors import MissingCapability
-from linspec.forks import cached_property
 from linspec.held_out.grams import Split
 from linspec.operators import LinearOperator
+from linspec.process.forks import cached_property
 from linspec.whitener import Whitener, squared_cut
 
 LOST = 1e-3

@@ -12,8 +12,6 @@ import numpy as np
 
 from linspec.arrays import is_array, on_device
 from linspec.errors import BrokenPlugin, InvalidProblem, LinspecError, UnsupportedData, called, shown
-from linspec.faults import Contained, one_line
-from linspec.files import looked_at
 from linspec.frames import is_frame, is_series
 from linspec.keywords import hinted
 from linspec.operators.adjusted import AdjustedOperator, Adjustment, WeightedRows
@@ -39,7 +37,9 @@ from linspec.operators.sketched import HeldSketch, SeededSketch, Sketch, tile_wi
 from linspec.operators.sparse import SparseOperator, is_scipy_sparse
 from linspec.operators.streamed import StreamedOperator, is_stream
 from linspec.operators.tables import array_of_list, of_frame
-from linspec.paths import is_there
+from linspec.process.faults import Contained, one_line
+from linspec.process.files import looked_at
+from linspec.process.paths import is_there
 
 __all__ = [
     "AdjointOperator",

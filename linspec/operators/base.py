@@ -32,7 +32,7 @@ from linspec.arrays import (
 )
 from linspec.errors import InvalidProblem, MissingCapability, UnsupportedData
 from linspec.operators.row_blocks import LONGEST_STRETCH, RowBuffer
-from linspec.pauses import pause
+from linspec.process.pauses import pause
 from linspec.unit_vectors import row_runs
 
 Selection = slice | HostArray

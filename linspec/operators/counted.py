@@ -19,10 +19,10 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from linspec.arrays import Array, HostArray
-from linspec.forks import wait_before_forks
 from linspec.operators.base import CenteredOperator, LinearOperator, Selection
 from linspec.operators.row_blocks import RowBuffer
 from linspec.operators.wrapper import Wrapper
+from linspec.process.forks import wait_before_forks
 
 _LOCK = threading.Lock()
 """Of all ledgers, which enter for a moment; one of each could stay held in a forked child."""

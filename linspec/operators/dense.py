@@ -25,7 +25,7 @@ from linspec.errors import InvalidProblem, UnsupportedData
 from linspec.operators.base import CenteredOperator, LinearOperator, Selection
 from linspec.operators.npy_files import mapped
 from linspec.operators.row_blocks import RowBuffer, longest_stretch, row_blocks
-from linspec.pauses import pause
+from linspec.process.pauses import pause
 
 COLUMNS_AT_ONCE = 16
 """Columns of a file in column order that are read before their pages are given back."""

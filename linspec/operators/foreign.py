@@ -11,9 +11,9 @@ import numpy as np
 
 from linspec.arrays import Array, Home, HostArray, at_home, is_array, working_dtype
 from linspec.errors import InvalidProblem, MissingCapability, UnsupportedData, shown
-from linspec.forks import cached_property
 from linspec.operators.base import LinearOperator, Selection
 from linspec.operators.row_blocks import longest_stretch
+from linspec.process.forks import cached_property
 
 LOOKED_AT = 64
 """Rows of a block by which it is seen whether an operator has changed it, or has answered with one column only."""

@@ -17,7 +17,7 @@ from numpy.lib import format as npy
 
 from linspec.arrays import HostArray
 from linspec.errors import InvalidProblem, printable
-from linspec.files import LONGEST_NAME, looked_at
+from linspec.process.files import LONGEST_NAME, looked_at
 
 KINDS = (
     (

@@ -22,9 +22,9 @@ import scipy.sparse
 
 from linspec.arrays import HostArray
 from linspec.errors import InvalidProblem, LinspecError, UnsupportedData, printable
-from linspec.files import looked_at
 from linspec.operators.npy_files import checked_header
-from linspec.room import check_memory, check_memory_for_sparse
+from linspec.process.files import looked_at
+from linspec.process.room import check_memory, check_memory_for_sparse
 
 __all__ = ["check_matrix", "read_npz"]
 

@@ -33,7 +33,7 @@ from linspec.operators.streamed import (
     opened,
     with_first,
 )
-from linspec.operators.turns import in_turn
+from linspec.process.turns import in_turn
 
 Slices = tuple[LinearOperator, ...]
 """The same rows of both halves."""

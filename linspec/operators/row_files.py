@@ -17,8 +17,8 @@ from pathlib import Path
 from typing import Any
 
 from linspec.errors import InvalidOption, InvalidProblem, printable, shown
-from linspec.files import looked_at
-from linspec.paths import is_there
+from linspec.process.files import looked_at
+from linspec.process.paths import is_there
 
 MISSING = ("warn", "fill", "refuse")
 """What may become of parts of a file that are not there, and that its format reads as a fill value."""

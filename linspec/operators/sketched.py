@@ -22,7 +22,6 @@ from typing import Any
 import numpy as np
 import scipy.sparse
 
-from linspec import machine
 from linspec.arrays import Array, HostArray, at_home
 from linspec.errors import InvalidProblem
 from linspec.operators import sparse_kernels
@@ -30,6 +29,7 @@ from linspec.operators.base import CenteredOperator, LinearOperator
 from linspec.operators.counted import uncounted
 from linspec.operators.dense import DenseOperator, MappedOperator
 from linspec.operators.sparse import SparseOperator
+from linspec.process import machine
 
 Tile = Any
 """Some columns of a random matrix, float64: a NumPy array or a `scipy.sparse.csr_array`."""

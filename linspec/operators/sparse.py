@@ -9,10 +9,10 @@ import scipy.sparse
 
 from linspec.arrays import Array, HostArray, working_dtype
 from linspec.errors import InvalidProblem
-from linspec.faults import one_line
-from linspec.forks import cached_property
 from linspec.operators import sparse_kernels
 from linspec.operators.base import LinearOperator, Selection
+from linspec.process.faults import one_line
+from linspec.process.forks import cached_property
 
 COMPRESSED = ("csr", "csc", "bsr")
 """Formats of SciPy whose arrays are `data`, `indices` and `indptr`."""

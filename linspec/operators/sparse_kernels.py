@@ -40,10 +40,10 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 from scipy import sparse
 
-from linspec import machine
 from linspec.errors import InvalidProblem, UnsupportedData
-from linspec.faults import is_at_limit
-from linspec.pauses import pause
+from linspec.process import machine
+from linspec.process.faults import is_at_limit
+from linspec.process.pauses import pause
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -39,8 +39,8 @@ from linspec.operators.dense import DenseOperator, MappedOperator, memory_map
 from linspec.operators.foreign import CupySparseOperator, is_cupy_sparse
 from linspec.operators.sparse import SparseOperator, is_scipy_sparse
 from linspec.operators.tables import of_frame
-from linspec.operators.turns import in_turn
-from linspec.pauses import pause
+from linspec.process.pauses import pause
+from linspec.process.turns import in_turn
 
 SPARSE = SparseOperator | CupySparseOperator
 """Slices that stay sparse."""

@@ -19,9 +19,9 @@ from __future__ import annotations
 from typing import Any, Literal, overload
 
 from linspec.errors import UnknownName
-from linspec.forks import wait_before_forks
 from linspec.kinds import KINDS
 from linspec.options import options_of
+from linspec.process.forks import wait_before_forks
 from linspec.registry import description
 from linspec.registry.description import Description
 from linspec.registry.loading import LOCAL, PluginInfo

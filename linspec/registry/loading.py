@@ -20,8 +20,8 @@ import pluggy
 
 from linspec import hookspecs
 from linspec.errors import InvalidDeclaration, LinspecError, OutOfMemory
-from linspec.faults import Contained, is_at_limit, is_out_of_memory, one_line
 from linspec.kinds import KINDS
+from linspec.process.faults import Contained, is_at_limit, is_out_of_memory, one_line
 from linspec.spec import Spec
 
 #: The distribution that keeps its bare names.

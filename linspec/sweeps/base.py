@@ -19,11 +19,11 @@ from linspec.arrays import Array, Home, HostArray, to_host
 from linspec.column_statistics import ColumnStatistics
 from linspec.errors import MissingCapability, NonFiniteData
 from linspec.gram import DenseGram, HeldGram, Products
-from linspec.log import timed
 from linspec.magnitude import ORDINARY, Magnitude, check_magnitude
 from linspec.operators import DenseOperator, LinearOperator, SparseOperator
 from linspec.operators.magnitude import magnitude_of
 from linspec.operators.watched import WatchedOperator
+from linspec.process.log import timed
 from linspec.sweeps.adjusted_rows import AdjustedRows
 from linspec.sweeps.finite import explain_non_finite
 from linspec.sweeps.first_sweep import Measured, MeasuredPart

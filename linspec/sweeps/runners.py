@@ -17,10 +17,10 @@ from typing import TypeVar
 
 import numpy as np
 
-from linspec import machine
-from linspec.blas_threads import one_blas_thread, usual_blas_threads
 from linspec.operators import LinearOperator
 from linspec.operators.row_blocks import rows_per_block
+from linspec.process import machine
+from linspec.process.blas_threads import one_blas_thread, usual_blas_threads
 from linspec.sweeps.task import Task, Tree
 
 Part = TypeVar("Part")

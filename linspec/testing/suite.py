@@ -21,7 +21,7 @@ from typing import Any
 
 from linspec import registry
 from linspec.errors import BrokenPlugin, InvalidDeclaration, UnknownName
-from linspec.plurals import count_of
+from linspec.process.plurals import count_of
 from linspec.testing import backends as tables
 from linspec.testing.adapting import ADAPTER_CHECKS, Adapter
 from linspec.testing.answers import ANSWER_CHECKS, lacking

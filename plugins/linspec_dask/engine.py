@@ -30,7 +30,7 @@ from dask.delayed import Delayed
 
 from linspec.blocks import Call, Engine
 from linspec.errors import ClusterLost, DataLost, InvalidProblem, LinspecError, PerformanceWarning, warn
-from linspec.pauses import pause
+from linspec.process.pauses import pause
 from linspec_dask.waiting import SECONDS, Watch, as_ours, awaited, check
 
 ANSWER_SECONDS = 60.0

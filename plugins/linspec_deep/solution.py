@@ -13,7 +13,7 @@ from linspec.arrays import Array, HostArray, to_host
 from linspec.errors import InvalidProblem
 from linspec.families.cca.variates import one_or_both
 from linspec.families.cca.views import TwoViewSolution
-from linspec.plurals import count_of
+from linspec.process.plurals import count_of
 from linspec_deep.nets import Net, side_by_side
 
 

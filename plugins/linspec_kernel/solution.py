@@ -14,7 +14,7 @@ from linspec.families.cca.variates import one_or_both
 from linspec.families.cca.views import TwoViewSolution
 from linspec.features import FeatureMap, KernelMap
 from linspec.kernels import Kernel, Points
-from linspec.plurals import count_of
+from linspec.process.plurals import count_of
 
 
 class Fitted:

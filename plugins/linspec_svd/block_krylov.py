@@ -64,7 +64,7 @@ from linspec.arrays import Array, Home, HostArray, reciprocal, to_host, to_host_
 from linspec.block_algebra import EPS, eigenpairs
 from linspec.cost import DENSE_RATE, Estimate, Sizes, spare_bytes, sweeps_estimate
 from linspec.operators import DenseOperator, MappedOperator, SparseOperator, uncounted
-from linspec.plurals import count_of
+from linspec.process.plurals import count_of
 from linspec_svd.ending import answer, log_chance
 from linspec_svd.triplets import decomposed, orthonormal
 

@@ -29,7 +29,7 @@ from linspec.arrays import Array, Home, HostArray, to_host
 from linspec.block_algebra import EPS, eigenpairs, whitening
 from linspec.cost import Estimate, Sizes, sweeps_estimate
 from linspec.errors import InvalidOption
-from linspec.plurals import count_of
+from linspec.process.plurals import count_of
 from linspec_svd.single_sweep import ANEW, LOST, Probes, say_what_is_lost
 from linspec_svd.spca import ENDED
 from linspec_svd.triplets import (

@@ -20,7 +20,7 @@ import numpy as np
 from linspec import Run, Solution, Status
 from linspec.arrays import Array, Home, HostArray, to_host
 from linspec.block_algebra import EPS
-from linspec.plurals import count_of
+from linspec.process.plurals import count_of
 from linspec_svd.triplets import squared_cuts
 
 PROBES = 10

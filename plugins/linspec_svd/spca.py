@@ -30,7 +30,7 @@ from linspec.operators import (
     SparseOperator,
     uncounted,
 )
-from linspec.plurals import count_of
+from linspec.process.plurals import count_of
 from linspec.row_reduction import reduce_rows
 from linspec_svd.single_sweep import inverse_triangle, solved_in_one_sweep
 from linspec_svd.triplets import (

@@ -9,8 +9,8 @@ from types import SimpleNamespace
 import pytest
 import threadpoolctl
 
-from linspec import blas_threads
-from linspec.blas_threads import one_blas_thread, usual_blas_threads
+from linspec.process import blas_threads
+from linspec.process.blas_threads import one_blas_thread, usual_blas_threads
 
 
 class Library:

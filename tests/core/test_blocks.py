@@ -16,7 +16,7 @@ import pytest
 import scipy.sparse
 
 import linspec as ls
-from linspec import Moments, as_operator, machine
+from linspec import Moments, as_operator
 from linspec.arrays import HOST
 from linspec.blocks import BlockOperator, Call, Engine, InProcess, brought_here, map_reduce
 from linspec.blocks.fill import CountedColumns, Pattern
@@ -34,6 +34,7 @@ from linspec.errors import (
 from linspec.held_out.row_sums import CellRows, CellSums
 from linspec.minibatches import RandomRows
 from linspec.operators import Adjustment
+from linspec.process import machine
 from linspec.row_model import row_model
 from linspec.sweeps.adjusted_rows import AdjustedRows
 from linspec.sweeps.finite import FirstNonFinite

@@ -6,7 +6,7 @@ import json
 
 from choices import FILE, MEMORY, choices
 
-from linspec import machine
+from linspec.process import machine
 
 
 def test_choices_are_those_that_are_recorded(monkeypatch):

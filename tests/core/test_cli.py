@@ -24,7 +24,7 @@ from click.testing import CliRunner  # noqa: E402
 import linspec  # noqa: E402
 from linspec.cli import main  # noqa: E402
 from linspec.cli.tables import percent, plain_table  # noqa: E402
-from linspec.progress import Goal  # noqa: E402
+from linspec.process.progress import Goal  # noqa: E402
 from linspec.testing import BACKENDS, Suite  # noqa: E402
 
 PNG = b"\x89PNG\r\n\x1a\n"

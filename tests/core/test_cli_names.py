@@ -20,7 +20,7 @@ from linspec.cli.columns import chosen_columns, in_quotes
 from linspec.cli.data import column_names_in, read_named
 from linspec.cli.failures import Failure
 from linspec.errors import LinspecError
-from linspec.paths import is_there
+from linspec.process.paths import is_there
 
 ROWS, COLUMNS, LENGTH = 40, 1000, 300
 

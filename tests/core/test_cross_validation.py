@@ -516,7 +516,7 @@ def test_generalized_cross_validation_takes_what_is_affordable(monkeypatch):
     assert found.reason.startswith("solve, since what is exact takes more than")
     exact = ls.cross_validate(problem, ridges=RIDGES[1:], method="gcv", form="dense")
     assert np.all(np.abs(found.mean - exact.mean) < 5 * found.standard_error)
-    monkeypatch.setattr("linspec.machine.available_memory", lambda: 1000)
+    monkeypatch.setattr("linspec.process.machine.available_memory", lambda: 1000)
     with pytest.raises(NoSuitableSolver, match='Pass form="solve"'):
         ls.cross_validate(problem, method="gcv", form="dense")
 
@@ -598,7 +598,7 @@ def test_entries_that_are_not_finite_are_named():
 
 def test_gram_matrices_beyond_memory_are_refused_or_avoided(monkeypatch):
     X, Y = some_views()
-    monkeypatch.setattr("linspec.machine.available_memory", lambda: 2**14)
+    monkeypatch.setattr("linspec.process.machine.available_memory", lambda: 2**14)
     with pytest.raises(NoSuitableSolver, match="Gram matrices of 4 sets of rows of 16 columns"):
         ls.cross_validate(ls.CCA(X, Y, 2), splitter=LABELS, form="dense")
     problem = ls.LeastSquares(X, Y, ridge=1.0)
@@ -626,7 +626,7 @@ def test_the_form_takes_the_least_time_that_fits(monkeypatch):
     named = ls.cross_validate(ls.CCA(X, Y, 2), ridges=[1.0, 10.0], splitter=LABELS, solver="gram")
     assert not named.one_pass
     np.testing.assert_allclose(named.scores, few.scores, atol=1e-10)
-    monkeypatch.setattr("linspec.machine.available_memory", lambda: 2**14)
+    monkeypatch.setattr("linspec.process.machine.available_memory", lambda: 2**14)
     tight = ls.cross_validate(ls.LeastSquares(X, Y), ridges=[1.0], splitter=LABELS)
     assert not tight.one_pass
 

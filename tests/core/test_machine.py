@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from linspec import machine
 from linspec.errors import InvalidOption
+from linspec.process import machine
 
 GIB = 2**30
 
@@ -361,7 +361,7 @@ def test_one_pool_a_process_of_the_size_that_is_set(monkeypatch):
 
 
 def test_importing_starts_no_thread():
-    assert run("import threading, linspec.machine; print(threading.active_count())") == "1"
+    assert run("import threading, linspec.process.machine; print(threading.active_count())") == "1"
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="the system cannot fork")

@@ -14,7 +14,7 @@ import threadpoolctl
 from hypothesis import given
 from hypothesis import strategies as st
 
-from linspec import Moments, as_operator, blas_threads, cost, machine, moments, views
+from linspec import Moments, as_operator, cost, moments, views
 from linspec.arrays import HOST, Home, host_dtype, to_host
 from linspec.blocks import BlockOperator
 from linspec.errors import AccuracyWarning, InvalidProblem, NonFiniteData, UnsupportedData
@@ -26,6 +26,7 @@ from linspec.operators import (
     row_blocks,
     sparse_kernels,
 )
+from linspec.process import blas_threads, machine
 from linspec.sweeps import base, runners
 from linspec.testing import BACKENDS
 
@@ -811,7 +812,7 @@ def test_auto_takes_the_least_time(monkeypatch):
     )
     assert Moments(words, next_words, expect=(500, 30)).form == "sparse"
     assert Moments(words, next_words, expect=(1, 1)).form == "implicit"
-    monkeypatch.setattr("linspec.machine.available_memory", lambda: 100)
+    monkeypatch.setattr("linspec.process.machine.available_memory", lambda: 100)
     monkeypatch.setattr("linspec.cost.ALWAYS_AVAILABLE", 0)
     assert Moments(tall, expect=(100, 10)).form == "implicit", "nothing else fits"
 

@@ -18,9 +18,9 @@ import pytest
 from click.testing import CliRunner
 
 import linspec as ls
-from linspec import replacing
 from linspec.cli import main
 from linspec.errors import InvalidOption
+from linspec.process import whole_files as replacing
 
 ANSWER = ls.solve(ls.SVD(np.diag([3.0, 2.0, 1.0]), k=2))
 

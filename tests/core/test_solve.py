@@ -15,7 +15,7 @@ import scipy.sparse
 import threadpoolctl
 
 import linspec as ls
-from linspec import machine
+from linspec.process import machine
 
 
 @pytest.fixture(scope="module")

@@ -14,9 +14,9 @@ import pytest
 from hypothesis import given
 from scipy import sparse
 
-from linspec import machine
 from linspec.errors import InvalidProblem, UnsupportedData
 from linspec.operators import sparse_kernels as kernels
+from linspec.process import machine
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -10,7 +10,7 @@ import pytest
 
 import linspec as ls
 from linspec.errors import MissingPackage
-from linspec.plurals import count_of
+from linspec.process.plurals import count_of
 
 
 def rows(n: int = 50, p: int = 6) -> np.ndarray:

@@ -17,10 +17,11 @@ import cupy
 from cupyx.scipy import sparse
 
 import linspec as ls
-from linspec import arrays, cost, machine
+from linspec import arrays, cost
 from linspec.arrays import Home, at_home, on_device, to_host
 from linspec.errors import UnsupportedData
 from linspec.operators import row_blocks
+from linspec.process import machine
 
 SECOND = cupy.cuda.Device(1)
 RNG = np.random.default_rng(0)

@@ -22,7 +22,7 @@ pytest.importorskip("click")
 from hostile.fuzz_files import run
 from hostile.outcomes import Crash, Defect, Raw, Silent, apart, command, holds
 
-from linspec import machine
+from linspec.process import machine
 
 HOSTILE = int(os.environ.get("LINSPEC_HOSTILE", "1"))
 DENSE = np.array([[1.0, 2.0], [3.0, 4.0], [5.0, 7.0]])

@@ -9,7 +9,7 @@ import pytest
 from hostile.outcomes import Silent, apart, command, holds, refused
 
 import linspec as ls
-from linspec import machine
+from linspec.process import machine
 
 MIB = 2**20
 X = np.random.default_rng(0).standard_normal((50, 6))

@@ -14,8 +14,9 @@ import pytest
 import scipy.sparse
 
 import linspec as ls
-from linspec import cost, machine
+from linspec import cost
 from linspec.errors import NoSuitableSolver
+from linspec.process import machine
 from linspec.registry import get_spec
 
 EXACT = {"direct", "gram", "lobpcg"}

@@ -11,8 +11,9 @@ import numpy as np
 import pytest
 
 import linspec as ls
-from linspec import cost, machine
+from linspec import cost
 from linspec.errors import NoSuitableSolver
+from linspec.process import machine
 
 
 class Shape(ls.LinearOperator):

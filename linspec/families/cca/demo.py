@@ -70,8 +70,8 @@ ENTRIES = (
 )
 def demo(plot: str | None, quick: bool, save: bool) -> None:
     """Solve CCA of handwritten digits by three solvers, and draw it."""
-    from linspec.blas_threads import one_blas_thread  # which loads threadpoolctl
     from linspec.cli.measured import Limits  # which loads array libraries
+    from linspec.process.blas_threads import one_blas_thread
 
     here = Path.cwd()
     saved = [check_target("--save", str(here / name), (".npy",)) for name in VIEWS if save]

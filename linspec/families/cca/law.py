@@ -37,7 +37,7 @@ from linspec.families.cca.answer import CERTIFIED_SHARE, Answer, unit_columns
 from linspec.families.cca.evidence import SECOND, Evidence
 from linspec.inverse_norm import BasisNorm, FactorNorm, InverseNorm, Lengths, QuadratureNorm
 from linspec.moments import Moments
-from linspec.plurals import count_of
+from linspec.process.plurals import count_of
 from linspec.row_reduction import sum_with_short
 from linspec.solution import Status
 from linspec.unit_vectors import chosen

@@ -22,7 +22,7 @@ from linspec.arrays import Array, Home, HostArray, at_home, host_dtype, is_array
 from linspec.block_algebra import whitening
 from linspec.blocks import brought_here
 from linspec.errors import InvalidOption, InvalidProblem
-from linspec.plurals import count_of
+from linspec.process.plurals import count_of
 
 __all__ = ["LinearClassifier", "pooled"]
 

@@ -26,7 +26,7 @@ from typing import Any
 
 import numpy as np
 
-from linspec import cost, machine
+from linspec import cost
 from linspec.arrays import Home, HostArray, random_generator, reciprocal, to_host
 from linspec.errors import ConvergenceWarning, InvalidProblem, NonFiniteData, NoSuitableSolver, warn
 from linspec.families.least_squares.errors_of_moments import (
@@ -41,6 +41,7 @@ from linspec.held_out.grams import ROUNDING, share_lost, split_of
 from linspec.held_out.row_sums import bytes_held, gathered, union
 from linspec.held_out.scores import LOST, Generalized, Metric
 from linspec.operators import as_operator
+from linspec.process import machine
 from linspec.row_model import row_model
 from linspec.solution import Status
 from linspec.solver import AFFORDABLE, LEAST_SECONDS, estimated, solve

@@ -15,7 +15,7 @@ from linspec.errors import InvalidProblem
 from linspec.families.cca.variates import one_or_both
 from linspec.families.cca.views import TwoViewSolution
 from linspec.kernels import Kernel
-from linspec.plurals import count_of
+from linspec.process.plurals import count_of
 from linspec_kernel.preimage.bounds import Bound
 from linspec_kernel.preimage.views import View
 

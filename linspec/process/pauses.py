@@ -4,7 +4,7 @@ Problem: a sweep over large data takes minutes, and over a stream without end it
 matters of the run; the loops over blocks are in operators and kernels, which know of no run.
 Method: every product, every choice of rows, every slice of a stream and every sparse slab is preceded by `pause`. A run
 says in `looking` what is to be called there. That is kept in a context variable, so each thread and each run within
-another has its own, and nothing is shared; `linspec.machine.map_parallel` hands it to its threads.
+another has its own, and nothing is shared; `linspec.process.machine.map_parallel` hands it to its threads.
 Where we differ from a flag that each loop asks: the loop is left by an exception, so nothing between it and the run has
 to hand anything on, and what others have written, which knows nothing of it, is left in the same way.
 """

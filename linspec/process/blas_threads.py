@@ -26,7 +26,7 @@ from typing import Any
 
 from threadpoolctl import ThreadpoolController
 
-from linspec.forks import wait_before_forks
+from linspec.process.forks import wait_before_forks
 
 __all__ = ["one_blas_thread", "usual_blas_threads"]
 

@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from types import MethodType
 from typing import Any
 
-from linspec.forks import wait_before_forks
+from linspec.process.forks import wait_before_forks
 
 SECONDS = 0.5
 """How often those who wait look whether the thread that they wait for is still there."""

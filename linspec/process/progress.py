@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from html import escape
 from typing import Any
 
-from linspec.plurals import count_of
+from linspec.process.plurals import count_of
 
 __all__ = ["Goal", "report_progress"]
 

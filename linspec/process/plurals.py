@@ -18,7 +18,7 @@ def count_of(number: float, noun: str, plural: str = "") -> str:
 
     Examples
     --------
-    >>> from linspec.plurals import count_of
+    >>> from linspec.process.plurals import count_of
     >>> count_of(1.0, "pass"), count_of(2.5, "pass"), count_of(3_000_000, "row")
     ('1 pass', '2.5 passes', '3000000 rows')
     """

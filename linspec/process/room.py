@@ -10,8 +10,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from linspec import machine
 from linspec.errors import InvalidProblem, printable
+from linspec.process import machine
 
 __all__ = ["check_memory", "check_memory_for_sparse"]
 
