@@ -44,7 +44,7 @@ from datasets import (
 
 import linspec as ls
 from linspec.arrays import is_array, to_host
-from linspec.options import options_of
+from linspec.registry.options import options_of
 from linspec.testing import cases
 
 MOST_ITERATIONS = 60

@@ -35,9 +35,9 @@ GROUPS = {
     "Data": ("linspec.operators", "linspec.kernel_operator", "linspec.moments"),
     "Names of what is installed": ("linspec.registry",),
     "For plugins": (
-        "linspec.spec",
-        "linspec.options",
-        "linspec.hookspecs",
+        "linspec.registry.spec",
+        "linspec.registry.options",
+        "linspec.registry.hookspecs",
         "linspec.normalizer",
         "linspec.test_matrix",
     ),

@@ -32,8 +32,8 @@ from sphinx.util import logging
 
 import linspec
 from linspec import errors, registry
-from linspec.options import Option
-from linspec.spec import TRAITS, ProblemSpec, SolverSpec
+from linspec.registry.options import Option
+from linspec.registry.spec import TRAITS, ProblemSpec, SolverSpec
 from linspec.testing import BACKENDS, cases, testing_of
 
 LOG = logging.getLogger(__name__)

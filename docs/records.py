@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from linspec.registry import Registry
-from linspec.spec import TRAITS
+from linspec.registry.spec import TRAITS
 
 ROOT = Path(__file__).resolve().parents[1]
 MEASURED = ROOT / "asv_bench" / "measured.json"

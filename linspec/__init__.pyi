@@ -29,7 +29,6 @@ from linspec.families.svd.solution import SVDSolution as SVDSolution
 from linspec.held_out.result import CrossValidation as CrossValidation
 from linspec.held_out.scores import HeldOutScore as HeldOutScore
 from linspec.held_out.validation import cross_validate as cross_validate
-from linspec.hookspecs import hookimpl as hookimpl
 from linspec.kernel_operator import KernelOperator as KernelOperator
 from linspec.labels import labelled as labelled
 from linspec.moments import Moments as Moments
@@ -38,12 +37,6 @@ from linspec.operators import LinearOperator as LinearOperator
 from linspec.operators import as_operator as as_operator
 from linspec.operators import open_rows as open_rows
 from linspec.operators import paired as paired
-from linspec.options import form_option as form_option
-from linspec.options import limit_option as limit_option
-from linspec.options import option as option
-from linspec.options import part as part
-from linspec.options import sweeps_option as sweeps_option
-from linspec.options import tol_option as tol_option
 from linspec.problem import Problem as Problem
 from linspec.projection import project as project
 from linspec.registry import PluginInfo as PluginInfo
@@ -54,6 +47,19 @@ from linspec.registry import problems as problems
 from linspec.registry import register as register
 from linspec.registry import solvers as solvers
 from linspec.registry import test_matrices as test_matrices
+from linspec.registry.hookspecs import hookimpl as hookimpl
+from linspec.registry.options import form_option as form_option
+from linspec.registry.options import limit_option as limit_option
+from linspec.registry.options import option as option
+from linspec.registry.options import part as part
+from linspec.registry.options import sweeps_option as sweeps_option
+from linspec.registry.options import tol_option as tol_option
+from linspec.registry.spec import Needs as Needs
+from linspec.registry.spec import NormalizerSpec as NormalizerSpec
+from linspec.registry.spec import OperatorSpec as OperatorSpec
+from linspec.registry.spec import ProblemSpec as ProblemSpec
+from linspec.registry.spec import SolverSpec as SolverSpec
+from linspec.registry.spec import TestMatrixSpec as TestMatrixSpec
 from linspec.run import Run as Run
 from linspec.solution import Solution as Solution
 from linspec.solution import Status as Status
@@ -63,12 +69,6 @@ from linspec.solver import Selection as Selection
 from linspec.solver import Solver as Solver
 from linspec.solver import select as select
 from linspec.solver import solve as solve
-from linspec.spec import Needs as Needs
-from linspec.spec import NormalizerSpec as NormalizerSpec
-from linspec.spec import OperatorSpec as OperatorSpec
-from linspec.spec import ProblemSpec as ProblemSpec
-from linspec.spec import SolverSpec as SolverSpec
-from linspec.spec import TestMatrixSpec as TestMatrixSpec
 from linspec.test_matrix import TestMatrix as TestMatrix
 
 __version__: str

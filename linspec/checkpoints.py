@@ -45,11 +45,11 @@ from linspec.errors import (
 )
 from linspec.gram import HeldGram
 from linspec.operators import LinearOperator
-from linspec.options import is_number, stated_options
 from linspec.process import machine
 from linspec.process.blas_threads import usual_blas_threads
 from linspec.process.faults import one_line
 from linspec.process.whole_files import check_replaceable, named_file, replaced
+from linspec.registry.options import is_number, stated_options
 from linspec.sweeps.witness import Witness
 
 __all__ = ["Checkpoint", "Keeper", "Saved", "check_state", "fingerprint", "is_checkpoint", "loaded"]

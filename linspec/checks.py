@@ -31,7 +31,7 @@ from linspec.operators import (
 )
 from linspec.operators.streamed import ONCE, is_stream
 from linspec.operators.tables import array_of_list, is_flat_list
-from linspec.options import is_number
+from linspec.registry.options import is_number
 
 
 def check_flag(name: str, value: Any) -> None:

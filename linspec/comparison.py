@@ -22,7 +22,7 @@ from typing import Any
 
 import numpy as np
 
-from linspec import options, registry
+from linspec import registry
 from linspec.arrays import random_generator
 from linspec.checks import check_rows
 from linspec.errors import (
@@ -35,14 +35,15 @@ from linspec.errors import (
     shown,
 )
 from linspec.frames import check_order
-from linspec.keywords import hinted
 from linspec.operators import LinearOperator, as_operator
 from linspec.operators.chosen_rows import chosen_rows
-from linspec.parts import with_parts
 from linspec.problem import Problem
 from linspec.process.faults import one_line
 from linspec.process.interrupts import HowItEnded, remember
 from linspec.process.plurals import count_of
+from linspec.registry import options
+from linspec.registry.keywords import hinted
+from linspec.registry.parts import with_parts
 from linspec.run import Progress
 from linspec.solution import Status
 from linspec.solver import Solver, automatic, solve

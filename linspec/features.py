@@ -48,7 +48,7 @@ from linspec.operators import (
 )
 from linspec.operators.base import Selection
 from linspec.operators.streamed import is_stream
-from linspec.options import is_number
+from linspec.registry.options import is_number
 
 __all__ = ["FeatureMap", "FeatureOperator", "FourierMap", "KernelMap", "fourier", "nystrom"]
 

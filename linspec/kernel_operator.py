@@ -36,8 +36,8 @@ from linspec.magnitude import Magnitude
 from linspec.operators import LinearOperator, as_operator, uncounted
 from linspec.operators.magnitude import in_float64, magnitude_of
 from linspec.operators.row_blocks import LONGEST_STRETCH
-from linspec.options import is_number
 from linspec.process.pauses import pause
+from linspec.registry.options import is_number
 
 __all__ = ["KernelOperator"]
 

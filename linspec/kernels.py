@@ -29,7 +29,7 @@ from linspec.errors import DataOutOfRange, InvalidProblem, NonFiniteData, Unsupp
 from linspec.magnitude import LARGEST, SMALLEST, Magnitude
 from linspec.operators import LinearOperator, SparseOperator, uncounted
 from linspec.operators.row_blocks import row_blocks
-from linspec.options import is_number
+from linspec.registry.options import is_number
 from linspec.sweeps.finite import first_non_finite
 
 __all__ = [

@@ -14,8 +14,8 @@ from typing import Any
 
 from linspec.errors import InvalidProblem, shown
 from linspec.frames import RowNames, check_order, column_names_of, is_frame, without_column
-from linspec.keywords import hinted
 from linspec.operators import LinearOperator, as_operator
+from linspec.registry.keywords import hinted
 
 __all__ = ["labelled"]
 

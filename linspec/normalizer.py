@@ -15,7 +15,7 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from linspec.options import validate
+from linspec.registry.options import validate
 
 if TYPE_CHECKING:
     from linspec.arrays import Array, HostArray

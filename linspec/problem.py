@@ -30,7 +30,6 @@ from linspec.conclusion import NO_TERMS, Conclusion, Terms
 from linspec.errors import InvalidProblem, UnknownOption
 from linspec.first_look import Look, look_at, ranged
 from linspec.frames import RowNames
-from linspec.keywords import parameters_of, unknown_parameter
 from linspec.large_means import without_large_means
 from linspec.magnitude import Magnitude, check_square
 from linspec.moments import Moments
@@ -39,8 +38,9 @@ from linspec.operators import (
     as_operator,
     uncounted,
 )
-from linspec.options import is_number
 from linspec.problem_rows import RowsOfProblem
+from linspec.registry.keywords import parameters_of, unknown_parameter
+from linspec.registry.options import is_number
 from linspec.solution import (
     Solution,
     Status,

@@ -18,11 +18,12 @@ from typing import TYPE_CHECKING, Any
 
 import scipy.sparse
 
-from linspec import options, registry
+from linspec import registry
 from linspec.arrays import at_home, random_generator
 from linspec.errors import InvalidOption, InvalidProblem, shown
-from linspec.keywords import hinted
 from linspec.operators import DenseOperator, SparseOperator, as_operator
+from linspec.registry import options
+from linspec.registry.keywords import hinted
 from linspec.test_matrix import TestMatrix
 
 if TYPE_CHECKING:

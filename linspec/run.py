@@ -34,14 +34,14 @@ from linspec.errors import (
 from linspec.moments import Moments
 from linspec.operators import CountedOperator, Ledger, uncounted
 from linspec.operators.streamed import ONCE, StreamedOperator
-from linspec.options import options_of, stated_options
-from linspec.parts import with_parts
 from linspec.problem import Problem
 from linspec.process.faults import is_out_of_memory, one_line
 from linspec.process.interrupts import first_interrupt, nothing_yet
 from linspec.process.log import LOG, tells
 from linspec.process.pauses import Ended, looking
 from linspec.process.plurals import count_of
+from linspec.registry.options import options_of, stated_options
+from linspec.registry.parts import with_parts
 from linspec.solution import History, Solution, Status
 from linspec.sweeps.slices import read_streams
 from linspec.sweeps.witness import Witness

@@ -18,10 +18,10 @@ from linspec.arrays import HOST, Array, Home, HostArray, empty_at, from_host, is
 from linspec.blocks import brought_here
 from linspec.errors import InvalidFile, InvalidOption, MissingPackage, printable, shown
 from linspec.frames import RowNames, check_names, column_names_of, library_of, row_names_of, table
-from linspec.keywords import hinted
 from linspec.process.interrupts import HowItEnded
 from linspec.process.plurals import count_of
 from linspec.process.whole_files import named_file, replaced
+from linspec.registry.keywords import hinted
 from linspec.summary import Summary
 
 

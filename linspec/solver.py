@@ -36,7 +36,7 @@ from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 
-from linspec import cost, options, registry
+from linspec import cost, registry
 from linspec.arrays import Array, at_home, namespace, random_generator, to_host
 from linspec.checkpoints import Checkpoint, Keeper, Saved, fingerprint, is_checkpoint, loaded
 from linspec.errors import (
@@ -54,10 +54,8 @@ from linspec.errors import (
     warn,
 )
 from linspec.first_look import Look
-from linspec.keywords import hinted
 from linspec.operators import LinearOperator, SparseOperator, uncounted
 from linspec.operators.streamed import ONCE
-from linspec.parts import with_parts
 from linspec.problem import Problem, faint_columns
 from linspec.process import machine
 from linspec.process.blas_threads import one_blas_thread, usual_blas_threads
@@ -66,6 +64,9 @@ from linspec.process.interrupts import had_nothing, remember
 from linspec.process.log import LOG, tells
 from linspec.process.paths import is_there
 from linspec.process.progress import Goal, report_progress
+from linspec.registry import options
+from linspec.registry.keywords import hinted
+from linspec.registry.parts import with_parts
 from linspec.run import WARNED, Progress, Run, as_interrupted
 from linspec.solution import Solution, Status, load_solution
 

@@ -40,12 +40,12 @@ from linspec.blocks.class_targets import BlockClassTargets, class_targets
 from linspec.class_vectors import as_array, named_entries, numbered
 from linspec.errors import InvalidOption, InvalidProblem, NonFiniteData, UnsupportedData, called
 from linspec.frames import check_order, index_of
-from linspec.keywords import hinted
 from linspec.operators import adapter_of_labels, sparse_kernels
 from linspec.operators.base import CenteredOperator, LinearOperator, ProductOperator
 from linspec.operators.dense import DenseOperator
 from linspec.operators.row_blocks import row_blocks
 from linspec.operators.sparse import SparseOperator, checked_rows, is_scipy_sparse
+from linspec.registry.keywords import hinted
 from linspec.row_model import weights_and_confounds
 
 __all__ = ["cca", "hsl", "lda", "opls"]

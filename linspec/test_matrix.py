@@ -17,7 +17,7 @@ from abc import ABC
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
-from linspec.options import validate
+from linspec.registry.options import validate
 
 if TYPE_CHECKING:
     import numpy as np

@@ -17,7 +17,7 @@ from linspec.cli.listing import check, describe, plugins, solvers
 from linspec.cli.solve import solve
 from linspec.cli.transform import transform
 from linspec.cli.versions import show_versions
-from linspec.kinds import resolve
+from linspec.registry.kinds import resolve
 
 __all__ = ["main"]
 

@@ -19,7 +19,7 @@ import click
 from linspec import registry
 from linspec.cli.columns import NamedMatrix
 from linspec.cli.failures import Failure, shortened
-from linspec.kinds import resolve
+from linspec.registry.kinds import resolve
 
 __all__ = [
     "Kind",

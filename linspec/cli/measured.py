@@ -19,8 +19,8 @@ from linspec.cli.failures import in_one_line
 from linspec.cli.interrupts import raising
 from linspec.cli.kinds import Score
 from linspec.comparison import Entry, Rows, measured
-from linspec.options import build
-from linspec.parts import with_parts
+from linspec.registry.options import build
+from linspec.registry.parts import with_parts
 
 __all__ = ["Limits", "Outcome", "compared", "loaded", "solved"]
 

@@ -15,11 +15,12 @@ from typing import Any, TypeVar
 import click
 from click.shell_completion import CompletionItem
 
-from linspec import options, registry
+from linspec import registry
 from linspec.cli.columns import column_options, with_columns
 from linspec.cli.failures import Command, Failure
 from linspec.cli.kinds import Kind, kind_named, offered
 from linspec.errors import UnknownOption
+from linspec.registry import options
 
 __all__ = [
     "AUTO",

@@ -21,11 +21,11 @@ from linspec.families.cca.solution import CCASolution
 from linspec.families.discriminant.problem import Discriminant
 from linspec.families.discriminant.solution import DiscriminantSolution
 from linspec.frames import check_order
-from linspec.keywords import hinted
 from linspec.operators import LinearOperator, as_operator
 from linspec.problem import Problem
 from linspec.process.interrupts import HowItEnded, Request, first_interrupt, nothing_yet, remember
 from linspec.process.plurals import count_of
+from linspec.registry.keywords import hinted
 from linspec.ridges import along_ridges, checked_ridges, ridge_in_words, size_of_ridge
 from linspec.solver import Solver
 

@@ -21,7 +21,7 @@ import numpy as np
 from linspec.arrays import HostArray, is_array, random_generator, to_host
 from linspec.errors import InvalidOption, InvalidProblem, shown
 from linspec.frames import class_vector, is_series
-from linspec.options import is_number
+from linspec.registry.options import is_number
 
 CELLS_A_SPLIT = 2
 """More cells a split than this are not worth keeping apart: a split by itself has two sets of rows."""

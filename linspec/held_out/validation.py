@@ -38,9 +38,9 @@ from linspec.held_out.grams import Split, split_of
 from linspec.held_out.result import CrossValidation
 from linspec.held_out.row_sums import gathered, training_and_held_out
 from linspec.held_out.scores import LOST, HeldOutScore, Rounded
-from linspec.keywords import hinted
-from linspec.options import is_number
 from linspec.problem import Problem
+from linspec.registry.keywords import hinted
+from linspec.registry.options import is_number
 from linspec.ridges import checked_ridges
 
 __all__ = ["cross_validate"]

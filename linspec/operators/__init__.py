@@ -13,7 +13,6 @@ import numpy as np
 from linspec.arrays import is_array, on_device
 from linspec.errors import BrokenPlugin, InvalidProblem, LinspecError, UnsupportedData, called, shown
 from linspec.frames import is_frame, is_series
-from linspec.keywords import hinted
 from linspec.operators.adjusted import AdjustedOperator, Adjustment, WeightedRows
 from linspec.operators.base import (
     AdjointOperator,
@@ -40,6 +39,7 @@ from linspec.operators.tables import array_of_list, of_frame
 from linspec.process.faults import Contained, one_line
 from linspec.process.files import looked_at
 from linspec.process.paths import is_there
+from linspec.registry.keywords import hinted
 
 __all__ = [
     "AdjointOperator",

@@ -1,6 +1,6 @@
 """The process that linspec runs in: its cores, memory, threads, files, interrupts and log.
 
-Nothing here knows a matrix. Read `machine` first: what this machine has, and what this process may use of it. `room` asks
-before memory is taken, `interrupts` and `pauses` are how a run can be ended, `blas_threads` and `turns` say who computes at
-a time, and `whole_files` writes a file whole or not at all.
+Nothing here knows a matrix. Read `machine` first: what this machine has, and what this process may use of it. `room`
+asks before memory is taken, `interrupts` and `pauses` are how a run can be ended, `blas_threads` and `turns` say who
+computes at a time, and `whole_files` writes a file whole or not at all.
 """

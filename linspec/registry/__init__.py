@@ -3,7 +3,7 @@
 Problem: methods come from linspec and from any installed package. Names must be listed at once, without
 importing the implementations. Two packages may choose the same name. A package may be broken, and must not
 harm another.
-Method: one entry-point group, ``linspec``, whose entries name tables of records (:mod:`linspec.hookspecs`).
+Method: one entry-point group, ``linspec``, whose entries name tables of records (:mod:`linspec.registry.hookspecs`).
 The first listing imports the tables, and the first use of a name imports its class. Every plugin is read
 inside a guard and by its own pluggy manager. So its faults are recorded with its name. :func:`plugins`
 reports them, and so do the errors about names that were not found. linspec's own methods are registered in
@@ -19,15 +19,15 @@ from __future__ import annotations
 from typing import Any, Literal, overload
 
 from linspec.errors import UnknownName
-from linspec.kinds import KINDS
-from linspec.options import options_of
 from linspec.process.forks import wait_before_forks
 from linspec.registry import description
 from linspec.registry.description import Description
+from linspec.registry.kinds import KINDS
 from linspec.registry.loading import LOCAL, PluginInfo
 from linspec.registry.lookup import Registry, imported
 from linspec.registry.names import SolverRecords, problem_name
-from linspec.spec import NormalizerSpec, OperatorSpec, SolverSpec, Spec, TestMatrixSpec
+from linspec.registry.options import options_of
+from linspec.registry.spec import NormalizerSpec, OperatorSpec, SolverSpec, Spec, TestMatrixSpec
 
 __all__ = [
     "LOCAL",

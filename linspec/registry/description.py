@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from linspec.kinds import KINDS
-from linspec.options import Option
+from linspec.registry.kinds import KINDS
 from linspec.registry.names import Entry, split
-from linspec.spec import Needs, SolverSpec
+from linspec.registry.options import Option
+from linspec.registry.spec import Needs, SolverSpec
 
 
 @dataclass(frozen=True, kw_only=True)

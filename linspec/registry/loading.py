@@ -18,11 +18,11 @@ from typing import Literal
 
 import pluggy
 
-from linspec import hookspecs
 from linspec.errors import InvalidDeclaration, LinspecError, OutOfMemory
-from linspec.kinds import KINDS
 from linspec.process.faults import Contained, is_at_limit, is_out_of_memory, one_line
-from linspec.spec import Spec
+from linspec.registry import hookspecs
+from linspec.registry.kinds import KINDS
+from linspec.registry.spec import Spec
 
 #: The distribution that keeps its bare names.
 BUILT_IN = "linspec"

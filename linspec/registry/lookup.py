@@ -21,12 +21,12 @@ from linspec.errors import (
     suggestion,
     warn,
 )
-from linspec.kinds import KINDS, resolve
-from linspec.options import RUN_ARGUMENTS, options_of
 from linspec.process.faults import Contained, one_line
+from linspec.registry.kinds import KINDS, resolve
 from linspec.registry.loading import BUILT_IN, LOCAL, RECORDS, Plugin, PluginInfo, read_all, within_limits
 from linspec.registry.names import Entry, Index, is_built_in, misspelt, problem_name, split
-from linspec.spec import Spec
+from linspec.registry.options import RUN_ARGUMENTS, options_of
+from linspec.registry.spec import Spec
 
 
 class Registry:

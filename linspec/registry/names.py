@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from linspec.errors import InvalidProblem, suggestion
 from linspec.registry.loading import BUILT_IN, Plugin, normalized
-from linspec.spec import ProblemSpec, SolverSpec, Spec
+from linspec.registry.spec import ProblemSpec, SolverSpec, Spec
 
 #: A name this similar to that of a problem, as difflib measures it, counts as misspelt.
 MISSPELT = 0.8

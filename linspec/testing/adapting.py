@@ -18,8 +18,8 @@ from typing import Any
 import numpy as np
 
 from linspec.errors import MissingPackage
-from linspec.kinds import resolve
 from linspec.operators import LinearOperator
+from linspec.registry.kinds import resolve
 from linspec.testing.behaviour import Skip
 from linspec.testing.declarations import ARRAY_LIBRARIES
 from linspec.testing.operators import LAWS, check_operator

@@ -21,9 +21,9 @@ from typing import Any
 
 from linspec import registry
 from linspec.errors import InvalidOption, UnknownOption
-from linspec.hookspecs import PROJECT
-from linspec.kinds import resolve
-from linspec.options import Option, build, invalid_values, options_of
+from linspec.registry.hookspecs import PROJECT
+from linspec.registry.kinds import resolve
+from linspec.registry.options import Option, build, invalid_values, options_of
 from linspec.testing.process import SLEEP
 
 __all__ = ["declaration_issues", "table_file"]

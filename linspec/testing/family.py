@@ -13,7 +13,7 @@ from typing import Any
 
 from linspec import registry
 from linspec.errors import InvalidDeclaration
-from linspec.kinds import resolve
+from linspec.registry.kinds import resolve
 from linspec.testing.oracle import Reading
 from linspec.testing.problems import Case
 

@@ -21,7 +21,7 @@ import numpy as np
 
 from linspec import registry
 from linspec.arrays import HostArray
-from linspec.spec import Needs
+from linspec.registry.spec import Needs
 
 Values = Sequence[float] | HostArray
 

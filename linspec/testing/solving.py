@@ -17,7 +17,7 @@ from typing import Any
 from linspec import registry
 from linspec.arrays import to_host
 from linspec.errors import UnsupportedData
-from linspec.options import options_of
+from linspec.registry.options import options_of
 from linspec.testing.backends import Backend
 from linspec.testing.family import testing_of
 from linspec.testing.oracle import Reading, precision

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 from functools import cached_property
 from typing import Any
 
-from linspec.kinds import resolve
+from linspec.registry.kinds import resolve
 from linspec.solution import Solution
 from linspec.testing.behaviour import Skip
 from linspec.testing.family import ProblemTesting, testing_of

@@ -18,7 +18,7 @@ import linspec as ls
 from linspec import registry
 from linspec.cost import Estimate
 from linspec.errors import BrokenPlugin, InvalidDeclaration, InvalidOption, UnknownName, UnsupportedData
-from linspec.options import option, part
+from linspec.registry.options import option, part
 from linspec.solver import Solver
 
 A = np.random.default_rng(0).standard_normal((30, 6))

@@ -31,7 +31,7 @@ from linspec.operators import (
     row_blocks,
     uncounted,
 )
-from linspec.spec import OperatorSpec
+from linspec.registry.spec import OperatorSpec
 
 N, P = 37, 6
 RNG = np.random.default_rng(0)

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 import linspec
 from linspec.errors import InvalidDeclaration, InvalidOption, LinspecError, UnknownOption
-from linspec.options import (
+from linspec.registry.options import (
     RUN_ARGUMENTS,
     build,
     invalid_values,
@@ -287,7 +287,8 @@ def test_options_are_inherited() -> None:
 
 
 def test_declaring_needs_no_array_library() -> None:
-    code = "import sys, linspec.options, linspec.spec, linspec.hookspecs; sys.exit('numpy' in sys.modules)"
+    modules = "linspec.registry.options, linspec.registry.spec, linspec.registry.hookspecs"
+    code = f"import sys, {modules}; sys.exit('numpy' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 

@@ -32,15 +32,15 @@ from linspec.errors import (
     PluginWarning,
     UnknownName,
 )
-from linspec.options import option, part, validate
 from linspec.registry import PluginInfo, Registry
-from linspec.spec import Needs, NormalizerSpec, OperatorSpec, ProblemSpec, SolverSpec, TestMatrixSpec
+from linspec.registry.options import option, part, validate
+from linspec.registry.spec import Needs, NormalizerSpec, OperatorSpec, ProblemSpec, SolverSpec, TestMatrixSpec
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
-HEADER = "from linspec.spec import *\nfrom linspec.hookspecs import hookimpl\n"
+HEADER = "from linspec.registry.spec import *\nfrom linspec.registry.hookspecs import hookimpl\n"
 
 
 @dataclass(frozen=True, kw_only=True)

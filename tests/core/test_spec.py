@@ -7,10 +7,10 @@ from typing import Any, get_args
 
 import pytest
 
-from linspec import hookspecs
 from linspec.errors import InvalidDeclaration
-from linspec.kinds import KINDS, resolve
-from linspec.spec import Needs, NormalizerSpec, OperatorSpec, SolverSpec, Spec, TestMatrixSpec
+from linspec.registry import hookspecs
+from linspec.registry.kinds import KINDS, resolve
+from linspec.registry.spec import Needs, NormalizerSpec, OperatorSpec, SolverSpec, Spec, TestMatrixSpec
 
 FACTS: dict[str, Any] = {
     "name": "two-stage",

@@ -25,8 +25,8 @@ import numpy as np
 from doubles import cupy_double
 
 import linspec as ls
-from linspec.options import options_of
 from linspec.registry import get_solver
+from linspec.registry.options import options_of
 
 KINDS = ("down", "up", "sync", "inside", "report", "kernel")
 

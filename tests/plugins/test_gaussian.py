@@ -14,7 +14,7 @@ import linspec.test_matrix
 from linspec import TestMatrix
 from linspec.arrays import from_host, to_host
 from linspec.errors import InvalidOption, UnknownOption
-from linspec.options import build
+from linspec.registry.options import build
 from linspec_sketches.gaussian import Gaussian
 from linspec_sketches.plugin import linspec_test_matrices
 

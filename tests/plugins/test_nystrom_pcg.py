@@ -9,7 +9,7 @@ import scipy.sparse
 import linspec as ls
 from linspec import datasets
 from linspec.arrays import HOST
-from linspec.parts import with_parts
+from linspec.registry.parts import with_parts
 from linspec_lstsq.nystrom_pcg import Outlook, Preconditioner, Prices, Sketch
 
 

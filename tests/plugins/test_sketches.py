@@ -14,8 +14,8 @@ import linspec as ls
 from linspec.arrays import to_host
 from linspec.errors import InvalidOption
 from linspec.operators import Sketch, sketched
-from linspec.options import build
 from linspec.registry import get_part
+from linspec.registry.options import build
 from linspec.testing import BACKENDS
 from linspec_sketches.count_sketch import CountSketch
 from linspec_sketches.sparse_sign import SparseSign

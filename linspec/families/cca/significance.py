@@ -38,7 +38,7 @@ from linspec.families.cca.components import (
 )
 from linspec.families.cca.problem import CCA
 from linspec.families.cca.solution import CCASolution
-from linspec.keywords import hinted
+from linspec.registry.keywords import hinted
 from linspec.row_model import row_model
 from linspec.solution import Status
 from linspec.solver import solve

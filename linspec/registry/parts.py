@@ -5,9 +5,10 @@ from __future__ import annotations
 import dataclasses
 from typing import TypeVar
 
-from linspec import options, registry
+from linspec import registry
 from linspec.errors import InvalidOption, shown
-from linspec.kinds import KINDS, resolve
+from linspec.registry import options
+from linspec.registry.kinds import KINDS, resolve
 
 __all__ = ["with_parts"]
 

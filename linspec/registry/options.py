@@ -31,7 +31,7 @@ from typing import Any, TypeVar
 from weakref import WeakKeyDictionary
 
 from linspec.errors import InvalidDeclaration, InvalidOption, UnknownOption, shown, suggestion
-from linspec.kinds import KINDS
+from linspec.registry.kinds import KINDS
 
 __all__ = [
     "FORMS",

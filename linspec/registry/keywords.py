@@ -17,7 +17,7 @@ from types import MappingProxyType
 from typing import Any, ParamSpec, TypeVar
 
 from linspec.errors import UnknownOption
-from linspec.options import RUN_ARGUMENTS, options_of
+from linspec.registry.options import RUN_ARGUMENTS, options_of
 
 __all__ = ["hinted", "parameters_of", "unknown_parameter"]
 

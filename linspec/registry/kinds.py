@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from importlib import import_module
 from typing import Any
 
-from linspec.spec import NormalizerSpec, OperatorSpec, ProblemSpec, SolverSpec, Spec, TestMatrixSpec
+from linspec.registry.spec import NormalizerSpec, OperatorSpec, ProblemSpec, SolverSpec, Spec, TestMatrixSpec
 
 __all__ = ["KINDS", "Kind", "resolve"]
 
@@ -25,7 +25,7 @@ class Kind:
     record : type
         Class of its records, whose ``kind`` is the name of the kind.
     hook : str
-        Function of a plugin's table that returns them; :mod:`linspec.hookspecs` declares it.
+        Function of a plugin's table that returns them; :mod:`linspec.registry.hookspecs` declares it.
     base : str, default ""
         Base class of the implementations, as ``"package.module:Class"``. It is imported with the first of them. Empty
         if a kind has only records.

@@ -137,7 +137,7 @@ class SolverSpec(_Spec):
     needs : Needs, default ``Needs()``
         What the solver needs of the data.
     traits : tuple of str, default ()
-        Words of ``linspec.spec.TRAITS``.
+        Words of ``linspec.registry.spec.TRAITS``.
 
     Raises
     ------

@@ -25,7 +25,7 @@ from collections.abc import Iterable
 
 import pluggy
 
-from linspec.spec import NormalizerSpec, OperatorSpec, ProblemSpec, SolverSpec, TestMatrixSpec
+from linspec.registry.spec import NormalizerSpec, OperatorSpec, ProblemSpec, SolverSpec, TestMatrixSpec
 
 __all__ = ["PROJECT", "hookimpl", "hookspec"]
 
