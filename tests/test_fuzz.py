@@ -291,6 +291,13 @@ def answer_of(case: Case, **changes: Any) -> Any:
     return SimpleNamespace(**(fields | silence | changes))
 
 
+@pytest.mark.parametrize(("factor", "kind"), [(1.0, "right"), (1.01, "violated")])
+def test_the_sum_of_all_squares_is_judged(factor: float, kind: str) -> None:
+    case = case_of("svd", A=HADAMARD[:, :3] * [3.0, 2.0, 1.0], k=1)
+    total = factor * len(HADAMARD) * (9 + 4 + 1)
+    assert judge_solution(truth_of(case), answer_of(case, total_squares=total), tol=1e-6).kind == kind
+
+
 @pytest.mark.parametrize(
     ("changes", "kind"),
     [
@@ -432,6 +439,15 @@ def test_a_liar_is_caught_made_small_and_printed_as_a_program(
     printed = capsys.readouterr().out
     assert "cca/liar" in printed
     assert 'solution = ls.solve(problem, "liar"' in printed
+
+
+def test_a_case_is_made_smaller_with_the_solves_that_are_allowed(liar: str) -> None:
+    (outcome,) = fuzz(range(1), families=["cca"], solvers=[liar])
+    assert outcome.verdict.kind == "silent"
+    assert shrink(outcome.case, liar, outcome.verdict, attempts=0)[0] is outcome.case
+    smaller, verdict = shrink(outcome.case, liar, outcome.verdict, attempts=3)
+    assert verdict.kind == "silent"
+    assert smaller is not outcome.case
 
 
 class Strangers(ls.SVD):

@@ -184,6 +184,10 @@ def test_a_run_goes_on_with_the_same_bits(case: str, tmp_path: Path) -> None:
         assert goes_on_as(found, whole, case), stop
 
 
+def test_a_run_over_the_rows_goes_on_with_what_it_multiplied(tmp_path: Path) -> None:
+    test_a_run_goes_on_with_the_same_bits("cg-rows", tmp_path)
+
+
 @pytest.mark.parametrize("case", ["krylov", "krylov-sparse", "krylov-rows", "lobpcg", "lobpcg-sparse"])
 @pytest.mark.slow(keep=2)
 def test_sweeps_in_float32_go_on_with_the_same_bits(case: str, tmp_path: Path) -> None:
