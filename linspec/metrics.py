@@ -22,8 +22,8 @@ from typing import Any
 
 import numpy as np
 
+from linspec.algebra.small_matrices import EPS, whitening
 from linspec.arrays import HOST, Array, Home, HostArray, at_home, host_dtype, is_array, to_host
-from linspec.block_algebra import EPS, whitening
 from linspec.checks import finite_array, finite_block
 from linspec.errors import InvalidProblem, NonFiniteData
 from linspec.families.cca.captured import correlations, pcc, tcc

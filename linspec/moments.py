@@ -30,6 +30,7 @@ from typing import Any
 import numpy as np
 
 from linspec import cost
+from linspec.algebra.whitener import DiagonalWhitener, Whitener, squared_cut
 from linspec.arrays import Array, HostArray, at_home, to_host
 from linspec.errors import InvalidProblem, shown
 from linspec.frames import check_order
@@ -46,7 +47,6 @@ from linspec.sweeps.finite import explain_non_finite, first_non_finite
 from linspec.sweeps.rows import RowMoments
 from linspec.sweeps.source import one_at_a_time
 from linspec.views import View, check_alike
-from linspec.whitener import DiagonalWhitener, Whitener, squared_cut
 
 __all__ = ["FORMS", "Moments", "explain_non_finite", "first_non_finite"]
 

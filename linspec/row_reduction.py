@@ -20,8 +20,8 @@ from typing import Any
 
 import numpy as np
 
+from linspec.algebra.small_matrices import EPS, LEAST_LENGTH
 from linspec.arrays import Array, Home, HostArray, reciprocal, to_host, triangular_factor
-from linspec.block_algebra import EPS, LEAST_LENGTH
 from linspec.blocks import map_reduce
 from linspec.errors import InvalidProblem, NonFiniteData
 from linspec.magnitude import Magnitude, check_magnitude

@@ -22,6 +22,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse
 
+from linspec.algebra.small_matrices import EPS, rank_cut, whitening
 from linspec.arrays import (
     HOST,
     Array,
@@ -35,7 +36,6 @@ from linspec.arrays import (
     to_host,
     working_dtype,
 )
-from linspec.block_algebra import EPS, rank_cut, whitening
 from linspec.blocks.class_targets import BlockClassTargets, class_targets
 from linspec.class_vectors import as_array, named_entries, numbered
 from linspec.errors import InvalidOption, InvalidProblem, NonFiniteData, UnsupportedData, called

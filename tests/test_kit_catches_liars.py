@@ -18,8 +18,8 @@ import pytest
 
 import linspec as ls
 from linspec import LeastSquaresState, Moments, Needs, Solver, SolverSpec, Status, option, registry
+from linspec.algebra.small_matrices import canonical_rotation
 from linspec.arrays import is_array, to_host
-from linspec.block_algebra import canonical_rotation
 from linspec.errors import InvalidOption, MissingCapability, NonFiniteData
 from linspec.operators import CenteredOperator
 from linspec.testing import CheckFailed, Suite, check_operator, interface_issues, run_checks

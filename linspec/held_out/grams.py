@@ -16,8 +16,8 @@ from typing import Any
 
 import numpy as np
 
+from linspec.algebra.small_matrices import EPS, whitening
 from linspec.arrays import HostArray, reciprocal
-from linspec.block_algebra import EPS, whitening
 from linspec.held_out.row_sums import RowSums
 from linspec.operators.adjusted import EXPLAINED
 

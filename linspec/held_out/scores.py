@@ -11,14 +11,14 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from linspec import cost
+from linspec.algebra.small_matrices import EPS
+from linspec.algebra.whitener import Whitener, squared_cut
 from linspec.arrays import HOST, HostArray, to_host
-from linspec.block_algebra import EPS
 from linspec.blocks import brought_here
 from linspec.errors import MissingCapability
 from linspec.held_out.grams import Split
 from linspec.operators import LinearOperator
 from linspec.process.forks import cached_property
-from linspec.whitener import Whitener, squared_cut
 
 LOST = 1e-3
 """A score of which rounding may be a larger share than this means nothing."""
@@ -210,7 +210,7 @@ class Metric:
     """S + ridge·I for several ridges: one eigendecomposition S = UΛUᵀ, of which every ridge makes a factor.
 
     The eigendecomposition knows eigenvalues up to the rounding of the largest one. A ridge far below that one gets a
-    factor of its own (`linspec.whitener.Whitener`), whose columns are scaled first and whose rank is decided.
+    factor of its own (`linspec.algebra.whitener.Whitener`), whose columns are scaled first and whose rank is decided.
 
     Parameters
     ----------

@@ -19,6 +19,7 @@ from typing import Any, Self
 
 import numpy as np
 
+from linspec.algebra.unit_vectors import row_runs
 from linspec.arrays import (
     HOST,
     Array,
@@ -33,7 +34,6 @@ from linspec.arrays import (
 from linspec.errors import InvalidProblem, MissingCapability, UnsupportedData
 from linspec.operators.row_blocks import LONGEST_STRETCH, RowBuffer
 from linspec.process.pauses import pause
-from linspec.unit_vectors import row_runs
 
 Selection = slice | HostArray
 

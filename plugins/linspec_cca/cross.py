@@ -37,10 +37,10 @@ from linspec import (
     part,
     tol_option,
 )
+from linspec.algebra.inverse_norm import diagonal_norm
+from linspec.algebra.small_matrices import ratio
 from linspec.arrays import Array, Home, HostArray, reciprocal, to_host
-from linspec.block_algebra import ratio
 from linspec.families.cca.evidence import Evidence
-from linspec.inverse_norm import diagonal_norm
 from linspec_cca.pairs import NOISE, block_width
 from linspec_cca.randomized import range_blocks
 

@@ -15,11 +15,11 @@ from typing import Any
 import numpy as np
 
 from linspec import Run, Solution, Solver
+from linspec.algebra.inverse_norm import BasisNorm
+from linspec.algebra.small_matrices import rank_cut, rounding_of_rows
 from linspec.arrays import to_host
-from linspec.block_algebra import rank_cut, rounding_of_rows
 from linspec.cost import FACTOR_RATE, Estimate, Sizes
 from linspec.families.cca.evidence import Evidence
-from linspec.inverse_norm import BasisNorm
 from linspec.row_reduction import column_basis, reduced_views, sum_with_short
 
 BLOCK_ROWS = 4096

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from linspec import Run, Solution, Solver
+from linspec.algebra.whitener import SMALL, leading_svd
 from linspec.cost import (
     CHOLESKY_RATE,
     DENSE_RATE,
@@ -25,7 +26,6 @@ from linspec.cost import (
     moments_estimates,
 )
 from linspec.families.cca.evidence import Evidence
-from linspec.whitener import SMALL, leading_svd
 
 
 @dataclass(frozen=True, kw_only=True)

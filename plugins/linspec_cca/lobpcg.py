@@ -13,7 +13,7 @@ Source: Knyazev 2001, doi:10.1137/S1064827500366124 (LOBPCG); restarts with the 
 Stathopoulos 2007, doi:10.1137/050631574 (GD+k). Neither is about two views.
 Where we differ: there is a subspace for each view, and not one of stacked vectors, so a block gives twice the
 directions. The first block is random signs. Their product begins the iteration, makes the preconditioner
-(`linspec.preconditioner`), and estimates the diagonals of operators that only give products. More columns
+(`linspec.algebra.preconditioner`), and estimates the diagonals of operators that only give products. More columns
 than k are carried, because the convergence then depends on the gap after them. Their number depends on the
 cost of a sweep. Pairs with a residual far below the tolerance stay in the subspace and need no more products.
 On request, sweeps go over a copy in float32 until the law, whose products are of the precision of the data, finds the
@@ -43,12 +43,12 @@ from linspec import (
     sweeps_option,
     tol_option,
 )
+from linspec.algebra.inverse_norm import SketchNorm, squares_together
+from linspec.algebra.preconditioner import Preconditioner, from_sketch, raised_diagonal
+from linspec.algebra.small_matrices import metric_rounding, ratio
 from linspec.arrays import Array, Home, HostArray, to_host
-from linspec.block_algebra import metric_rounding, ratio
 from linspec.cost import Estimate, Sizes
 from linspec.families.cca.evidence import Evidence
-from linspec.inverse_norm import SketchNorm, squares_together
-from linspec.preconditioner import Preconditioner, from_sketch, raised_diagonal
 from linspec_cca.course import OPTIMISTIC, Course
 from linspec_cca.pairs import behind_an_answer
 from linspec_cca.search_space import SearchSpace, View, add_multiple

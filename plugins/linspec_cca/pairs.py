@@ -18,10 +18,10 @@ from typing import Any
 import numpy as np
 
 from linspec import CCA, Moments, Run
+from linspec.algebra.inverse_norm import InverseNorm, diagonal_norm, squares_together
+from linspec.algebra.small_matrices import EPS, metric_rounding, ratio
 from linspec.arrays import Array, Home, largest_magnitude, to_host, to_host_together
-from linspec.block_algebra import EPS, metric_rounding, ratio
 from linspec.families.cca.evidence import Evidence, norms_by, riders
-from linspec.inverse_norm import InverseNorm, diagonal_norm, squares_together
 
 NOISE = 1e3 * EPS
 """A column is rounding if its length, relative to the longest column, is below this."""

@@ -20,8 +20,8 @@ from typing import Any
 
 import numpy as np
 
+from linspec.algebra.small_matrices import whitening, whitening_above_noise
 from linspec.arrays import Array, Home, HostArray, cast, reciprocal, to_host, to_host_together
-from linspec.block_algebra import whitening, whitening_above_noise
 
 CACHED_NUMBERS = 2**18
 """The host processes this many numbers at a time: two megabytes."""

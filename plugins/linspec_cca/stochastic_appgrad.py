@@ -50,13 +50,13 @@ from linspec import (
     part,
     tol_option,
 )
+from linspec.algebra.inverse_norm import SketchNorm
+from linspec.algebra.preconditioner import from_sketch
+from linspec.algebra.small_matrices import EPS
 from linspec.arrays import Array, Home, HostArray, reciprocal, to_host, to_host_together
-from linspec.block_algebra import EPS
 from linspec.families.cca.evidence import SKETCH, signs
-from linspec.inverse_norm import SketchNorm
 from linspec.minibatches import FEWEST_ROWS, RandomRows, rows_at_once
 from linspec.operators import CenteredOperator, DenseOperator, SparseOperator, uncounted
-from linspec.preconditioner import from_sketch
 
 DIMENSIONS = 6
 """Rows of a batch in units of the intrinsic dimension, measured on words: 2 leaves noise, more costs steps."""

@@ -3,7 +3,7 @@
 Problem: the leading singular values of Sx^(-1/2) C Sy^(-1/2), for one-hot rows with many columns: words and next words,
 users and items. Dense Gram matrices do not fit, although Sx and Sy are diagonal.
 Method: no row has two entries, so XᵀX is diagonal, and what centring takes out of it has rank one. The inverse square
-root of both together is known (`linspec.whitener.DiagonalWhitener`): it is the one whitening here that needs no
+root of both together is known (`linspec.algebra.whitener.DiagonalWhitener`): it is the one whitening here that needs no
 factorisation. C is sparse. Any SVD solver that needs products alone finds the triplets; the default finds all copies of
 repeated correlations.
 Source: Lu 2015 (thesis), section 3.3.1, for diagonal whitening; the inverse square root of a diagonal matrix less few
@@ -21,10 +21,10 @@ from typing import Any, cast
 import numpy as np
 
 from linspec import SVD, LinearOperator, Moments, Run, Solution, part, tol_option
+from linspec.algebra.whitener import DiagonalWhitener
 from linspec.arrays import Array, to_host
 from linspec.cost import DENSE_RATE, PAIR_RATE, SPARSE_RATE, Estimate, Sizes
 from linspec.families.cca.evidence import Evidence
-from linspec.whitener import DiagonalWhitener
 from linspec_cca.gram import Gram
 
 FEWEST_COLUMNS = 500

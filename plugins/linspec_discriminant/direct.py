@@ -22,8 +22,10 @@ import scipy.linalg
 import scipy.sparse.linalg
 
 from linspec import Moments, Run, Solution, Solver, option
+from linspec.algebra.inverse_norm import BasisNorm, FactorNorm
+from linspec.algebra.small_matrices import EPS, LEAST_LENGTH, rank_cut
+from linspec.algebra.whitener import Whitener, leading_svd, squared_cut
 from linspec.arrays import Array, Home, HostArray, to_host
-from linspec.block_algebra import EPS, LEAST_LENGTH, rank_cut
 from linspec.cost import (
     CHOLESKY_RATE,
     DENSE_RATE,
@@ -33,10 +35,8 @@ from linspec.cost import (
     Sizes,
     moments_estimates,
 )
-from linspec.inverse_norm import BasisNorm, FactorNorm
 from linspec.operators import LinearOperator, SparseOperator, uncounted
 from linspec.row_reduction import reduce_rows, reduced_views
-from linspec.whitener import Whitener, leading_svd, squared_cut
 from linspec_discriminant.row_basis import TOLD, basis_of
 
 SQUARED_LIMIT = 1e8

@@ -20,12 +20,12 @@ from typing import Any
 import numpy as np
 
 from linspec import Moments, Run, Status
+from linspec.algebra.small_matrices import EPS, LEAST_LENGTH, rank_cut
+from linspec.algebra.whitener import Whitener, squared_cut
 from linspec.arrays import Array, Home, HostArray, reciprocal, to_host
-from linspec.block_algebra import EPS, LEAST_LENGTH, rank_cut
 from linspec.cost import DENSE_RATE, FACTOR_RATE, SPARSE_RATE
 from linspec.operators import DenseOperator, LinearOperator
 from linspec.row_reduction import reduce_rows
-from linspec.whitener import Whitener, squared_cut
 
 ALWAYS, SQUARED = 0.1, 1.0
 """Seconds that the reduction may take in any case, and after squares have lost the decisive digits."""

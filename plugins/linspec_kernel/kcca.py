@@ -17,11 +17,11 @@ from typing import Any
 import numpy as np
 
 from linspec import KernelOperator, Run, Solution, Solver
+from linspec.algebra.small_matrices import eigenpairs
+from linspec.algebra.whitener import leading_svd
 from linspec.arrays import HOST, HostArray, to_host
-from linspec.block_algebra import eigenpairs
 from linspec.cost import DENSE_RATE, FACTOR_RATE, Estimate, Sizes
 from linspec.errors import InvalidProblem
-from linspec.whitener import leading_svd
 
 ZERO = 1e-8
 """Correlations below this are too small to divide by."""

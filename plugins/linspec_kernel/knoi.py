@@ -33,8 +33,8 @@ from typing import Any
 import numpy as np
 
 from linspec import LinearOperator, Run, Solution, Solver, Status, option
+from linspec.algebra.small_matrices import eigenpairs
 from linspec.arrays import Array, HostArray, to_host
-from linspec.block_algebra import eigenpairs
 from linspec.errors import InvalidOption
 from linspec.features import FeatureMap, FourierMap, fourier
 from linspec.kernels import Kernel

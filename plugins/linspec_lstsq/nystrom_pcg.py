@@ -39,8 +39,8 @@ from linspec import (
     part,
     tol_option,
 )
+from linspec.algebra.small_matrices import EPS, whitening
 from linspec.arrays import Array, Home, HostArray, to_host
-from linspec.block_algebra import EPS, whitening
 from linspec.cost import Estimate, Sizes
 from linspec_lstsq.normal_equations import Iteration, NormalEquationsState, System, finish
 from linspec_lstsq.transformed import Transformed

@@ -18,8 +18,8 @@ from typing import Any
 import numpy as np
 
 from linspec import Moments, Run
+from linspec.algebra.small_matrices import EPS, whitening
 from linspec.arrays import Array, HostArray, to_host
-from linspec.block_algebra import EPS, whitening
 
 OVERSAMPLING = 10
 """Columns of the random block beyond the components wanted."""

@@ -60,8 +60,8 @@ from linspec import (
     sweeps_option,
     tol_option,
 )
+from linspec.algebra.small_matrices import EPS, eigenpairs
 from linspec.arrays import Array, Home, HostArray, reciprocal, to_host, to_host_together
-from linspec.block_algebra import EPS, eigenpairs
 from linspec.cost import DENSE_RATE, Estimate, Sizes, spare_bytes, sweeps_estimate
 from linspec.operators import DenseOperator, MappedOperator, SparseOperator, uncounted
 from linspec.process.plurals import count_of

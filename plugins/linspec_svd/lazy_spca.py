@@ -25,8 +25,8 @@ import scipy.linalg
 from scipy.linalg import lapack
 
 from linspec import Run, Solution, Solver, Status, form_option, option, part
+from linspec.algebra.small_matrices import EPS, eigenpairs, whitening
 from linspec.arrays import Array, Home, HostArray, to_host
-from linspec.block_algebra import EPS, eigenpairs, whitening
 from linspec.cost import Estimate, Sizes, sweeps_estimate
 from linspec.errors import InvalidOption
 from linspec.process.plurals import count_of

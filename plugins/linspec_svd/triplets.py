@@ -22,8 +22,8 @@ import numpy as np
 from scipy.linalg import blas, lapack
 
 from linspec import LinearOperator, Run
+from linspec.algebra.small_matrices import EPS, rank_cut, whitening
 from linspec.arrays import Array, Home, HostArray, host_dtype, to_host
-from linspec.block_algebra import EPS, rank_cut, whitening
 from linspec.blocks import KeptRows, Step, row_images
 from linspec.row_reduction import reduce_rows
 

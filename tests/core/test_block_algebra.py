@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from linspec.block_algebra import eigenpairs, leading_eigenpairs
+from linspec.algebra.small_matrices import eigenpairs, leading_eigenpairs
 
 
 def test_eigenpairs_where_divide_and_conquer_gives_up(monkeypatch):

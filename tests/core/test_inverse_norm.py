@@ -5,11 +5,18 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from linspec import inverse_norm
+from linspec.algebra import inverse_norm
+from linspec.algebra.inverse_norm import (
+    BasisNorm,
+    FactorNorm,
+    QuadratureNorm,
+    SketchNorm,
+    diagonal_norm,
+    galerkin,
+)
+from linspec.algebra.preconditioner import from_sketch, jacobi
+from linspec.algebra.whitener import Whitener
 from linspec.arrays import HOST
-from linspec.inverse_norm import BasisNorm, FactorNorm, QuadratureNorm, SketchNorm, diagonal_norm, galerkin
-from linspec.preconditioner import from_sketch, jacobi
-from linspec.whitener import Whitener
 
 SEEDS = range(25)
 ORDER = 40

@@ -381,8 +381,8 @@ def test_images_stay_on_the_device(slices):
 
 def test_leading_triplets_of_a_large_matrix_come_from_its_square():
     """As accurate as the full decomposition, down to where a square loses digits; there the full one is taken."""
+    from linspec.algebra.whitener import SQUARED_AWAY, leading_svd
     from linspec.arrays import Home
-    from linspec.whitener import SQUARED_AWAY, leading_svd
 
     m, k = 120, 5
     P, Q = (np.linalg.qr(RNG.standard_normal((m, m)))[0] for _ in range(2))

@@ -10,9 +10,9 @@ import scipy.sparse
 from scipy.sparse.linalg import LinearOperator, aslinearoperator
 
 import linspec as ls
+from linspec.algebra.preconditioner import from_sketch, raised_diagonal
 from linspec.arrays import HOST
 from linspec.metrics import subspace_distance
-from linspec.preconditioner import from_sketch, raised_diagonal
 from linspec.testing import CountingOperator, planted_cca
 from linspec_cca.search_space import SearchSpace, View
 

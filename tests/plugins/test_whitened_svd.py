@@ -7,8 +7,8 @@ import pytest
 import scipy.sparse
 
 import linspec as ls
+from linspec.algebra.whitener import DiagonalWhitener
 from linspec.operators import sparse_kernels
-from linspec.whitener import DiagonalWhitener
 from linspec_cca import whitened
 
 

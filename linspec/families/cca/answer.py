@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 
 from linspec import cost
-from linspec.arrays import Array, Home, HostArray, to_host
-from linspec.block_algebra import (
+from linspec.algebra.inverse_norm import BasisNorm, FactorNorm, InverseNorm
+from linspec.algebra.small_matrices import (
     EPS,
     canonical_rotation,
     metric_rounding,
@@ -23,11 +23,11 @@ from linspec.block_algebra import (
     rounding_of_rows,
     whitening,
 )
+from linspec.algebra.unit_vectors import lengths_in, signs
+from linspec.arrays import Array, Home, HostArray, to_host
 from linspec.families.cca.evidence import Evidence, Rider, norms_by, riders
-from linspec.inverse_norm import BasisNorm, FactorNorm, InverseNorm
 from linspec.moments import Moments
 from linspec.row_reduction import ColumnBasis, column_basis
-from linspec.unit_vectors import lengths_in, signs
 
 CROOKED = 1e-6
 """Columns are turned once more if the rounding of sums that cancel makes them less orthonormal than this."""

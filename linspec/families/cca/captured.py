@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from linspec.algebra.small_matrices import EPS, canonical_rotation, whitening
 from linspec.arrays import Array, HostArray, host_dtype, to_host
-from linspec.block_algebra import EPS, canonical_rotation, whitening
 from linspec.checks import finite_array, finite_block
 from linspec.errors import InvalidProblem
 from linspec.families.cca.problem import CCA

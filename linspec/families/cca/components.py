@@ -33,8 +33,8 @@ import numpy as np
 import scipy.linalg
 
 from linspec import cost
+from linspec.algebra.small_matrices import rank_cut, whitening
 from linspec.arrays import HOST, Array, Home, HostArray, at_home, random_generator, reciprocal, to_host
-from linspec.block_algebra import rank_cut, whitening
 from linspec.blocks import brought_here
 from linspec.checks import check_count, check_fraction
 from linspec.errors import (

@@ -3,8 +3,8 @@
 Problem: the law of CCA uses the norm of the inverses of the Gram matrices, and these are rarely known.
 Method: a Gram matrix that is held dense, or is diagonal but for what centring takes out, is factored. If a view has few
 columns, its Gram matrix is multiplied by the identity, which gives the matrix itself. Otherwise it is multiplied by
-random signs. This product gives a preconditioner that replaces the Gram matrix (`linspec.preconditioner`). These
-columns, called riders, take part in a product that is made anyway.
+random signs. This product gives a preconditioner that replaces the Gram matrix (`linspec.algebra.preconditioner`).
+These columns, called riders, take part in a product that is made anyway.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from typing import Any
 import numpy as np
 
 from linspec import cost
+from linspec.algebra.inverse_norm import FactorNorm, InverseNorm, QuadratureNorm, SketchNorm
+from linspec.algebra.preconditioner import from_sketch, raised_diagonal
+from linspec.algebra.whitener import Whitener, squared_cut
 from linspec.arrays import Array, HostArray
-from linspec.inverse_norm import FactorNorm, InverseNorm, QuadratureNorm, SketchNorm
-from linspec.preconditioner import from_sketch, raised_diagonal
 from linspec.solution import Status
-from linspec.whitener import Whitener, squared_cut
 
 SKETCH = 50
 """A preconditioner is made from k and this many random columns."""

@@ -17,12 +17,12 @@ from typing import Any
 import numpy as np
 
 from linspec import cost
+from linspec.algebra.small_matrices import EPS
+from linspec.algebra.whitener import leading_svd
 from linspec.arrays import HOST, HostArray, namespace
-from linspec.block_algebra import EPS
 from linspec.families.cca.variates import captured, componentwise
 from linspec.held_out.grams import ROUNDING, Split
 from linspec.held_out.scores import HeldOutScore, Metric, Rounded, still, weighted_rows
-from linspec.whitener import leading_svd
 
 
 class TotalCaptured(HeldOutScore):

@@ -6,7 +6,7 @@ some correlation lies within ‖ϱᵢ‖/√2 of ρᵢ. To the second order a pa
 correlations of the directions that were left out, and eᵢⱼ are the parts of ϱᵢ/√2 along these directions. None of this
 needs another sweep:
 
-- The norm comes from the Gram matrices, as far as they are known (`linspec.inverse_norm`,
+- The norm comes from the Gram matrices, as far as they are known (`linspec.algebra.inverse_norm`,
   `linspec.families.cca.evidence`).
 - A second block is multiplied together with the weights. It holds S⁻¹ϱ if the solver knows its residuals beforehand,
   and random columns, or the identity if a view has few columns. The canonical pairs within the weights and this block
@@ -30,18 +30,18 @@ from typing import Any
 import numpy as np
 import scipy.linalg
 
+from linspec.algebra.inverse_norm import BasisNorm, FactorNorm, InverseNorm, Lengths, QuadratureNorm
+from linspec.algebra.small_matrices import EPS, raised, ratio
+from linspec.algebra.unit_vectors import chosen
+from linspec.algebra.whitener import has_short_directions
 from linspec.arrays import Array, Home, HostArray, to_host
-from linspec.block_algebra import EPS, raised, ratio
 from linspec.conclusion import Conclusion, Terms, left_out_nearby
 from linspec.families.cca.answer import CERTIFIED_SHARE, Answer, unit_columns
 from linspec.families.cca.evidence import SECOND, Evidence
-from linspec.inverse_norm import BasisNorm, FactorNorm, InverseNorm, Lengths, QuadratureNorm
 from linspec.moments import Moments
 from linspec.process.plurals import count_of
 from linspec.row_reduction import sum_with_short
 from linspec.solution import Status
-from linspec.unit_vectors import chosen
-from linspec.whitener import has_short_directions
 
 DEGENERATE = 1e-8
 """A correlation this close to 1 is called 1. For float32 data the distance is that of their rounding."""

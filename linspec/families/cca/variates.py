@@ -17,8 +17,8 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 
+from linspec.algebra.small_matrices import EPS, canonical_rotation, whitening
 from linspec.arrays import Array, HostArray, to_host
-from linspec.block_algebra import EPS, canonical_rotation, whitening
 from linspec.errors import InvalidProblem, NonFiniteData, UnsupportedData
 from linspec.frames import check_order
 from linspec.moments import Moments

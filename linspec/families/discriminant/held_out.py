@@ -17,11 +17,11 @@ from typing import Any
 
 import numpy as np
 
+from linspec.algebra.small_matrices import EPS, whitening
+from linspec.algebra.whitener import leading_svd
 from linspec.arrays import HOST, HostArray, reciprocal, to_host
-from linspec.block_algebra import EPS, whitening
 from linspec.held_out.grams import ROUNDING, Split
 from linspec.held_out.scores import HeldOutScore, Metric, Rounded, weighted_rows
-from linspec.whitener import leading_svd
 
 
 class PillaiTrace(HeldOutScore):

@@ -10,6 +10,14 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
+from linspec.algebra.small_matrices import (
+    metric_rounding,
+    ratio,
+    whitening_above_noise,
+    whitening_of_products,
+)
+from linspec.algebra.unit_vectors import chosen, lengths_in, signs
+from linspec.algebra.whitener import leading_svd
 from linspec.arrays import (
     HOST,
     Array,
@@ -19,7 +27,6 @@ from linspec.arrays import (
     largest_magnitude,
     to_host,
 )
-from linspec.block_algebra import metric_rounding, ratio, whitening_above_noise, whitening_of_products
 from linspec.checks import check_k, check_place, check_rows, of_pairs
 from linspec.conclusion import NO_TERMS, Conclusion, Terms, fewer_than_asked, without_answer
 from linspec.errors import InvalidProblem
@@ -39,8 +46,6 @@ from linspec.operators.tables import is_flat_list
 from linspec.problem import Problem, shared_moments
 from linspec.solution import Solution, Status
 from linspec.targets import classes_of, targets_of_classes
-from linspec.unit_vectors import chosen, lengths_in, signs
-from linspec.whitener import leading_svd
 
 NULL = 10
 """A direction v is null if ‖Xv‖ / ‖X‖‖v‖ is at most this number of units of the data's rounding."""

@@ -10,8 +10,8 @@ from typing import Any, ClassVar
 import numpy as np
 
 from linspec.affine_images import Taken
+from linspec.algebra.small_matrices import whitening
 from linspec.arrays import Array, HostArray, at_home, host_dtype, to_host
-from linspec.block_algebra import whitening
 from linspec.blocks import brought_here
 from linspec.class_vectors import class_codes
 from linspec.errors import InvalidProblem, MissingCapability

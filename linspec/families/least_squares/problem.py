@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from linspec.algebra.small_matrices import ratio
 from linspec.arrays import (
     Array,
     HostArray,
@@ -16,7 +17,6 @@ from linspec.arrays import (
     reciprocal,
     to_host,
 )
-from linspec.block_algebra import ratio
 from linspec.checks import (
     check_flag,
     check_place,

@@ -19,11 +19,11 @@ from typing import Any
 
 import numpy as np
 
+from linspec.algebra.whitener import has_short_directions
 from linspec.arrays import Array, HostArray, is_array, to_host
 from linspec.conclusion import Terms
 from linspec.moments import Moments
 from linspec.solution import Status
-from linspec.whitener import has_short_directions
 
 UNCERTAIN = 0.01
 """The relative error of coefficients that is reported."""

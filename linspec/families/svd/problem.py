@@ -10,6 +10,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from linspec.algebra.small_matrices import ratio
+from linspec.algebra.unit_vectors import row_runs, signs
 from linspec.arrays import (
     Array,
     Home,
@@ -17,7 +19,6 @@ from linspec.arrays import (
     is_array,
     to_host,
 )
-from linspec.block_algebra import ratio
 from linspec.blocks import BlockOperator, row_images
 from linspec.checks import check_flag, check_k, finite_array, largest_k
 from linspec.conclusion import NO_TERMS, Conclusion, Terms, fewer_than_asked, without_answer
@@ -26,7 +27,6 @@ from linspec.families.svd.solution import SVDSolution
 from linspec.moments import Moments
 from linspec.problem import Problem, shared_moments
 from linspec.solution import Solution
-from linspec.unit_vectors import row_runs, signs
 
 
 @dataclass(frozen=True, eq=False, repr=False)

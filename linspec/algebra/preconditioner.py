@@ -22,8 +22,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from linspec.algebra.small_matrices import EPS, whitening
 from linspec.arrays import Array, Home, reciprocal, to_host
-from linspec.block_algebra import EPS, whitening
 
 WORTH = 3.0
 """The squared length, in units of the diagonal, of the shortest direction that is kept."""

@@ -42,7 +42,7 @@ def raised(gap: HostArray, squares: HostArray) -> HostArray:
     Examples
     --------
     >>> import numpy as np
-    >>> from linspec.block_algebra import raised
+    >>> from linspec.algebra.small_matrices import raised
     >>> raised(np.asarray([1.5, 0.0]), np.asarray([1.0, 4.0]))
     array([0.5, 2. ])
     """

@@ -10,10 +10,11 @@ Method: the first of these that is possible with what is known of S.
   bounds it from above (Golub & Meurant 1994, "Matrices, moments and quadrature"; the recurrence of the upper
   bound is that of Meurant & Tichý 2013, doi:10.1007/s11075-012-9591-9). It ends when the last steps show that
   the first digit of the sum is right.
-- *preconditioned*: P = FFᵀ + E from one product with a random block (`linspec.preconditioner`) stands for S. FFᵀ is a
-  Nyström approximation, which is at most XᵀX, so S ≥ FFᵀ + rI ≥ μP for μ = min(1, r / max E), and ϱᵀP⁻¹ϱ / μ is an
-  upper bound. For any block Z whose product is known, ϱᵀZ(ZᵀSZ)⁻¹Zᵀϱ is a lower bound: Galerkin's energy, which is the
-  Gauss rule with one node for Z = P⁻¹ϱ; and with y its coefficients, ‖ϱ − SZy‖²_{P⁻¹} / μ is the most that it lacks.
+- *preconditioned*: P = FFᵀ + E from one product with a random block (`linspec.algebra.preconditioner`) stands for S.
+  FFᵀ is a Nyström approximation, which is at most XᵀX, so S ≥ FFᵀ + rI ≥ μP for μ = min(1, r / max E), and ϱᵀP⁻¹ϱ / μ
+  is an upper bound. For any block Z whose product is known, ϱᵀZ(ZᵀSZ)⁻¹Zᵀϱ is a lower bound: Galerkin's energy, which
+  is the Gauss rule with one node for Z = P⁻¹ϱ; and with y its coefficients, ‖ϱ − SZy‖²_{P⁻¹} / μ is the most that it
+  lacks.
 """
 
 from __future__ import annotations
@@ -24,10 +25,10 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from linspec.algebra.preconditioner import Preconditioner, jacobi
+from linspec.algebra.small_matrices import EPS, whitening
+from linspec.algebra.whitener import DiagonalWhitener, Whitener
 from linspec.arrays import Array, Home, HostArray, to_host, to_host_together
-from linspec.block_algebra import EPS, whitening
-from linspec.preconditioner import Preconditioner, jacobi
-from linspec.whitener import DiagonalWhitener, Whitener
 
 FIRST_DIGIT, DELAY = 0.1, 4
 """The fraction that the last steps of the quadrature may add at its end, and the number of these steps."""

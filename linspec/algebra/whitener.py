@@ -16,8 +16,8 @@ from typing import Any
 import numpy as np
 import scipy.linalg
 
+from linspec.algebra.small_matrices import EPS, LEAST_LENGTH, leading_eigenpairs, rank_cut
 from linspec.arrays import Array, Home, HostArray, reciprocal, to_host
-from linspec.block_algebra import EPS, LEAST_LENGTH, leading_eigenpairs, rank_cut
 
 SMALL, TINY = 500, 100
 """Up to these orders all singular vectors take a few hundredths of a second, and less than one hundredth."""
