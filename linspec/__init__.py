@@ -63,7 +63,7 @@ _PUBLIC = {
     "get_solver": "linspec.registry",
     "hookimpl": "linspec.registry.hookspecs",
     "kernels": "linspec.kernels",
-    "labelled": "linspec.labels",
+    "labelled": "linspec.operators.labelled",
     "limit_option": "linspec.registry.options",
     "load_solution": "linspec.solution",
     "metrics": "linspec.metrics",

@@ -30,13 +30,13 @@ from linspec.held_out.result import CrossValidation as CrossValidation
 from linspec.held_out.scores import HeldOutScore as HeldOutScore
 from linspec.held_out.validation import cross_validate as cross_validate
 from linspec.kernel_operator import KernelOperator as KernelOperator
-from linspec.labels import labelled as labelled
 from linspec.moments import Moments as Moments
 from linspec.normalizer import Normalizer as Normalizer
 from linspec.operators import LinearOperator as LinearOperator
 from linspec.operators import as_operator as as_operator
 from linspec.operators import open_rows as open_rows
 from linspec.operators import paired as paired
+from linspec.operators.labelled import labelled as labelled
 from linspec.problem import Problem as Problem
 from linspec.projection import project as project
 from linspec.registry import PluginInfo as PluginInfo

@@ -22,7 +22,7 @@ from linspec.blocks import BlockOperator, row_images
 from linspec.errors import InvalidProblem
 from linspec.frames import check_names, check_order, column_names_of
 from linspec.operators import LinearOperator, as_operator
-from linspec.row_model import weights_and_confounds
+from linspec.operators.row_model import weights_and_confounds
 from linspec.sweeps.images import Images
 
 __all__ = ["NOTHING", "Taken", "affine_images"]

@@ -20,7 +20,6 @@ import numpy as np
 from linspec.arrays import HostArray
 from linspec.blocks import BlockOperator
 from linspec.errors import NonFiniteData
-from linspec.magnitude import ORDINARY, SINGLE, Magnitude, check_magnitude
 from linspec.operators import (
     AdjointOperator,
     AdjustedOperator,
@@ -34,6 +33,7 @@ from linspec.operators import (
     StreamedOperator,
 )
 from linspec.operators.magnitude import in_float64, magnitude_of
+from linspec.operators.range_of_entries import ORDINARY, SINGLE, Magnitude, check_magnitude
 from linspec.operators.watched import WatchedOperator
 from linspec.sweeps.finite import first_non_finite
 

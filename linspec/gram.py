@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from linspec.arrays import Array, Home, HostArray, namespace
-from linspec.column_statistics import counted, without_mean
 from linspec.operators import sparse_kernels
+from linspec.operators.column_statistics import counted, without_mean
 
 Products = tuple[Array, Array, Array, Array]
 """(XᵀX Vx, XᵀY Vy, YᵀX Vx, YᵀY Vy), with None if a block or a view is absent."""

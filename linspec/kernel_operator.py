@@ -32,9 +32,9 @@ from linspec.kernels import (
     read_rows,
     resolved,
 )
-from linspec.magnitude import Magnitude
 from linspec.operators import LinearOperator, as_operator, uncounted
 from linspec.operators.magnitude import in_float64, magnitude_of
+from linspec.operators.range_of_entries import Magnitude
 from linspec.operators.row_blocks import LONGEST_STRETCH
 from linspec.process.pauses import pause
 from linspec.registry.options import is_number

@@ -26,8 +26,8 @@ from scipy.spatial.distance import cdist
 
 from linspec.arrays import Array, Home, HostArray, all_finite, is_array, namespace, random_generator, to_host
 from linspec.errors import DataOutOfRange, InvalidProblem, NonFiniteData, UnsupportedData, shown
-from linspec.magnitude import LARGEST, SMALLEST, Magnitude
 from linspec.operators import LinearOperator, SparseOperator, uncounted
+from linspec.operators.range_of_entries import LARGEST, SMALLEST, Magnitude
 from linspec.operators.row_blocks import row_blocks
 from linspec.registry.options import is_number
 from linspec.sweeps.finite import first_non_finite

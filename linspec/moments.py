@@ -36,10 +36,10 @@ from linspec.errors import InvalidProblem, shown
 from linspec.frames import check_order
 from linspec.gram import Products, ReducedGram, SparseGram, symmetric_product
 from linspec.operators import LinearOperator, SparseOperator, as_operator, uncounted
+from linspec.operators.row_model import RowModel
 from linspec.process.log import timed
 from linspec.process.pauses import pause
 from linspec.registry.options import FORMS
-from linspec.row_model import RowModel
 from linspec.row_reduction import ReducedRows, reduced
 from linspec.sweeps import single_precision, transposed
 from linspec.sweeps.base import CONSTANT

@@ -30,14 +30,14 @@ from linspec.conclusion import NO_TERMS, Conclusion, Terms
 from linspec.errors import InvalidProblem, UnknownOption
 from linspec.first_look import Look, look_at, ranged
 from linspec.frames import RowNames
-from linspec.large_means import without_large_means
-from linspec.magnitude import Magnitude, check_square
 from linspec.moments import Moments
 from linspec.operators import (
     LinearOperator,
     as_operator,
     uncounted,
 )
+from linspec.operators.large_means import without_large_means
+from linspec.operators.range_of_entries import Magnitude, check_square
 from linspec.problem_rows import RowsOfProblem
 from linspec.registry.keywords import parameters_of, unknown_parameter
 from linspec.registry.options import is_number

@@ -2,8 +2,8 @@
 
 Problem: every family takes them, and no law and no solver is to know of them.
 Method: a problem that has them is solved on matrices from which everything is taken out already
-(`linspec.row_model`, `linspec.operators.AdjustedOperator`), with `center=False`. What was taken out goes into fields of
-the solution, and weights of scaled columns are given back for the columns as they were given.
+(`linspec.operators.row_model`, `linspec.operators.AdjustedOperator`), with `center=False`. What was taken out goes
+into fields of the solution, and weights of scaled columns are given back for the columns as they were given.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ from linspec.frames import RowNames, check_order, column_names_of, index_of
 from linspec.moments import Moments
 from linspec.operators import AdjustedOperator, LinearOperator, uncounted
 from linspec.operators.chosen_rows import chosen_rows
+from linspec.operators.row_model import row_model, weights_and_confounds
 from linspec.operators.streamed import StreamedOperator
-from linspec.row_model import row_model, weights_and_confounds
 from linspec.sweeps.ways import settle
 
 

@@ -24,7 +24,6 @@ from linspec.algebra.small_matrices import EPS, LEAST_LENGTH
 from linspec.arrays import Array, Home, HostArray, reciprocal, to_host, triangular_factor
 from linspec.blocks import map_reduce
 from linspec.errors import InvalidProblem, NonFiniteData
-from linspec.magnitude import Magnitude, check_magnitude
 from linspec.operators import (
     AdjustedOperator,
     CountedOperator,
@@ -32,7 +31,8 @@ from linspec.operators import (
     LinearOperator,
     uncounted,
 )
-from linspec.row_model import RowModel
+from linspec.operators.range_of_entries import Magnitude, check_magnitude
+from linspec.operators.row_model import RowModel
 from linspec.sweeps.adjusted_rows import AdjustedRows
 from linspec.sweeps.finite import explain_non_finite
 from linspec.sweeps.first_sweep import Measured, Sizes

@@ -21,7 +21,6 @@ import numpy as np
 from linspec import cost
 from linspec.arrays import copied, host_dtype, is_array, random_generator
 from linspec.checkpoints import Keeper, Saved, check_state
-from linspec.column_statistics import ColumnStatistics
 from linspec.conclusion import Conclusion, Terms
 from linspec.errors import (
     BrokenPlugin,
@@ -33,6 +32,7 @@ from linspec.errors import (
 )
 from linspec.moments import Moments
 from linspec.operators import CountedOperator, Ledger, uncounted
+from linspec.operators.column_statistics import ColumnStatistics
 from linspec.operators.streamed import ONCE, StreamedOperator
 from linspec.problem import Problem
 from linspec.process.faults import is_out_of_memory, one_line

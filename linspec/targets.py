@@ -44,9 +44,9 @@ from linspec.operators import adapter_of_labels, sparse_kernels
 from linspec.operators.base import CenteredOperator, LinearOperator, ProductOperator
 from linspec.operators.dense import DenseOperator
 from linspec.operators.row_blocks import row_blocks
+from linspec.operators.row_model import weights_and_confounds
 from linspec.operators.sparse import SparseOperator, checked_rows, is_scipy_sparse
 from linspec.registry.keywords import hinted
-from linspec.row_model import weights_and_confounds
 
 __all__ = ["cca", "hsl", "lda", "opls"]
 

@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 
 from linspec.arrays import Array, Home, HostArray, to_host
-from linspec.column_statistics import ColumnStatistics, block_mean, weighted, without_offset
 from linspec.errors import AccuracyWarning, InvalidProblem, MissingCapability, UnsupportedData, warn
 from linspec.operators import (
     CupySparseOperator,
@@ -22,8 +21,9 @@ from linspec.operators import (
     uncounted,
 )
 from linspec.operators.adjusted import Adjustment
+from linspec.operators.column_statistics import ColumnStatistics, block_mean, weighted, without_offset
 from linspec.operators.row_blocks import DEVICE_BLOCK_BYTES, RowBuffer
-from linspec.row_model import Change, RowModel
+from linspec.operators.row_model import Change, RowModel
 from linspec.sweeps.witness import Witness
 
 GRAM_ROWS, GRAM_BYTES = 4096, 2**27

@@ -14,9 +14,9 @@ import scipy.linalg
 import linspec as ls
 from linspec import Normalizer, TestMatrix, registry
 from linspec.arrays import from_host, host_dtype, namespace, to_host
-from linspec.column_statistics import ColumnStatistics
 from linspec.errors import InvalidProblem, NonFiniteData, UnsupportedData
 from linspec.operators import HeldSketch
+from linspec.operators.column_statistics import ColumnStatistics
 from linspec.testing import Report, conformance, run_checks
 
 BACKENDS = ["numpy", "numpy-readonly", "array-api-strict", "array-api-strict-no-float64"]

@@ -21,8 +21,8 @@ from linspec.blocks.engine import Call, Engine, Handle
 from linspec.blocks.operator import BlockOperator
 from linspec.class_vectors import as_array, named_entries, numbered_if_any
 from linspec.errors import InvalidOption, InvalidProblem, UnsupportedData, called
+from linspec.operators.row_model import weights_and_confounds
 from linspec.operators.sparse import is_scipy_sparse
-from linspec.row_model import weights_and_confounds
 
 Numbered = tuple[HostArray, HostArray]
 """The number of each row's class, -1 for none, and the classes of a block."""

@@ -29,7 +29,7 @@ from linspec.errors import InvalidProblem, MissingCapability, UnsupportedData
 from linspec.frames import check_names
 from linspec.operators import CenteredOperator, DenseOperator, LinearOperator
 from linspec.operators.base import Selection
-from linspec.row_model import OfRows
+from linspec.operators.row_model import OfRows
 from linspec.sweeps.images import AdjointImages, Images
 
 

@@ -18,8 +18,8 @@ from linspec.blocks.engine import Call
 from linspec.blocks.readings import Reading
 from linspec.blocks.runs import Merged, OverRun, cut_into_runs
 from linspec.operators import LinearOperator
+from linspec.operators.row_model import OfRows
 from linspec.process.pauses import pause
-from linspec.row_model import OfRows
 from linspec.sweeps.task import Task
 
 Part = TypeVar("Part")

@@ -25,10 +25,10 @@ from linspec.blocks import map_reduce
 from linspec.errors import InvalidProblem, MissingCapability, NonFiniteData
 from linspec.gram import RunningGram
 from linspec.held_out.folds import Folds
-from linspec.magnitude import ORDINARY, Magnitude, check_magnitude
 from linspec.operators import LinearOperator, SparseOperator, sparse_kernels
 from linspec.operators.magnitude import magnitude_of
-from linspec.row_model import OfRows, RowModel
+from linspec.operators.range_of_entries import ORDINARY, Magnitude, check_magnitude
+from linspec.operators.row_model import OfRows, RowModel
 from linspec.sweeps.finite import explain_non_finite, first_non_finite
 from linspec.sweeps.first_sweep import Sizes
 from linspec.sweeps.slices import common_blocks

@@ -1,10 +1,10 @@
 """A matrix whose rows are weighted, and from whose columns a centre and confounds are taken out.
 
-Problem: what `linspec.row_model` says of all rows is to hold for every product with a matrix, whoever makes it.
-Method: (I − QQᵀ) D A diag(f) is the rows less their mean, times √w, less a matrix of low rank, times a factor for each
-column. Sweeps of `linspec.Moments` see through this operator and multiply the matrix itself; everyone else multiplies
-what is here. The means and what the confounds explain are learnt in the first sweep of moments, or at the first product
-here, which then makes one sweep more.
+Problem: what `linspec.operators.row_model` says of all rows is to hold for every product with a matrix, whoever makes
+it. Method: (I − QQᵀ) D A diag(f) is the rows less their mean, times √w, less a matrix of low rank, times a factor for
+each column. Sweeps of `linspec.Moments` see through this operator and multiply the matrix itself; everyone else
+multiplies what is here. The means and what the confounds explain are learnt in the first sweep of moments, or at the
+first product here, which then makes one sweep more.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ import numpy as np
 
 from linspec.arrays import Array, Home, HostArray, to_host
 from linspec.operators.base import LinearOperator, Selection, _Composite
+from linspec.operators.row_model import Change, RowModel
 from linspec.operators.wrapper import Wrapper
-from linspec.row_model import Change, RowModel
 
 EXPLAINED = 1e-13
 """The share of a column's square that is rounding: a column of which confounds leave no more counts as zero."""

@@ -1,4 +1,4 @@
-"""The largest entry of each kind of matrix (`linspec.magnitude` says why it matters).
+"""The largest entry of each kind of matrix (`linspec.operators.range_of_entries` says why it matters).
 
 Method: a weight w counts as √w in front of its row. Where a sum of squares shows that the largest entry is ordinary, it
 is not searched for.
@@ -13,10 +13,10 @@ import numpy as np
 
 from linspec.arrays import HOST, Array, HostArray, largest_magnitude, namespace, to_host
 from linspec.errors import UnsupportedData
-from linspec.magnitude import ORDINARY, SINGLE, Magnitude
 from linspec.operators.base import ColumnScaledOperator, LinearOperator, ScaledOperator
 from linspec.operators.dense import DenseOperator
 from linspec.operators.foreign import CupySparseOperator
+from linspec.operators.range_of_entries import ORDINARY, SINGLE, Magnitude
 from linspec.operators.row_blocks import row_blocks
 from linspec.operators.sparse import SparseOperator
 

@@ -18,10 +18,10 @@ import numpy as np
 
 from linspec.arrays import Array, Home, HostArray, all_finite, host_dtype, largest_magnitude, to_host
 from linspec.errors import NonFiniteData
-from linspec.magnitude import Magnitude, check_magnitude
 from linspec.operators.base import LinearOperator, Selection
 from linspec.operators.dense import DenseOperator
 from linspec.operators.magnitude import in_float64, magnitude_of
+from linspec.operators.range_of_entries import Magnitude, check_magnitude
 from linspec.operators.wrapper import Wrapper
 
 ORDINARY_SHARE = 0.25

@@ -1,7 +1,7 @@
 """A task over the rows as they are multiplied: weighted, with means, confounds and scale taken out.
 
-Problem: sweeps read the rows of the data themselves, and take out of products what `linspec.row_model` takes out of
-rows. A task from elsewhere knows nothing of that.
+Problem: sweeps read the rows of the data themselves, and take out of products what `linspec.operators.row_model`
+takes out of rows. A task from elsewhere knows nothing of that.
 Method: the task is called with operators that have it taken out. Sparse rows stay sparse in them.
 """
 
@@ -13,7 +13,7 @@ from typing import TypeVar
 
 from linspec.arrays import Array
 from linspec.operators import LinearOperator
-from linspec.row_model import Change
+from linspec.operators.row_model import Change
 from linspec.sweeps.task import Task
 from linspec.views import TakenOut
 

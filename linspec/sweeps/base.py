@@ -16,12 +16,12 @@ import numpy as np
 
 from linspec import cost
 from linspec.arrays import Array, Home, HostArray, to_host
-from linspec.column_statistics import ColumnStatistics
 from linspec.errors import MissingCapability, NonFiniteData
 from linspec.gram import DenseGram, HeldGram, Products
-from linspec.magnitude import ORDINARY, Magnitude, check_magnitude
 from linspec.operators import DenseOperator, LinearOperator, SparseOperator
+from linspec.operators.column_statistics import ColumnStatistics
 from linspec.operators.magnitude import magnitude_of
+from linspec.operators.range_of_entries import ORDINARY, Magnitude, check_magnitude
 from linspec.operators.watched import WatchedOperator
 from linspec.process.log import timed
 from linspec.sweeps.adjusted_rows import AdjustedRows

@@ -9,7 +9,6 @@ import numpy as np
 
 from linspec.arrays import to_host
 from linspec.blocks import map_reduce
-from linspec.column_statistics import without_offset
 from linspec.operators import (
     DenseOperator,
     LinearOperator,
@@ -18,6 +17,7 @@ from linspec.operators import (
     sparse_kernels,
     uncounted,
 )
+from linspec.operators.column_statistics import without_offset
 from linspec.operators.row_blocks import row_blocks
 from linspec.sweeps.task import Task
 

@@ -15,10 +15,10 @@ from typing import Any, Generic, TypeVar
 import numpy as np
 
 from linspec.arrays import Array
-from linspec.magnitude import Magnitude
 from linspec.operators import LinearOperator
 from linspec.operators.magnitude import in_float64, magnitude_of
-from linspec.row_model import PLAIN, Change, RowModel
+from linspec.operators.range_of_entries import Magnitude
+from linspec.operators.row_model import PLAIN, Change, RowModel
 from linspec.sweeps.task import Task
 
 Part = TypeVar("Part")

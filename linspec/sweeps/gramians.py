@@ -20,12 +20,12 @@ import numpy as np
 
 from linspec import cost
 from linspec.arrays import HOST, Array, Home
-from linspec.column_statistics import ColumnStatistics, block_mean, counted
 from linspec.gram import DenseGram, RunningGram
-from linspec.large_means import without_large_means
 from linspec.operators import DenseOperator, LinearOperator, SparseOperator, sparse_kernels
+from linspec.operators.column_statistics import ColumnStatistics, block_mean, counted
+from linspec.operators.large_means import without_large_means
 from linspec.operators.row_blocks import RowBuffer
-from linspec.row_model import PLAIN, RowModel
+from linspec.operators.row_model import PLAIN, RowModel
 from linspec.sweeps.task import Task
 from linspec.views import FloatRows, View, gram_blocks
 

@@ -13,9 +13,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from linspec.arrays import Array, Home, HostArray, to_host
-from linspec.column_statistics import block_mean
 from linspec.operators import LinearOperator
-from linspec.row_model import PLAIN, RowModel
+from linspec.operators.column_statistics import block_mean
+from linspec.operators.row_model import PLAIN, RowModel
 from linspec.sweeps.task import Task
 from linspec.sweeps.triangles import Triangle, TrianglePart
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from linspec.arrays import Array, HostArray, to_host
 from linspec.operators import LinearOperator
-from linspec.row_model import Change
+from linspec.operators.row_model import Change
 from linspec.sweeps.task import Task
 from linspec.views import TakenOut
 

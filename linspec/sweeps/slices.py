@@ -17,11 +17,11 @@ import numpy as np
 
 from linspec import cost
 from linspec.arrays import Array
-from linspec.column_statistics import ColumnStatistics
 from linspec.errors import InvalidProblem
 from linspec.gram import HeldGram
 from linspec.operators import LinearOperator, uncounted
-from linspec.row_model import RowModel
+from linspec.operators.column_statistics import ColumnStatistics
+from linspec.operators.row_model import RowModel
 from linspec.sweeps.fused import Asked, FusedProducts, Sums
 from linspec.sweeps.gramians import GramMatrices
 from linspec.sweeps.row_sweeps import RowSweeps

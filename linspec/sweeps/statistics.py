@@ -7,9 +7,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from linspec.arrays import Array, Home
-from linspec.column_statistics import ColumnStatistics
 from linspec.operators import DenseOperator, LinearOperator
-from linspec.row_model import PLAIN, RowModel
+from linspec.operators.column_statistics import ColumnStatistics
+from linspec.operators.row_model import PLAIN, RowModel
 from linspec.sweeps.task import Task
 
 

@@ -17,7 +17,7 @@ from typing import Any, Generic, TypeVar
 
 from linspec.arrays import Array
 from linspec.operators import LinearOperator
-from linspec.row_model import Change
+from linspec.operators.row_model import Change
 
 Part = TypeVar("Part")
 

@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 
 from linspec.arrays import Array, Home
-from linspec.column_statistics import ColumnStatistics
 from linspec.operators import DenseOperator, sparse_kernels
+from linspec.operators.column_statistics import ColumnStatistics
 from linspec.sweeps.sparse import is_wide
 from linspec.views import View
 

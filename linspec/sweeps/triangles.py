@@ -23,7 +23,7 @@ from scipy.linalg import lapack
 from linspec.arrays import Array, Home, HostArray, triangular_factor
 from linspec.operators import LinearOperator
 from linspec.operators.row_blocks import DEVICE_BLOCK_BYTES
-from linspec.row_model import PLAIN, RowModel
+from linspec.operators.row_model import PLAIN, RowModel
 from linspec.sweeps.task import Task
 
 FEWEST_ROWS = 512

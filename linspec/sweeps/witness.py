@@ -19,7 +19,7 @@ import numpy as np
 from linspec.arrays import Array, HostArray, to_host
 from linspec.operators import DenseOperator, LinearOperator, SparseOperator, sparse_kernels
 from linspec.operators.row_blocks import row_blocks
-from linspec.row_model import Change
+from linspec.operators.row_model import Change
 from linspec.sweeps.task import Task
 
 Part = TypeVar("Part")

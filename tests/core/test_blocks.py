@@ -34,8 +34,8 @@ from linspec.errors import (
 from linspec.held_out.row_sums import CellRows, CellSums
 from linspec.minibatches import RandomRows
 from linspec.operators import Adjustment
+from linspec.operators.row_model import row_model
 from linspec.process import machine
-from linspec.row_model import row_model
 from linspec.sweeps.adjusted_rows import AdjustedRows
 from linspec.sweeps.finite import FirstNonFinite
 from linspec.sweeps.first_sweep import Measured, Sizes

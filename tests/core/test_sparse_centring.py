@@ -12,8 +12,8 @@ import scipy.sparse.linalg
 
 import linspec as ls
 from linspec.arrays import HOST
-from linspec.column_statistics import ColumnStatistics
 from linspec.operators import SparseOperator
+from linspec.operators.column_statistics import ColumnStatistics
 
 RNG = np.random.default_rng(11)
 Z = RNG.standard_normal((200, 5))

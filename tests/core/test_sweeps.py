@@ -18,7 +18,7 @@ from linspec import Moments, as_operator
 from linspec.arrays import HOST
 from linspec.errors import InvalidProblem, MissingCapability, NonFiniteData
 from linspec.operators import AdjustedOperator, DenseOperator, RowOperator
-from linspec.row_model import row_model
+from linspec.operators.row_model import row_model
 from linspec.sweeps import runners
 from linspec.sweeps.finite import FirstNonFinite
 from linspec.sweeps.fused import Asked, FusedProducts

@@ -190,7 +190,7 @@ MUTANTS = (
     ),
     Mutant(
         "ones that come from the host",
-        "linspec/column_statistics.py",
+        "linspec/operators/column_statistics.py",
         "block.home.ones((block.shape[0], 1), block.dtype)",
         "block.home.place(np.ones((block.shape[0], 1)), block.dtype)",
         f"{TRANSFERS}::test_ones_and_identities_are_made_on_the_device",

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 import linspec as ls
 from linspec.arrays import HOST, Home, to_host
 from linspec.operators import AdjustedOperator
-from linspec.row_model import row_model
+from linspec.operators.row_model import row_model
 from linspec.sweeps import runners
 from linspec.sweeps.task import Tree
 from linspec.sweeps.ways import settle

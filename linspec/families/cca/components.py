@@ -49,16 +49,16 @@ from linspec.errors import (
 )
 from linspec.families.cca.problem import CCA
 from linspec.families.cca.solution import CCASolution
-from linspec.magnitude import check_magnitude
 from linspec.operators import AdjustedOperator, DenseOperator, LinearOperator, as_operator
 from linspec.operators.adjusted import EXPLAINED
 from linspec.operators.magnitude import magnitude_of
+from linspec.operators.range_of_entries import check_magnitude
+from linspec.operators.row_model import row_model
 from linspec.process import machine
 from linspec.process.interrupts import HowItEnded, Request, first_interrupt, nothing_yet, remember, repeated
 from linspec.process.plurals import count_of
 from linspec.registry.keywords import hinted
 from linspec.registry.options import is_number
-from linspec.row_model import row_model
 from linspec.solver import ALWAYS_AVAILABLE, Solver, solve
 from linspec.sweeps.finite import explain_non_finite
 from linspec.sweeps.ways import settle

@@ -38,8 +38,8 @@ from linspec.families.cca.components import (
 )
 from linspec.families.cca.problem import CCA
 from linspec.families.cca.solution import CCASolution
+from linspec.operators.row_model import row_model
 from linspec.registry.keywords import hinted
-from linspec.row_model import row_model
 from linspec.solution import Status
 from linspec.solver import solve
 

@@ -33,7 +33,6 @@ from linspec.errors import InvalidProblem
 from linspec.families.discriminant.solution import DiscriminantSolution
 from linspec.first_look import Look
 from linspec.frames import is_series
-from linspec.magnitude import Magnitude, check_magnitude
 from linspec.moments import Moments
 from linspec.operators import (
     CenteredOperator,
@@ -42,6 +41,7 @@ from linspec.operators import (
     ProductOperator,
     as_operator,
 )
+from linspec.operators.range_of_entries import Magnitude, check_magnitude
 from linspec.operators.tables import is_flat_list
 from linspec.problem import Problem, shared_moments
 from linspec.solution import Solution, Status

@@ -26,7 +26,7 @@ from linspec.families.discriminant.classifier import (
 from linspec.frames import check_order
 from linspec.moments import Moments
 from linspec.operators import as_operator
-from linspec.row_model import weights_and_confounds
+from linspec.operators.row_model import weights_and_confounds
 from linspec.solution import Solution
 
 DEPENDENT = 1e-12

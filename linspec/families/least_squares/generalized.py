@@ -41,8 +41,8 @@ from linspec.held_out.grams import ROUNDING, share_lost, split_of
 from linspec.held_out.row_sums import bytes_held, gathered, union
 from linspec.held_out.scores import LOST, Generalized, Metric
 from linspec.operators import as_operator
+from linspec.operators.row_model import row_model
 from linspec.process import machine
-from linspec.row_model import row_model
 from linspec.solution import Status
 from linspec.solver import AFFORDABLE, LEAST_SECONDS, estimated, solve
 

@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 
 from linspec.arrays import HostArray
-from linspec.magnitude import check_magnitude
 from linspec.operators import LinearOperator, SparseOperator
 from linspec.operators.magnitude import magnitude_of
+from linspec.operators.range_of_entries import check_magnitude
 
 SAMPLED_ROWS = 16
 """The number of evenly spread rows that are read to find such columns."""

@@ -28,7 +28,7 @@ import numpy as np
 from linspec.arrays import Array, Home, HostArray, host_dtype, is_array, to_host
 from linspec.errors import InvalidProblem, NonFiniteData, shown
 from linspec.frames import is_frame, is_series, numbers_of
-from linspec.magnitude import Magnitude, check_magnitude
+from linspec.operators.range_of_entries import Magnitude, check_magnitude
 
 DEPENDENT = 64
 """A direction of the confounds is null if its length is at most this many roundings of the longest, times their
