@@ -18,11 +18,11 @@ from typing import Any
 import numpy as np
 
 from linspec.arrays import Array, Home, HostArray, host_dtype, reciprocal, to_host
-from linspec.blocks import BlockOperator, row_images
 from linspec.errors import InvalidProblem
 from linspec.frames import check_names, check_order, column_names_of
 from linspec.operators import LinearOperator, as_operator
 from linspec.operators.row_model import weights_and_confounds
+from linspec.sweeps.blocks import BlockOperator, row_images
 from linspec.sweeps.images import Images
 
 __all__ = ["NOTHING", "Taken", "affine_images"]
@@ -141,8 +141,9 @@ class Taken:
         -------
         array of shape (n, k)
             In the library, on the device and in the working dtype of the data. Of rows in blocks what
-            `linspec.blocks.BlockOperator.given_back` makes: an array of dask of data of dask, else an operator, whose
-            rows stay where the blocks are. `linspec.blocks.brought_here` makes an array of this process of both.
+            `linspec.sweeps.blocks.BlockOperator.given_back` makes: an array of dask of data of dask, else an
+            operator, whose rows stay where the blocks are. `linspec.sweeps.blocks.brought_here` makes an array of
+            this process of both.
 
         Raises
         ------
@@ -235,7 +236,7 @@ NOTHING = Taken()
 def _given_back(
     A: BlockOperator, V: Array, mean: Array | None, offset: Array | None, Z: HostArray | None, S: Any
 ) -> Any:
-    """What `linspec.blocks.row_images` makes, as the caller knows it."""
+    """What `linspec.sweeps.blocks.row_images` makes, as the caller knows it."""
     found = row_images(
         A,
         to_host(V),

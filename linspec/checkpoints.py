@@ -32,7 +32,6 @@ import scipy.sparse
 import linspec
 from linspec import archive, cost
 from linspec.arrays import to_host
-from linspec.blocks import BlockOperator
 from linspec.errors import (
     AccuracyWarning,
     InvalidFile,
@@ -43,13 +42,14 @@ from linspec.errors import (
     shown,
     warn,
 )
-from linspec.gram import HeldGram
 from linspec.operators import LinearOperator
 from linspec.process import machine
 from linspec.process.blas_threads import usual_blas_threads
 from linspec.process.faults import one_line
 from linspec.process.whole_files import check_replaceable, named_file, replaced
 from linspec.registry.options import is_number, stated_options
+from linspec.sweeps.blocks import BlockOperator
+from linspec.sweeps.grams import HeldGram
 from linspec.sweeps.witness import Witness
 
 __all__ = ["Checkpoint", "Keeper", "Saved", "check_state", "fingerprint", "is_checkpoint", "loaded"]

@@ -34,7 +34,6 @@ from linspec.algebra.whitener import DiagonalWhitener, Whitener, squared_cut
 from linspec.arrays import Array, HostArray, at_home, to_host
 from linspec.errors import InvalidProblem, shown
 from linspec.frames import check_order
-from linspec.gram import Products, ReducedGram, SparseGram, symmetric_product
 from linspec.operators import LinearOperator, SparseOperator, as_operator, uncounted
 from linspec.operators.row_model import RowModel
 from linspec.process.log import timed
@@ -44,9 +43,10 @@ from linspec.row_reduction import ReducedRows, reduced
 from linspec.sweeps import single_precision, transposed
 from linspec.sweeps.base import CONSTANT
 from linspec.sweeps.finite import explain_non_finite, first_non_finite
+from linspec.sweeps.grams import Products, ReducedGram, SparseGram, symmetric_product
 from linspec.sweeps.rows import RowMoments
 from linspec.sweeps.source import one_at_a_time
-from linspec.views import View, check_alike
+from linspec.sweeps.views import View, check_alike
 
 __all__ = ["FORMS", "Moments", "explain_non_finite", "first_non_finite"]
 

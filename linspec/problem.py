@@ -28,7 +28,6 @@ from linspec.arrays import (
 from linspec.checks import check_flag, check_ridge
 from linspec.conclusion import NO_TERMS, Conclusion, Terms
 from linspec.errors import InvalidProblem, UnknownOption
-from linspec.first_look import Look, look_at, ranged
 from linspec.frames import RowNames
 from linspec.moments import Moments
 from linspec.operators import (
@@ -46,6 +45,7 @@ from linspec.solution import (
     Status,
 )
 from linspec.summary import facts_as_html
+from linspec.sweeps.first_look import Look, look_at, ranged
 
 CENTRING = 10
 """A finding is reported if subtracting means from products may cause an error above this multiple of the

@@ -22,7 +22,6 @@ import numpy as np
 
 from linspec.algebra.small_matrices import EPS, LEAST_LENGTH
 from linspec.arrays import Array, Home, HostArray, reciprocal, to_host, triangular_factor
-from linspec.blocks import map_reduce
 from linspec.errors import InvalidProblem, NonFiniteData
 from linspec.operators import (
     AdjustedOperator,
@@ -34,11 +33,12 @@ from linspec.operators import (
 from linspec.operators.range_of_entries import Magnitude, check_magnitude
 from linspec.operators.row_model import RowModel
 from linspec.sweeps.adjusted_rows import AdjustedRows
+from linspec.sweeps.blocks import map_reduce
 from linspec.sweeps.finite import explain_non_finite
 from linspec.sweeps.first_sweep import Measured, Sizes
 from linspec.sweeps.slices import as_many_blocks
 from linspec.sweeps.triangles import Triangle, TrianglePart
-from linspec.views import View
+from linspec.sweeps.views import View
 
 
 def reduce_rows(

@@ -15,7 +15,6 @@ import numpy as np
 import linspec
 from linspec import archive, registry
 from linspec.arrays import HOST, Array, Home, HostArray, empty_at, from_host, is_array, to_host
-from linspec.blocks import brought_here
 from linspec.errors import InvalidFile, InvalidOption, MissingPackage, printable, shown
 from linspec.frames import RowNames, check_names, column_names_of, library_of, row_names_of, table
 from linspec.process.interrupts import HowItEnded
@@ -23,6 +22,7 @@ from linspec.process.plurals import count_of
 from linspec.process.whole_files import named_file, replaced
 from linspec.registry.keywords import hinted
 from linspec.summary import Summary
+from linspec.sweeps.blocks import brought_here
 
 
 class Status(Enum):

@@ -53,7 +53,6 @@ from linspec.errors import (
     shown,
     warn,
 )
-from linspec.first_look import Look
 from linspec.operators import LinearOperator, SparseOperator, uncounted
 from linspec.operators.streamed import ONCE
 from linspec.problem import Problem, faint_columns
@@ -69,6 +68,7 @@ from linspec.registry.keywords import hinted
 from linspec.registry.parts import with_parts
 from linspec.run import WARNED, Progress, Run, as_interrupted
 from linspec.solution import Solution, Status, load_solution
+from linspec.sweeps.first_look import Look
 
 S = TypeVar("S", bound=Solution)
 """The class of a problem's answers."""

@@ -36,7 +36,6 @@ from linspec.arrays import (
     to_host,
     working_dtype,
 )
-from linspec.blocks.class_targets import BlockClassTargets, class_targets
 from linspec.class_vectors import as_array, named_entries, numbered
 from linspec.errors import InvalidOption, InvalidProblem, NonFiniteData, UnsupportedData, called
 from linspec.frames import check_order, index_of
@@ -47,6 +46,7 @@ from linspec.operators.row_blocks import row_blocks
 from linspec.operators.row_model import weights_and_confounds
 from linspec.operators.sparse import SparseOperator, checked_rows, is_scipy_sparse
 from linspec.registry.keywords import hinted
+from linspec.sweeps.blocks.class_targets import BlockClassTargets, class_targets
 
 __all__ = ["cca", "hsl", "lda", "opls"]
 
@@ -89,8 +89,8 @@ def lda(y: Any, *, unlabelled: Any = (), sample_weight: Any = None) -> Any:
         Sparse for a class vector on the host and for a sparse matrix; it knows the classes, so that a solution of
         `linspec.Discriminant` can predict them. Dense for a class vector elsewhere (same library
         and device) and for a dense matrix (same library, device and floating dtype). float64, but float32 for float32.
-        Of labels in blocks a float64 `linspec.blocks.BlockOperator` that knows the classes; its rows stay where the
-        labels are.
+        Of labels in blocks a float64 `linspec.sweeps.blocks.BlockOperator` that knows the classes; its rows stay
+        where the labels are.
 
     Raises
     ------

@@ -21,19 +21,19 @@ import scipy.sparse
 
 from linspec import cost
 from linspec.arrays import Array, Home, HostArray, to_host
-from linspec.blocks import map_reduce
 from linspec.errors import InvalidProblem, MissingCapability, NonFiniteData
-from linspec.gram import RunningGram
 from linspec.held_out.folds import Folds
 from linspec.operators import LinearOperator, SparseOperator, sparse_kernels
 from linspec.operators.magnitude import magnitude_of
 from linspec.operators.range_of_entries import ORDINARY, Magnitude, check_magnitude
 from linspec.operators.row_model import OfRows, RowModel
+from linspec.sweeps.blocks import map_reduce
 from linspec.sweeps.finite import explain_non_finite, first_non_finite
 from linspec.sweeps.first_sweep import Sizes
+from linspec.sweeps.grams import RunningGram
 from linspec.sweeps.slices import common_blocks
 from linspec.sweeps.task import Task
-from linspec.views import View, gram_rows
+from linspec.sweeps.views import View, gram_rows
 
 ROWS_A_CELL = 512
 """Rows of a cell that a block should have: adding its Gram matrix is to cost less than forming it."""

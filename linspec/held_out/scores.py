@@ -14,11 +14,11 @@ from linspec import cost
 from linspec.algebra.small_matrices import EPS
 from linspec.algebra.whitener import Whitener, squared_cut
 from linspec.arrays import HOST, HostArray, to_host
-from linspec.blocks import brought_here
 from linspec.errors import MissingCapability
 from linspec.held_out.grams import Split
 from linspec.operators import LinearOperator
 from linspec.process.forks import cached_property
+from linspec.sweeps.blocks import brought_here
 
 LOST = 1e-3
 """A score of which rounding may be a larger share than this means nothing."""

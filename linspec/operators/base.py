@@ -60,7 +60,7 @@ class LinearOperator(ABC):
     streamed : bool
         Whether the rows come slice by slice, in order, from `blocks`. Their number is `math.inf` until it is known.
     remote : bool
-        Whether the rows lie in blocks that stay where they are, and come to no slice here (`linspec.blocks`).
+        Whether the rows lie in blocks that stay where they are, and come to no slice here (`linspec.sweeps.blocks`).
     gathers : bool
         Whether a few rows of these can be brought here by their numbers, as minibatches.
     centres_entries : bool
@@ -207,7 +207,7 @@ class LinearOperator(ABC):
         """Rows whose numbers were drawn at random in proportion to their weights, where the rows have weights.
 
         Then (n/m) A_SᵀA_S for the m rows S is an estimate of AᵀA without bias. Rows that are drawn more often than
-        others are shorter for it. `linspec.minibatches` draws; without weights these are `rows`.
+        others are shorter for it. `linspec.sweeps.minibatches` draws; without weights these are `rows`.
 
         Parameters
         ----------

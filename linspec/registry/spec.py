@@ -259,9 +259,9 @@ class OperatorSpec(_Spec):
         A function ``"package.module:function"`` for the conformance kit. It takes no arguments and returns a
         small object to adapt, of at most some hundred rows. Without it the adapter fails the kit.
     labels : callable, optional
-        ``labels(data) -> (engine, handles)`` of data that lie in blocks (:mod:`linspec.blocks`): the blocks as they
-        are, in the order of the rows. They may be class labels, such as strings, of which no operator can be made;
-        :func:`linspec.targets.lda` asks for them.
+        ``labels(data) -> (engine, handles)`` of data that lie in blocks (:mod:`linspec.sweeps.blocks`): the blocks as
+        they are, in the order of the rows. They may be class labels, such as strings, of which no operator can be
+        made; :func:`linspec.targets.lda` asks for them.
 
     Raises
     ------

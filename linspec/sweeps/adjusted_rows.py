@@ -15,7 +15,7 @@ from linspec.arrays import Array
 from linspec.operators import LinearOperator
 from linspec.operators.row_model import Change
 from linspec.sweeps.task import Task
-from linspec.views import TakenOut
+from linspec.sweeps.views import TakenOut
 
 Part = TypeVar("Part")
 

@@ -17,7 +17,6 @@ import numpy as np
 from linspec import cost
 from linspec.arrays import Array, Home, HostArray, to_host
 from linspec.errors import MissingCapability, NonFiniteData
-from linspec.gram import DenseGram, HeldGram, Products
 from linspec.operators import DenseOperator, LinearOperator, SparseOperator
 from linspec.operators.column_statistics import ColumnStatistics
 from linspec.operators.magnitude import magnitude_of
@@ -29,11 +28,12 @@ from linspec.sweeps.finite import explain_non_finite
 from linspec.sweeps.first_sweep import Measured, MeasuredPart
 from linspec.sweeps.fused import Asked, Sums, forward
 from linspec.sweeps.gramians import GramMatrices, GramPart
+from linspec.sweeps.grams import DenseGram, HeldGram, Products
 from linspec.sweeps.runners import row_slices, run_in_memory
 from linspec.sweeps.statistics import Statistics
 from linspec.sweeps.task import Task
+from linspec.sweeps.views import View
 from linspec.sweeps.witness import Together, Witness, Witnesses, witness
-from linspec.views import View
 
 Part = TypeVar("Part")
 

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 import numpy as np
 
 from linspec.arrays import to_host
-from linspec.blocks import map_reduce
 from linspec.operators import (
     DenseOperator,
     LinearOperator,
@@ -19,6 +18,7 @@ from linspec.operators import (
 )
 from linspec.operators.column_statistics import without_offset
 from linspec.operators.row_blocks import row_blocks
+from linspec.sweeps.blocks import map_reduce
 from linspec.sweeps.task import Task
 
 Found = dict[int, tuple[int, int, float]]

@@ -24,12 +24,12 @@ from typing import Any
 import numpy as np
 
 from linspec.arrays import Array, Home, HostArray, host_dtype, to_host
-from linspec.gram import Products
 from linspec.operators import LinearOperator, SparseOperator, sparse_kernels
 from linspec.operators.base import less_outer
 from linspec.operators.column_statistics import ColumnStatistics, block_mean, counted
 from linspec.operators.row_blocks import RowBuffer
 from linspec.operators.row_model import PLAIN, RowModel
+from linspec.sweeps.grams import Products
 from linspec.sweeps.task import Task
 from linspec.sweeps.triangles import Triangle, TrianglePart
 

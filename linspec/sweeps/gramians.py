@@ -20,14 +20,14 @@ import numpy as np
 
 from linspec import cost
 from linspec.arrays import HOST, Array, Home
-from linspec.gram import DenseGram, RunningGram
 from linspec.operators import DenseOperator, LinearOperator, SparseOperator, sparse_kernels
 from linspec.operators.column_statistics import ColumnStatistics, block_mean, counted
 from linspec.operators.large_means import without_large_means
 from linspec.operators.row_blocks import RowBuffer
 from linspec.operators.row_model import PLAIN, RowModel
+from linspec.sweeps.grams import DenseGram, RunningGram
 from linspec.sweeps.task import Task
-from linspec.views import FloatRows, View, gram_blocks
+from linspec.sweeps.views import FloatRows, View, gram_blocks
 
 
 @dataclass

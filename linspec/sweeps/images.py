@@ -9,7 +9,7 @@ from linspec.arrays import Array, HostArray, to_host
 from linspec.operators import LinearOperator
 from linspec.operators.row_model import Change
 from linspec.sweeps.task import Task
-from linspec.views import TakenOut
+from linspec.sweeps.views import TakenOut
 
 
 @dataclass(frozen=True)

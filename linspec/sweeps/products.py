@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from linspec.arrays import Array
-from linspec.gram import Products
 from linspec.sweeps.base import Sweeps
-from linspec.views import View
+from linspec.sweeps.grams import Products
+from linspec.sweeps.views import View
 
 
 class ProductSweeps(Sweeps):

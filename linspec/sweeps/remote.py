@@ -3,7 +3,7 @@
 Problem: rows that lie on several machines are multiplied where they are. What comes here are sums: products, means,
 Gram matrices, triangles.
 Method: the tasks of rows that come slice by slice, which tell the means as well, run over the blocks of all views at
-once (`linspec.blocks.map_reduce`). Rows in memory beside such blocks are sent to them once.
+once (`linspec.sweeps.blocks.map_reduce`). Rows in memory beside such blocks are sent to them once.
 """
 
 from __future__ import annotations
@@ -15,17 +15,17 @@ import numpy as np
 
 from linspec import cost
 from linspec.arrays import Array, HostArray, cast
-from linspec.blocks import map_reduce
-from linspec.gram import HeldGram, SparseGram
+from linspec.sweeps.blocks import map_reduce
 from linspec.sweeps.fused import Asked, Identity
 from linspec.sweeps.gramians import GramMatrices, SparseGramMatrices
+from linspec.sweeps.grams import HeldGram, SparseGram
 from linspec.sweeps.images import ImageGram
 from linspec.sweeps.slices import SliceSweeps
 from linspec.sweeps.sparse import centred_sparse_gram
 from linspec.sweeps.statistics import Statistics
 from linspec.sweeps.task import Task
+from linspec.sweeps.views import View
 from linspec.sweeps.witness import Witness, Witnesses
-from linspec.views import View
 
 Part = TypeVar("Part")
 

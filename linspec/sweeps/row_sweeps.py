@@ -14,11 +14,11 @@ from typing import Any
 import numpy as np
 
 from linspec.arrays import Array, HostArray, to_host, triangular_factor
-from linspec.gram import Products
 from linspec.sweeps.base import Sweeps
 from linspec.sweeps.fused import Asked, Identity, Sums
+from linspec.sweeps.grams import Products
 from linspec.sweeps.image_triangles import ImageTriangle
-from linspec.views import View
+from linspec.sweeps.views import View
 
 
 class RowSweeps(Sweeps):

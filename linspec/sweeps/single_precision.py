@@ -21,7 +21,7 @@ from linspec.cost import human_bytes
 from linspec.errors import UnsupportedData
 from linspec.operators import CountedOperator, DenseOperator, LinearOperator, MappedOperator, SparseOperator
 from linspec.operators.row_blocks import row_blocks
-from linspec.views import View
+from linspec.sweeps.views import View
 
 SINGLE = np.dtype(np.float32)
 

@@ -18,14 +18,14 @@ import numpy as np
 from linspec import cost
 from linspec.arrays import Array, Home, at_home, on_device, to_host
 from linspec.errors import InvalidProblem
-from linspec.gram import DenseGram, HeldGram, Products
 from linspec.operators import CountedOperator, LinearOperator
 from linspec.process.log import LOG, tells
 from linspec.process.pauses import pause
 from linspec.process.turns import in_turn
+from linspec.sweeps.grams import DenseGram, HeldGram, Products
+from linspec.sweeps.views import View
 from linspec.sweeps.ways import sweeps_of
 from linspec.sweeps.witness import Witness
-from linspec.views import View
 
 P = ParamSpec("P")
 R = TypeVar("R")

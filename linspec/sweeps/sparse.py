@@ -14,13 +14,13 @@ import numpy as np
 from linspec import cost
 from linspec.arrays import Array
 from linspec.errors import AccuracyWarning, warn
-from linspec.gram import HeldGram, Products, SparseGram
 from linspec.operators import LinearOperator, SparseOperator, sparse_kernels
 from linspec.operators.base import less_outer
 from linspec.sweeps.base import Sweeps
 from linspec.sweeps.fused import Asked, FusedProducts
 from linspec.sweeps.gramians import SparseGramMatrices
-from linspec.views import DIGITS_TO_WARN, View
+from linspec.sweeps.grams import HeldGram, Products, SparseGram
+from linspec.sweeps.views import DIGITS_TO_WARN, View
 
 
 class SparseSweeps(Sweeps):

@@ -15,7 +15,7 @@ from linspec.arrays import Array, Home
 from linspec.operators import DenseOperator, sparse_kernels
 from linspec.operators.column_statistics import ColumnStatistics
 from linspec.sweeps.sparse import is_wide
-from linspec.views import View
+from linspec.sweeps.views import View
 
 
 def worth_transposing(view: View, *, center: bool) -> bool:

@@ -10,12 +10,12 @@ from __future__ import annotations
 
 from linspec.operators import AdjustedOperator, SparseOperator
 from linspec.sweeps.base import Sweeps
-from linspec.sweeps.blocks import BlockSweeps
+from linspec.sweeps.block_sweeps import BlockSweeps
 from linspec.sweeps.products import ProductSweeps
 from linspec.sweeps.remote import RemoteSweeps
 from linspec.sweeps.slices import SliceSweeps
 from linspec.sweeps.sparse import SparseSweeps
-from linspec.views import View
+from linspec.sweeps.views import View
 
 
 def settle(A: AdjustedOperator) -> None:

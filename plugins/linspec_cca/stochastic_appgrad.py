@@ -55,8 +55,8 @@ from linspec.algebra.preconditioner import from_sketch
 from linspec.algebra.small_matrices import EPS
 from linspec.arrays import Array, Home, HostArray, reciprocal, to_host, to_host_together
 from linspec.families.cca.evidence import SKETCH, signs
-from linspec.minibatches import FEWEST_ROWS, RandomRows, rows_at_once
 from linspec.operators import CenteredOperator, DenseOperator, SparseOperator, uncounted
+from linspec.sweeps.minibatches import FEWEST_ROWS, RandomRows, rows_at_once
 
 DIMENSIONS = 6
 """Rows of a batch in units of the intrinsic dimension, measured on words: 2 leaves noise, more costs steps."""

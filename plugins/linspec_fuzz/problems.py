@@ -21,9 +21,9 @@ import scipy.sparse.linalg
 
 import linspec
 from linspec.arrays import HostArray, working_dtype
-from linspec.blocks import BlockOperator
 from linspec.errors import LinspecError
 from linspec.operators import ProductOperator, ScaledOperator, as_operator
+from linspec.sweeps.blocks import BlockOperator
 from linspec.testing import ProductsOnly, testing_of
 
 __all__ = ["FAMILIES", "KINDS", "TARGETS", "Case", "Matrix", "families_here"]

@@ -38,8 +38,8 @@ from linspec.arrays import Array, HostArray, to_host
 from linspec.errors import InvalidOption
 from linspec.features import FeatureMap, FourierMap, fourier
 from linspec.kernels import Kernel
-from linspec.minibatches import RandomRows, equal_slices, rows_at_once
 from linspec.operators import DenseOperator, uncounted
+from linspec.sweeps.minibatches import RandomRows, equal_slices, rows_at_once
 from linspec_kernel.law import CUT
 
 FEATURES = 1000

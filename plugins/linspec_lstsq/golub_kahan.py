@@ -11,7 +11,7 @@ and a ridge r is a separate column, for the matrix [A; √r I].
 Where we differ: both products are made with a block of rows while it is in the cache, W = A V − U α and then
 Aᵀ W, and the lengths are divided out afterwards. So an iteration is one sweep if there are row slices, and
 otherwise two products. Rows in blocks elsewhere are read once a step, too: the long vectors stay beside them
-(`linspec.blocks.KeptRows`). The long vectors are not normalised. Columns that have converged leave the block.
+(`linspec.sweeps.blocks.KeptRows`). The long vectors are not normalised. Columns that have converged leave the block.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ import numpy as np
 
 from linspec import LinearOperator, Moments
 from linspec.arrays import Array, Home, HostArray, reciprocal, to_host, to_host_together
-from linspec.blocks import KeptRows, Step
 from linspec.errors import NonFiniteData
+from linspec.sweeps.blocks import KeptRows, Step
 
 BLOCK_BYTES, DEVICE_BLOCK_BYTES = 4 << 20, 256 << 20
 """A block of dense rows that stays in the cache of a processor core, or keeps an accelerator busy."""

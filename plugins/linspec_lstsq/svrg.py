@@ -50,8 +50,9 @@ from linspec import (
     tol_option,
 )
 from linspec.arrays import Array, Home, HostArray, to_host
-from linspec.blocks import KeptRows, Step
-from linspec.minibatches import (
+from linspec.operators import DenseOperator, SparseOperator, uncounted
+from linspec.sweeps.blocks import KeptRows, Step
+from linspec.sweeps.minibatches import (
     DEVICE_FACTOR,
     FEWEST_ROWS,
     RandomRows,
@@ -59,7 +60,6 @@ from linspec.minibatches import (
     random_order,
     rows_at_once,
 )
-from linspec.operators import DenseOperator, SparseOperator, uncounted
 from linspec_lstsq.golub_kahan import start_of
 
 STEPS = {"best": 0.5, "last": 1.0}

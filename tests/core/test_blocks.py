@@ -18,10 +18,6 @@ import scipy.sparse
 import linspec as ls
 from linspec import Moments, as_operator
 from linspec.arrays import HOST
-from linspec.blocks import BlockOperator, Call, Engine, InProcess, brought_here, map_reduce
-from linspec.blocks.fill import CountedColumns, Pattern
-from linspec.blocks.kept_rows import StepOverRows
-from linspec.blocks.runs import MOST_RUNS, PARTS_PER_RUN, cut_into_runs
 from linspec.cost import DENSE_RATE
 from linspec.errors import (
     DataOutOfRange,
@@ -32,25 +28,29 @@ from linspec.errors import (
     UnsupportedData,
 )
 from linspec.held_out.row_sums import CellRows, CellSums
-from linspec.minibatches import RandomRows
 from linspec.operators import Adjustment
 from linspec.operators.row_model import row_model
 from linspec.process import machine
 from linspec.sweeps.adjusted_rows import AdjustedRows
+from linspec.sweeps.blocks import BlockOperator, Call, Engine, InProcess, brought_here, map_reduce
+from linspec.sweeps.blocks.fill import CountedColumns, Pattern
+from linspec.sweeps.blocks.kept_rows import StepOverRows
+from linspec.sweeps.blocks.runs import MOST_RUNS, PARTS_PER_RUN, cut_into_runs
 from linspec.sweeps.finite import FirstNonFinite
 from linspec.sweeps.first_sweep import Measured, Sizes
 from linspec.sweeps.fused import Asked, FusedProducts
 from linspec.sweeps.gramians import GramMatrices, SparseGramMatrices
 from linspec.sweeps.image_triangles import ImageTriangle
 from linspec.sweeps.images import AdjointImages, ImageGram, Images
+from linspec.sweeps.minibatches import RandomRows
 from linspec.sweeps.statistics import Statistics
 from linspec.sweeps.task import Task
 from linspec.sweeps.triangles import Triangle
+from linspec.sweeps.views import TakenOut
 from linspec.sweeps.witness import Together, Witnesses
 from linspec.testing import Suite, check_operator
 from linspec.testing.backends import Backend
 from linspec.testing.behaviour import Skip
-from linspec.views import TakenOut
 from linspec_lstsq.golub_kahan import Residuals
 from linspec_lstsq.row_sketch import RowSketch, SparseSigns
 

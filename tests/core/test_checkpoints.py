@@ -25,9 +25,9 @@ from click.testing import CliRunner
 import linspec as ls
 from linspec import archive, checkpoints, cost
 from linspec.arrays import HOST
-from linspec.blocks import BlockOperator
 from linspec.cli import main
 from linspec.errors import AccuracyWarning, InvalidFile, InvalidOption, InvalidProblem, MissingCapability
+from linspec.sweeps.blocks import BlockOperator
 
 RNG = np.random.default_rng(0)
 A = RNG.standard_normal((1500, 30)) @ np.diag(np.geomspace(10, 0.1, 30))

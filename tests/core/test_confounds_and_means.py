@@ -13,7 +13,7 @@ import scipy.sparse
 import scipy.sparse.linalg
 
 import linspec as ls
-from linspec.blocks import BlockOperator
+from linspec.sweeps.blocks import BlockOperator
 
 N = 90
 RNG = np.random.default_rng(3)

@@ -14,8 +14,8 @@ import scipy.sparse
 
 import linspec as ls
 from linspec import as_operator
-from linspec.minibatches import RandomRows
 from linspec.operators import CountedOperator, HeldSketch, Ledger, SparseOperator, uncounted
+from linspec.sweeps.minibatches import RandomRows
 
 N, P, K = 31, 6, 3
 RNG = np.random.default_rng(0)

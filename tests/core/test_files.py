@@ -24,7 +24,7 @@ def small_blocks(monkeypatch):
     """Many blocks, and so many releases, in 211 rows."""
     monkeypatch.setattr(row_blocks, "HOST_BLOCK_BYTES", 1000)
     monkeypatch.setattr(row_blocks, "FEWEST_ROWS", 1)
-    monkeypatch.setattr("linspec.views.GRAM_ROWS", 20)
+    monkeypatch.setattr("linspec.sweeps.views.GRAM_ROWS", 20)
 
 
 def mapped(folder, array, *, mode="r", offset=0, order="C"):

@@ -14,9 +14,8 @@ import threadpoolctl
 from hypothesis import given
 from hypothesis import strategies as st
 
-from linspec import Moments, as_operator, cost, moments, views
+from linspec import Moments, as_operator, cost, moments
 from linspec.arrays import HOST, Home, host_dtype, to_host
-from linspec.blocks import BlockOperator
 from linspec.errors import AccuracyWarning, InvalidProblem, NonFiniteData, UnsupportedData
 from linspec.operators import (
     CenteredOperator,
@@ -27,7 +26,8 @@ from linspec.operators import (
     sparse_kernels,
 )
 from linspec.process import blas_threads, machine
-from linspec.sweeps import base, runners
+from linspec.sweeps import base, runners, views
+from linspec.sweeps.blocks import BlockOperator
 from linspec.testing import BACKENDS
 
 N, P, Q = 57, 7, 5

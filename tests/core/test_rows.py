@@ -15,10 +15,10 @@ import scipy.sparse as sp
 
 import linspec as ls
 from linspec import errors
-from linspec.minibatches import random_order
 from linspec.moments import Moments
 from linspec.operators import AdjustedOperator, as_operator, uncounted
 from linspec.operators.row_model import row_model, weights_and_confounds
+from linspec.sweeps.minibatches import random_order
 from linspec.sweeps.ways import settle
 from linspec.testing.backends import backends
 

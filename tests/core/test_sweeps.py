@@ -28,9 +28,9 @@ from linspec.sweeps.slices import common_blocks
 from linspec.sweeps.statistics import Statistics
 from linspec.sweeps.task import Task, Tree
 from linspec.sweeps.triangles import Triangle
+from linspec.sweeps.views import View
 from linspec.sweeps.ways import settle
 from linspec.testing import check_operator
-from linspec.views import View
 
 RNG = np.random.default_rng(0)
 N, P, Q, K = 60, 7, 5, 3

@@ -183,7 +183,7 @@ MUTANTS = (
     ),
     Mutant(
         "blocks of a Gram matrix as small as on the host",
-        "linspec/views.py",
+        "linspec/sweeps/views.py",
         "    if not views[0].operator.home.on_host:",
         "    if not views:",
         f"{TRANSFERS}::test_the_kernels_of_a_gram_matrix_do_not_grow_with_rows_that_fit",

@@ -27,7 +27,7 @@ from doubles.cupy_double import ACCOUNT
 
 import linspec as ls
 from linspec.arrays import HOST, Home, on_device, symmetric_inverse, to_host, triangular_factors
-from linspec.views import View, gram_blocks
+from linspec.sweeps.views import View, gram_blocks
 from linspec_lstsq.block_conjugate_gradients import BlockConjugateGradients
 from linspec_lstsq.gradient_descent import Descent, descents
 from linspec_lstsq.normal_equations import System, steps_unseen

@@ -9,8 +9,8 @@ import scipy.sparse
 
 import linspec as ls
 from linspec.errors import BudgetTooSmall, NonFiniteData
-from linspec.minibatches import RandomRows, equal_slices
 from linspec.operators import as_operator
+from linspec.sweeps.minibatches import RandomRows, equal_slices
 from linspec.testing import planted_cca
 from linspec_cca.stochastic_appgrad import inverse_root, typical_squares
 

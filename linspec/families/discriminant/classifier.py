@@ -20,9 +20,9 @@ import numpy as np
 from linspec.affine_images import NOTHING, Taken
 from linspec.algebra.small_matrices import whitening
 from linspec.arrays import Array, Home, HostArray, at_home, host_dtype, is_array, namespace, to_host
-from linspec.blocks import brought_here
 from linspec.errors import InvalidOption, InvalidProblem
 from linspec.process.plurals import count_of
+from linspec.sweeps.blocks import brought_here
 
 __all__ = ["LinearClassifier", "pooled"]
 

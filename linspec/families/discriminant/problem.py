@@ -31,7 +31,6 @@ from linspec.checks import check_k, check_place, check_rows, of_pairs
 from linspec.conclusion import NO_TERMS, Conclusion, Terms, fewer_than_asked, without_answer
 from linspec.errors import InvalidProblem
 from linspec.families.discriminant.solution import DiscriminantSolution
-from linspec.first_look import Look
 from linspec.frames import is_series
 from linspec.moments import Moments
 from linspec.operators import (
@@ -45,6 +44,7 @@ from linspec.operators.range_of_entries import Magnitude, check_magnitude
 from linspec.operators.tables import is_flat_list
 from linspec.problem import Problem, shared_moments
 from linspec.solution import Solution, Status
+from linspec.sweeps.first_look import Look
 from linspec.targets import classes_of, targets_of_classes
 
 NULL = 10

@@ -11,9 +11,9 @@ import numpy as np
 
 from linspec.affine_images import Taken
 from linspec.arrays import Array, Home, HostArray, at_home, host_dtype, namespace, to_host
-from linspec.blocks import BlockOperator, brought_here
 from linspec.errors import InvalidProblem
 from linspec.solution import Solution
+from linspec.sweeps.blocks import BlockOperator, brought_here
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)

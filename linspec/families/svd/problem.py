@@ -19,7 +19,6 @@ from linspec.arrays import (
     is_array,
     to_host,
 )
-from linspec.blocks import BlockOperator, row_images
 from linspec.checks import check_flag, check_k, finite_array, largest_k
 from linspec.conclusion import NO_TERMS, Conclusion, Terms, fewer_than_asked, without_answer
 from linspec.errors import InvalidProblem, shown
@@ -27,6 +26,7 @@ from linspec.families.svd.solution import SVDSolution
 from linspec.moments import Moments
 from linspec.problem import Problem, shared_moments
 from linspec.solution import Solution
+from linspec.sweeps.blocks import BlockOperator, row_images
 
 
 @dataclass(frozen=True, eq=False, repr=False)

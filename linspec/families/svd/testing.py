@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from linspec.arrays import HostArray
-from linspec.blocks import brought_here
 from linspec.solution import Status
+from linspec.sweeps.blocks import brought_here
 from linspec.testing.family import ProblemTesting
 from linspec.testing.oracle import (
     ROUNDING,

@@ -14,13 +14,13 @@ from typing import Any
 import numpy as np
 
 from linspec.arrays import Array, HostArray, is_array
-from linspec.blocks.operator import BlockOperator
-from linspec.blocks.readings import Reading
 from linspec.errors import InvalidProblem
 from linspec.operators import DenseOperator, as_operator
 from linspec.process import machine
 from linspec.process.blas_threads import one_blas_thread
 from linspec.process.pauses import pause
+from linspec.sweeps.blocks.operator import BlockOperator
+from linspec.sweeps.blocks.readings import Reading
 from linspec.sweeps.images import Images
 
 

@@ -14,12 +14,12 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, TypeVar
 
-from linspec.blocks.engine import Call
-from linspec.blocks.readings import Reading
-from linspec.blocks.runs import Merged, OverRun, cut_into_runs
 from linspec.operators import LinearOperator
 from linspec.operators.row_model import OfRows
 from linspec.process.pauses import pause
+from linspec.sweeps.blocks.engine import Call
+from linspec.sweeps.blocks.readings import Reading
+from linspec.sweeps.blocks.runs import Merged, OverRun, cut_into_runs
 from linspec.sweeps.task import Task
 
 Part = TypeVar("Part")

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse
 
-from linspec.blocks.engine import Call, Engine, Handle
+from linspec.sweeps.blocks.engine import Call, Engine, Handle
 
 
 @dataclass(frozen=True)

@@ -2,8 +2,8 @@
 
 Problem: a method that takes a few random rows in each step cannot go to where the rows lie for each of them.
 Method: the rows that were drawn are told to the blocks that have them, one piece of work for each block, and come here
-in the order in which they were drawn. Whoever draws takes runs of neighbouring rows (`linspec.minibatches`), so that
-few blocks are asked.
+in the order in which they were drawn. Whoever draws takes runs of neighbouring rows (`linspec.sweeps.minibatches`),
+so that few blocks are asked.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import numpy as np
 import scipy.sparse
 
 from linspec.arrays import HostArray
-from linspec.blocks.engine import Call, Engine, Handle
+from linspec.sweeps.blocks.engine import Call, Engine, Handle
 
 RUN_BYTES = 1 << 18
 """Bytes of the neighbouring rows that are brought here together."""

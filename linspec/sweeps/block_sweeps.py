@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from linspec.sweeps.fused import Asked, FusedProducts, Sums
 from linspec.sweeps.row_sweeps import RowSweeps
-from linspec.views import View
+from linspec.sweeps.views import View
 
 
 class BlockSweeps(RowSweeps):

@@ -17,11 +17,11 @@ from typing import Any, Generic, TypeVar
 
 import numpy as np
 
-from linspec.blocks.readings import Reading
 from linspec.operators import LinearOperator, SparseOperator
 from linspec.operators.row_model import OfRows
 from linspec.process import machine
 from linspec.process.blas_threads import one_blas_thread
+from linspec.sweeps.blocks.readings import Reading
 from linspec.sweeps.runners import row_slices
 from linspec.sweeps.task import Task, Tree
 

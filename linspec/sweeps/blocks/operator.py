@@ -2,8 +2,8 @@
 
 Problem: the rows are too many for one machine, or already lie on several. Methods are to multiply with them as with
 any other matrix, and no block is to travel.
-Method: what is made of the rows goes to where they lie as a task (`linspec.blocks.reduction`), which `linspec.Moments`
-uses for its sweeps. Products with n rows are brought here in the order of the rows.
+Method: what is made of the rows goes to where they lie as a task (`linspec.sweeps.blocks.reduction`), which
+`linspec.Moments` uses for its sweeps. Products with n rows are brought here in the order of the rows.
 """
 
 from __future__ import annotations
@@ -18,18 +18,18 @@ from weakref import WeakKeyDictionary
 import numpy as np
 
 from linspec.arrays import HOST, Array
-from linspec.blocks.engine import Call, Engine, Handle, InProcess
-from linspec.blocks.fill import estimated_fill
-from linspec.blocks.gathered import RUN_BYTES, gathered
-from linspec.blocks.readings import AsBlock, Facts, Reading, block_of, look
-from linspec.blocks.recut import recut
-from linspec.blocks.reduction import collected, map_reduce
-from linspec.blocks.runs import MOST_RUNS
 from linspec.errors import InvalidProblem, MissingCapability, UnsupportedData
 from linspec.frames import check_names
 from linspec.operators import CenteredOperator, DenseOperator, LinearOperator
 from linspec.operators.base import Selection
 from linspec.operators.row_model import OfRows
+from linspec.sweeps.blocks.engine import Call, Engine, Handle, InProcess
+from linspec.sweeps.blocks.fill import estimated_fill
+from linspec.sweeps.blocks.gathered import RUN_BYTES, gathered
+from linspec.sweeps.blocks.readings import AsBlock, Facts, Reading, block_of, look
+from linspec.sweeps.blocks.recut import recut
+from linspec.sweeps.blocks.reduction import collected, map_reduce
+from linspec.sweeps.blocks.runs import MOST_RUNS
 from linspec.sweeps.images import AdjointImages, Images
 
 
@@ -74,7 +74,7 @@ class BlockOperator(LinearOperator):
     --------
     >>> import numpy as np
     >>> import linspec as ls
-    >>> from linspec.blocks import BlockOperator
+    >>> from linspec.sweeps.blocks import BlockOperator
     >>> A = np.random.default_rng(0).standard_normal((200, 10)) * np.geomspace(10, 1, 10)
     >>> X = BlockOperator([A[:120], A[120:]])
     >>> X.shape, X.layout

@@ -18,7 +18,6 @@ from typing import Any
 import numpy as np
 
 from linspec.arrays import HostArray
-from linspec.blocks import BlockOperator
 from linspec.errors import NonFiniteData
 from linspec.operators import (
     AdjointOperator,
@@ -35,6 +34,7 @@ from linspec.operators import (
 from linspec.operators.magnitude import in_float64, magnitude_of
 from linspec.operators.range_of_entries import ORDINARY, SINGLE, Magnitude, check_magnitude
 from linspec.operators.watched import WatchedOperator
+from linspec.sweeps.blocks import BlockOperator
 from linspec.sweeps.finite import first_non_finite
 
 SAMPLED_ROWS, SAMPLED_NUMBERS = 16, 2**20

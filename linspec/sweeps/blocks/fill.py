@@ -17,9 +17,9 @@ import numpy as np
 import scipy.sparse
 
 from linspec.arrays import HostArray
-from linspec.blocks.reduction import map_reduce
 from linspec.operators import LinearOperator
 from linspec.operators.sparse_kernels import SAMPLED_COLUMNS, pair_count
+from linspec.sweeps.blocks.reduction import map_reduce
 from linspec.sweeps.task import Task
 
 WORTH_SAMPLING = 2**22

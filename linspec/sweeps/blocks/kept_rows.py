@@ -17,15 +17,15 @@ from typing import Any, Generic, TypeVar
 import numpy as np
 
 from linspec.arrays import Array, HostArray
-from linspec.blocks.engine import Call, Handle
-from linspec.blocks.operator import BlockOperator
-from linspec.blocks.reduction import planned
-from linspec.blocks.runs import Merged, OverRun
 from linspec.operators import AdjustedOperator, DenseOperator, LinearOperator
 from linspec.process.pauses import pause
 from linspec.sweeps.adjusted_rows import AdjustedRows
+from linspec.sweeps.blocks.engine import Call, Handle
+from linspec.sweeps.blocks.operator import BlockOperator
+from linspec.sweeps.blocks.reduction import planned
+from linspec.sweeps.blocks.runs import Merged, OverRun
 from linspec.sweeps.task import Task
-from linspec.views import View
+from linspec.sweeps.views import View
 
 Sums = TypeVar("Sums")
 

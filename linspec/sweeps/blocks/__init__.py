@@ -11,11 +11,11 @@
 - `class_targets`: targets for discriminant analysis, of class labels in blocks.
 """
 
-from linspec.blocks.affine_rows import brought_here, row_images
-from linspec.blocks.engine import Call, Engine, InProcess
-from linspec.blocks.kept_rows import KeptRows, Step
-from linspec.blocks.operator import BlockOperator
-from linspec.blocks.reduction import map_reduce
+from linspec.sweeps.blocks.affine_rows import brought_here, row_images
+from linspec.sweeps.blocks.engine import Call, Engine, InProcess
+from linspec.sweeps.blocks.kept_rows import KeptRows, Step
+from linspec.sweeps.blocks.operator import BlockOperator
+from linspec.sweeps.blocks.reduction import map_reduce
 
 __all__ = [
     "BlockOperator",
