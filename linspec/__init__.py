@@ -32,7 +32,7 @@ _PUBLIC = {
     "LeastSquaresState": "linspec.solver",
     "LinearClassifier": "linspec.families.discriminant.classifier",
     "LinearOperator": "linspec.operators",
-    "Moments": "linspec.moments",
+    "Moments": "linspec.moments.moments",
     "Needs": "linspec.registry.spec",
     "Normalizer": "linspec.normalizer",
     "NormalizerSpec": "linspec.registry.spec",

@@ -29,7 +29,7 @@ from linspec.checks import check_flag, check_ridge
 from linspec.conclusion import NO_TERMS, Conclusion, Terms
 from linspec.errors import InvalidProblem, UnknownOption
 from linspec.frames import RowNames
-from linspec.moments import Moments
+from linspec.moments.moments import Moments
 from linspec.operators import (
     LinearOperator,
     as_operator,

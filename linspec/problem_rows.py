@@ -19,12 +19,12 @@ from linspec.arrays import Array, Home, HostArray, host_dtype, namespace, recipr
 from linspec.checks import check_flag
 from linspec.errors import InvalidProblem
 from linspec.frames import RowNames, check_order, column_names_of, index_of
-from linspec.moments import Moments
+from linspec.moments.moments import Moments
+from linspec.moments.ways import settle
 from linspec.operators import AdjustedOperator, LinearOperator, uncounted
 from linspec.operators.chosen_rows import chosen_rows
 from linspec.operators.row_model import row_model, weights_and_confounds
 from linspec.operators.streamed import StreamedOperator
-from linspec.sweeps.ways import settle
 
 
 class RowsOfProblem:

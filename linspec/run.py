@@ -30,7 +30,8 @@ from linspec.errors import (
     OutOfMemory,
     SweptOnce,
 )
-from linspec.moments import Moments
+from linspec.moments.moments import Moments
+from linspec.moments.slices import read_streams
 from linspec.operators import CountedOperator, Ledger, uncounted
 from linspec.operators.column_statistics import ColumnStatistics
 from linspec.operators.streamed import ONCE, StreamedOperator
@@ -43,7 +44,6 @@ from linspec.process.plurals import count_of
 from linspec.registry.options import options_of, stated_options
 from linspec.registry.parts import with_parts
 from linspec.solution import History, Solution, Status
-from linspec.sweeps.slices import read_streams
 from linspec.sweeps.witness import Witness
 
 WARNED = frozenset(

@@ -23,6 +23,7 @@ from linspec import cost
 from linspec.arrays import Array, Home, HostArray, to_host
 from linspec.errors import InvalidProblem, MissingCapability, NonFiniteData
 from linspec.held_out.folds import Folds
+from linspec.moments.slices import common_blocks
 from linspec.operators import LinearOperator, SparseOperator, sparse_kernels
 from linspec.operators.magnitude import magnitude_of
 from linspec.operators.range_of_entries import ORDINARY, Magnitude, check_magnitude
@@ -31,7 +32,6 @@ from linspec.sweeps.blocks import map_reduce
 from linspec.sweeps.finite import explain_non_finite, first_non_finite
 from linspec.sweeps.first_sweep import Sizes
 from linspec.sweeps.grams import RunningGram
-from linspec.sweeps.slices import common_blocks
 from linspec.sweeps.task import Task
 from linspec.sweeps.views import View, gram_rows
 

@@ -21,7 +21,7 @@ import numpy as np
 
 from linspec.arrays import Array, HostArray, to_host
 from linspec.errors import AccuracyWarning, MissingCapability
-from linspec.moments import Moments
+from linspec.moments.moments import Moments
 from linspec.operators import DenseOperator, LinearOperator, as_operator
 from linspec.operators.base import Selection
 from linspec.testing.places import package_of, said_of

@@ -35,8 +35,8 @@ from linspec.cost import (
     Sizes,
     moments_estimates,
 )
+from linspec.moments.row_reduction import reduce_rows, reduced_views
 from linspec.operators import LinearOperator, SparseOperator, uncounted
-from linspec.row_reduction import reduce_rows, reduced_views
 from linspec_discriminant.row_basis import TOLD, basis_of
 
 SQUARED_LIMIT = 1e8

@@ -6,7 +6,7 @@ Method: the rows of X are reduced by orthogonal transformations, X = QR, without
     rᵀM⁻¹r = ‖(Σ² + γ)^(-1/2) Vᵀr‖² + ‖r − VVᵀr‖² / γ,
 
 without the second part at γ = 0, where M⁻¹ is the pseudo-inverse.
-Source: Golub & Van Loan 2013, section 5.2; the reduction is `linspec.row_reduction`.
+Source: Golub & Van Loan 2013, section 5.2; the reduction is `linspec.moments.row_reduction`.
 Where we differ: at γ = 0 columns are first scaled to unit length if they then have full rank. If the rows cannot be
 read and X has few columns, a product with the identity gives the rows. Wider data are reduced only if their Gram matrix
 shows that squares are not enough.
@@ -24,8 +24,8 @@ from linspec.algebra.small_matrices import EPS, LEAST_LENGTH, rank_cut
 from linspec.algebra.whitener import Whitener, squared_cut
 from linspec.arrays import Array, Home, HostArray, reciprocal, to_host
 from linspec.cost import DENSE_RATE, FACTOR_RATE, SPARSE_RATE
+from linspec.moments.row_reduction import reduce_rows
 from linspec.operators import DenseOperator, LinearOperator
-from linspec.row_reduction import reduce_rows
 
 ALWAYS, SQUARED = 0.1, 1.0
 """Seconds that the reduction may take in any case, and after squares have lost the decisive digits."""

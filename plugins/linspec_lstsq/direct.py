@@ -24,7 +24,7 @@ from linspec import LeastSquaresState, LinearOperator, Moments, Run, Solution, S
 from linspec.algebra.small_matrices import rank_cut, whitening
 from linspec.arrays import Array, Home, HostArray, from_host, namespace, reciprocal, to_host
 from linspec.cost import CHOLESKY_RATE, Estimate, Sizes, gram_seconds
-from linspec.row_reduction import reduce_rows, reduced_views
+from linspec.moments.row_reduction import reduce_rows, reduced_views
 from linspec_lstsq.golub_kahan import cross_product, start_of, sweeps_of
 
 SQUARED_LIMIT = 1e10

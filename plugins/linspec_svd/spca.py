@@ -23,6 +23,7 @@ import numpy as np
 
 from linspec import LinearOperator, Run, Solution, Solver, Status, option, part
 from linspec.arrays import Array, Home, HostArray, all_finite, to_host
+from linspec.moments.row_reduction import reduce_rows
 from linspec.operators import (
     CupySparseOperator,
     DenseOperator,
@@ -31,7 +32,6 @@ from linspec.operators import (
     uncounted,
 )
 from linspec.process.plurals import count_of
-from linspec.row_reduction import reduce_rows
 from linspec_svd.single_sweep import inverse_triangle, solved_in_one_sweep
 from linspec_svd.triplets import (
     decomposed,

@@ -24,7 +24,7 @@ from scipy.linalg import blas, lapack
 from linspec import LinearOperator, Run
 from linspec.algebra.small_matrices import EPS, rank_cut, whitening
 from linspec.arrays import Array, Home, HostArray, host_dtype, to_host
-from linspec.row_reduction import reduce_rows
+from linspec.moments.row_reduction import reduce_rows
 from linspec.sweeps.blocks import KeptRows, Step, row_images
 
 NULL = 8

@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 from linspec import Moments, as_operator, cost, moments
 from linspec.arrays import HOST, Home, host_dtype, to_host
 from linspec.errors import AccuracyWarning, InvalidProblem, NonFiniteData, UnsupportedData
+from linspec.moments import base
 from linspec.operators import (
     CenteredOperator,
     CountedOperator,
@@ -26,7 +27,7 @@ from linspec.operators import (
     sparse_kernels,
 )
 from linspec.process import blas_threads, machine
-from linspec.sweeps import base, runners, views
+from linspec.sweeps import runners, views
 from linspec.sweeps.blocks import BlockOperator
 from linspec.testing import BACKENDS
 

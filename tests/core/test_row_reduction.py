@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 from linspec import as_operator
 from linspec.arrays import Home, to_host
 from linspec.errors import MissingCapability, NonFiniteData
+from linspec.moments.row_reduction import reduce_rows
 from linspec.operators import CountedOperator, Ledger
-from linspec.row_reduction import reduce_rows
 from linspec.sweeps import triangles
 
 N, P, Q = 83, 6, 4

@@ -15,11 +15,11 @@ import scipy.sparse as sp
 
 import linspec as ls
 from linspec import errors
-from linspec.moments import Moments
+from linspec.moments.moments import Moments
+from linspec.moments.ways import settle
 from linspec.operators import AdjustedOperator, as_operator, uncounted
 from linspec.operators.row_model import row_model, weights_and_confounds
 from linspec.sweeps.minibatches import random_order
-from linspec.sweeps.ways import settle
 from linspec.testing.backends import backends
 
 N, P, Q, C = 700, 9, 5, 3

@@ -11,8 +11,8 @@ import linspec as ls
 from linspec import Moments
 from linspec.errors import UnsupportedData
 from linspec.features import nystrom
+from linspec.moments import single_precision
 from linspec.operators import DenseOperator
-from linspec.sweeps import single_precision
 
 N, P, Q, K = 900, 24, 18, 4
 

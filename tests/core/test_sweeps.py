@@ -17,6 +17,8 @@ import linspec as ls
 from linspec import Moments, as_operator
 from linspec.arrays import HOST
 from linspec.errors import InvalidProblem, MissingCapability, NonFiniteData
+from linspec.moments.slices import common_blocks
+from linspec.moments.ways import settle
 from linspec.operators import AdjustedOperator, DenseOperator, RowOperator
 from linspec.operators.row_model import row_model
 from linspec.sweeps import runners
@@ -24,12 +26,10 @@ from linspec.sweeps.finite import FirstNonFinite
 from linspec.sweeps.fused import Asked, FusedProducts
 from linspec.sweeps.gramians import GramMatrices, SparseGramMatrices
 from linspec.sweeps.images import Images
-from linspec.sweeps.slices import common_blocks
 from linspec.sweeps.statistics import Statistics
 from linspec.sweeps.task import Task, Tree
 from linspec.sweeps.triangles import Triangle
 from linspec.sweeps.views import View
-from linspec.sweeps.ways import settle
 from linspec.testing import check_operator
 
 RNG = np.random.default_rng(0)

@@ -14,11 +14,11 @@ from hypothesis import strategies as st
 
 import linspec as ls
 from linspec.arrays import HOST, Home, to_host
+from linspec.moments.ways import settle
 from linspec.operators import AdjustedOperator
 from linspec.operators.row_model import row_model
 from linspec.sweeps import runners
 from linspec.sweeps.task import Tree
-from linspec.sweeps.ways import settle
 from linspec.testing import CountingOperator
 from linspec_lstsq.golub_kahan import RightHandSides
 from linspec_lstsq.row_sketch import RowSketch, SparseSigns, sketch_rows

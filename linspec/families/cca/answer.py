@@ -26,8 +26,8 @@ from linspec.algebra.small_matrices import (
 from linspec.algebra.unit_vectors import lengths_in, signs
 from linspec.arrays import Array, Home, HostArray, to_host
 from linspec.families.cca.evidence import Evidence, Rider, norms_by, riders
-from linspec.moments import Moments
-from linspec.row_reduction import ColumnBasis, column_basis
+from linspec.moments.moments import Moments
+from linspec.moments.row_reduction import ColumnBasis, column_basis
 
 CROOKED = 1e-6
 """Columns are turned once more if the rounding of sums that cancel makes them less orthonormal than this."""

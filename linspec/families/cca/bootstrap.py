@@ -44,7 +44,7 @@ from linspec.errors import ConvergenceWarning, InvalidOption, InvalidProblem, No
 from linspec.families.cca.components import check_problem, frequencies
 from linspec.families.cca.problem import CCA
 from linspec.families.cca.solution import CCASolution
-from linspec.loadings import Structure, structure
+from linspec.moments.loadings import Structure, structure
 from linspec.process import machine
 from linspec.process.interrupts import HowItEnded, Request, first_interrupt, nothing_yet, remember, repeated
 from linspec.process.plurals import count_of

@@ -14,7 +14,7 @@ from linspec.errors import InvalidProblem
 from linspec.families.cca.problem import CCA
 from linspec.families.cca.solution import CCASolution
 from linspec.families.cca.variates import cosines
-from linspec.moments import Moments
+from linspec.moments.moments import Moments
 from linspec.operators import as_operator
 
 __all__ = ["correlations", "pcc", "tcc"]

@@ -48,6 +48,7 @@ from linspec.errors import (
 )
 from linspec.families.cca.problem import CCA
 from linspec.families.cca.solution import CCASolution
+from linspec.moments.ways import settle
 from linspec.operators import AdjustedOperator, DenseOperator, LinearOperator, as_operator
 from linspec.operators.adjusted import EXPLAINED
 from linspec.operators.magnitude import magnitude_of
@@ -61,7 +62,6 @@ from linspec.registry.options import is_number
 from linspec.solver import ALWAYS_AVAILABLE, Solver, solve
 from linspec.sweeps.blocks import brought_here
 from linspec.sweeps.finite import explain_non_finite
-from linspec.sweeps.ways import settle
 
 __all__ = ["PermutationTest", "check_problem", "frequencies", "null_correlations", "permutation_test"]
 

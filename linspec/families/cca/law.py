@@ -38,9 +38,9 @@ from linspec.arrays import Array, Home, HostArray, to_host
 from linspec.conclusion import Conclusion, Terms, left_out_nearby
 from linspec.families.cca.answer import CERTIFIED_SHARE, Answer, unit_columns
 from linspec.families.cca.evidence import SECOND, Evidence
-from linspec.moments import Moments
+from linspec.moments.moments import Moments
+from linspec.moments.row_reduction import sum_with_short
 from linspec.process.plurals import count_of
-from linspec.row_reduction import sum_with_short
 from linspec.solution import Status
 
 DEGENERATE = 1e-8

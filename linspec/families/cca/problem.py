@@ -31,7 +31,7 @@ from linspec.errors import InvalidProblem, shown
 from linspec.families.cca.evidence import NO_EVIDENCE, Evidence
 from linspec.families.cca.law import judged
 from linspec.families.cca.solution import CCASolution
-from linspec.moments import Moments
+from linspec.moments.moments import Moments
 from linspec.problem import Problem, shared_moments
 from linspec.solution import Solution
 

@@ -15,7 +15,7 @@ from linspec.errors import InvalidProblem, MissingCapability
 from linspec.families.cca.variates import CCAScore, one_or_both, paired_views, score_views
 from linspec.families.cca.views import loadings_tables, scores_tables
 from linspec.frames import check_order
-from linspec.loadings import cross_loadings, loadings, mean_squares, varying_columns
+from linspec.moments.loadings import cross_loadings, loadings, mean_squares, varying_columns
 from linspec.process.plurals import count_of
 from linspec.solution import Solution
 

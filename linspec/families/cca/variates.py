@@ -21,7 +21,7 @@ from linspec.algebra.small_matrices import EPS, canonical_rotation, whitening
 from linspec.arrays import Array, HostArray, to_host
 from linspec.errors import InvalidProblem, NonFiniteData, UnsupportedData
 from linspec.frames import check_order
-from linspec.moments import Moments
+from linspec.moments.moments import Moments
 from linspec.operators import as_operator
 
 __all__ = [

@@ -14,7 +14,7 @@ from typing import Any, ClassVar
 
 from linspec.arrays import Array, at_home
 from linspec.families.cca.variates import CCAScore, one_or_both, paired_views, score_views
-from linspec.loadings import column_loadings
+from linspec.moments.loadings import column_loadings
 from linspec.solution import Solution
 
 __all__ = ["TwoViewSolution", "loadings_tables", "scores_tables"]

@@ -32,7 +32,7 @@ from linspec.conclusion import NO_TERMS, Conclusion, Terms, fewer_than_asked, wi
 from linspec.errors import InvalidProblem
 from linspec.families.discriminant.solution import DiscriminantSolution
 from linspec.frames import is_series
-from linspec.moments import Moments
+from linspec.moments.moments import Moments
 from linspec.operators import (
     CenteredOperator,
     DenseOperator,

@@ -23,7 +23,7 @@ from linspec.families.discriminant.classifier import (
     prior_probabilities,
 )
 from linspec.frames import check_order
-from linspec.moments import Moments
+from linspec.moments.moments import Moments
 from linspec.operators import as_operator
 from linspec.operators.row_model import weights_and_confounds
 from linspec.solution import Solution

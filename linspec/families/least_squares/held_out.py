@@ -26,7 +26,7 @@ from linspec.families.least_squares.errors_of_moments import (
 from linspec.families.least_squares.generalized import generalized
 from linspec.held_out.grams import Split, share_lost
 from linspec.held_out.scores import Generalized, HeldOutScore, Rounded, weighted_rows
-from linspec.moments import Moments
+from linspec.moments.moments import Moments
 
 
 class SquaredErrors(HeldOutScore):

@@ -31,7 +31,7 @@ from linspec.errors import BrokenPlugin, InvalidProblem, shown
 from linspec.families.least_squares.solution import LeastSquaresSolution
 from linspec.families.least_squares.uncertainty import uncertain
 from linspec.frames import is_series
-from linspec.moments import Moments
+from linspec.moments.moments import Moments
 from linspec.problem import Problem
 from linspec.solution import Solution, Status
 

@@ -22,7 +22,7 @@ import numpy as np
 from linspec.algebra.whitener import has_short_directions
 from linspec.arrays import Array, HostArray, is_array, to_host
 from linspec.conclusion import Terms
-from linspec.moments import Moments
+from linspec.moments.moments import Moments
 from linspec.solution import Status
 
 UNCERTAIN = 0.01

@@ -23,7 +23,7 @@ from linspec.checks import check_flag, check_k, finite_array, largest_k
 from linspec.conclusion import NO_TERMS, Conclusion, Terms, fewer_than_asked, without_answer
 from linspec.errors import InvalidProblem, shown
 from linspec.families.svd.solution import SVDSolution
-from linspec.moments import Moments
+from linspec.moments.moments import Moments
 from linspec.problem import Problem, shared_moments
 from linspec.solution import Solution
 from linspec.sweeps.blocks import BlockOperator, row_images

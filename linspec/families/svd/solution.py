@@ -13,7 +13,7 @@ import numpy as np
 from linspec.affine_images import Taken
 from linspec.arrays import LEAST_SQUARE, Array, Home, HostArray, at_home, host_dtype, reciprocal, to_host
 from linspec.errors import InvalidProblem, MissingCapability
-from linspec.loadings import loadings
+from linspec.moments.loadings import loadings
 from linspec.solution import Solution
 from linspec.sweeps.blocks import brought_here
 

@@ -18,13 +18,13 @@ import numpy as np
 from linspec import cost
 from linspec.arrays import Array, Home, at_home, on_device, to_host
 from linspec.errors import InvalidProblem
+from linspec.moments.ways import sweeps_of
 from linspec.operators import CountedOperator, LinearOperator
 from linspec.process.log import LOG, tells
 from linspec.process.pauses import pause
 from linspec.process.turns import in_turn
 from linspec.sweeps.grams import DenseGram, HeldGram, Products
 from linspec.sweeps.views import View
-from linspec.sweeps.ways import sweeps_of
 from linspec.sweeps.witness import Witness
 
 P = ParamSpec("P")

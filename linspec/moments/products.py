@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from linspec.arrays import Array
-from linspec.sweeps.base import Sweeps
+from linspec.moments.base import Sweeps
 from linspec.sweeps.grams import Products
 from linspec.sweeps.views import View
 

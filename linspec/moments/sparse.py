@@ -14,9 +14,9 @@ import numpy as np
 from linspec import cost
 from linspec.arrays import Array
 from linspec.errors import AccuracyWarning, warn
+from linspec.moments.base import Sweeps
 from linspec.operators import LinearOperator, SparseOperator, sparse_kernels
 from linspec.operators.base import less_outer
-from linspec.sweeps.base import Sweeps
 from linspec.sweeps.fused import Asked, FusedProducts
 from linspec.sweeps.gramians import SparseGramMatrices
 from linspec.sweeps.grams import HeldGram, Products, SparseGram

@@ -34,18 +34,18 @@ from linspec.algebra.whitener import DiagonalWhitener, Whitener, squared_cut
 from linspec.arrays import Array, HostArray, at_home, to_host
 from linspec.errors import InvalidProblem, shown
 from linspec.frames import check_order
+from linspec.moments import single_precision, transposed
+from linspec.moments.base import CONSTANT
+from linspec.moments.row_reduction import ReducedRows, reduced
+from linspec.moments.rows import RowMoments
+from linspec.moments.source import one_at_a_time
 from linspec.operators import LinearOperator, SparseOperator, as_operator, uncounted
 from linspec.operators.row_model import RowModel
 from linspec.process.log import timed
 from linspec.process.pauses import pause
 from linspec.registry.options import FORMS
-from linspec.row_reduction import ReducedRows, reduced
-from linspec.sweeps import single_precision, transposed
-from linspec.sweeps.base import CONSTANT
 from linspec.sweeps.finite import explain_non_finite, first_non_finite
 from linspec.sweeps.grams import Products, ReducedGram, SparseGram, symmetric_product
-from linspec.sweeps.rows import RowMoments
-from linspec.sweeps.source import one_at_a_time
 from linspec.sweeps.views import View, check_alike
 
 __all__ = ["FORMS", "Moments", "explain_non_finite", "first_non_finite"]

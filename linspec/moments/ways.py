@@ -8,13 +8,13 @@ Method: `sweeps_of` chooses once, by what the operators say that they can do.
 
 from __future__ import annotations
 
+from linspec.moments.base import Sweeps
+from linspec.moments.block_sweeps import BlockSweeps
+from linspec.moments.products import ProductSweeps
+from linspec.moments.remote import RemoteSweeps
+from linspec.moments.slices import SliceSweeps
+from linspec.moments.sparse import SparseSweeps
 from linspec.operators import AdjustedOperator, SparseOperator
-from linspec.sweeps.base import Sweeps
-from linspec.sweeps.block_sweeps import BlockSweeps
-from linspec.sweeps.products import ProductSweeps
-from linspec.sweeps.remote import RemoteSweeps
-from linspec.sweeps.slices import SliceSweeps
-from linspec.sweeps.sparse import SparseSweeps
 from linspec.sweeps.views import View
 
 

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from linspec.arrays import Array, HostArray, to_host, triangular_factor
-from linspec.sweeps.base import Sweeps
+from linspec.moments.base import Sweeps
 from linspec.sweeps.fused import Asked, Identity, Sums
 from linspec.sweeps.grams import Products
 from linspec.sweeps.image_triangles import ImageTriangle

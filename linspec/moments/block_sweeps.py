@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from linspec.moments.row_sweeps import RowSweeps
 from linspec.sweeps.fused import Asked, FusedProducts, Sums
-from linspec.sweeps.row_sweeps import RowSweeps
 from linspec.sweeps.views import View
 
 

@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 
 from linspec.arrays import Array, Home
+from linspec.moments.sparse import is_wide
 from linspec.operators import DenseOperator, sparse_kernels
 from linspec.operators.column_statistics import ColumnStatistics
-from linspec.sweeps.sparse import is_wide
 from linspec.sweeps.views import View
 
 

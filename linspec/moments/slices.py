@@ -18,13 +18,13 @@ import numpy as np
 from linspec import cost
 from linspec.arrays import Array
 from linspec.errors import InvalidProblem
+from linspec.moments.row_sweeps import RowSweeps
 from linspec.operators import LinearOperator, uncounted
 from linspec.operators.column_statistics import ColumnStatistics
 from linspec.operators.row_model import RowModel
 from linspec.sweeps.fused import Asked, FusedProducts, Sums
 from linspec.sweeps.gramians import GramMatrices
 from linspec.sweeps.grams import HeldGram
-from linspec.sweeps.row_sweeps import RowSweeps
 from linspec.sweeps.runners import row_slices, run_in_memory
 from linspec.sweeps.task import Task
 from linspec.sweeps.views import View

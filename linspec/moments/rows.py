@@ -13,7 +13,7 @@ import numpy as np
 
 from linspec.arrays import Array, HostArray, host_dtype
 from linspec.errors import InvalidProblem
-from linspec.sweeps.source import Source, one_at_a_time
+from linspec.moments.source import Source, one_at_a_time
 from linspec.sweeps.task import Task
 
 Part = TypeVar("Part")

@@ -18,12 +18,12 @@ import numpy as np
 from linspec.arrays import Array, HostArray, at_home, reciprocal, to_host
 from linspec.errors import InvalidProblem, MissingCapability
 from linspec.frames import check_order
-from linspec.moments import Moments
+from linspec.moments.moments import Moments
+from linspec.moments.ways import settle
 from linspec.operators import AdjustedOperator, as_operator
 from linspec.operators.large_means import without_large_means
 from linspec.operators.row_model import row_model, weights_and_confounds
 from linspec.sweeps.first_look import look_at, ranged
-from linspec.sweeps.ways import settle
 
 __all__ = [
     "Structure",
