@@ -32,7 +32,7 @@ GROUPS = {
         "linspec.held_out",
         "linspec.projection",
     ),
-    "Data": ("linspec.operators", "linspec.kernel_operator", "linspec.moments.moments"),
+    "Data": ("linspec.operators", "linspec.kernels.kernel_matrices", "linspec.moments.moments"),
     "Names of what is installed": ("linspec.registry",),
     "For plugins": (
         "linspec.registry.spec",

@@ -26,7 +26,7 @@ _PUBLIC = {
     "Discriminant": "linspec.families.discriminant.problem",
     "DiscriminantSolution": "linspec.families.discriminant.solution",
     "HeldOutScore": "linspec.held_out.scores",
-    "KernelOperator": "linspec.kernel_operator",
+    "KernelOperator": "linspec.kernels.kernel_matrices",
     "LeastSquares": "linspec.families.least_squares.problem",
     "LeastSquaresSolution": "linspec.families.least_squares.solution",
     "LeastSquaresState": "linspec.solver",

@@ -29,7 +29,7 @@ from linspec.families.svd.solution import SVDSolution as SVDSolution
 from linspec.held_out.result import CrossValidation as CrossValidation
 from linspec.held_out.scores import HeldOutScore as HeldOutScore
 from linspec.held_out.validation import cross_validate as cross_validate
-from linspec.kernel_operator import KernelOperator as KernelOperator
+from linspec.kernels.kernel_matrices import KernelOperator as KernelOperator
 from linspec.moments.moments import Moments as Moments
 from linspec.normalizer import Normalizer as Normalizer
 from linspec.operators import LinearOperator as LinearOperator

@@ -37,7 +37,7 @@ class KernelCCASolvers(SolverBenchmark):
         return curves()
 
     def state(self, first: Any, second: Any) -> Any:
-        from linspec.kernels import rbf
+        from linspec.kernels.functions import rbf
 
         return problem_class("kernel-cca")(first, second, K, rbf(SCALE), ridge=RIDGE)
 

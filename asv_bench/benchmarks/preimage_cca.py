@@ -36,7 +36,7 @@ class PreimageCCASolvers(SolverBenchmark):
         return square()
 
     def state(self, first: Any, second: Any) -> Any:
-        from linspec.kernels import polynomial
+        from linspec.kernels.functions import polynomial
 
         return problem_class("preimage-cca")(first, second, 1, polynomial(2, 0.0), bound_x=BOUND)
 

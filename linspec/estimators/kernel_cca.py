@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Self
 
 from linspec.estimators.two_views import TwoViews
-from linspec.kernels import as_kernel
+from linspec.kernels.functions import as_kernel
 from linspec.registry import get_problem
 
 SHARE = 1e-4

@@ -10,7 +10,7 @@ from scipy.spatial.distance import cdist
 import linspec as ls
 from linspec.arrays import on_device, to_host
 from linspec.errors import InvalidProblem, MissingCapability, NonFiniteData, UnsupportedData
-from linspec.kernels import as_kernel
+from linspec.kernels.functions import as_kernel
 from linspec.testing import BACKENDS
 
 RNG = np.random.default_rng(0)

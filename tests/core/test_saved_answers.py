@@ -20,7 +20,7 @@ import linspec as ls
 from linspec import archive
 from linspec.arrays import to_host
 from linspec.errors import CannotSave, InvalidFile, InvalidOption, LinspecError, MissingPackage
-from linspec.kernels import Kernel
+from linspec.kernels.functions import Kernel
 from linspec.solution import HISTORY_FIELDS as HISTORY
 from linspec.testing import cases, testing_of
 

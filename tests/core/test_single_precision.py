@@ -10,7 +10,7 @@ import scipy.sparse
 import linspec as ls
 from linspec import Moments
 from linspec.errors import UnsupportedData
-from linspec.features import nystrom
+from linspec.kernels.features import nystrom
 from linspec.moments import single_precision
 from linspec.operators import DenseOperator
 

@@ -20,8 +20,8 @@ import numpy as np
 from linspec.arrays import Array, HostArray, at_home, to_host
 from linspec.cost import MOMENTS_SHARE
 from linspec.errors import InvalidProblem, MissingCapability, shown
-from linspec.features import KernelMap, diagonal_of
-from linspec.kernels import (
+from linspec.kernels.features import KernelMap, diagonal_of
+from linspec.kernels.functions import (
     Function,
     Kernel,
     Points,

@@ -1,0 +1,541 @@
+"""Feature maps: a nonlinear problem as a linear one, on columns that are made where they are read.
+
+Problem: methods for kernels cost n² numbers, and methods for columns cost n. Features whose inner products are nearly
+those of a kernel turn one into the other.
+Method: a feature map takes rows to rows of features. Applied to data it is data: an operator whose rows are made slice
+by slice, so every problem and solver takes it, weights, confounds and streams of slices included, and no n x D array is
+held. *Nyström*: the kernel with m landmarks, times a factor that makes the landmarks' own inner products exact.
+*Fourier*: cosines of random frequencies, for kernels of differences.
+Source: Williams & Seeger 2001, NIPS 13, for Nyström; Chen, Epperly, Tropp & Webber 2022, arXiv:2207.06503, for
+randomly pivoted Cholesky; Rahimi & Recht 2007, NIPS 20, for Fourier.
+Where we differ: with `differences` the functions are differences of those of the landmarks. They then lie in the span
+of the features of the training rows after centring, where an answer for the kernel itself can be judged.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+import numpy as np
+import scipy.linalg
+import scipy.sparse
+
+from linspec.arrays import Array, HostArray, cast, random_generator, to_host
+from linspec.errors import InvalidProblem, MissingCapability, UnsupportedData, shown
+from linspec.kernels.functions import (
+    RBF,
+    SAMPLE,
+    Function,
+    Kernel,
+    Laplacian,
+    Points,
+    about,
+    as_kernel,
+    centre_of,
+    check_values,
+    read_rows,
+    resolved,
+)
+from linspec.operators import (
+    DenseOperator,
+    LinearOperator,
+    RowOperator,
+    SparseOperator,
+    as_operator,
+    uncounted,
+)
+from linspec.operators.base import Selection
+from linspec.operators.streamed import is_stream
+from linspec.registry.options import is_number
+
+__all__ = ["FeatureMap", "FeatureOperator", "FourierMap", "KernelMap", "fourier", "nystrom"]
+
+JITTER = 10.0
+"""Multiple of the rounding of the working dtype that is added to the unit diagonal of the landmarks' kernel."""
+
+LANDMARKS = ("uniform", "rpcholesky")
+
+
+class FeatureMap(ABC):
+    """A map from rows of p numbers to rows of D features; `map(data)` is data.
+
+    Attributes
+    ----------
+    inputs : int
+        p.
+    columns : int
+        D.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import linspec as ls
+    >>> features = ls.features.nystrom(np.eye(4), ls.kernels.rbf(1.0), 3, rng=0)
+    >>> isinstance(features, ls.features.FeatureMap), features.inputs, features.columns <= 3
+    (True, 4, True)
+    >>> features(np.ones((5, 4))).shape[0]  # data: rows of features
+    5
+    """
+
+    inputs: int
+    columns: int
+
+    @abstractmethod
+    def features(self, rows: LinearOperator) -> Array:
+        """The features of some rows.
+
+        Parameters
+        ----------
+        rows : LinearOperator of shape (b, p)
+            A `DenseOperator`, a `SparseOperator`, or any other whose entries can be read.
+
+        Returns
+        -------
+        array of shape (b, D)
+            In the dtype of the rows, at `rows.home`.
+        """
+
+    def __call__(self, data: Any, name: str = "data") -> LinearOperator:
+        """The features of data, made slice by slice.
+
+        Parameters
+        ----------
+        data : data of shape (n, p)
+            Anything that `linspec.as_operator` takes and that has rows: arrays, sparse matrices, files, iterators of
+            slices, and callables that return these.
+        name : str, default "data"
+            What messages call it.
+
+        Returns
+        -------
+        LinearOperator of shape (n, D)
+
+        Raises
+        ------
+        InvalidProblem
+            The data have another number of columns.
+        MissingCapability
+            They have no rows: they are known by their products.
+        """
+        A = as_operator(data, name)
+        if A.shape[1] != self.inputs:
+            raise InvalidProblem(
+                f"{name} must have the {self.inputs} columns that the features are made of; got {A.shape[1]}."
+            )
+        if A.streamed:
+            return as_operator(self._slices(A, data), name)
+        if not A.sliceable:
+            raise MissingCapability(
+                f"features are made of rows, and {name} has none; got {type(A).__name__}. Pass an array, a sparse "
+                "matrix, a file, or slices of rows."
+            )
+        return FeatureOperator(A, self)
+
+    def _slices(self, A: LinearOperator, data: Any) -> Any:
+        """Slices of features: once, or as often as those of the data."""
+
+        def made() -> Any:
+            return (to_host(self.features(block)) for block in A.blocks())
+
+        return made() if A.sweeps == 1 and is_stream(data) else made
+
+
+class FeatureOperator(RowOperator):
+    """The features of an operator's rows, made where they are read.
+
+    Parameters
+    ----------
+    operator : LinearOperator of shape (n, p)
+    features : FeatureMap
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import linspec as ls
+    >>> features = ls.features.fourier(ls.kernels.rbf(1.0), p=2, D=6, rng=0)
+    >>> operator = features(np.zeros((3, 2)))
+    >>> type(operator).__name__, operator.shape
+    ('FeatureOperator', (3, 6))
+    """
+
+    def __init__(self, operator: LinearOperator, features: FeatureMap) -> None:
+        self.operator, self.map = operator, features
+        self.shape = (int(operator.shape[0]), features.columns)
+        self.dtype, self.home = operator.dtype, operator.home
+
+    def _rows(self, selection: Selection) -> LinearOperator:
+        return DenseOperator(self.map.features(self.operator.rows(selection)))
+
+    def release(self) -> None:
+        self.operator.release()
+
+
+class KernelMap(FeatureMap):
+    """x ↦ Bᵀ(k(x, z₁), …, k(x, zₘ)), for m landmarks z.
+
+    Parameters
+    ----------
+    landmarks : Points
+        Rows, less the point about which their kernel sees rows.
+    turn : numpy.ndarray of shape (m, D), optional
+        B; None: the identity.
+    inputs : int, optional
+        Columns of the data; by default those of the landmarks.
+    numbers : numpy.ndarray of shape (m,), optional
+        Which training rows the landmarks are.
+    rows : int, optional
+        How many training rows there are; by default as many as landmarks.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import linspec as ls
+    >>> features = ls.features.nystrom(np.eye(3), ls.kernels.linear(), 3, rng=0)
+    >>> Z = features(np.eye(3)).matmat(np.eye(features.columns))
+    >>> type(features).__name__, np.allclose(Z @ Z.T, np.eye(3))  # the kernel matrix of its landmarks
+    ('KernelMap', True)
+    """
+
+    shapes: ClassVar[Mapping[str, str]] = {"turn": "m D", "numbers": "m"}
+
+    def __init__(
+        self,
+        landmarks: Points,
+        turn: HostArray | None = None,
+        inputs: int | None = None,
+        numbers: HostArray | None = None,
+        rows: int | None = None,
+    ) -> None:
+        self.landmarks, self.turn, self.numbers = landmarks, turn, numbers
+        self.rows = len(landmarks) if rows is None else rows
+        self.inputs = int(landmarks.rows.shape[1]) if inputs is None else inputs
+        self.columns = len(landmarks) if turn is None else turn.shape[1]
+
+    @property
+    def kernel(self) -> Kernel:
+        """The kernel, with all its numbers."""
+        return self.landmarks.kernel
+
+    def features(self, rows: LinearOperator) -> Array:
+        tile = self._points(rows).against(self._landmarks_for(rows))
+        home = rows.home
+        tile = home.place(tile, rows.dtype)
+        return tile if self.turn is None else tile @ home.place(self.turn, rows.dtype)
+
+    def _points(self, rows: LinearOperator) -> Points:
+        """Rows as the kernel sees the landmarks."""
+        bare, _ = uncounted(rows)
+        own: Any = bare.matrix.astype(rows.dtype) if isinstance(bare, SparseOperator) else rows.dense()
+        if not self.kernel.precomputed and self._sparse != scipy.sparse.issparse(own):
+            # Tiles take blocks of one kind; both are few rows here.
+            own = scipy.sparse.csr_array(to_host(own)) if self._sparse else own.toarray()
+        return Points(about(own, self.landmarks.center), self.kernel, self.landmarks.center)
+
+    @property
+    def _sparse(self) -> bool:
+        return bool(scipy.sparse.issparse(self.landmarks.rows))
+
+    def _landmarks_for(self, rows: LinearOperator) -> Points:
+        """The landmarks in the library, on the device and in the dtype of rows."""
+        z = self.landmarks
+        if self.kernel.precomputed:
+            return z
+        if self._sparse:
+            same = z.rows.dtype == rows.dtype
+            return z if same else Points(z.rows.astype(rows.dtype), z.kernel, z.center)
+        if z.home == rows.home and str(z.rows.dtype).rpartition(".")[2] == rows.dtype.name:
+            return z
+        return Points(rows.home.place(to_host(z.rows), rows.dtype), z.kernel, z.center)
+
+    def __repr__(self) -> str:
+        return f"KernelMap({self.inputs} -> {self.columns}, {self.kernel})"
+
+
+class FourierMap(FeatureMap):
+    """x ↦ √(2/D) cos(Wᵀx + b).
+
+    Parameters
+    ----------
+    W : numpy.ndarray of shape (p, D)
+    b : numpy.ndarray of shape (D,)
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from linspec.features import FourierMap
+    >>> features = FourierMap(np.zeros((2, 4)), np.zeros(4))
+    >>> features(np.ones((1, 2))).matmat(np.eye(4)).round(3)  # the root of 2 / 4, times cos 0
+    array([[0.707, 0.707, 0.707, 0.707]])
+    """
+
+    shapes: ClassVar[Mapping[str, str]] = {"W": "p D", "b": "D"}
+
+    def __init__(self, W: HostArray, b: HostArray) -> None:
+        self.W, self.b = W, b
+        self.inputs, self.columns = W.shape
+
+    def features(self, rows: LinearOperator) -> Array:
+        home = rows.home
+        angles = rows.matmat(home.blocks.place(self.W)) + home.place(self.b, rows.dtype)[None, :]
+        return cast(home.xp.cos(angles), rows.dtype) * float(np.sqrt(2.0 / self.columns))
+
+    def __repr__(self) -> str:
+        return f"FourierMap({self.inputs} -> {self.columns})"
+
+
+def nystrom(
+    X: Any,
+    kernel: Any,
+    m: int,
+    rng: Any = None,
+    *,
+    landmarks: str = "uniform",
+    differences: bool = False,
+) -> KernelMap:
+    """Nyström features: those of a kernel, projected on the span of m landmarks.
+
+    Parameters
+    ----------
+    X : data of shape (n, p)
+        The rows from which landmarks are drawn. With "uniform" only these are read, and those from which a scale is
+        taken; with "rpcholesky" all rows are, and they are held.
+    kernel : Kernel, str or callable
+        As `linspec.kernels.as_kernel` takes it. With a precomputed one X is its n x n matrix.
+    m : int
+        The number of landmarks, at most n.
+    rng : None, int or numpy.random.Generator
+    landmarks : {"uniform", "rpcholesky"}, default "uniform"
+        Drawn with equal probabilities, or in turn with probabilities in proportion to what the others leave of
+        k(x, x), which finds small groups of rows.
+    differences : bool, default False
+        Whether the functions are differences of those of the landmarks; then there are m − 1 features.
+
+    Returns
+    -------
+    KernelMap
+        `map(data)` are the features of data: inner products of features are the Nyström approximation of the kernel.
+
+    Raises
+    ------
+    InvalidProblem
+        m is out of range, or the kernel of the landmarks is not positive semidefinite.
+    MissingCapability
+        X has no rows.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import linspec as ls
+    >>> X = np.random.default_rng(0).standard_normal((200, 3))
+    >>> features = ls.features.nystrom(X, ls.kernels.rbf(1.0), m=20, rng=0)
+    >>> features(X).shape
+    (200, 20)
+    """
+    A, kernel = as_operator(X, "X"), as_kernel(kernel)
+    n = A.shape[0]
+    if not is_number(m, int) or not 1 + differences <= m <= n:
+        raise InvalidProblem(f"landmarks must number from {1 + differences} to the {n} rows; got {shown(m)}.")
+    if landmarks not in LANDMARKS:
+        raise InvalidProblem(f"landmarks must be one of {', '.join(LANDMARKS)}; got {shown(landmarks)}.")
+    if kernel.precomputed and A.shape[0] != A.shape[1]:
+        raise InvalidProblem(f"a precomputed kernel must be square; got {A.shape[0]} x {A.shape[1]}.")
+    generator = random_generator(rng)
+    if landmarks == "rpcholesky" or not A.sliceable:
+        rows = read_rows(A, "X")
+        kernel = resolved(kernel, rows, generator)
+        points = _points_of(rows, kernel)
+        if landmarks == "rpcholesky":
+            numbers = pivots(points, m, generator)
+        else:
+            numbers = np.sort(generator.choice(n, m, replace=False))
+        chosen = points.at(numbers)
+    else:
+        if not kernel.is_resolved:
+            sample = np.sort(generator.choice(n, min(n, SAMPLE), replace=False))
+            kernel = resolved(kernel, read_rows(A.rows(sample), "X"), generator)
+        numbers = np.sort(generator.choice(n, m, replace=False))
+        chosen = _points_of(read_rows(A.rows(numbers), "X"), kernel)
+    return landmark_map(_by_number(chosen, numbers), numbers, A.shape[1], differences=differences)
+
+
+def landmark_map(
+    chosen: Points, numbers: HostArray, inputs: int, *, differences: bool = False, own: Array | None = None
+) -> KernelMap:
+    """The Nyström map of landmarks that are chosen already.
+
+    Parameters
+    ----------
+    chosen : Points
+        The landmarks.
+    numbers : numpy.ndarray of shape (m,)
+        Which training rows they are.
+    inputs : int
+        Columns of the data.
+    differences : bool, default False
+    own : array of shape (m, m), optional
+        The kernel of the landmarks; computed in float64 where it is not given, and needed of a precomputed one.
+    """
+    turn = turn_of(chosen, differences=differences, own=own)
+    if chosen.kernel.precomputed:
+        chosen = Points(np.asarray(numbers), chosen.kernel)
+    return KernelMap(chosen, turn, inputs, numbers)
+
+
+def turn_of(chosen: Points, *, differences: bool, own: Array | None = None) -> HostArray:
+    """B with Bᵀ k(z, z) B = I: B = Q R⁻¹ for a basis Q of the differences, or the identity.
+
+    Raises
+    ------
+    InvalidProblem
+        k(z, z) has eigenvalues that are negative, beyond rounding.
+    """
+    dtype = np.dtype(str(chosen.rows.dtype).rpartition(".")[2])
+    K = np.asarray(to_host(_in_double(chosen)) if own is None else to_host(own), dtype=np.float64)
+    K = (K + K.T) / 2
+    check_values(np.diag(K), "the landmarks")
+    m = len(K)
+    Q = np.eye(m)
+    if differences:  # the columns but the first of the reflection that takes 1/√m to the first unit vector
+        v = np.full(m, 1 / np.sqrt(m))
+        v[0] += 1.0
+        Q = (np.eye(m) - 2 * np.outer(v, v) / (v @ v))[:, 1:]
+        K = Q.T @ K @ Q
+    unit = float(np.finfo(dtype if dtype.kind == "f" else np.float64).eps)
+    size = float(np.trace(K)) / max(len(K), 1)
+    if size <= 0:
+        raise InvalidProblem("the kernel of the landmarks is zero. Take another kernel, or more landmarks.")
+    lower, info = scipy.linalg.lapack.dpotrf(K + JITTER * unit * size * np.eye(len(K)), lower=1, clean=1)
+    if info != 0:
+        values = np.linalg.eigvalsh(K)
+        if values[0] < -1e3 * unit * len(K) * values[-1]:
+            raise InvalidProblem(
+                f"the kernel of {m} landmarks is not positive semidefinite: eigenvalues from {values[0]:.3g} to "
+                f"{values[-1]:.3g}. Take another kernel, or add its least eigenvalue to the diagonal."
+            )
+        more = JITTER * unit * size + 2 * max(-float(values[0]), 0.0)
+        lower = np.linalg.cholesky(K + 10 * more * np.eye(len(K)))
+    found: HostArray = scipy.linalg.solve_triangular(lower, Q.T, lower=True).T
+    return found
+
+
+def fourier(kernel: Any, p: int, D: int, rng: Any = None) -> FourierMap:
+    """Random Fourier features of a Gaussian or a Laplacian kernel.
+
+    Parameters
+    ----------
+    kernel : Kernel
+        `linspec.kernels.rbf` or `laplacian`, with a scale that is a number.
+    p : int
+        Columns of the data.
+    D : int
+        Features.
+    rng : None, int or numpy.random.Generator
+
+    Returns
+    -------
+    FourierMap
+        Inner products of features are the kernel, on average over the draw.
+
+    Raises
+    ------
+    InvalidProblem
+        The numbers are out of range.
+    MissingCapability
+        The kernel has no such features.
+    UnsupportedData
+        It has no scale.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import linspec as ls
+    >>> x = np.array([[0.0, 0.0], [0.5, 0.0]])
+    >>> features = ls.features.fourier(ls.kernels.rbf(1.0), p=2, D=3000, rng=0)
+    >>> Z = ls.as_operator(features(x)).dense()
+    >>> (Z @ Z.T).round(1)  # about the values of the kernel: 1, and exp(-1/8) = 0.9
+    array([[1. , 0.9],
+           [0.9, 1. ]])
+    """
+    kernel = as_kernel(kernel)
+    for what, value in (("p", p), ("D", D)):
+        if not is_number(value, int) or value < 1:
+            raise InvalidProblem(f"{what} must be an integer of at least 1; got {shown(value)}.")
+    if not isinstance(kernel, RBF | Laplacian):
+        raise MissingCapability(
+            f"random Fourier features exist here for kernels of differences, rbf and laplacian; got {kernel}. Take "
+            "Nyström features."
+        )
+    if not kernel.is_resolved:
+        raise UnsupportedData(
+            f"fourier sees no rows, so the kernel needs a scale that is a number; got {kernel}. Take the kernel of a "
+            "linspec.KernelOperator on the rows, or a number."
+        )
+    generator = random_generator(rng)
+    draw = generator.standard_normal if isinstance(kernel, RBF) else generator.standard_cauchy
+    W = draw((p, D)) / float(kernel.scale)
+    return FourierMap(W, generator.uniform(0.0, 2 * np.pi, D))
+
+
+def pivots(points: Points, m: int, rng: np.random.Generator) -> HostArray:
+    """Landmarks by randomly pivoted Cholesky, in blocks, in increasing order."""
+    n, home = len(points), points.home.blocks
+    left = np.asarray(to_host(diagonal_of(points)), dtype=np.float64)
+    size = float(left.max(initial=0.0))
+    L, taken = np.zeros((n, 0)), np.zeros(0, dtype=np.intp)
+    while len(taken) < m:
+        weights = np.where(left > 1e-12 * size, left, 0.0)
+        weights[taken] = 0.0
+        missing = m - len(taken)
+        if np.count_nonzero(weights) < missing:  # what is left is rounding: any rows will do
+            rest = np.setdiff1d(np.arange(n), taken)
+            more = rng.choice(rest, missing, replace=False)
+            return np.sort(np.concatenate([taken, more]))
+        block = min(missing, max(m // 10, 1))
+        new = np.unique(rng.choice(n, block, p=weights / weights.sum()))
+        others = Points(new, points.kernel) if points.kernel.precomputed else points.at(new)
+        G = np.asarray(to_host(home.place(points.against(others)))) - L @ L[new].T
+        own = (G[new] + G[new].T) / 2
+        lower = np.linalg.cholesky(own + 1e-10 * np.trace(own) / len(new) * np.eye(len(new)))
+        F = scipy.linalg.solve_triangular(lower, G.T, lower=True).T
+        L, taken = np.hstack([L, F]), np.concatenate([taken, new])
+        left = np.maximum(left - np.einsum("ij,ij->i", F, F), 0.0)
+    return np.sort(taken)
+
+
+def diagonal_of(points: Points) -> Array:
+    """k(x, x) of all rows."""
+    if not points.kernel.precomputed:
+        return points.kernel.diagonal(points.rows)
+    if scipy.sparse.issparse(points.rows):
+        return np.asarray(points.rows.diagonal())
+    home = points.home
+    return home.place(np.diagonal(to_host(points.rows)), str(points.rows.dtype).rpartition(".")[2])
+
+
+def _points_of(rows: Any, kernel: Kernel) -> Points:
+    center = centre_of(rows, kernel)
+    return Points(about(rows, center), kernel, center)
+
+
+def _by_number(chosen: Points, numbers: HostArray) -> Points:
+    """Landmarks of a precomputed kernel with the columns of the landmarks alone: their own kernel."""
+    if not chosen.kernel.precomputed:
+        return chosen
+    return Points(chosen.kernel.tile(chosen.rows, numbers), chosen.kernel)
+
+
+def _in_double(chosen: Points) -> Array:
+    """The kernel of the landmarks, in float64 on the host where tiles are narrower."""
+    if chosen.kernel.precomputed:
+        return chosen.rows
+    if str(chosen.rows.dtype).rpartition(".")[2] == "float64":
+        return chosen.against(chosen)
+    if scipy.sparse.issparse(chosen.rows):
+        wide = Points(chosen.rows.astype(np.float64), chosen.kernel)
+    else:
+        if isinstance(chosen.kernel, Function):  # it gets rows as the data have them
+            return chosen.against(chosen)
+        wide = Points(chosen.home.blocks.place(chosen.rows), chosen.kernel)
+    return wide.against(wide)
