@@ -11,7 +11,7 @@ import scipy.sparse
 import linspec as ls
 from linspec.errors import InvalidProblem, LinspecError, UnsupportedData
 from linspec.sweeps.blocks import BlockOperator, InProcess
-from linspec.sweeps.blocks.class_targets import class_targets
+from linspec.targets.of_blocks import class_targets
 
 RNG = np.random.default_rng(0)
 N, P = 600, 7

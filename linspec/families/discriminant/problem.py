@@ -45,7 +45,7 @@ from linspec.operators.tables import is_flat_list
 from linspec.problem import Problem, shared_moments
 from linspec.solution import Solution, Status
 from linspec.sweeps.first_look import Look
-from linspec.targets import classes_of, targets_of_classes
+from linspec.targets.matrices import classes_of, targets_of_classes
 
 NULL = 10
 """A direction v is null if ‖Xv‖ / ‖X‖‖v‖ is at most this number of units of the data's rounding."""

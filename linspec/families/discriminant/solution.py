@@ -12,7 +12,6 @@ import numpy as np
 from linspec.affine_images import Taken
 from linspec.algebra.small_matrices import whitening
 from linspec.arrays import Array, HostArray, at_home, host_dtype, to_host
-from linspec.class_vectors import class_codes
 from linspec.errors import InvalidProblem, MissingCapability
 from linspec.families.discriminant.classifier import (
     DISTINCT,
@@ -28,6 +27,7 @@ from linspec.operators import as_operator
 from linspec.operators.row_model import weights_and_confounds
 from linspec.solution import Solution
 from linspec.sweeps.blocks import brought_here
+from linspec.targets.class_vectors import class_codes
 
 DEPENDENT = 1e-12
 """Combinations of targets, or of variates, with a smaller share of the squares are rounding: centred classes depend on

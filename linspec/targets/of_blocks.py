@@ -17,12 +17,12 @@ import numpy as np
 import scipy.sparse
 
 from linspec.arrays import HostArray, is_array, to_host
-from linspec.class_vectors import as_array, named_entries, numbered_if_any
 from linspec.errors import InvalidOption, InvalidProblem, UnsupportedData, called
 from linspec.operators.row_model import weights_and_confounds
 from linspec.operators.sparse import is_scipy_sparse
 from linspec.sweeps.blocks.engine import Call, Engine, Handle
 from linspec.sweeps.blocks.operator import BlockOperator
+from linspec.targets.class_vectors import as_array, named_entries, numbered_if_any
 
 Numbered = tuple[HostArray, HostArray]
 """The number of each row's class, -1 for none, and the classes of a block."""

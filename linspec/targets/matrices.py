@@ -36,7 +36,6 @@ from linspec.arrays import (
     to_host,
     working_dtype,
 )
-from linspec.class_vectors import as_array, named_entries, numbered
 from linspec.errors import InvalidOption, InvalidProblem, NonFiniteData, UnsupportedData, called
 from linspec.frames import check_order, index_of
 from linspec.operators import adapter_of_labels, sparse_kernels
@@ -46,7 +45,8 @@ from linspec.operators.row_blocks import row_blocks
 from linspec.operators.row_model import weights_and_confounds
 from linspec.operators.sparse import SparseOperator, checked_rows, is_scipy_sparse
 from linspec.registry.keywords import hinted
-from linspec.sweeps.blocks.class_targets import BlockClassTargets, class_targets
+from linspec.targets.class_vectors import as_array, named_entries, numbered
+from linspec.targets.of_blocks import BlockClassTargets, class_targets
 
 __all__ = ["cca", "hsl", "lda", "opls"]
 
