@@ -24,7 +24,7 @@ from scipy import sparse
 
 import linspec as ls
 from linspec.errors import LinspecError
-from linspec.solver import estimated
+from linspec.solving.solver import estimated
 
 HOPELESS = 20.0
 """A solver that states more than this many times the time of the chosen one is left out."""

@@ -21,16 +21,16 @@ import linspec
 GROUPS = {
     "Problems and their answers": (
         "linspec.families.",
-        "linspec.problem",
-        "linspec.solution",
-        "linspec.conclusion",
+        "linspec.solving.problem",
+        "linspec.solving.solution",
+        "linspec.solving.conclusion",
     ),
     "Solving": (
-        "linspec.solver",
-        "linspec.run",
+        "linspec.solving.solver",
+        "linspec.solving.run",
         "linspec.comparison",
         "linspec.held_out",
-        "linspec.projection",
+        "linspec.solving.projection",
     ),
     "Data": ("linspec.operators", "linspec.kernels.kernel_matrices", "linspec.moments.moments"),
     "Names of what is installed": ("linspec.registry",),
@@ -38,8 +38,8 @@ GROUPS = {
         "linspec.registry.spec",
         "linspec.registry.options",
         "linspec.registry.hookspecs",
-        "linspec.normalizer",
-        "linspec.test_matrix",
+        "linspec.solving.normalizer",
+        "linspec.solving.test_matrix",
     ),
 }
 """The groups of the index, by the modules in which names are defined; inference has a group by names."""

@@ -8,10 +8,8 @@ from linspec import metrics as metrics
 from linspec import plots as plots
 from linspec import targets as targets
 from linspec import testing as testing
-from linspec.checkpoints import Checkpoint as Checkpoint
 from linspec.comparison import Comparison as Comparison
 from linspec.comparison import compare as compare
-from linspec.conclusion import Conclusion as Conclusion
 from linspec.families.cca.bootstrap import bootstrap as bootstrap
 from linspec.families.cca.components import null_correlations as null_correlations
 from linspec.families.cca.components import permutation_test as permutation_test
@@ -31,14 +29,11 @@ from linspec.held_out.scores import HeldOutScore as HeldOutScore
 from linspec.held_out.validation import cross_validate as cross_validate
 from linspec.kernels.kernel_matrices import KernelOperator as KernelOperator
 from linspec.moments.moments import Moments as Moments
-from linspec.normalizer import Normalizer as Normalizer
 from linspec.operators import LinearOperator as LinearOperator
 from linspec.operators import as_operator as as_operator
 from linspec.operators import open_rows as open_rows
 from linspec.operators import paired as paired
 from linspec.operators.labelled import labelled as labelled
-from linspec.problem import Problem as Problem
-from linspec.projection import project as project
 from linspec.registry import PluginInfo as PluginInfo
 from linspec.registry import describe as describe
 from linspec.registry import normalizers as normalizers
@@ -60,16 +55,21 @@ from linspec.registry.spec import OperatorSpec as OperatorSpec
 from linspec.registry.spec import ProblemSpec as ProblemSpec
 from linspec.registry.spec import SolverSpec as SolverSpec
 from linspec.registry.spec import TestMatrixSpec as TestMatrixSpec
-from linspec.run import Run as Run
-from linspec.solution import Solution as Solution
-from linspec.solution import Status as Status
-from linspec.solution import load_solution as load_solution
-from linspec.solver import LeastSquaresState as LeastSquaresState
-from linspec.solver import Selection as Selection
-from linspec.solver import Solver as Solver
-from linspec.solver import select as select
-from linspec.solver import solve as solve
-from linspec.test_matrix import TestMatrix as TestMatrix
+from linspec.solving.checkpoints import Checkpoint as Checkpoint
+from linspec.solving.conclusion import Conclusion as Conclusion
+from linspec.solving.normalizer import Normalizer as Normalizer
+from linspec.solving.problem import Problem as Problem
+from linspec.solving.projection import project as project
+from linspec.solving.run import Run as Run
+from linspec.solving.solution import Solution as Solution
+from linspec.solving.solution import Status as Status
+from linspec.solving.solution import load_solution as load_solution
+from linspec.solving.solver import LeastSquaresState as LeastSquaresState
+from linspec.solving.solver import Selection as Selection
+from linspec.solving.solver import Solver as Solver
+from linspec.solving.solver import select as select
+from linspec.solving.solver import solve as solve
+from linspec.solving.test_matrix import TestMatrix as TestMatrix
 
 __version__: str
 

@@ -24,7 +24,6 @@ import numpy as np
 
 from linspec import registry
 from linspec.arrays import random_generator
-from linspec.checks import check_rows
 from linspec.errors import (
     InvalidOption,
     InvalidProblem,
@@ -37,16 +36,17 @@ from linspec.errors import (
 from linspec.frames import check_order
 from linspec.operators import LinearOperator, as_operator
 from linspec.operators.chosen_rows import chosen_rows
-from linspec.problem import Problem
 from linspec.process.faults import one_line
 from linspec.process.interrupts import HowItEnded, remember
 from linspec.process.plurals import count_of
 from linspec.registry import options
 from linspec.registry.keywords import hinted
 from linspec.registry.parts import with_parts
-from linspec.run import Progress
-from linspec.solution import Status
-from linspec.solver import Solver, automatic, solve
+from linspec.solving.checks import check_rows
+from linspec.solving.problem import Problem
+from linspec.solving.run import Progress
+from linspec.solving.solution import Status
+from linspec.solving.solver import Solver, automatic, solve
 
 __all__ = [
     "Comparison",

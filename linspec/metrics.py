@@ -24,10 +24,10 @@ import numpy as np
 
 from linspec.algebra.small_matrices import EPS, whitening
 from linspec.arrays import HOST, Array, Home, HostArray, at_home, host_dtype, is_array, to_host
-from linspec.checks import finite_array, finite_block
 from linspec.errors import InvalidProblem, NonFiniteData
 from linspec.families.cca.captured import correlations, pcc, tcc
 from linspec.operators import as_operator
+from linspec.solving.checks import finite_array, finite_block
 
 __all__ = [
     "auc",

@@ -230,6 +230,9 @@ class Clock:
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     """The clock by which `max_seconds` is counted, in the hand of the test."""
     clock = Clock()
-    for module in ("linspec.run", "linspec.solver"):  # where a run begins and where it is looked at
+    for module in (
+        "linspec.solving.run",
+        "linspec.solving.solver",
+    ):  # where a run begins and where it is looked at
         monkeypatch.setattr(f"{module}.time", clock)
     return clock

@@ -13,7 +13,7 @@ import pytest
 import linspec as ls
 from linspec import registry
 from linspec.cli.kinds import Kind
-from linspec.conclusion import NO_TERMS
+from linspec.solving.conclusion import NO_TERMS
 from linspec.testing import conformance, run_checks, testing_of
 
 HERE = Path(__file__).name

@@ -41,8 +41,8 @@ def write_solution(solution: Any, about: Mapping[str, Any], stream: IO[bytes], s
     else:
         import numpy as np
 
-        from linspec import archive
-        from linspec.solution import packed
+        from linspec.solving import archive
+        from linspec.solving.solution import packed
 
         archive.write(stream, *packed(solution, {"about": np.asarray(json.dumps(plain(about)))}))
 

@@ -290,7 +290,7 @@ def _as_begun(name: str, start: str | None) -> str:
     """The solver of the checkpoint that a run goes on from, where none is named."""
     if name != AUTO or start is None:
         return name
-    from linspec import checkpoints
+    from linspec.solving import checkpoints
 
     there = is_there(start) and checkpoints.is_checkpoint(start)
     return checkpoints.loaded(start).solver if there else name
@@ -370,7 +370,7 @@ def _run(
 
 
 def _ending(solution: Any, seconds: float) -> list[tuple[str, str]]:
-    from linspec.run import WARNED
+    from linspec.solving.run import WARNED
 
     how = JUDGED.get(solution.residual_kind, "from the Gram matrices that are held")
     # A warning says the message already, on standard error.

@@ -39,10 +39,10 @@ from linspec.arrays import (
 from linspec.errors import InvalidOption, InvalidProblem, shown
 from linspec.frames import check_order
 from linspec.operators import LinearOperator, as_operator
-from linspec.problem import Problem
 from linspec.registry import get_solver
-from linspec.solution import Solution
-from linspec.solver import Solver, solve
+from linspec.solving.problem import Problem
+from linspec.solving.solution import Solution
+from linspec.solving.solver import Solver, solve
 
 SPARSE = ("csr", "csc")
 """Sparse formats that are taken as they are; others are converted to the first."""

@@ -16,7 +16,7 @@ from linspec.estimators.base import (
     like,
 )
 from linspec.frames import check_order
-from linspec.problem import Problem
+from linspec.solving.problem import Problem
 
 
 class TwoViews(ClassNamePrefixFeaturesOutMixin, TransformerMixin, LinspecEstimator):  # type: ignore[misc]

@@ -2,7 +2,7 @@
 
 Problem: the ridge is seldom known beforehand. To find it, solve with several ridges and score each solution on
 rows that were not fitted.
-Method: the solves are those of `linspec.ridges`; each answer scores the same test rows.
+Method: the solves are those of `linspec.solving.ridges`; each answer scores the same test rows.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ from linspec.families.discriminant.problem import Discriminant
 from linspec.families.discriminant.solution import DiscriminantSolution
 from linspec.frames import check_order
 from linspec.operators import LinearOperator, as_operator
-from linspec.problem import Problem
 from linspec.process.interrupts import HowItEnded, Request, first_interrupt, nothing_yet, remember
 from linspec.process.plurals import count_of
 from linspec.registry.keywords import hinted
-from linspec.ridges import along_ridges, checked_ridges, ridge_in_words, size_of_ridge
-from linspec.solver import Solver
+from linspec.solving.problem import Problem
+from linspec.solving.ridges import along_ridges, checked_ridges, ridge_in_words, size_of_ridge
+from linspec.solving.solver import Solver
 
 __all__ = ["RidgePath", "ridge_path"]
 

@@ -1,8 +1,8 @@
 """Scores of one split by solving: what is done where no Gram matrices can be held.
 
 Problem: views may be too wide for Gram matrices, and a score need not be a function of second moments.
-Method: for each split the problem on the training rows is solved for each ridge (`linspec.ridges`) with the largest k.
-The leading columns of a solution are scored for the smaller k.
+Method: for each split the problem on the training rows is solved for each ridge (`linspec.solving.ridges`) with the
+largest k. The leading columns of a solution are scored for the smaller k.
 Where we differ: passes are readings of all rows. A sweep over the training rows counts as their share.
 """
 
@@ -18,8 +18,8 @@ from linspec.errors import MissingCapability
 from linspec.held_out.folds import Folds
 from linspec.held_out.scores import HeldOutScore
 from linspec.process.interrupts import Request, first_interrupt, nothing_yet
-from linspec.ridges import along_ridges
-from linspec.solver import Solver
+from linspec.solving.ridges import along_ridges
+from linspec.solving.solver import Solver
 
 
 def scored_by_solving(  # noqa: PLR0913, PLR0917 (the arguments of cross_validate)

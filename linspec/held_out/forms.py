@@ -16,7 +16,7 @@ from linspec import cost
 from linspec.held_out.folds import Folds
 from linspec.held_out.row_sums import bytes_held
 from linspec.held_out.scores import HeldOutScore
-from linspec.solver import estimated, has_trait
+from linspec.solving.solver import estimated, has_trait
 
 MERGING = 40
 """Entries of Gram matrices that are read or written a split, over those of one: merging, and what is taken out."""

@@ -21,7 +21,6 @@ import numpy as np
 
 from linspec import cost
 from linspec.arrays import at_home
-from linspec.checks import several
 from linspec.errors import (
     AccuracyWarning,
     InvalidOption,
@@ -38,10 +37,11 @@ from linspec.held_out.grams import Split, split_of
 from linspec.held_out.result import CrossValidation
 from linspec.held_out.row_sums import gathered, training_and_held_out
 from linspec.held_out.scores import LOST, HeldOutScore, Rounded
-from linspec.problem import Problem
 from linspec.registry.keywords import hinted
 from linspec.registry.options import is_number
-from linspec.ridges import checked_ridges
+from linspec.solving.checks import several
+from linspec.solving.problem import Problem
+from linspec.solving.ridges import checked_ridges
 
 __all__ = ["cross_validate"]
 

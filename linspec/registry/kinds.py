@@ -44,21 +44,21 @@ class Kind:
 KINDS: dict[str, Kind] = {
     kind.record.kind: kind
     for kind in (
-        Kind(record=SolverSpec, hook="linspec_solvers", base="linspec.solver:Solver", method="solve"),
+        Kind(record=SolverSpec, hook="linspec_solvers", base="linspec.solving.solver:Solver", method="solve"),
         Kind(
             record=NormalizerSpec,
             hook="linspec_normalizers",
-            base="linspec.normalizer:Normalizer",
+            base="linspec.solving.normalizer:Normalizer",
             method="orthonormalize",
         ),
         Kind(
             record=TestMatrixSpec,
             hook="linspec_test_matrices",
-            base="linspec.test_matrix:TestMatrix",
+            base="linspec.solving.test_matrix:TestMatrix",
             method="draw",
         ),
         Kind(record=OperatorSpec, hook="linspec_operators"),
-        Kind(record=ProblemSpec, hook="linspec_problems", base="linspec.problem:Problem"),
+        Kind(record=ProblemSpec, hook="linspec_problems", base="linspec.solving.problem:Problem"),
     )
 }
 

@@ -25,7 +25,7 @@ from linspec.errors import (
 )
 from linspec.operators import as_operator
 from linspec.operators.magnitude import magnitude_of
-from linspec.solution import HISTORY_FIELDS, Status
+from linspec.solving.solution import HISTORY_FIELDS, Status
 from linspec.testing.backends import BACKENDS
 from linspec.testing.family import testing_of
 from linspec.testing.oracle import ROUNDING, as_host, precision

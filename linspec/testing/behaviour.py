@@ -17,7 +17,7 @@ import numpy as np
 
 import linspec
 from linspec.errors import BudgetTooSmall, DataOutOfRange, MissingCapability, NonFiniteData
-from linspec.solution import Status
+from linspec.solving.solution import Status
 from linspec.testing.answers import converges
 from linspec.testing.backends import BACKENDS, Backend
 from linspec.testing.family import testing_of

@@ -14,7 +14,7 @@ from functools import cached_property
 from typing import Any
 
 from linspec.registry.kinds import resolve
-from linspec.solution import Solution
+from linspec.solving.solution import Solution
 from linspec.testing.behaviour import Skip
 from linspec.testing.family import ProblemTesting, testing_of
 from linspec.testing.oracle import Reading

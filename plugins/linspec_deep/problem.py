@@ -22,8 +22,8 @@ import linspec as ls
 from linspec.algebra.small_matrices import ratio, whitening_above_noise
 from linspec.algebra.unit_vectors import signs
 from linspec.arrays import HOST, HostArray, to_host
-from linspec.checks import check_k, check_place, check_rows, refuse_once
-from linspec.conclusion import NO_TERMS, Conclusion, Terms, fewer_than_asked
+from linspec.solving.checks import check_k, check_place, check_rows, refuse_once
+from linspec.solving.conclusion import NO_TERMS, Conclusion, Terms, fewer_than_asked
 from linspec_deep.nets import Net, side_by_side
 from linspec_deep.solution import DeepCCASolution
 

@@ -23,10 +23,11 @@ import scipy.sparse
 from click.testing import CliRunner
 
 import linspec as ls
-from linspec import archive, checkpoints, cost
+from linspec import cost
 from linspec.arrays import HOST
 from linspec.cli import main
 from linspec.errors import AccuracyWarning, InvalidFile, InvalidOption, InvalidProblem, MissingCapability
+from linspec.solving import archive, checkpoints
 from linspec.sweeps.blocks import BlockOperator
 
 RNG = np.random.default_rng(0)

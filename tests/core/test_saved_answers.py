@@ -17,11 +17,11 @@ import pytest
 import scipy.sparse
 
 import linspec as ls
-from linspec import archive
 from linspec.arrays import to_host
 from linspec.errors import CannotSave, InvalidFile, InvalidOption, LinspecError, MissingPackage
 from linspec.kernels.functions import Kernel
-from linspec.solution import HISTORY_FIELDS as HISTORY
+from linspec.solving import archive
+from linspec.solving.solution import HISTORY_FIELDS as HISTORY
 from linspec.testing import cases, testing_of
 
 # What is left at its default takes too long here: problem -> solver and options.

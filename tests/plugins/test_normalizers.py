@@ -19,7 +19,7 @@ import scipy.linalg
 from hypothesis import given
 from hypothesis import strategies as st
 
-import linspec.normalizer
+import linspec.solving.normalizer
 from linspec import Normalizer, option
 from linspec.arrays import from_host, to_host
 from linspec.errors import InvalidOption, InvalidProblem, NonFiniteData, UnsupportedData
@@ -712,4 +712,4 @@ def test_the_base_class_checks_options_and_its_example_runs():
         Limited(cut=0.0)
     with pytest.raises(TypeError):
         Normalizer()
-    assert doctest.testmod(linspec.normalizer).failed == 0
+    assert doctest.testmod(linspec.solving.normalizer).failed == 0

@@ -10,8 +10,8 @@ import numpy as np
 import linspec as ls
 from linspec.algebra.unit_vectors import chosen, signs
 from linspec.arrays import Array, Home, HostArray, reciprocal, to_host
-from linspec.checks import check_k, check_place, check_rows, refuse_once
-from linspec.conclusion import NO_TERMS, Terms, fewer_than_asked
+from linspec.solving.checks import check_k, check_place, check_rows, refuse_once
+from linspec.solving.conclusion import NO_TERMS, Terms, fewer_than_asked
 from linspec_pls.solution import PLSSolution
 
 

@@ -39,7 +39,6 @@ from scipy.special import ndtri
 
 from linspec import cost
 from linspec.arrays import HostArray, at_home, is_array, random_generator, reciprocal, to_host
-from linspec.checks import check_count, check_fraction
 from linspec.errors import ConvergenceWarning, InvalidOption, InvalidProblem, NoSuitableSolver, warn
 from linspec.families.cca.components import check_problem, frequencies
 from linspec.families.cca.problem import CCA
@@ -49,7 +48,8 @@ from linspec.process import machine
 from linspec.process.interrupts import HowItEnded, Request, first_interrupt, nothing_yet, remember, repeated
 from linspec.process.plurals import count_of
 from linspec.registry.keywords import hinted
-from linspec.solver import ALWAYS_AVAILABLE, Solver, chosen_solver, has_trait, solve
+from linspec.solving.checks import check_count, check_fraction
+from linspec.solving.solver import ALWAYS_AVAILABLE, Solver, chosen_solver, has_trait, solve
 
 __all__ = ["Bootstrap", "bootstrap"]
 

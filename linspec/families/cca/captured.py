@@ -9,13 +9,13 @@ import numpy as np
 
 from linspec.algebra.small_matrices import EPS, canonical_rotation, whitening
 from linspec.arrays import Array, HostArray, host_dtype, to_host
-from linspec.checks import finite_array, finite_block
 from linspec.errors import InvalidProblem
 from linspec.families.cca.problem import CCA
 from linspec.families.cca.solution import CCASolution
 from linspec.families.cca.variates import cosines
 from linspec.moments.moments import Moments
 from linspec.operators import as_operator
+from linspec.solving.checks import finite_array, finite_block
 
 __all__ = ["correlations", "pcc", "tcc"]
 

@@ -35,7 +35,6 @@ import scipy.linalg
 from linspec import cost
 from linspec.algebra.small_matrices import rank_cut, whitening
 from linspec.arrays import HOST, Array, Home, HostArray, at_home, random_generator, reciprocal, to_host
-from linspec.checks import check_count, check_fraction
 from linspec.errors import (
     BudgetTooSmall,
     ConvergenceWarning,
@@ -59,7 +58,8 @@ from linspec.process.interrupts import HowItEnded, Request, first_interrupt, not
 from linspec.process.plurals import count_of
 from linspec.registry.keywords import hinted
 from linspec.registry.options import is_number
-from linspec.solver import ALWAYS_AVAILABLE, Solver, solve
+from linspec.solving.checks import check_count, check_fraction
+from linspec.solving.solver import ALWAYS_AVAILABLE, Solver, solve
 from linspec.sweeps.blocks import brought_here
 from linspec.sweeps.finite import explain_non_finite
 

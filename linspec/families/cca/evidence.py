@@ -19,7 +19,7 @@ from linspec.algebra.inverse_norm import FactorNorm, InverseNorm, QuadratureNorm
 from linspec.algebra.preconditioner import from_sketch, raised_diagonal
 from linspec.algebra.whitener import Whitener, squared_cut
 from linspec.arrays import Array, HostArray
-from linspec.solution import Status
+from linspec.solving.solution import Status
 
 SKETCH = 50
 """A preconditioner is made from k and this many random columns."""

@@ -35,13 +35,13 @@ from linspec.algebra.small_matrices import EPS, raised, ratio
 from linspec.algebra.unit_vectors import chosen
 from linspec.algebra.whitener import has_short_directions
 from linspec.arrays import Array, Home, HostArray, to_host
-from linspec.conclusion import Conclusion, Terms, left_out_nearby
 from linspec.families.cca.answer import CERTIFIED_SHARE, Answer, unit_columns
 from linspec.families.cca.evidence import SECOND, Evidence
 from linspec.moments.moments import Moments
 from linspec.moments.row_reduction import sum_with_short
 from linspec.process.plurals import count_of
-from linspec.solution import Status
+from linspec.solving.conclusion import Conclusion, Terms, left_out_nearby
+from linspec.solving.solution import Status
 
 DEGENERATE = 1e-8
 """A correlation this close to 1 is called 1. For float32 data the distance is that of their rounding."""

@@ -17,7 +17,12 @@ from linspec.arrays import (
     largest_magnitude,
     to_host,
 )
-from linspec.checks import (
+from linspec.errors import InvalidProblem, shown
+from linspec.families.cca.evidence import NO_EVIDENCE, Evidence
+from linspec.families.cca.law import judged
+from linspec.families.cca.solution import CCASolution
+from linspec.moments.moments import Moments
+from linspec.solving.checks import (
     check_k,
     check_place,
     check_ridge,
@@ -26,14 +31,9 @@ from linspec.checks import (
     largest_k,
     of_pairs,
 )
-from linspec.conclusion import NO_TERMS, Conclusion, Terms, without_answer
-from linspec.errors import InvalidProblem, shown
-from linspec.families.cca.evidence import NO_EVIDENCE, Evidence
-from linspec.families.cca.law import judged
-from linspec.families.cca.solution import CCASolution
-from linspec.moments.moments import Moments
-from linspec.problem import Problem, shared_moments
-from linspec.solution import Solution
+from linspec.solving.conclusion import NO_TERMS, Conclusion, Terms, without_answer
+from linspec.solving.problem import Problem, shared_moments
+from linspec.solving.solution import Solution
 
 LONGEST = 250
 """The binary exponent of weights beyond which no data in the range have any."""

@@ -40,8 +40,8 @@ from linspec.families.cca.problem import CCA
 from linspec.families.cca.solution import CCASolution
 from linspec.operators.row_model import row_model
 from linspec.registry.keywords import hinted
-from linspec.solution import Status
-from linspec.solver import solve
+from linspec.solving.solution import Status
+from linspec.solving.solver import solve
 
 __all__ = ["Approximation", "Significance", "significance"]
 

@@ -9,7 +9,6 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from linspec.affine_images import Taken
 from linspec.arrays import Array, HostArray, at_home
 from linspec.errors import InvalidProblem, MissingCapability
 from linspec.families.cca.variates import CCAScore, one_or_both, paired_views, score_views
@@ -17,7 +16,8 @@ from linspec.families.cca.views import loadings_tables, scores_tables
 from linspec.frames import check_order
 from linspec.moments.loadings import cross_loadings, loadings, mean_squares, varying_columns
 from linspec.process.plurals import count_of
-from linspec.solution import Solution
+from linspec.solving.new_rows import Taken
+from linspec.solving.solution import Solution
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from linspec.arrays import HostArray
-from linspec.solution import Status
+from linspec.solving.solution import Status
 from linspec.testing.family import ProblemTesting
 from linspec.testing.oracle import (
     ROUNDING,

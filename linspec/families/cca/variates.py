@@ -1,9 +1,9 @@
 """The correlation between canonical variates of rows.
 
 Problem: score the canonical variates of rows, usually of rows that were not fitted.
-Method: variates take one product with each view (`linspec.affine_images`). Correlations come from the small Gram matrix
-of the variates about the means of the training rows. The total is that of the best rotation of the variates (total
-correlation captured), so it does not depend on how a solver turned its columns.
+Method: variates take one product with each view (`linspec.solving.new_rows`). Correlations come from the small Gram
+matrix of the variates about the means of the training rows. The total is that of the best rotation of the variates
+(total correlation captured), so it does not depend on how a solver turned its columns.
 Source: Ma, Lu & Foster 2015, ICML, section 4.
 Where we differ: the data are multiplied once, forward. Scores of given weights on the rows of a problem
 (`linspec.metrics`) also multiply by the adjoint. Centred variates that do not vary over the rows have correlation 0.

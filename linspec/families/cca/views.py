@@ -15,7 +15,7 @@ from typing import Any, ClassVar
 from linspec.arrays import Array, at_home
 from linspec.families.cca.variates import CCAScore, one_or_both, paired_views, score_views
 from linspec.moments.loadings import column_loadings
-from linspec.solution import Solution
+from linspec.solving.solution import Solution
 
 __all__ = ["TwoViewSolution", "loadings_tables", "scores_tables"]
 

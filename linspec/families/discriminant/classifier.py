@@ -17,11 +17,11 @@ from typing import Any
 
 import numpy as np
 
-from linspec.affine_images import NOTHING, Taken
 from linspec.algebra.small_matrices import whitening
 from linspec.arrays import Array, Home, HostArray, at_home, host_dtype, is_array, namespace, to_host
 from linspec.errors import InvalidOption, InvalidProblem
 from linspec.process.plurals import count_of
+from linspec.solving.new_rows import NOTHING, Taken
 from linspec.sweeps.blocks import brought_here
 
 __all__ = ["LinearClassifier", "pooled"]

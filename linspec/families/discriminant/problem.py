@@ -27,8 +27,6 @@ from linspec.arrays import (
     largest_magnitude,
     to_host,
 )
-from linspec.checks import check_k, check_place, check_rows, of_pairs
-from linspec.conclusion import NO_TERMS, Conclusion, Terms, fewer_than_asked, without_answer
 from linspec.errors import InvalidProblem
 from linspec.families.discriminant.solution import DiscriminantSolution
 from linspec.frames import is_series
@@ -42,8 +40,10 @@ from linspec.operators import (
 )
 from linspec.operators.range_of_entries import Magnitude, check_magnitude
 from linspec.operators.tables import is_flat_list
-from linspec.problem import Problem, shared_moments
-from linspec.solution import Solution, Status
+from linspec.solving.checks import check_k, check_place, check_rows, of_pairs
+from linspec.solving.conclusion import NO_TERMS, Conclusion, Terms, fewer_than_asked, without_answer
+from linspec.solving.problem import Problem, shared_moments
+from linspec.solving.solution import Solution, Status
 from linspec.sweeps.first_look import Look
 from linspec.targets.matrices import classes_of, targets_of_classes
 

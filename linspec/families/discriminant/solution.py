@@ -9,7 +9,6 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from linspec.affine_images import Taken
 from linspec.algebra.small_matrices import whitening
 from linspec.arrays import Array, HostArray, at_home, host_dtype, to_host
 from linspec.errors import InvalidProblem, MissingCapability
@@ -25,7 +24,8 @@ from linspec.frames import check_order
 from linspec.moments.moments import Moments
 from linspec.operators import as_operator
 from linspec.operators.row_model import weights_and_confounds
-from linspec.solution import Solution
+from linspec.solving.new_rows import Taken
+from linspec.solving.solution import Solution
 from linspec.sweeps.blocks import brought_here
 from linspec.targets.class_vectors import class_codes
 

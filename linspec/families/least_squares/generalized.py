@@ -43,8 +43,8 @@ from linspec.held_out.scores import LOST, Generalized, Metric
 from linspec.operators import as_operator
 from linspec.operators.row_model import row_model
 from linspec.process import machine
-from linspec.solution import Status
-from linspec.solver import AFFORDABLE, LEAST_SECONDS, estimated, solve
+from linspec.solving.solution import Status
+from linspec.solving.solver import AFFORDABLE, LEAST_SECONDS, estimated, solve
 
 PROBES = 20
 """Random signs a row where the trace is estimated: the standard deviation of the estimate of n − s − tr H is at most

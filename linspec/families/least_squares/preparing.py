@@ -21,8 +21,8 @@ from linspec.arrays import Array, Home, HostArray, is_array, on_device
 from linspec.families.least_squares.planted import planted_least_squares
 from linspec.operators import LinearOperator, as_operator
 from linspec.registry.parts import with_parts
-from linspec.run import Run
-from linspec.solver import LeastSquaresState
+from linspec.solving.run import Run
+from linspec.solving.solver import LeastSquaresState
 from linspec.testing.backends import BACKENDS
 from linspec.testing.behaviour import Skip
 from linspec.testing.operators import CountingOperator

@@ -17,7 +17,12 @@ from linspec.arrays import (
     reciprocal,
     to_host,
 )
-from linspec.checks import (
+from linspec.errors import BrokenPlugin, InvalidProblem, shown
+from linspec.families.least_squares.solution import LeastSquaresSolution
+from linspec.families.least_squares.uncertainty import uncertain
+from linspec.frames import is_series
+from linspec.moments.moments import Moments
+from linspec.solving.checks import (
     check_flag,
     check_place,
     check_ridges,
@@ -26,14 +31,9 @@ from linspec.checks import (
     of_pairs,
     vector_of_list,
 )
-from linspec.conclusion import NO_TERMS, Conclusion, Terms
-from linspec.errors import BrokenPlugin, InvalidProblem, shown
-from linspec.families.least_squares.solution import LeastSquaresSolution
-from linspec.families.least_squares.uncertainty import uncertain
-from linspec.frames import is_series
-from linspec.moments.moments import Moments
-from linspec.problem import Problem
-from linspec.solution import Solution, Status
+from linspec.solving.conclusion import NO_TERMS, Conclusion, Terms
+from linspec.solving.problem import Problem
+from linspec.solving.solution import Solution, Status
 
 NEGLECTED = 1e-2
 """A finding is reported if a step along one column lowers the sum of squares by more than (this times

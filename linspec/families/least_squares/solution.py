@@ -9,10 +9,10 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from linspec.affine_images import Taken
 from linspec.arrays import Array, Home, HostArray, at_home, host_dtype, namespace, to_host
 from linspec.errors import InvalidProblem
-from linspec.solution import Solution
+from linspec.solving.new_rows import Taken
+from linspec.solving.solution import Solution
 from linspec.sweeps.blocks import BlockOperator, brought_here
 
 

@@ -21,9 +21,9 @@ import numpy as np
 
 from linspec.algebra.whitener import has_short_directions
 from linspec.arrays import Array, HostArray, is_array, to_host
-from linspec.conclusion import Terms
 from linspec.moments.moments import Moments
-from linspec.solution import Status
+from linspec.solving.conclusion import Terms
+from linspec.solving.solution import Status
 
 UNCERTAIN = 0.01
 """The relative error of coefficients that is reported."""

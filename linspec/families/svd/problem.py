@@ -19,13 +19,13 @@ from linspec.arrays import (
     is_array,
     to_host,
 )
-from linspec.checks import check_flag, check_k, finite_array, largest_k
-from linspec.conclusion import NO_TERMS, Conclusion, Terms, fewer_than_asked, without_answer
 from linspec.errors import InvalidProblem, shown
 from linspec.families.svd.solution import SVDSolution
 from linspec.moments.moments import Moments
-from linspec.problem import Problem, shared_moments
-from linspec.solution import Solution
+from linspec.solving.checks import check_flag, check_k, finite_array, largest_k
+from linspec.solving.conclusion import NO_TERMS, Conclusion, Terms, fewer_than_asked, without_answer
+from linspec.solving.problem import Problem, shared_moments
+from linspec.solving.solution import Solution
 from linspec.sweeps.blocks import BlockOperator, row_images
 
 

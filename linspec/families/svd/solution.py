@@ -10,11 +10,11 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from linspec.affine_images import Taken
 from linspec.arrays import LEAST_SQUARE, Array, Home, HostArray, at_home, host_dtype, reciprocal, to_host
 from linspec.errors import InvalidProblem, MissingCapability
 from linspec.moments.loadings import loadings
-from linspec.solution import Solution
+from linspec.solving.new_rows import Taken
+from linspec.solving.solution import Solution
 from linspec.sweeps.blocks import brought_here
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from linspec.arrays import HostArray
-from linspec.solution import Status
+from linspec.solving.solution import Status
 from linspec.sweeps.blocks import brought_here
 from linspec.testing.family import ProblemTesting
 from linspec.testing.oracle import (

@@ -8,10 +8,10 @@ from typing import Any, ClassVar, Self
 
 from linspec import Conclusion, Problem, Solution
 from linspec.arrays import Array, HostArray
-from linspec.checks import check_flag, check_k, check_place, check_rows, finite_array, refuse_once
-from linspec.conclusion import NO_TERMS, Terms
 from linspec.errors import InvalidProblem, shown
 from linspec.kernels import Kernel, Polynomial, as_kernel
+from linspec.solving.checks import check_flag, check_k, check_place, check_rows, finite_array, refuse_once
+from linspec.solving.conclusion import NO_TERMS, Terms
 from linspec_kernel.preimage.bounds import Bound, as_bound
 from linspec_kernel.preimage.law import judged, reads_rows
 from linspec_kernel.preimage.objectives import OBJECTIVES, Objective

@@ -16,7 +16,6 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from linspec.arrays import Array, Home, HostArray, host_dtype, namespace, reciprocal, to_host
-from linspec.checks import check_flag
 from linspec.errors import InvalidProblem
 from linspec.frames import RowNames, check_order, column_names_of, index_of
 from linspec.moments.moments import Moments
@@ -25,6 +24,7 @@ from linspec.operators import AdjustedOperator, LinearOperator, uncounted
 from linspec.operators.chosen_rows import chosen_rows
 from linspec.operators.row_model import row_model, weights_and_confounds
 from linspec.operators.streamed import StreamedOperator
+from linspec.solving.checks import check_flag
 
 
 class RowsOfProblem:

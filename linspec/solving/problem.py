@@ -25,8 +25,6 @@ from linspec.arrays import (
     Home,
     HostArray,
 )
-from linspec.checks import check_flag, check_ridge
-from linspec.conclusion import NO_TERMS, Conclusion, Terms
 from linspec.errors import InvalidProblem, UnknownOption
 from linspec.frames import RowNames
 from linspec.moments.moments import Moments
@@ -37,14 +35,13 @@ from linspec.operators import (
 )
 from linspec.operators.large_means import without_large_means
 from linspec.operators.range_of_entries import Magnitude, check_square
-from linspec.problem_rows import RowsOfProblem
 from linspec.registry.keywords import parameters_of, unknown_parameter
 from linspec.registry.options import is_number
-from linspec.solution import (
-    Solution,
-    Status,
-)
-from linspec.summary import facts_as_html
+from linspec.solving.checks import check_flag, check_ridge
+from linspec.solving.conclusion import NO_TERMS, Conclusion, Terms
+from linspec.solving.problem_rows import RowsOfProblem
+from linspec.solving.solution import Solution, Status
+from linspec.solving.summary import facts_as_html
 from linspec.sweeps.first_look import Look, look_at, ranged
 
 CENTRING = 10

@@ -30,7 +30,7 @@ import numpy as np
 import scipy.sparse
 
 import linspec
-from linspec import archive, cost
+from linspec import cost
 from linspec.arrays import to_host
 from linspec.errors import (
     AccuracyWarning,
@@ -48,6 +48,7 @@ from linspec.process.blas_threads import usual_blas_threads
 from linspec.process.faults import one_line
 from linspec.process.whole_files import check_replaceable, named_file, replaced
 from linspec.registry.options import is_number, stated_options
+from linspec.solving import archive
 from linspec.sweeps.blocks import BlockOperator
 from linspec.sweeps.grams import HeldGram
 from linspec.sweeps.witness import Witness

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from linspec.solution import Status
+from linspec.solving.solution import Status
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 import linspec
-from linspec import archive, registry
+from linspec import registry
 from linspec.arrays import HOST, Array, Home, HostArray, empty_at, from_host, is_array, to_host
 from linspec.errors import InvalidFile, InvalidOption, MissingPackage, printable, shown
 from linspec.frames import RowNames, check_names, column_names_of, library_of, row_names_of, table
@@ -21,7 +21,8 @@ from linspec.process.interrupts import HowItEnded
 from linspec.process.plurals import count_of
 from linspec.process.whole_files import named_file, replaced
 from linspec.registry.keywords import hinted
-from linspec.summary import Summary
+from linspec.solving import archive
+from linspec.solving.summary import Summary
 from linspec.sweeps.blocks import brought_here
 
 
@@ -408,7 +409,7 @@ class Solution:
         check_names(column_names_of(data), self.column_names.get(matrix), matrix, "the training data")
 
     def names_of(self, matrix: str) -> dict[str, tuple[str, ...] | None]:
-        """The names of the columns of a matrix and of the confounds, as `linspec.affine_images.Taken` takes them."""
+        """The names of the columns of a matrix and of the confounds, as `linspec.solving.new_rows.Taken` takes them."""
         return {
             "names": self.column_names.get(matrix),
             "confound_names": self.column_names.get("confounds"),
@@ -558,7 +559,7 @@ class History:
 
 
 def packed(solution: Solution, about: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
-    """What `linspec.archive.write` writes of a solution.
+    """What `linspec.solving.archive.write` writes of a solution.
 
     Parameters
     ----------

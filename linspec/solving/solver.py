@@ -38,7 +38,6 @@ import numpy as np
 
 from linspec import cost, registry
 from linspec.arrays import Array, at_home, namespace, random_generator, to_host
-from linspec.checkpoints import Checkpoint, Keeper, Saved, fingerprint, is_checkpoint, loaded
 from linspec.errors import (
     BrokenPlugin,
     BudgetTooSmall,
@@ -55,7 +54,6 @@ from linspec.errors import (
 )
 from linspec.operators import LinearOperator, SparseOperator, uncounted
 from linspec.operators.streamed import ONCE
-from linspec.problem import Problem, faint_columns
 from linspec.process import machine
 from linspec.process.blas_threads import one_blas_thread, usual_blas_threads
 from linspec.process.faults import Contained, is_out_of_memory, one_line
@@ -66,8 +64,10 @@ from linspec.process.progress import Goal, report_progress
 from linspec.registry import options
 from linspec.registry.keywords import hinted
 from linspec.registry.parts import with_parts
-from linspec.run import WARNED, Progress, Run, as_interrupted
-from linspec.solution import Solution, Status, load_solution
+from linspec.solving.checkpoints import Checkpoint, Keeper, Saved, fingerprint, is_checkpoint, loaded
+from linspec.solving.problem import Problem, faint_columns
+from linspec.solving.run import WARNED, Progress, Run, as_interrupted
+from linspec.solving.solution import Solution, Status, load_solution
 from linspec.sweeps.first_look import Look
 
 S = TypeVar("S", bound=Solution)
@@ -87,8 +87,9 @@ class Solver(ABC):
     preparation : float
         Sweeps that `prepare` makes at once, for least-squares solvers that have one.
     resumes : mapping
-        Of a solver with the trait "resumable", what its checkpoints have, as `linspec.checkpoints.check_state` takes
-        it: a file that has something else is refused before the solver sees it.
+        Of a solver with the trait "resumable", what its checkpoints have, as
+        `linspec.solving.checkpoints.check_state` takes it: a file that has something else is refused before the
+        solver sees it.
 
     Examples
     --------

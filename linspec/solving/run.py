@@ -20,8 +20,6 @@ import numpy as np
 
 from linspec import cost
 from linspec.arrays import copied, host_dtype, is_array, random_generator
-from linspec.checkpoints import Keeper, Saved, check_state
-from linspec.conclusion import Conclusion, Terms
 from linspec.errors import (
     BrokenPlugin,
     BudgetTooSmall,
@@ -35,7 +33,6 @@ from linspec.moments.slices import read_streams
 from linspec.operators import CountedOperator, Ledger, uncounted
 from linspec.operators.column_statistics import ColumnStatistics
 from linspec.operators.streamed import ONCE, StreamedOperator
-from linspec.problem import Problem
 from linspec.process.faults import is_out_of_memory, one_line
 from linspec.process.interrupts import first_interrupt, nothing_yet
 from linspec.process.log import LOG, tells
@@ -43,7 +40,10 @@ from linspec.process.pauses import Ended, looking
 from linspec.process.plurals import count_of
 from linspec.registry.options import options_of, stated_options
 from linspec.registry.parts import with_parts
-from linspec.solution import History, Solution, Status
+from linspec.solving.checkpoints import Keeper, Saved, check_state
+from linspec.solving.conclusion import Conclusion, Terms
+from linspec.solving.problem import Problem
+from linspec.solving.solution import History, Solution, Status
 from linspec.sweeps.witness import Witness
 
 WARNED = frozenset(

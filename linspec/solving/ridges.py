@@ -19,10 +19,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from linspec import cost
-from linspec.checks import several
-from linspec.problem import Problem
 from linspec.process.interrupts import Request, repeated
-from linspec.solver import Solver, chosen_solver, has_trait, solve
+from linspec.solving.checks import several
+from linspec.solving.problem import Problem
+from linspec.solving.solver import Solver, chosen_solver, has_trait, solve
 
 
 class AlongRidges(NamedTuple):
