@@ -28,8 +28,8 @@ GROUPS = {
     "Solving": (
         "linspec.solving.solver",
         "linspec.solving.run",
-        "linspec.comparison",
-        "linspec.held_out",
+        "linspec.studies.comparison",
+        "linspec.studies.held_out",
         "linspec.solving.projection",
     ),
     "Data": ("linspec.operators", "linspec.kernels.kernel_matrices", "linspec.moments.moments"),

@@ -8,8 +8,6 @@ from linspec import metrics as metrics
 from linspec import plots as plots
 from linspec import targets as targets
 from linspec import testing as testing
-from linspec.comparison import Comparison as Comparison
-from linspec.comparison import compare as compare
 from linspec.families.cca.bootstrap import bootstrap as bootstrap
 from linspec.families.cca.components import null_correlations as null_correlations
 from linspec.families.cca.components import permutation_test as permutation_test
@@ -24,9 +22,6 @@ from linspec.families.least_squares.solution import LeastSquaresSolution as Leas
 from linspec.families.ridge_path import ridge_path as ridge_path
 from linspec.families.svd.problem import SVD as SVD
 from linspec.families.svd.solution import SVDSolution as SVDSolution
-from linspec.held_out.result import CrossValidation as CrossValidation
-from linspec.held_out.scores import HeldOutScore as HeldOutScore
-from linspec.held_out.validation import cross_validate as cross_validate
 from linspec.kernels.kernel_matrices import KernelOperator as KernelOperator
 from linspec.moments.moments import Moments as Moments
 from linspec.operators import LinearOperator as LinearOperator
@@ -70,6 +65,11 @@ from linspec.solving.solver import Solver as Solver
 from linspec.solving.solver import select as select
 from linspec.solving.solver import solve as solve
 from linspec.solving.test_matrix import TestMatrix as TestMatrix
+from linspec.studies.comparison import Comparison as Comparison
+from linspec.studies.comparison import compare as compare
+from linspec.studies.held_out.result import CrossValidation as CrossValidation
+from linspec.studies.held_out.scores import HeldOutScore as HeldOutScore
+from linspec.studies.held_out.validation import cross_validate as cross_validate
 
 __version__: str
 

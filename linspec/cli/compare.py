@@ -234,7 +234,7 @@ def _short(value: Any) -> str:
 def _names(kind: Kind, text: str | None) -> list[str]:
     """The solvers to run, in the order in which they were named."""
     if text is None:
-        from linspec.comparison import solvers_to_compare  # here: help loads no array library
+        from linspec.studies.comparison import solvers_to_compare
 
         return solvers_to_compare(kind.name)
     names = list(dict.fromkeys(name.strip() for name in text.split(",") if name.strip()))
@@ -298,7 +298,7 @@ def _about(kind: Kind, given: Mapping[str, Any], runs: Sequence[Asked]) -> dict[
 
 def _figures(run: Asked, outcome: Outcome) -> dict[str, Any]:
     """One row of the table, for a file; the names are those of `linspec.compare`."""
-    from linspec.comparison import Entry  # here: help loads no array library
+    from linspec.studies.comparison import Entry
 
     figures = {field.name: getattr(outcome, field.name) for field in fields(Entry)}
     del figures["solution"]

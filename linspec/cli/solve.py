@@ -35,8 +35,8 @@ from linspec.process.progress import Goal, report_progress
 
 if TYPE_CHECKING:  # they load array libraries, which help does without
     from linspec.cli.measured import Outcome
-    from linspec.comparison import Rows
     from linspec.plots.answers import Cloud
+    from linspec.studies.comparison import Rows
 
 __all__ = ["FILES", "parted", "solve"]
 
@@ -310,7 +310,7 @@ def parted(problem: Any, given: Mapping[str, Any]) -> tuple[Any, Rows | None]:
     """The problem on the rows that are fitted, and the rows that are not."""
     if given.get("held_out") is None:
         return problem, None
-    from linspec.comparison import split  # here: help loads no array library
+    from linspec.studies.comparison import split
 
     return split(problem, given["held_out"], given["seed"])
 
@@ -339,8 +339,8 @@ def _draw(
 def _clouds(solution: Any, problem: Any, rows: Rows | None) -> list[Cloud]:
     """The variates of some fitted rows, and of some that were held out, in pairs."""
     from linspec.arrays import to_host
-    from linspec.comparison import Rows
     from linspec.plots.answers import MOST_POINTS, Cloud
+    from linspec.studies.comparison import Rows
 
     found = []
     fitted = Rows.of(problem).spread(MOST_POINTS)

@@ -14,7 +14,7 @@ from sklearn.model_selection import check_cv
 
 from linspec.arrays import HostArray, is_array, to_host
 from linspec.families.least_squares.problem import LeastSquares
-from linspec.held_out.validation import cross_validate
+from linspec.studies.held_out.validation import cross_validate
 
 
 def errors_of_ridges(

@@ -31,9 +31,9 @@ import linspec
 from linspec import registry
 from linspec.arrays import HostArray, is_array, to_host
 from linspec.errors import LinspecError, UnknownName
-from linspec.held_out.scores import HeldOutScore
 from linspec.registry.kinds import resolve
 from linspec.solving.solver import Solver
+from linspec.studies.held_out.scores import HeldOutScore
 from linspec.testing.behaviour import Skip, check_units
 from linspec.testing.family import ProblemTesting, testing_of
 from linspec.testing.oracle import Reading, as_host

@@ -27,10 +27,10 @@ from linspec.errors import (
     NonFiniteData,
     UnsupportedData,
 )
-from linspec.held_out.row_sums import CellRows, CellSums
 from linspec.operators import Adjustment
 from linspec.operators.row_model import row_model
 from linspec.process import machine
+from linspec.studies.held_out.row_sums import CellRows, CellSums
 from linspec.sweeps.adjusted_rows import AdjustedRows
 from linspec.sweeps.blocks import BlockOperator, Call, Engine, InProcess, brought_here, map_reduce
 from linspec.sweeps.blocks.fill import CountedColumns, Pattern

@@ -471,7 +471,7 @@ def test_a_defect_is_told_from_a_wrong_request(monkeypatch, views):
     def broken(*args, **kwargs):
         raise ZeroDivisionError("oh")
 
-    monkeypatch.setattr("linspec.comparison.solve", broken)
+    monkeypatch.setattr("linspec.studies.comparison.solve", broken)
     result = run("solve", "cca", *views, "-k", K, code=70)
     assert "unexpected ZeroDivisionError: oh" in result.err
     assert "Traceback" not in result.err

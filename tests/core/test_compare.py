@@ -11,9 +11,9 @@ import scipy.linalg
 from scipy import sparse
 
 import linspec as ls
-from linspec.comparison import Rows, split
 from linspec.errors import InvalidOption, InvalidProblem, LinspecError, SweptOnce, UnknownName, UnknownOption
 from linspec.operators.chosen_rows import ChosenRows, chosen_rows
+from linspec.studies.comparison import Rows, split
 from linspec.testing import check_operator
 
 N = 240

@@ -21,8 +21,8 @@ from linspec.algebra.small_matrices import EPS
 from linspec.algebra.whitener import leading_svd
 from linspec.arrays import HOST, HostArray, namespace
 from linspec.families.cca.variates import captured, componentwise
-from linspec.held_out.grams import ROUNDING, Split
-from linspec.held_out.scores import HeldOutScore, Metric, Rounded, still, weighted_rows
+from linspec.studies.held_out.grams import ROUNDING, Split
+from linspec.studies.held_out.scores import HeldOutScore, Metric, Rounded, still, weighted_rows
 
 
 class TotalCaptured(HeldOutScore):

@@ -20,8 +20,8 @@ import numpy as np
 from linspec.algebra.small_matrices import EPS, whitening
 from linspec.algebra.whitener import leading_svd
 from linspec.arrays import HOST, HostArray, reciprocal, to_host
-from linspec.held_out.grams import ROUNDING, Split
-from linspec.held_out.scores import HeldOutScore, Metric, Rounded, weighted_rows
+from linspec.studies.held_out.grams import ROUNDING, Split
+from linspec.studies.held_out.scores import HeldOutScore, Metric, Rounded, weighted_rows
 
 
 class PillaiTrace(HeldOutScore):

@@ -19,8 +19,8 @@ from typing import Any
 import numpy as np
 
 from linspec.arrays import HostArray
-from linspec.held_out.grams import ROUNDING, Grams, Split
-from linspec.held_out.scores import Metric
+from linspec.studies.held_out.grams import ROUNDING, Grams, Split
+from linspec.studies.held_out.scores import Metric
 
 
 def metric(problem: Any, training: Grams) -> Metric:

@@ -36,15 +36,15 @@ from linspec.families.least_squares.errors_of_moments import (
     solved,
     squared_error,
 )
-from linspec.held_out.folds import Folds
-from linspec.held_out.grams import ROUNDING, share_lost, split_of
-from linspec.held_out.row_sums import bytes_held, gathered, union
-from linspec.held_out.scores import LOST, Generalized, Metric
 from linspec.operators import as_operator
 from linspec.operators.row_model import row_model
 from linspec.process import machine
 from linspec.solving.solution import Status
 from linspec.solving.solver import AFFORDABLE, LEAST_SECONDS, estimated, solve
+from linspec.studies.held_out.folds import Folds
+from linspec.studies.held_out.grams import ROUNDING, share_lost, split_of
+from linspec.studies.held_out.row_sums import bytes_held, gathered, union
+from linspec.studies.held_out.scores import LOST, Generalized, Metric
 
 PROBES = 20
 """Random signs a row where the trace is estimated: the standard deviation of the estimate of n − s − tr H is at most

@@ -24,9 +24,9 @@ from linspec.families.least_squares.errors_of_moments import (
     squared_error,
 )
 from linspec.families.least_squares.generalized import generalized
-from linspec.held_out.grams import Split, share_lost
-from linspec.held_out.scores import Generalized, HeldOutScore, Rounded, weighted_rows
 from linspec.moments.moments import Moments
+from linspec.studies.held_out.grams import Split, share_lost
+from linspec.studies.held_out.scores import Generalized, HeldOutScore, Rounded, weighted_rows
 
 
 class SquaredErrors(HeldOutScore):

@@ -18,8 +18,8 @@ import numpy as np
 
 from linspec.arrays import HostArray, to_host
 from linspec.errors import MissingCapability
-from linspec.held_out.grams import ROUNDING, Split
-from linspec.held_out.scores import HeldOutScore, Rounded, weighted_rows
+from linspec.studies.held_out.grams import ROUNDING, Split
+from linspec.studies.held_out.scores import HeldOutScore, Rounded, weighted_rows
 
 
 class Reconstruction(HeldOutScore):

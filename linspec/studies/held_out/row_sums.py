@@ -1,10 +1,10 @@
 """The moments of sets of rows: gathered for all sets in one sweep, and merged.
 
 Problem: cross-validation asks for the moments of the training rows and of the held-out rows of every split.
-Method: the sweep gathers for each cell of rows (`linspec.held_out.folds`) its count, its means and the Gram matrix of
-all columns about these means, of all matrices of the problem and its confounds side by side. It is one task: the rows
-of a block, wherever that lies, are sorted to their cells. Moments of unions come from merging (Chan, Golub & LeVeque
-1983, doi:10.1080/00031305.1983.10483115); for k folds from k prefixes and k suffixes.
+Method: the sweep gathers for each cell of rows (`linspec.studies.held_out.folds`) its count, its means and the Gram
+matrix of all columns about these means, of all matrices of the problem and its confounds side by side. It is one
+task: the rows of a block, wherever that lies, are sorted to their cells. Moments of unions come from merging (Chan,
+Golub & LeVeque 1983, doi:10.1080/00031305.1983.10483115); for k folds from k prefixes and k suffixes.
 Where we differ: the moments of a training set could be those of all rows minus those of the fold. That costs fewer
 merges and loses all digits by which the fold is larger than the rest. So nothing is subtracted here, and each cell has
 an origin of its own, its first row, in units of which its means are kept.
@@ -22,12 +22,12 @@ import scipy.sparse
 from linspec import cost
 from linspec.arrays import Array, Home, HostArray, to_host
 from linspec.errors import InvalidProblem, MissingCapability, NonFiniteData
-from linspec.held_out.folds import Folds
 from linspec.moments.slices import common_blocks
 from linspec.operators import LinearOperator, SparseOperator, sparse_kernels
 from linspec.operators.magnitude import magnitude_of
 from linspec.operators.range_of_entries import ORDINARY, Magnitude, check_magnitude
 from linspec.operators.row_model import OfRows, RowModel
+from linspec.studies.held_out.folds import Folds
 from linspec.sweeps.blocks import map_reduce
 from linspec.sweeps.finite import explain_non_finite, first_non_finite
 from linspec.sweeps.first_sweep import Sizes

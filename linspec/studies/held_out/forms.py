@@ -13,10 +13,10 @@ from dataclasses import replace
 from typing import Any
 
 from linspec import cost
-from linspec.held_out.folds import Folds
-from linspec.held_out.row_sums import bytes_held
-from linspec.held_out.scores import HeldOutScore
 from linspec.solving.solver import estimated, has_trait
+from linspec.studies.held_out.folds import Folds
+from linspec.studies.held_out.row_sums import bytes_held
+from linspec.studies.held_out.scores import HeldOutScore
 
 MERGING = 40
 """Entries of Gram matrices that are read or written a split, over those of one: merging, and what is taken out."""

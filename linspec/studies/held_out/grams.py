@@ -18,8 +18,8 @@ import numpy as np
 
 from linspec.algebra.small_matrices import EPS, whitening
 from linspec.arrays import HostArray, reciprocal
-from linspec.held_out.row_sums import RowSums
 from linspec.operators.adjusted import EXPLAINED
+from linspec.studies.held_out.row_sums import RowSums
 
 ROUNDING = 4 * EPS
 """The relative rounding of an entry of a Gram matrix, merged from those of cells."""

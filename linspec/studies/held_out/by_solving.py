@@ -15,11 +15,11 @@ import numpy as np
 
 from linspec.arrays import HostArray
 from linspec.errors import MissingCapability
-from linspec.held_out.folds import Folds
-from linspec.held_out.scores import HeldOutScore
 from linspec.process.interrupts import Request, first_interrupt, nothing_yet
 from linspec.solving.ridges import along_ridges
 from linspec.solving.solver import Solver
+from linspec.studies.held_out.folds import Folds
+from linspec.studies.held_out.scores import HeldOutScore
 
 
 def scored_by_solving(  # noqa: PLR0913, PLR0917 (the arguments of cross_validate)

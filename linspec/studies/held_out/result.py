@@ -11,12 +11,12 @@ import numpy as np
 
 from linspec.arrays import HostArray
 from linspec.errors import InvalidOption, MissingCapability, shown
-from linspec.held_out.scores import LOST
 from linspec.process.plurals import count_of
 from linspec.registry.keywords import hinted
 from linspec.solving.problem import Problem
 from linspec.solving.ridges import ridge_in_words, size_of_ridge
 from linspec.solving.solver import solve
+from linspec.studies.held_out.scores import LOST
 
 MOST_ROWS = 8
 """Settings that a short table shows."""

@@ -2,12 +2,12 @@
 
 Problem: fit every ridge on the training rows of every split, and score every k on the rows held out.
 Method: where Gram matrices can be held, one sweep gathers the moments of all sets of rows that the splits are made of
-(`linspec.held_out.row_sums`). Those of training sets are merged from them. A split costs an eigendecomposition of each
-metric, a ridge a small decomposition, and a k nothing but its score: the leading columns of an answer are the answer
-for a smaller k. Held-out scores are functions of the moments of the held-out rows, so no row is read again. Where no
-Gram matrices can be held, each ridge and split is solved (`linspec.held_out.by_solving`).
-Source: Stone 1974, J. R. Stat. Soc. B 36:111, doi:10.1111/j.2517-6161.1974.tb00994.x (cross-validatory choice).
-Where we differ: he holds out one row at a time.
+(`linspec.studies.held_out.row_sums`). Those of training sets are merged from them. A split costs an
+eigendecomposition of each metric, a ridge a small decomposition, and a k nothing but its score: the leading columns
+of an answer are the answer for a smaller k. Held-out scores are functions of the moments of the held-out rows, so no
+row is read again. Where no Gram matrices can be held, each ridge and split is solved
+(`linspec.studies.held_out.by_solving`). Source: Stone 1974, J. R. Stat. Soc. B 36:111,
+doi:10.1111/j.2517-6161.1974.tb00994.x (cross-validatory choice). Where we differ: he holds out one row at a time.
 """
 
 from __future__ import annotations
@@ -30,18 +30,18 @@ from linspec.errors import (
     shown,
     warn,
 )
-from linspec.held_out.by_solving import scored_by_solving
-from linspec.held_out.folds import Folds, folds_of
-from linspec.held_out.forms import estimates_of
-from linspec.held_out.grams import Split, split_of
-from linspec.held_out.result import CrossValidation
-from linspec.held_out.row_sums import gathered, training_and_held_out
-from linspec.held_out.scores import LOST, HeldOutScore, Rounded
 from linspec.registry.keywords import hinted
 from linspec.registry.options import is_number
 from linspec.solving.checks import several
 from linspec.solving.problem import Problem
 from linspec.solving.ridges import checked_ridges
+from linspec.studies.held_out.by_solving import scored_by_solving
+from linspec.studies.held_out.folds import Folds, folds_of
+from linspec.studies.held_out.forms import estimates_of
+from linspec.studies.held_out.grams import Split, split_of
+from linspec.studies.held_out.result import CrossValidation
+from linspec.studies.held_out.row_sums import gathered, training_and_held_out
+from linspec.studies.held_out.scores import LOST, HeldOutScore, Rounded
 
 __all__ = ["cross_validate"]
 

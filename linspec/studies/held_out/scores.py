@@ -15,9 +15,9 @@ from linspec.algebra.small_matrices import EPS
 from linspec.algebra.whitener import Whitener, squared_cut
 from linspec.arrays import HOST, HostArray, to_host
 from linspec.errors import MissingCapability
-from linspec.held_out.grams import Split
 from linspec.operators import LinearOperator
 from linspec.process.forks import cached_property
+from linspec.studies.held_out.grams import Split
 from linspec.sweeps.blocks import brought_here
 
 LOST = 1e-3
