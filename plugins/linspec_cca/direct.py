@@ -19,7 +19,7 @@ from linspec.algebra.inverse_norm import BasisNorm
 from linspec.algebra.small_matrices import rank_cut, rounding_of_rows
 from linspec.arrays import to_host
 from linspec.cost import FACTOR_RATE, Estimate, Sizes
-from linspec.families.cca.evidence import Evidence
+from linspec.families.cca.law.evidence import Evidence
 from linspec.moments.row_reduction import column_basis, reduced_views, sum_with_short
 
 BLOCK_ROWS = 4096

@@ -25,7 +25,7 @@ from linspec.cost import (
     Sizes,
     moments_estimates,
 )
-from linspec.families.cca.evidence import Evidence
+from linspec.families.cca.law.evidence import Evidence
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -48,7 +48,7 @@ from linspec.algebra.preconditioner import Preconditioner, from_sketch, raised_d
 from linspec.algebra.small_matrices import metric_rounding, ratio
 from linspec.arrays import Array, Home, HostArray, to_host
 from linspec.cost import Estimate, Sizes
-from linspec.families.cca.evidence import Evidence
+from linspec.families.cca.law.evidence import Evidence
 from linspec_cca.course import OPTIMISTIC, Course
 from linspec_cca.pairs import behind_an_answer
 from linspec_cca.search_space import SearchSpace, View, add_multiple

@@ -54,7 +54,7 @@ from linspec.algebra.inverse_norm import SketchNorm
 from linspec.algebra.preconditioner import from_sketch
 from linspec.algebra.small_matrices import EPS
 from linspec.arrays import Array, Home, HostArray, reciprocal, to_host, to_host_together
-from linspec.families.cca.evidence import SKETCH, signs
+from linspec.families.cca.law.evidence import SKETCH, signs
 from linspec.operators import CenteredOperator, DenseOperator, SparseOperator, uncounted
 from linspec.sweeps.minibatches import FEWEST_ROWS, RandomRows, rows_at_once
 

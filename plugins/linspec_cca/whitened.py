@@ -24,7 +24,7 @@ from linspec import SVD, LinearOperator, Moments, Run, Solution, part, tol_optio
 from linspec.algebra.whitener import DiagonalWhitener
 from linspec.arrays import Array, to_host
 from linspec.cost import DENSE_RATE, PAIR_RATE, SPARSE_RATE, Estimate, Sizes
-from linspec.families.cca.evidence import Evidence
+from linspec.families.cca.law.evidence import Evidence
 from linspec_cca.gram import Gram
 
 FEWEST_COLUMNS = 500

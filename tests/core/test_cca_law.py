@@ -14,9 +14,9 @@ import scipy.sparse
 
 import linspec as ls
 from linspec import Moments, Status
-from linspec.families.cca import answer, evidence
-from linspec.families.cca import law as cca_law
-from linspec.families.cca.evidence import Evidence
+from linspec.families.cca.law import answer, evidence
+from linspec.families.cca.law import judging as cca_law
+from linspec.families.cca.law.evidence import Evidence
 from linspec.solving.conclusion import Terms
 
 TOL = 1e-6

@@ -14,7 +14,7 @@ import scipy.sparse.linalg
 import scipy.stats
 
 import linspec as ls
-import linspec.families.cca.components
+import linspec.families.cca.inference.permutation
 from linspec.errors import (
     BudgetTooSmall,
     ConvergenceWarning,
@@ -319,7 +319,7 @@ def test_what_cannot_be_tested_is_said(monkeypatch):
         ls.null_correlations(ls.SVD(X, 2))
     with pytest.raises(MissingCapability, match="permutes the rows of Y, which needs row slices"):
         ls.null_correlations(ls.CCA(X, scipy.sparse.linalg.aslinearoperator(Y), 2))
-    monkeypatch.setattr("linspec.families.cca.components.ALWAYS_AVAILABLE", 0)
+    monkeypatch.setattr("linspec.families.cca.inference.permutation.ALWAYS_AVAILABLE", 0)
     monkeypatch.setattr("linspec.process.machine.available_memory", lambda: 1000)
     with pytest.raises(NoSuitableSolver, match="1 kB are available"):
         ls.permutation_test(ls.CCA(X, Y))
@@ -361,7 +361,11 @@ def test_max_seconds_that_end_before_a_permutation_are_refused(monkeypatch):
 
 @pytest.mark.parametrize("K", [1, 16, 161, 500, 5000])
 def test_blocks_of_steps_have_every_step_once(K):
-    steps = [step for a, b in linspec.families.cca.components._blocks_of_steps(K) for step in range(a, b)]
+    steps = [
+        step
+        for a, b in linspec.families.cca.inference.permutation._blocks_of_steps(K)
+        for step in range(a, b)
+    ]
     assert steps == list(range(K))
 
 

@@ -8,8 +8,8 @@ import scipy.sparse
 
 import linspec as ls
 from linspec import Moments
-from linspec.families.cca import evidence
-from linspec.families.cca.evidence import norms_by, riders
+from linspec.families.cca.law import evidence
+from linspec.families.cca.law.evidence import norms_by, riders
 
 RNG = np.random.default_rng(0)
 X, Y = RNG.standard_normal((300, 60)), RNG.standard_normal((300, 20))

@@ -9,8 +9,8 @@ import scipy.stats
 
 import linspec as ls
 from linspec.errors import InvalidOption, InvalidProblem
-from linspec.families.cca.bootstrap import _excess, _gaps
-from linspec.families.cca.components import _crossing_logs, _log_unshared
+from linspec.families.cca.inference.bootstrap import _excess, _gaps
+from linspec.families.cca.inference.permutation import _crossing_logs, _log_unshared
 
 
 def planted(rng, n=200, p=5, q=4, rho=(0.8, 0.5)):

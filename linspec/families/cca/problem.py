@@ -1,4 +1,4 @@
-"""Canonical correlations: the problem; its law is in `linspec.families.cca.law`."""
+"""Canonical correlations: the problem; its law is in `linspec.families.cca.law.judging`."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from linspec.arrays import (
     to_host,
 )
 from linspec.errors import InvalidProblem, shown
-from linspec.families.cca.evidence import NO_EVIDENCE, Evidence
-from linspec.families.cca.law import judged
+from linspec.families.cca.law.evidence import NO_EVIDENCE, Evidence
+from linspec.families.cca.law.judging import judged
 from linspec.families.cca.solution import CCASolution
 from linspec.moments.moments import Moments
 from linspec.solving.checks import (
@@ -74,7 +74,7 @@ class CCA(Problem[CCASolution]):
     -----
     Residual: Σ‖ϱᵢ‖² / Σρᵢ with ϱᵢ = (Cψᵢ − ρᵢ Sx φᵢ, Cᵀφᵢ − ρᵢ Sy ψᵢ) in the norm of S⁻¹, S = diag(Sx, Sy) as
     block matrices. With a gap gᵢ between ρᵢ and the correlations left out, the relative loss in the sum of
-    the correlations is about Σ‖ϱᵢ‖²/2gᵢ over Σρᵢ. `linspec.families.cca.law` explains how the norm is
+    the correlations is about Σ‖ϱᵢ‖²/2gᵢ over Σρᵢ. `linspec.families.cca.law.judging` explains how the norm is
     computed, and the certificate.
 
     Examples

@@ -7,7 +7,7 @@ correlations of the directions that were left out, and eᵢⱼ are the parts of 
 needs another sweep:
 
 - The norm comes from the Gram matrices, as far as they are known (`linspec.algebra.inverse_norm`,
-  `linspec.families.cca.evidence`).
+  `linspec.families.cca.law.evidence`).
 - A second block is multiplied together with the weights. It holds S⁻¹ϱ if the solver knows its residuals beforehand,
   and random columns, or the identity if a view has few columns. The canonical pairs within the weights and this block
   (Rayleigh-Ritz) have a sum that is at most the exact one, so their gain is a lower bound on the loss. Their parts
@@ -35,8 +35,8 @@ from linspec.algebra.small_matrices import EPS, raised, ratio
 from linspec.algebra.unit_vectors import chosen
 from linspec.algebra.whitener import has_short_directions
 from linspec.arrays import Array, Home, HostArray, to_host
-from linspec.families.cca.answer import CERTIFIED_SHARE, Answer, unit_columns
-from linspec.families.cca.evidence import SECOND, Evidence
+from linspec.families.cca.law.answer import CERTIFIED_SHARE, Answer, unit_columns
+from linspec.families.cca.law.evidence import SECOND, Evidence
 from linspec.moments.moments import Moments
 from linspec.moments.row_reduction import sum_with_short
 from linspec.process.plurals import count_of

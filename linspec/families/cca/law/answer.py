@@ -25,7 +25,7 @@ from linspec.algebra.small_matrices import (
 )
 from linspec.algebra.unit_vectors import lengths_in, signs
 from linspec.arrays import Array, Home, HostArray, to_host
-from linspec.families.cca.evidence import Evidence, Rider, norms_by, riders
+from linspec.families.cca.law.evidence import Evidence, Rider, norms_by, riders
 from linspec.moments.moments import Moments
 from linspec.moments.row_reduction import ColumnBasis, column_basis
 

@@ -40,7 +40,7 @@ from scipy.special import ndtri
 from linspec import cost
 from linspec.arrays import HostArray, at_home, is_array, random_generator, reciprocal, to_host
 from linspec.errors import ConvergenceWarning, InvalidOption, InvalidProblem, NoSuitableSolver, warn
-from linspec.families.cca.components import check_problem, frequencies
+from linspec.families.cca.inference.permutation import check_problem, frequencies
 from linspec.families.cca.problem import CCA
 from linspec.families.cca.solution import CCASolution
 from linspec.moments.loadings import Structure, structure

@@ -29,7 +29,7 @@ from scipy.special import chdtrc, fdtrc, gammaincc
 
 from linspec.arrays import HostArray, at_home
 from linspec.errors import InvalidOption, InvalidProblem, MissingCapability
-from linspec.families.cca.components import (
+from linspec.families.cca.inference.permutation import (
     PermutationTest,
     check_problem,
     frequencies,
