@@ -33,7 +33,7 @@ GROUPS = {
         "linspec.solving.projection",
     ),
     "Data": ("linspec.operators", "linspec.kernels.kernel_matrices", "linspec.moments.moments"),
-    "Names of what is installed": ("linspec.registry",),
+    "Names of what is installed": ("linspec.registry.queries", "linspec.registry.loading"),
     "For plugins": (
         "linspec.registry.spec",
         "linspec.registry.options",
@@ -58,7 +58,7 @@ INFERENCE = (
     "ridge_path",
 )
 
-BESIDE = ("estimators", "arrays", "operators", "cost", "block_algebra", "row_reduction")
+BESIDE = ("estimators", "arrays", "operators", "cost", "algebra.small_matrices", "moments.row_reduction")
 """Public modules that are no names of `linspec` itself."""
 
 

@@ -1,5 +1,21 @@
 """Linear structure in large data: least squares, truncated SVD, canonical correlations, discriminants.
 
+The folders are the layers; a file imports from its own row and from those below::
+
+    estimators   metrics   features
+    families
+    cli   testing   studies   plots
+    solving
+    moments   kernels   targets
+    sweeps   cost
+    operators
+    arrays   algebra   frames   datasets
+    errors   process   registry
+
+To be read in this order: `registry.spec`, `operators.base`, `operators.row_model`, `operators.adjusted`, `sweeps.task`,
+`sweeps.runners`, `sweeps.fused`, `moments.moments`, `solving.problem`, `solving.solver`, `solving.run`,
+`solving.solution`, `families.svd.problem`, `linspec_cca.gram`, `linspec_cca.als`; docs/architecture.md says why.
+
 Problem: a library with many methods and several array backends is slow to import, and a shell that completes
 a name or lists the solvers should not wait for an array library.
 Method: a module-level ``__getattr__`` (PEP 562) over one table from public name to module. ``import linspec``
@@ -7,8 +23,7 @@ imports nothing else; the first use of a name imports the module that holds it. 
 ``__init__.pyi``.
 Source: SPEC 1 (lazy loading) of the scientific Python ecosystem.
 Where we differ: there is a table and no loader package. No submodule has the name of a public function,
-because importing a submodule binds its name here and would replace the function. Hence the module is
-``linspec.solving.solver`` and the function ``linspec.solvers()``.
+because importing a submodule binds its name here and would replace the function.
 """
 
 from __future__ import annotations
@@ -37,7 +52,7 @@ _PUBLIC = {
     "Normalizer": "linspec.solving.normalizer",
     "NormalizerSpec": "linspec.registry.spec",
     "OperatorSpec": "linspec.registry.spec",
-    "PluginInfo": "linspec.registry",
+    "PluginInfo": "linspec.registry.loading",
     "Problem": "linspec.solving.problem",
     "ProblemSpec": "linspec.registry.spec",
     "Run": "linspec.solving.run",
@@ -55,19 +70,19 @@ _PUBLIC = {
     "compare": "linspec.studies.comparison",
     "cross_validate": "linspec.studies.held_out.validation",
     "datasets": "linspec.datasets",
-    "describe": "linspec.registry",
+    "describe": "linspec.registry.queries",
     "errors": "linspec.errors",
     "features": "linspec.features",
     "form_option": "linspec.registry.options",
-    "get_problem": "linspec.registry",
-    "get_solver": "linspec.registry",
+    "get_problem": "linspec.registry.queries",
+    "get_solver": "linspec.registry.queries",
     "hookimpl": "linspec.registry.hookspecs",
     "kernels": "linspec.kernels",
     "labelled": "linspec.operators.labelled",
     "limit_option": "linspec.registry.options",
     "load_solution": "linspec.solving.solution",
     "metrics": "linspec.metrics",
-    "normalizers": "linspec.registry",
+    "normalizers": "linspec.registry.queries",
     "null_correlations": "linspec.families.cca.inference.permutation",
     "open_rows": "linspec.operators",
     "option": "linspec.registry.options",
@@ -75,17 +90,17 @@ _PUBLIC = {
     "part": "linspec.registry.options",
     "permutation_test": "linspec.families.cca.inference.permutation",
     "plots": "linspec.plots",
-    "plugins": "linspec.registry",
-    "problems": "linspec.registry",
+    "plugins": "linspec.registry.queries",
+    "problems": "linspec.registry.queries",
     "project": "linspec.solving.projection",
-    "register": "linspec.registry",
+    "register": "linspec.registry.queries",
     "ridge_path": "linspec.families.ridge_path",
     "select": "linspec.solving.solver",
     "significance": "linspec.families.cca.inference.significance",
     "solve": "linspec.solving.solver",
-    "solvers": "linspec.registry",
+    "solvers": "linspec.registry.queries",
     "targets": "linspec.targets",
-    "test_matrices": "linspec.registry",
+    "test_matrices": "linspec.registry.queries",
     "testing": "linspec.testing",
     "sweeps_option": "linspec.registry.options",
     "tol_option": "linspec.registry.options",

@@ -41,7 +41,7 @@ def checks_of_the_kit(monkeypatch) -> Checks:
     for name in parts:
         found |= of_kind(name.partition("/")[0], (check.name for check in Suite(name).checks()))
     own = registry.Registry()
-    monkeypatch.setattr(registry, "default_registry", lambda: own)
+    monkeypatch.setattr("linspec.registry.queries.default_registry", lambda: own)
     of_solvers.declare(of_solvers.Honest, Needs(), (), problem="sorting")
     of_nothing = Suite("sorting/liar")
     return found | of_kind("solver", (check.name for check in of_nothing.checks()))

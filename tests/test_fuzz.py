@@ -404,7 +404,7 @@ class Liar(Solver):
 def liar(monkeypatch: pytest.MonkeyPatch) -> str:
     """A liar in a registry of its own."""
     own = registry.Registry()
-    monkeypatch.setattr(registry, "default_registry", lambda: own)
+    monkeypatch.setattr("linspec.registry.queries.default_registry", lambda: own)
     ls.register(
         SolverSpec(
             name="liar",
@@ -485,7 +485,7 @@ def test_families_of_others_are_tried_by_the_oracle_of_their_record(
     monkeypatch: pytest.MonkeyPatch, factor: float, wrong: bool
 ) -> None:
     own = registry.Registry()
-    monkeypatch.setattr(registry, "default_registry", lambda: own)
+    monkeypatch.setattr("linspec.registry.queries.default_registry", lambda: own)
     here = f"{__name__}:"
     ls.register(
         ProblemSpec(

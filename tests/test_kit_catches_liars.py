@@ -987,7 +987,7 @@ for _liar in (*(row[0] for row in LIARS), *PARTS, *SIDE_EFFECTS, RefusesEverythi
 def fresh_registry(monkeypatch):
     """A registry of its own, so that liars are registered for nobody else, and an error state that they may change."""
     own = registry.Registry()
-    monkeypatch.setattr(registry, "default_registry", lambda: own)
+    monkeypatch.setattr("linspec.registry.queries.default_registry", lambda: own)
     with np.errstate():
         yield own
 
@@ -1201,7 +1201,7 @@ def test_a_table_that_loads_an_array_library_fails_its_check(tmp_path, monkeypat
     monkeypatch.syspath_prepend(str(tmp_path))
     monkeypatch.setenv("PYTHONPATH", str(tmp_path), prepend=os.pathsep)
     own = registry.Registry()  # reads what is installed, and so the new table
-    monkeypatch.setattr(registry, "default_registry", lambda: own)
+    monkeypatch.setattr("linspec.registry.queries.default_registry", lambda: own)
     for name, issue in (("svd/heavy", "loads numpy"), ("svd/gram", "")):
         (check,) = [each for each in Suite(name).checks() if each.name == "light-table"]
         if not issue:

@@ -116,7 +116,7 @@ LIARS = [
 def run_check(monkeypatch: pytest.MonkeyPatch, problem: str, name: str, cls: type) -> None:
     """Run one check of a solver on NumPy arrays; nets need no torch here."""
     own = registry.Registry()
-    monkeypatch.setattr(registry, "default_registry", lambda: own)
+    monkeypatch.setattr("linspec.registry.queries.default_registry", lambda: own)
     testing = replace(testing_of(problem), missing=lambda: "")
     monkeypatch.setattr(registry.get_spec("problem", problem).testing.replace(":", "."), testing)
     ls.register(

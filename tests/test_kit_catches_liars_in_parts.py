@@ -27,7 +27,7 @@ HERE = Path(__file__).name
 def fresh_registry(monkeypatch):
     """A registry of its own, so that liars are registered for nobody else, and an error state that they may change."""
     own = registry.Registry()
-    monkeypatch.setattr(registry, "default_registry", lambda: own)
+    monkeypatch.setattr("linspec.registry.queries.default_registry", lambda: own)
     with np.errstate():
         yield own
 

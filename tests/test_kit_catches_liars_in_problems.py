@@ -294,7 +294,7 @@ LIARS: list[tuple[dict[str, str], set[str]]] = [
 @pytest.mark.slow(keep=16)
 def test_each_liar_fails_the_check_of_its_promise(monkeypatch, record, failing):
     own = registry.Registry()
-    monkeypatch.setattr(registry, "default_registry", lambda: own)
+    monkeypatch.setattr("linspec.registry.queries.default_registry", lambda: own)
     targets = {"target": "Honest", "testing": "TESTING", "command": "COMMAND"}
     summary = record.get("summary", "A problem that is here to be caught.")
     targets |= {role: value for role, value in record.items() if role != "summary"}

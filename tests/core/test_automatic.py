@@ -29,7 +29,7 @@ PROBLEMS = {
 @pytest.fixture
 def own(monkeypatch):
     made = registry.Registry()
-    monkeypatch.setattr(registry, "default_registry", lambda: made)
+    monkeypatch.setattr("linspec.registry.queries.default_registry", lambda: made)
     return made
 
 

@@ -31,7 +31,7 @@ class PanicException(BaseException):
 @pytest.fixture(autouse=True)
 def own(monkeypatch):
     made = registry.Registry()
-    monkeypatch.setattr(registry, "default_registry", lambda: made)
+    monkeypatch.setattr("linspec.registry.queries.default_registry", lambda: made)
     return made
 
 
@@ -412,7 +412,7 @@ def test_the_reason_why_a_plugin_is_not_there_comes_before_the_names_of_all_othe
     (folder / "entry_points.txt").write_text("[linspec]\nmine = table_that_fails\n", encoding="utf-8")
     monkeypatch.syspath_prepend(str(tmp_path))
     made = registry.Registry()
-    monkeypatch.setattr(registry, "default_registry", lambda: made)
+    monkeypatch.setattr("linspec.registry.queries.default_registry", lambda: made)
     with pytest.raises(UnknownName) as caught:
         registry.describe("mine")
     said, _, listed = str(caught.value).partition("Available:")

@@ -370,7 +370,7 @@ def test_a_problem_is_offered_when_somebody_solves_it(monkeypatch, tmp_path: Pat
     from linspec import Needs, SolverSpec, registry
 
     fresh = registry.Registry()
-    monkeypatch.setattr(registry, "default_registry", lambda: fresh)
+    monkeypatch.setattr("linspec.registry.queries.default_registry", lambda: fresh)
     target = f"{__name__}:DenseSVD"
     facts = {
         "summary": "By NumPy.",
@@ -457,7 +457,7 @@ def test_a_problem_that_only_python_can_state(monkeypatch, views):
         name="any", problem="no-such-cca", target="nowhere:Any", summary="None.", reference="N 2000"
     )
     fresh.register(spec)
-    monkeypatch.setattr(registry, "default_registry", lambda: fresh)
+    monkeypatch.setattr("linspec.registry.queries.default_registry", lambda: fresh)
     assert "cannot be stated on the command line" in refusal("solve", "no-such-cca", *views)
 
 
@@ -541,7 +541,7 @@ def test_plugins_shows_a_broken_one(monkeypatch):
 
     broken = EntryPoint(name="acme", value="no_such_module_here", group="linspec")
     found = registry.Registry([broken])
-    monkeypatch.setattr(registry, "default_registry", lambda: found)
+    monkeypatch.setattr("linspec.registry.queries.default_registry", lambda: found)
     out = run("plugins").out
     assert "broken" in out
     assert "ModuleNotFoundError" in out
@@ -602,7 +602,7 @@ def test_check_of_an_adapter(monkeypatch, sample: str | None, code: int):
     from linspec import registry
 
     own = registry.Registry()
-    monkeypatch.setattr(registry, "default_registry", lambda: own)
+    monkeypatch.setattr("linspec.registry.queries.default_registry", lambda: own)
     spec = linspec.OperatorSpec(
         name="parcels",
         matches=lambda data: isinstance(data, Parcel),

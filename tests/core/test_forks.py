@@ -25,7 +25,7 @@ reached, go_on = threading.Event(), threading.Event()
 """
 
 VALUE = """
-from linspec.forks import cached_property
+from linspec.process.forks import cached_property
 
 class Slow:
     @cached_property

@@ -50,7 +50,17 @@ def test_no_submodule_has_the_name_of_a_public_function() -> None:
     assert shadowed == modules & set(SUBMODULES)
 
 
-@pytest.mark.parametrize("name", ["solver", "normalizer", "test_matrix", "registry", "spec", "options"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "solving.solver",
+        "solving.normalizer",
+        "solving.test_matrix",
+        "registry",
+        "registry.spec",
+        "registry.options",
+    ],
+)
 @pytest.mark.parametrize("first", ["module", "function"])
 @pytest.mark.slow(keep=2)
 def test_functions_stay_functions_in_every_order_of_imports(name: str, first: str) -> None:
@@ -82,7 +92,9 @@ def test_the_stub_and_the_table_offer_the_same_names() -> None:
         for alias in node.names
     }
     # What the registry gives has no class there; the stub says which it is.
-    imported |= {(node.name, "linspec.registry") for node in stub.body if isinstance(node, ast.FunctionDef)}
+    imported |= {
+        (node.name, "linspec.registry.queries") for node in stub.body if isinstance(node, ast.FunctionDef)
+    }
     table = {
         (name, "linspec" if module == f"linspec.{name}" else module)
         for name, module in linspec._PUBLIC.items()
@@ -107,3 +119,14 @@ def test_an_unknown_attribute() -> None:
 
 def test_pytest_does_not_collect_the_listing_of_test_matrices() -> None:
     assert linspec.test_matrices.__test__ is False
+
+
+def test_the_registry_offers_what_its_stub_offers() -> None:
+    from linspec import registry
+
+    stub = (FOLDER / "registry" / "__init__.pyi").read_text("utf-8")
+    offered = {alias.asname for node in ast.parse(stub).body for alias in node.names}
+    assert offered == set(registry.__all__)
+    assert all(getattr(registry, name) is not None for name in offered)
+    with pytest.raises(AttributeError, match="has no attribute 'nothing'"):
+        registry.nothing  # noqa: B018

@@ -30,7 +30,7 @@ def run(code: str, **environment: str) -> str:
     """What a fresh process prints; a deadlock in it is a failure, not a hanging test."""
     process = subprocess.run(
         [sys.executable, "-W", "ignore", "-c", textwrap.dedent(code)],
-        env={**os.environ, "PYTHONPATH": str(Path(machine.__file__).parents[1]), **environment},
+        env={**os.environ, "PYTHONPATH": str(Path(machine.__file__).parents[2]), **environment},
         capture_output=True,
         text=True,
         timeout=600,
@@ -50,7 +50,7 @@ def test_the_cores_are_those_the_process_is_pinned_to(monkeypatch):
     code = """
         import os
         os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
-        from linspec import machine
+        from linspec.process import machine
         print(machine.cpu_count(), machine.worker_pool()._max_workers)
     """
     assert run(code) == "1 1"
@@ -368,7 +368,7 @@ def test_importing_starts_no_thread():
 def test_a_forked_child_has_a_pool_of_its_own():
     code = """
         import os
-        from linspec import machine
+        from linspec.process import machine
         squares = lambda: machine.map_parallel(lambda x: x * x, range(8))
         parents, before = machine.worker_pool(), squares()
         child = os.fork()
@@ -401,7 +401,7 @@ def test_threads_run_at_the_same_time(monkeypatch):
 
 def test_parallel_calls_within_parallel_calls_do_not_block_each_other():
     code = """
-        from linspec.machine import map_parallel
+        from linspec.process.machine import map_parallel
         def nested(depth):
             return 1 if depth == 0 else sum(map_parallel(nested, [depth - 1] * 4))
         print(nested(4))

@@ -18,8 +18,8 @@ OTHERS = {"hookimpl"}
 """Names whose docstring is another library's: pluggy's marker."""
 
 MODULES = (
+    "algebra.small_matrices",
     "arrays",
-    "block_algebra",
     "cost",
     "datasets",
     "errors",
@@ -27,9 +27,9 @@ MODULES = (
     "features",
     "kernels",
     "metrics",
+    "moments.row_reduction",
     "operators",
     "plots",
-    "row_reduction",
     "targets",
     "testing",
 )

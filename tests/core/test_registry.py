@@ -109,9 +109,9 @@ class Problem:
 def classes(monkeypatch: pytest.MonkeyPatch) -> None:
     """Put the stand-in where the registry looks for base classes, and the rest where targets point."""
     for module, name in (("solver", "Solver"), ("normalizer", "Normalizer"), ("test_matrix", "TestMatrix")):
-        stand_in = types.ModuleType(f"linspec.{module}")
+        stand_in = types.ModuleType(f"linspec.solving.{module}")
         setattr(stand_in, name, Base)
-        monkeypatch.setitem(sys.modules, f"linspec.{module}", stand_in)
+        monkeypatch.setitem(sys.modules, f"linspec.solving.{module}", stand_in)
     methods = types.ModuleType("methods")
     for cls in (Good, NoOptions, Undecorated, Abstract, Positional, Undeclared, Clashing, Stranger):
         setattr(methods, cls.__name__, cls)
@@ -157,7 +157,7 @@ def ask(monkeypatch: pytest.MonkeyPatch) -> Callable[[Registry], Any]:
     """Makes the functions of linspec.registry ask a registry."""
 
     def asking(own: Registry) -> Any:
-        monkeypatch.setattr(registry_module, "default_registry", lambda: own)
+        monkeypatch.setattr("linspec.registry.queries.default_registry", lambda: own)
         return registry_module
 
     return asking

@@ -39,7 +39,7 @@ def pages(monkeypatch: pytest.MonkeyPatch) -> Iterator[ModuleType]:
 
 def test_a_solver_of_somebody_else_has_a_page(pages: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
     own = registry.Registry()  # so that other tests do not see the solver
-    monkeypatch.setattr(registry, "default_registry", lambda: own)
+    monkeypatch.setattr("linspec.registry.queries.default_registry", lambda: own)
     ls.register(
         ls.SolverSpec(
             name="zero",

@@ -92,7 +92,7 @@ def test_a_plugin_that_asks_itself_is_passed_over_whatever_it_is_called(tmp_path
 def test_a_plugin_named_twice_is_said_where_it_was_registered(monkeypatch):
     record = ls.SolverSpec(name="direct", problem="svd", target="a:B", summary="S.", reference="R 1999")
     own = registry.Registry()
-    monkeypatch.setattr(registry, "default_registry", lambda: own)
+    monkeypatch.setattr("linspec.registry.queries.default_registry", lambda: own)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         ls.register(record)

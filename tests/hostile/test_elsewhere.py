@@ -21,7 +21,7 @@ PROGRAM = """
     import os
     import numpy as np, scipy.sparse as sp
     import linspec as ls
-    from linspec import machine
+    from linspec.process import machine
     X = np.load("X.npy")
     exact = np.linalg.svd(X, compute_uv=False)[:3]
     B = X[:, :2] + 1

@@ -356,7 +356,7 @@ def test_a_text_that_expands_far_is_refused_early(tmp_path: Path):
     program = f"""
 import resource
 from hostile.outcomes import Silent
-from linspec import machine
+from linspec.process import machine
 machine.available_memory = lambda: 64 * 2**20
 import linspec.cli.data
 import numpy, scipy.sparse

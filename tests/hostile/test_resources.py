@@ -92,7 +92,7 @@ def test_a_resource_limit_counts(limit):
     program = f"""
         import resource
         import numpy as np, scipy.linalg, linspec as ls
-        from linspec import machine
+        from linspec.process import machine
         ls.solve(ls.SVD(np.eye(50), 2, center=True), "lanczos")
         name = {{"RLIMIT_AS": "VmSize", "RLIMIT_DATA": "VmData"}}[{limit!r}]
         used = next(int(l.split()[1]) * 1024 for l in open("/proc/self/status") if l.startswith(name))

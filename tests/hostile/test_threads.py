@@ -22,6 +22,7 @@ import threadpoolctl
 from hostile.outcomes import SECONDS, Leak, Raw, Silent, apart, holds
 
 import linspec as ls
+from linspec.process import machine
 
 TIMES = int(os.environ.get("LINSPEC_HOSTILE", "1"))
 THREADS = 8
@@ -330,7 +331,7 @@ def test_a_system_that_gives_no_thread(started, monkeypatch):
             raise RuntimeError("can't start new thread")
         usual(thread)
 
-    ls.machine._pool.cache_clear()
+    machine._pool.cache_clear()
     monkeypatch.setattr(threading.Thread, "start", start)
     for _ in range(5):
         try:
@@ -339,7 +340,7 @@ def test_a_system_that_gives_no_thread(started, monkeypatch):
             raise Raw(f"RuntimeError: {error}") from error
         holds(found == alone, "the answer differs")
     monkeypatch.undo()
-    ls.machine._pool.cache_clear()
+    machine._pool.cache_clear()
 
 
 @pytest.mark.parametrize("before", ["solved", pytest.param("imported", marks=pytest.mark.slow), "nothing"])

@@ -20,7 +20,7 @@ from click.testing import CliRunner
 import linspec as ls
 from linspec.cli import main
 from linspec.errors import InvalidOption
-from linspec.process import whole_files as replacing
+from linspec.process import whole_files
 
 ANSWER = ls.solve(ls.SVD(np.diag([3.0, 2.0, 1.0]), k=2))
 
@@ -125,7 +125,7 @@ def test_a_folder_that_is_not_there_is_named(tmp_path: Path) -> None:
 def kind(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
     """With drafts that have no name, and as on systems where each has one."""
     if request.param == "named":
-        monkeypatch.setattr(replacing, "_nameless", lambda _: None)
+        monkeypatch.setattr(whole_files, "_nameless", lambda _: None)
     return str(request.param)
 
 
@@ -135,10 +135,10 @@ def test_permissions_and_links_stay_and_errors_leave_nothing(tmp_path: Path) -> 
     path.write_bytes(b"before")
     path.chmod(0o640)
     link.symlink_to(path)
-    with pytest.raises(TypeError), replacing.replaced(link) as stream:
+    with pytest.raises(TypeError), whole_files.replaced(link) as stream:
         stream.write("a text, where bytes are written")  # type: ignore[arg-type]  # on purpose
     assert path.read_bytes() == b"before"
-    with replacing.replaced(link) as stream:
+    with whole_files.replaced(link) as stream:
         stream.write(b"after")
     assert path.read_bytes() == b"after"
     assert link.is_symlink()
@@ -156,7 +156,7 @@ def test_drafts_of_the_dead_are_removed_and_those_of_the_living_stay(tmp_path: P
     for other in others:
         other.write_bytes(b"of somebody else")
     os.mkfifo(tmp_path / ".linspec-0000000f.part")
-    with replacing._locked(tmp_path / ".linspec-0000000a.part") as living:
+    with whole_files._locked(tmp_path / ".linspec-0000000a.part") as living:
         living.write(b"on its way")
         ANSWER.save(tmp_path / "a.npz")
         assert (tmp_path / ".linspec-0000000a.part").exists()
@@ -170,12 +170,12 @@ def test_drafts_of_the_dead_are_removed_and_those_of_the_living_stay(tmp_path: P
 WRITER = """
     import sys, threading
     from pathlib import Path
-    from linspec import replacing
+    from linspec.process import whole_files
     if sys.argv[2] == "named":
-        replacing._nameless = lambda folder: None
+        whole_files._nameless = lambda folder: None
 
     def write():
-        with replacing.replaced(Path(sys.argv[1])) as stream:
+        with whole_files.replaced(Path(sys.argv[1])) as stream:
             stream.write(b"half of it")
             stream.flush()
             print("begun", flush=True)
@@ -194,7 +194,7 @@ def test_a_writer_that_is_killed_leaves_nothing_for_long(name: str, drafts: str,
     """In a thread, whose signals nobody can handle: nothing at all, or until the next one writes there."""
     path = tmp_path / "a.npz"
     path.write_bytes(b"before")
-    if drafts == "nameless" and replacing._nameless(tmp_path) is None:
+    if drafts == "nameless" and whole_files._nameless(tmp_path) is None:
         pytest.skip("the file system has no files without a name")
     command = [sys.executable, "-c", textwrap.dedent(WRITER), str(path), drafts]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
