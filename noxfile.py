@@ -23,9 +23,9 @@ ROOT = Path(__file__).parent
 DEV = ("-e", ".[dev]")
 PYTHONS = ("3.11", "3.12", "3.13", "3.14")
 QUICK = (
-    "core/test_import.py",
-    "core/test_solve.py",
-    "core/test_saved_answers.py",
+    "project/test_import.py",
+    "solving/test_solve.py",
+    "solving/test_saved_answers.py",
     "plugins/test_svd_exact.py",
 )
 """Tests that show within a minute whether an installed linspec finds its solvers and computes."""
@@ -133,7 +133,7 @@ def lowest(session: nox.Session) -> None:
 def peers(session: nox.Session) -> None:
     """The pages that translate the calls of other libraries, with the libraries that can be installed."""
     session.install(*DEV, "cca-zoo==4.0.1")
-    session.run("pytest", "-k", "coming-from", "tests/core/test_docs_snippets.py", *session.posargs)
+    session.run("pytest", "-k", "coming-from", "tests/pages/test_docs_snippets.py", *session.posargs)
 
 
 @nox.session
@@ -219,7 +219,10 @@ def distributed(session: nox.Session) -> None:
 def elsewhere(session: nox.Session) -> None:
     """The suite without what only Linux or POSIX has: affinity, control groups, madvise, fork, most signals."""
     session.install(*DEV)
-    folders = session.posargs or ["tests/core", "tests/plugins"]
+    apart = {"__pycache__", "doubles", "estimators", "hostile", "mutants"}
+    folders = session.posargs or [
+        str(each) for each in sorted(Path("tests").iterdir()) if each.is_dir() and each.name not in apart
+    ]
     session.run("pytest", "-q", "-n", "auto", *folders, env={"LINSPEC_ELSEWHERE": "1"})
 
 
@@ -245,7 +248,7 @@ def deep(session: nox.Session) -> None:
     places = (
         "tests/plugins/test_deep_cca.py",
         "tests/test_conformance.py",
-        "tests/core/test_docs_snippets.py",
+        "tests/pages/test_docs_snippets.py",
     )
     session.run("pytest", "-n", "auto", "-k", "deep", *places, *session.posargs)
 
@@ -255,7 +258,7 @@ def experiments(session: nox.Session) -> None:
     """The commands of the experiments in the documentation, on the small data that each of them makes."""
     session.install(*DEV)
     env = {"LINSPEC_SLOW": "1"}
-    place = "tests/core/test_docs_snippets.py"
+    place = "tests/pages/test_docs_snippets.py"
     session.run("pytest", "-n", "auto", "-k", "experiments", place, *session.posargs, env=env)
 
 
@@ -321,7 +324,7 @@ def bench(session: nox.Session) -> None:
     session.run("asv", "machine", "--yes", *config, env=home, silent=True)
     session.run("asv", "run", *config, *options, *session.posargs, env=home)
     if not session.posargs:  # the measurements that are too long for the suite
-        session.run("pytest", "-q", "-n", "auto", "-m", "slow", "tests/core/test_benchmarks.py")
+        session.run("pytest", "-q", "-n", "auto", "-m", "slow", "tests/project/test_benchmarks.py")
 
 
 @nox.session

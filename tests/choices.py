@@ -1,7 +1,7 @@
 """Write what "auto" chooses for many shapes, with 8 GiB of memory, to choices.json.
 
 Run `python tests/choices.py` after a change of rates, operation counts or traits. The table is for people who
-review the change: `core/test_choices.py` fails where it differs from what is chosen, and a change needs a line in
+review the change: `solving/test_choices.py` fails where it differs from what is chosen, and a change needs a line in
 CHANGELOG.md. Problems have shapes and counts of entries, and no entries.
 """
 

@@ -1,6 +1,6 @@
 """Every bad input ends in one clear error of ours before any work is lost.
 
-`python tests/core/test_bad_inputs.py` prints the table: what was tried, and what each answered.
+`python tests/solving/test_bad_inputs.py` prints the table: what was tried, and what each answered.
 """
 
 from __future__ import annotations
