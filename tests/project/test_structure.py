@@ -87,6 +87,31 @@ def test_the_contract_the_docstring_and_the_page_draw_the_same_house():
     assert set.union(*wanted) == there - {"__init__", "__main__"}
 
 
+def test_every_list_of_packages_has_all_of_them():
+    packages = {path.parent.name for path in (ROOT / "plugins").glob("*/__init__.py")}
+    settings = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
+    wheel = settings["tool"]["hatch"]["build"]["targets"]["wheel"]["packages"]
+    assert set(wheel) == {"linspec", *(f"plugins/{name}" for name in packages)}
+    linter = settings["tool"]["importlinter"]
+    assert set(linter["root_packages"]) == {"linspec", *packages}
+    lists = {
+        "core": ("forbidden_modules", packages),
+        "plugins": ("modules", packages),
+        "public": ("source_modules", packages),
+        "arrays": ("source_modules", {"linspec", *packages}),
+        "cli": ("source_modules", {"linspec", *packages}),
+        "scikit-learn": ("source_modules", {"linspec", *packages}),
+    }
+    for contract in linter["contracts"]:
+        if contract["id"] in lists:
+            field, wanted = lists.pop(contract["id"])
+            assert set(contract[field]) == wanted, contract["id"]
+    assert not lists
+    tables = {target.partition(".")[0] for target in settings["project"]["entry-points"]["linspec"].values()}
+    with_tables = {name for name in packages if (ROOT / "plugins" / name / "plugin.py").exists()}
+    assert tables == {"linspec", *with_tables}
+
+
 def test_plugins_import_what_the_page_promises_to_authors():
     table = (ROOT / "docs" / "stability.md").read_text("utf-8").split("## Public")[1].split("\n\n")[1]
     promised: dict[str, set[str]] = {}
