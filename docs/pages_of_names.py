@@ -39,7 +39,7 @@ GROUPS = {
         "linspec.registry.options",
         "linspec.registry.hookspecs",
         "linspec.solving.normalizer",
-        "linspec.solving.test_matrix",
+        "linspec.solving.random_test_matrix",
     ),
 }
 """The groups of the index, by the modules in which names are defined; inference has a group by names."""

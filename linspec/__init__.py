@@ -13,7 +13,7 @@ The folders are the layers; a file imports from its own row and from those below
     errors   process   registry
 
 To be read in this order: `registry.spec`, `operators.base`, `operators.row_model`, `operators.adjusted`, `sweeps.task`,
-`sweeps.runners`, `sweeps.fused`, `moments.moments`, `solving.problem`, `solving.solver`, `solving.run`,
+`sweeps.runners`, `sweeps.products`, `moments.moments`, `solving.problem`, `solving.solver`, `solving.run`,
 `solving.solution`, `families.svd.problem`, `linspec_cca.gram`, `linspec_cca.als`; docs/architecture.md says why.
 
 Problem: a library with many methods and several array backends is slow to import, and a shell that completes
@@ -63,7 +63,7 @@ _PUBLIC = {
     "Solver": "linspec.solving.solver",
     "SolverSpec": "linspec.registry.spec",
     "Status": "linspec.solving.solution",
-    "TestMatrix": "linspec.solving.test_matrix",
+    "TestMatrix": "linspec.solving.random_test_matrix",
     "TestMatrixSpec": "linspec.registry.spec",
     "as_operator": "linspec.operators",
     "bootstrap": "linspec.families.cca.inference.bootstrap",

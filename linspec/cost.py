@@ -23,7 +23,7 @@ from linspec.operators import (
     SparseOperator,
     StreamedOperator,
 )
-from linspec.operators.sparse_kernels import gram_entries
+from linspec.operators.sparse_products import gram_entries
 
 DENSE_RATE = 2e10
 """Operations (multiplications and additions) per second in dense matrix products."""

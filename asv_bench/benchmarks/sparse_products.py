@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from linspec.operators import sparse_kernels
+from linspec.operators import sparse_products
 
 # name: rows, columns, stored entries
 MATRICES = {"tall": (200_000, 10_000, 2_000_000), "dense-ish": (50_000, 10_000, 5_000_000)}
@@ -37,20 +37,20 @@ class SparseProducts:
         self.U = rng.standard_normal((n, k)).astype(dtype)
 
     def time_matmat(self, matrix: str, dtype: str, k: int) -> None:
-        sparse_kernels.matmat(self.A, self.V, dtype)
+        sparse_products.matmat(self.A, self.V, dtype)
 
     def time_rmatmat(self, matrix: str, dtype: str, k: int) -> None:
-        sparse_kernels.rmatmat(self.A, self.U, dtype)
+        sparse_products.rmatmat(self.A, self.U, dtype)
 
     def time_products(self, matrix: str, dtype: str, k: int) -> None:
-        sparse_kernels.products(self.A, None, self.V, None, dtype_x=dtype, dtype_y=dtype)
+        sparse_products.products(self.A, None, self.V, None, dtype_x=dtype, dtype_y=dtype)
 
     def time_scipy(self, matrix: str, dtype: str, k: int) -> None:
         """SciPy's two products: what the fused sweep is to be compared with."""
         self.A.T @ (self.A @ self.V)
 
     def peakmem_products(self, matrix: str, dtype: str, k: int) -> None:
-        sparse_kernels.products(self.A, None, self.V, None, dtype_x=dtype, dtype_y=dtype)
+        sparse_products.products(self.A, None, self.V, None, dtype_x=dtype, dtype_y=dtype)
 
 
 class SparseReadings:
@@ -63,13 +63,13 @@ class SparseReadings:
         self.A = random_matrix(*MATRICES[matrix], dtype)
 
     def time_column_statistics(self, matrix: str, dtype: str) -> None:
-        sparse_kernels.column_statistics(self.A)
+        sparse_products.column_statistics(self.A)
 
     def time_first_non_finite(self, matrix: str, dtype: str) -> None:
-        sparse_kernels.first_non_finite(self.A)
+        sparse_products.first_non_finite(self.A)
 
     def time_pair_count(self, matrix: str, dtype: str) -> None:
-        sparse_kernels.pair_count(self.A)
+        sparse_products.pair_count(self.A)
 
 
 class SparseGram:
@@ -82,7 +82,7 @@ class SparseGram:
         self.A = random_matrix(100_000, 20_000, 500_000, dtype)
 
     def time_gram(self, dtype: str) -> None:
-        sparse_kernels.gram(self.A)
+        sparse_products.gram(self.A)
 
 
 class Float32Sums:
@@ -94,6 +94,6 @@ class Float32Sums:
     def track_rmatmat_error(self, rows: int) -> float:
         tenth = np.float32(0.1)
         A = sparse.csr_array(np.full((rows, 1), tenth))
-        result = sparse_kernels.rmatmat(A, np.ones((rows, 2), np.float32), np.float32)
+        result = sparse_products.rmatmat(A, np.ones((rows, 2), np.float32), np.float32)
         exact = rows * float(tenth)
         return float(np.max(np.abs(result - exact)) / exact)

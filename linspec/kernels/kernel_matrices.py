@@ -33,7 +33,7 @@ from linspec.kernels.functions import (
     resolved,
 )
 from linspec.operators import LinearOperator, as_operator, uncounted
-from linspec.operators.magnitude import in_float64, magnitude_of
+from linspec.operators.largest_entry import in_float64, magnitude_of
 from linspec.operators.range_of_entries import Magnitude
 from linspec.operators.row_blocks import LONGEST_STRETCH
 from linspec.process.pauses import pause

@@ -19,16 +19,16 @@ from linspec.arrays import Array, Home, HostArray, to_host
 from linspec.errors import MissingCapability, NonFiniteData
 from linspec.operators import DenseOperator, LinearOperator, SparseOperator
 from linspec.operators.column_statistics import ColumnStatistics
-from linspec.operators.magnitude import magnitude_of
+from linspec.operators.largest_entry import magnitude_of
 from linspec.operators.range_of_entries import ORDINARY, Magnitude, check_magnitude
 from linspec.operators.watched import WatchedOperator
 from linspec.process.log import timed
 from linspec.sweeps.adjusted_rows import AdjustedRows
 from linspec.sweeps.finite import explain_non_finite
 from linspec.sweeps.first_sweep import Measured, MeasuredPart
-from linspec.sweeps.fused import Asked, Sums, forward
-from linspec.sweeps.gramians import GramMatrices, GramPart
-from linspec.sweeps.grams import DenseGram, HeldGram, Products
+from linspec.sweeps.gram_matrices import GramMatrices, GramPart
+from linspec.sweeps.held_grams import DenseGram, HeldGram, Products
+from linspec.sweeps.products import Asked, Sums, forward
 from linspec.sweeps.runners import row_slices, run_in_memory
 from linspec.sweeps.statistics import Statistics
 from linspec.sweeps.task import Task

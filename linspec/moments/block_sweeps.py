@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from linspec.moments.row_sweeps import RowSweeps
-from linspec.sweeps.fused import Asked, FusedProducts, Sums
+from linspec.sweeps.products import Asked, FusedProducts, Sums
 from linspec.sweeps.views import View
 
 

@@ -45,7 +45,7 @@ from linspec.process.log import timed
 from linspec.process.pauses import pause
 from linspec.registry.options import FORMS
 from linspec.sweeps.finite import explain_non_finite, first_non_finite
-from linspec.sweeps.grams import Products, ReducedGram, SparseGram, symmetric_product
+from linspec.sweeps.held_grams import Products, ReducedGram, SparseGram, symmetric_product
 from linspec.sweeps.views import View, check_alike
 
 __all__ = ["FORMS", "Moments", "explain_non_finite", "first_non_finite"]

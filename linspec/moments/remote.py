@@ -18,10 +18,10 @@ from linspec.arrays import Array, HostArray, cast
 from linspec.moments.slices import SliceSweeps
 from linspec.moments.sparse import centred_sparse_gram
 from linspec.sweeps.blocks import map_reduce
-from linspec.sweeps.fused import Asked, Identity
-from linspec.sweeps.gramians import GramMatrices, SparseGramMatrices
-from linspec.sweeps.grams import HeldGram, SparseGram
+from linspec.sweeps.gram_matrices import GramMatrices, SparseGramMatrices
+from linspec.sweeps.held_grams import HeldGram, SparseGram
 from linspec.sweeps.images import ImageGram
+from linspec.sweeps.products import Asked, Identity
 from linspec.sweeps.statistics import Statistics
 from linspec.sweeps.task import Task
 from linspec.sweeps.views import View

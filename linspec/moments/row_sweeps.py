@@ -15,9 +15,9 @@ import numpy as np
 
 from linspec.arrays import Array, HostArray, to_host, triangular_factor
 from linspec.moments.base import Sweeps
-from linspec.sweeps.fused import Asked, Identity, Sums
-from linspec.sweeps.grams import Products
+from linspec.sweeps.held_grams import Products
 from linspec.sweeps.image_triangles import ImageTriangle
+from linspec.sweeps.products import Asked, Identity, Sums
 from linspec.sweeps.views import View
 
 

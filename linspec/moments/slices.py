@@ -22,9 +22,9 @@ from linspec.moments.row_sweeps import RowSweeps
 from linspec.operators import LinearOperator, uncounted
 from linspec.operators.column_statistics import ColumnStatistics
 from linspec.operators.row_model import RowModel
-from linspec.sweeps.fused import Asked, FusedProducts, Sums
-from linspec.sweeps.gramians import GramMatrices
-from linspec.sweeps.grams import HeldGram
+from linspec.sweeps.gram_matrices import GramMatrices
+from linspec.sweeps.held_grams import HeldGram
+from linspec.sweeps.products import Asked, FusedProducts, Sums
 from linspec.sweeps.runners import row_slices, run_in_memory
 from linspec.sweeps.task import Task
 from linspec.sweeps.views import View

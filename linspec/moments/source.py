@@ -23,7 +23,7 @@ from linspec.operators import CountedOperator, LinearOperator
 from linspec.process.log import LOG, tells
 from linspec.process.pauses import pause
 from linspec.process.turns import in_turn
-from linspec.sweeps.grams import DenseGram, HeldGram, Products
+from linspec.sweeps.held_grams import DenseGram, HeldGram, Products
 from linspec.sweeps.views import View
 from linspec.sweeps.witness import Witness
 

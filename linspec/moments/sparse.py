@@ -1,4 +1,4 @@
-"""Views that are SciPy matrices: threads over slabs of rows with equally many entries (`operators.sparse_kernels`).
+"""Views that are SciPy matrices: threads over slabs of rows with equally many entries (`operators.sparse_products`).
 
 Of one matrix with few rows and many columns, products with XᵀX go by rows of X and rows of Xᵀ, where memory has room
 for both.
@@ -15,11 +15,11 @@ from linspec import cost
 from linspec.arrays import Array
 from linspec.errors import AccuracyWarning, warn
 from linspec.moments.base import Sweeps
-from linspec.operators import LinearOperator, SparseOperator, sparse_kernels
+from linspec.operators import LinearOperator, SparseOperator, sparse_products
 from linspec.operators.base import less_outer
-from linspec.sweeps.fused import Asked, FusedProducts
-from linspec.sweeps.gramians import SparseGramMatrices
-from linspec.sweeps.grams import HeldGram, Products, SparseGram
+from linspec.sweeps.gram_matrices import SparseGramMatrices
+from linspec.sweeps.held_grams import HeldGram, Products, SparseGram
+from linspec.sweeps.products import Asked, FusedProducts
 from linspec.sweeps.views import DIGITS_TO_WARN, View
 
 
@@ -51,7 +51,7 @@ class SparseSweeps(Sweeps):
         self, X: SparseOperator, V: Array, mean: Array | None, images: list[Array] | None
     ) -> Array:
         """Xᵀ(X V), centred, by rows of X and rows of Xᵀ."""
-        P = sparse_kernels.matmat(X.matrix, V, X.dtype)
+        P = sparse_products.matmat(X.matrix, V, X.dtype)
         if mean is not None:
             P -= (mean @ V)[None, :]
         weights = self.model.weights_of(0, self.n, self.home)
@@ -59,7 +59,7 @@ class SparseSweeps(Sweeps):
         if images is not None and self.model.basis is None:
             images.append(P.T @ Q)
         self.views[0].record(V.shape[1], V.shape[1], sweeps=1.0)
-        product = sparse_kernels.matmat(X.transposed, Q, X.dtype)
+        product = sparse_products.matmat(X.transposed, Q, X.dtype)
         return product if mean is None else less_outer(product, mean, Q.sum(axis=0))
 
     def _gram(self, form: str, sizes: Callable[[], cost.Sizes]) -> HeldGram:

@@ -13,7 +13,7 @@ import numpy as np
 
 from linspec.arrays import Array, Home
 from linspec.moments.sparse import is_wide
-from linspec.operators import DenseOperator, sparse_kernels
+from linspec.operators import DenseOperator, sparse_products
 from linspec.operators.column_statistics import ColumnStatistics
 from linspec.sweeps.views import View
 
@@ -30,7 +30,7 @@ def outer_matmat(view: View, U: Array, home: Home, *, transposed: bool) -> tuple
     """(XᵀU, XXᵀU): two sweeps of X, one after the other."""
     X: Any = view.operator if view.adjustment is None else view.given
     k = U.shape[1]
-    XtU = sparse_kernels.matmat(X.transposed, U, X.dtype) if transposed else X.rmatmat(U)
+    XtU = sparse_products.matmat(X.transposed, U, X.dtype) if transposed else X.rmatmat(U)
     view.record(k, k, sweeps=2.0)
     return XtU, home.place(X.matmat(XtU))
 
@@ -48,10 +48,10 @@ def outer_gram_matmat(view: View, U: Array, *, center: bool) -> Array:
     view.record(k, k, sweeps=1.0)
     U = U - np.mean(U, axis=0) if center else U
     if k == 1 and X.dtype == np.float64:
-        XtU = sparse_kernels.rmatmat(X.matrix, U, X.dtype)
-        product: Any = sparse_kernels.matmat(X.matrix, XtU, X.dtype)
+        XtU = sparse_products.rmatmat(X.matrix, U, X.dtype)
+        product: Any = sparse_products.matmat(X.matrix, XtU, X.dtype)
     else:
-        product = sparse_kernels.products(X.transposed, None, U, None, dtype_x=X.dtype, sums=False).XtP
+        product = sparse_products.products(X.transposed, None, U, None, dtype_x=X.dtype, sums=False).XtP
     return product - np.mean(product, axis=0) if center else product
 
 
@@ -73,9 +73,9 @@ def gram_and_cross(x: View, y: View, V: Array | None, home: Home) -> tuple[Array
         W = W if y.taken is None else W - y.taken[None, :]
         if V is None:
             x.record(0, q, sweeps=1.0)
-            return None, sparse_kernels.matmat(X.transposed, W, X.dtype)
+            return None, sparse_products.matmat(X.transposed, W, X.dtype)
         k = V.shape[1]
         both = home.concat([home.place(X.matmat(V)), W])
         x.record(k, k + q, sweeps=1.0)
-        products = sparse_kernels.matmat(X.transposed, both, X.dtype)
+        products = sparse_products.matmat(X.transposed, both, X.dtype)
     return products[:, :k] + 0.0, products[:, k:] + 0.0  # copies: the second is kept, and may be the smaller

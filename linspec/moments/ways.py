@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from linspec.moments.base import Sweeps
 from linspec.moments.block_sweeps import BlockSweeps
-from linspec.moments.products import ProductSweeps
+from linspec.moments.by_products import ProductSweeps
 from linspec.moments.remote import RemoteSweeps
 from linspec.moments.slices import SliceSweeps
 from linspec.moments.sparse import SparseSweeps

@@ -25,7 +25,7 @@ from linspec.operators import (
     LinearOperator,
     ScaledOperator,
     SparseOperator,
-    sparse_kernels,
+    sparse_products,
 )
 from linspec.operators.row_blocks import RowBuffer, row_blocks
 
@@ -134,14 +134,14 @@ class ColumnStatistics:
         """Sums over the stored entries, repeated about provisional means if means are large."""
         count = counted(block.shape[0], weights, self.home)
         n = count or 1
-        total, square = sparse_kernels.column_statistics(block.matrix, weights)
+        total, square = sparse_products.column_statistics(block.matrix, weights)
         point, rest = total / n, 0.0 * total
         spread = square - total * point
         for _ in range(REPEATS):
             if np.all(spread >= CANCELLED * square):
                 break
             point = point + rest
-            gap, square = sparse_kernels.column_deviations(block.matrix, point, weights)
+            gap, square = sparse_products.column_deviations(block.matrix, point, weights)
             rest = gap / n
             spread = square - gap * rest
         # The mean is kept as a point and a remainder, because their sum would be rounded. A column is
@@ -151,7 +151,7 @@ class ColumnStatistics:
         if basis is not None:
             B = weighted(basis, weights)
             sums = np.sum(B, axis=0)
-            product = sparse_kernels.rmatmat(block.matrix, B, np.dtype(np.float64))
+            product = sparse_products.rmatmat(block.matrix, B, np.dtype(np.float64))
             self._add_beside(product - self._origin[:, None] * sums[None, :], sums)
         self._merge(count, mean, np.where(spread > 1e-12 * square, spread, 0.0))
 

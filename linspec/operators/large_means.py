@@ -13,7 +13,7 @@ import numpy as np
 
 from linspec.arrays import HostArray
 from linspec.operators import LinearOperator, SparseOperator
-from linspec.operators.magnitude import magnitude_of
+from linspec.operators.largest_entry import magnitude_of
 from linspec.operators.range_of_entries import check_magnitude
 
 SAMPLED_ROWS = 16

@@ -24,7 +24,7 @@ import scipy.sparse
 
 from linspec.arrays import Array, HostArray, at_home
 from linspec.errors import InvalidProblem
-from linspec.operators import sparse_kernels
+from linspec.operators import sparse_products
 from linspec.operators.base import CenteredOperator, LinearOperator
 from linspec.operators.counted import uncounted
 from linspec.operators.dense import DenseOperator, MappedOperator
@@ -139,7 +139,7 @@ class Sketch(LinearOperator):
         product = np.zeros((self.shape[1], U.shape[1]))
         for columns, tile in self.tiles():
             product[columns, :] = (
-                sparse_kernels.rmatmat(tile, U, self.dtype) if self.sparse else np.asarray(tile.T @ U)
+                sparse_products.rmatmat(tile, U, self.dtype) if self.sparse else np.asarray(tile.T @ U)
             )
         return product
 
@@ -346,10 +346,10 @@ def tile_width(rows: int, density: float = 1.0) -> int:
 
 def _matmat(tile: Tile, V: HostArray) -> HostArray:
     sparse = scipy.sparse.issparse(tile)
-    return sparse_kernels.matmat(tile, V, np.float64) if sparse else np.asarray(tile @ V)
+    return sparse_products.matmat(tile, V, np.float64) if sparse else np.asarray(tile @ V)
 
 
 def _block(A: SparseOperator, rows: slice) -> scipy.sparse.csr_array:
     """Some rows in the working dtype."""
-    block = sparse_kernels.row_block(A.matrix, rows.start, rows.stop)
+    block = sparse_products.row_block(A.matrix, rows.start, rows.stop)
     return scipy.sparse.csr_array(block).astype(A.dtype, copy=False)

@@ -1,4 +1,4 @@
-"""SciPy sparse matrices as operators, on the threaded kernels of `sparse_kernels`."""
+"""SciPy sparse matrices as operators, on the threaded kernels of `sparse_products`."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import scipy.sparse
 
 from linspec.arrays import Array, HostArray, working_dtype
 from linspec.errors import InvalidProblem
-from linspec.operators import sparse_kernels
+from linspec.operators import sparse_products
 from linspec.operators.base import LinearOperator, Selection
 from linspec.process.faults import one_line
 from linspec.process.forks import cached_property
@@ -76,28 +76,28 @@ class SparseOperator(LinearOperator):
     @cached_property
     def worth_transposing(self) -> bool:
         """Whether there is memory for `transposed`; the system is asked once."""
-        return sparse_kernels.worth_transposing(self.matrix, self.dtype)
+        return sparse_products.worth_transposing(self.matrix, self.dtype)
 
     @cached_property
     def one_entry(self) -> bool:
         """Whether no row has more than one stored entry."""
-        return sparse_kernels.one_entry_rows(self.matrix)
+        return sparse_products.one_entry_rows(self.matrix)
 
     @cached_property
     def pairs(self) -> int:
         """Pairs of entries that share a row."""
-        return self.nnz if self.one_entry else sparse_kernels.pair_count(self.matrix)
+        return self.nnz if self.one_entry else sparse_products.pair_count(self.matrix)
 
     def pairs_with(self, other: SparseOperator) -> int:
         """Pairs of an entry and one of another matrix that share a row."""
         if self.one_entry and self.nnz == self.shape[0] == other.shape[0]:
             return other.nnz
-        return sparse_kernels.pair_count(self.matrix, other.matrix)
+        return sparse_products.pair_count(self.matrix, other.matrix)
 
     @cached_property
     def gram_entries(self) -> float:
         """Entries of the sparse Gram matrix of the columns, estimated once for all choices."""
-        return sparse_kernels.gram_entries(self.matrix, self.matrix)
+        return sparse_products.gram_entries(self.matrix, self.matrix)
 
     @cached_property
     def transposed(self) -> Any:
@@ -111,18 +111,18 @@ class SparseOperator(LinearOperator):
         return type(A)((data, A.indices[: len(data)], A.indptr), shape=A.shape)
 
     def _matmat(self, V: Array) -> Array:
-        return sparse_kernels.matmat(self.matrix, V, self.dtype)
+        return sparse_products.matmat(self.matrix, V, self.dtype)
 
     def _rmatmat(self, U: Array) -> Array:
         if "transposed" in self.__dict__ and self.dtype == np.float64:  # it exists, and needs no partial sums
-            return sparse_kernels.matmat(self.transposed, U, self.dtype)
-        return sparse_kernels.rmatmat(self.matrix, U, self.dtype)
+            return sparse_products.matmat(self.transposed, U, self.dtype)
+        return sparse_products.rmatmat(self.matrix, U, self.dtype)
 
     def _rows(self, selection: Selection) -> LinearOperator:
         if isinstance(selection, slice):
             if selection.start == 0 and selection.stop == self.shape[0]:
                 return self
-            block = sparse_kernels.row_block(self.matrix, selection.start, selection.stop)
+            block = sparse_products.row_block(self.matrix, selection.start, selection.stop)
             return SparseOperator(block, self.dtype, checked=True)
         return SparseOperator(self.matrix[selection], self.dtype, checked=True)
 

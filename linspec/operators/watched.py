@@ -1,10 +1,10 @@
 """An operator whose entries are not at hand: its first products show how large they are.
 
-Problem: the range of entries (`linspec.operators.magnitude`) cannot be read off an operator that gives only products.
-Method: a column z of random signs rides in the first product, a forward one, say. The largest entry of A lies between
-max |Az| / p and, but for chance, max |Az|. The row with that product rides, as a unit vector, in the first adjoint
-product, which shows the entries of this row. float32 entries that are far from 1 are multiplied in float64 from there
-on: products with products need it.
+Problem: the range of entries (`linspec.operators.largest_entry`) cannot be read off an operator that gives only
+products. Method: a column z of random signs rides in the first product, a forward one, say. The largest entry of A
+lies between max |Az| / p and, but for chance, max |Az|. The row with that product rides, as a unit vector, in the
+first adjoint product, which shows the entries of this row. float32 entries that are far from 1 are multiplied in
+float64 from there on: products with products need it.
 A product is also looked at for what is not finite.
 """
 
@@ -20,7 +20,7 @@ from linspec.arrays import Array, Home, HostArray, all_finite, host_dtype, large
 from linspec.errors import NonFiniteData
 from linspec.operators.base import LinearOperator, Selection
 from linspec.operators.dense import DenseOperator
-from linspec.operators.magnitude import in_float64, magnitude_of
+from linspec.operators.largest_entry import in_float64, magnitude_of
 from linspec.operators.range_of_entries import Magnitude, check_magnitude
 from linspec.operators.wrapper import Wrapper
 

@@ -54,7 +54,7 @@ KINDS: dict[str, Kind] = {
         Kind(
             record=TestMatrixSpec,
             hook="linspec_test_matrices",
-            base="linspec.solving.test_matrix:TestMatrix",
+            base="linspec.solving.random_test_matrix:TestMatrix",
             method="draw",
         ),
         Kind(record=OperatorSpec, hook="linspec_operators"),

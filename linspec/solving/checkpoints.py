@@ -50,10 +50,10 @@ from linspec.process.whole_files import check_replaceable, named_file, replaced
 from linspec.registry.options import is_number, stated_options
 from linspec.solving import archive
 from linspec.sweeps.blocks import BlockOperator
-from linspec.sweeps.grams import HeldGram
+from linspec.sweeps.held_grams import HeldGram
 from linspec.sweeps.witness import Witness
 
-__all__ = ["Checkpoint", "Keeper", "Saved", "check_state", "fingerprint", "is_checkpoint", "loaded"]
+__all__ = ["Checkpoint", "CheckpointWriter", "Saved", "check_state", "fingerprint", "is_checkpoint", "loaded"]
 
 VERSION = 1
 """Of what a checkpoint holds; the format of the file has a version of its own."""
@@ -141,7 +141,7 @@ class Checkpoint:
             )
 
 
-class Keeper:
+class CheckpointWriter:
     """Writes the checkpoints of one run.
 
     Parameters
@@ -189,7 +189,7 @@ class Saved:
     ----------
     path : str
     fields : mapping
-        As `Run` gave them to `Keeper.write`.
+        As `Run` gave them to `CheckpointWriter.write`.
     """
 
     path: str

@@ -42,7 +42,7 @@ from linspec.solving.conclusion import NO_TERMS, Conclusion, Terms
 from linspec.solving.problem_rows import RowsOfProblem
 from linspec.solving.solution import Solution, Status
 from linspec.solving.summary import facts_as_html
-from linspec.sweeps.first_look import Look, look_at, ranged
+from linspec.sweeps.first_look import FirstLook, look_at, ranged
 
 CENTRING = 10
 """A finding is reported if subtracting means from products may cause an error above this multiple of the
@@ -216,7 +216,7 @@ class Problem(RowsOfProblem, ABC, Generic[S_co]):
 
     # ---- the data and the answer as they are given ----------------------------------------------
 
-    def looked_at(self) -> dict[str, Look]:
+    def looked_at(self) -> dict[str, FirstLook]:
         """The first look at each matrix, which refuses arrays in memory with entries that are not finite."""
         looks = {name: look_at(name, A) for name, A in self.matrices.items()}
         # Entries about a row are small: those that were given have the size of what was subtracted.
@@ -247,7 +247,7 @@ class Problem(RowsOfProblem, ABC, Generic[S_co]):
         """The matrices whose column weights are computed, and the least ridge of each."""
         return {}
 
-    def in_range(self, looks: Mapping[str, Look]) -> Self:
+    def in_range(self, looks: Mapping[str, FirstLook]) -> Self:
         """The problem on matrices whose entries are in the range: products with them are watched where needed.
 
         Raises

@@ -24,7 +24,7 @@ from linspec.errors import InvalidOption, InvalidProblem, shown
 from linspec.operators import DenseOperator, SparseOperator, as_operator
 from linspec.registry import options
 from linspec.registry.keywords import hinted
-from linspec.solving.test_matrix import TestMatrix
+from linspec.solving.random_test_matrix import TestMatrix
 
 if TYPE_CHECKING:
     from linspec.arrays import Array

@@ -40,7 +40,7 @@ from linspec.process.pauses import Ended, looking
 from linspec.process.plurals import count_of
 from linspec.registry.options import options_of, stated_options
 from linspec.registry.parts import with_parts
-from linspec.solving.checkpoints import Keeper, Saved, check_state
+from linspec.solving.checkpoints import CheckpointWriter, Saved, check_state
 from linspec.solving.conclusion import Conclusion, Terms
 from linspec.solving.problem import Problem
 from linspec.solving.solution import History, Solution, Status
@@ -156,7 +156,7 @@ class Run:
         start: Mapping[str, Any] | None = None,
         tol: float | None = None,
         began: float | None = None,
-        keeper: Keeper | None = None,
+        writer: CheckpointWriter | None = None,
         saved: Saved | None = None,
     ) -> None:
         self._seed = rng
@@ -198,7 +198,7 @@ class Run:
         self._least, self._since = math.inf, 0
         self._judged: tuple[Mapping[str, Any], Conclusion, str] | None = None
         self._made: list[Any] = []
-        self._keeper = keeper
+        self._writer = writer
         self._top: Mapping[str, Any] = {}  # the accounts at the last top of the loop
         self._earlier_seconds = 0.0
         self._learnt: Mapping[str, Any] | None = None
@@ -429,22 +429,22 @@ class Run:
         """
         self._identify()
         self._tops += 1
-        if self._keeper is not None:
+        if self._writer is not None:
             self._state = state
             self._note_accounts()
-            if self._keeper.due:
+            if self._writer.due:
                 self._keep()
 
     @property
     def keeps(self) -> bool:
         """Whether checkpoints are written: what `checkpoint` was told may still be asked for."""
-        return self._keeper is not None
+        return self._writer is not None
 
     @property
     def _identifies(self) -> bool:
         """Whether the rows are to be identified, and the moments can do it."""
         able = self._moments is None or hasattr(self._moments, "ask_for_witnesses")
-        return able and (self._keeper is not None or bool(self._unseen))
+        return able and (self._writer is not None or bool(self._unseen))
 
     def _identify(self, *, last: bool = False) -> None:
         """See by what the data are known again, and that they are those of the checkpoint that is gone on with.
@@ -473,7 +473,7 @@ class Run:
 
     def _keep(self) -> None:
         """Write the checkpoint of the last top of the loop."""
-        if self._keeper is None or not self._top:
+        if self._writer is None or not self._top:
             return
         accounts: dict[str, Any] = dict(self._top)
         accounts["history"] = np.asarray(self._history.rows[: accounts.pop("rows")], dtype=np.float64)
@@ -481,7 +481,7 @@ class Run:
         # A solver that begins at its last iterate learns all from the data of its day.
         begins, moments = self._state is None, self._moments
         streams = {} if begins else self._streams()
-        self._keeper.write(
+        self._writer.write(
             {
                 "run": accounts,
                 "moments": None if begins or moments is None else moments.learnt(),
@@ -553,7 +553,7 @@ class Run:
             Whether a residual within the tolerance ends the run: not that of a part, which has one of its own, nor one
             that does not tell yet whether the answer is the right one.
         """
-        if self._keeper is not None and self._state is None:
+        if self._writer is not None and self._state is None:
             self._note_accounts()
         if self._iteration and not self._planned:
             self._iteration_passes = self.passes - self._passes_before
@@ -573,7 +573,7 @@ class Run:
         )
         with looking(None):  # what callbacks do is theirs
             stop = [_says_stop(callback(progress)) for callback in self._callbacks]
-        if self._keeper is not None and self._state is None and self._keeper.due:
+        if self._writer is not None and self._state is None and self._writer.due:
             self._keep()
         ending = self._ending_at(residual, any(stop), judged)
         if ending in KEPT:

@@ -64,11 +64,18 @@ from linspec.process.progress import Goal, report_progress
 from linspec.registry import options
 from linspec.registry.keywords import hinted
 from linspec.registry.parts import with_parts
-from linspec.solving.checkpoints import Checkpoint, Keeper, Saved, fingerprint, is_checkpoint, loaded
+from linspec.solving.checkpoints import (
+    Checkpoint,
+    CheckpointWriter,
+    Saved,
+    fingerprint,
+    is_checkpoint,
+    loaded,
+)
 from linspec.solving.problem import Problem, faint_columns
 from linspec.solving.run import WARNED, Progress, Run, as_interrupted
 from linspec.solving.solution import Solution, Status, load_solution
-from linspec.sweeps.first_look import Look
+from linspec.sweeps.first_look import FirstLook
 
 S = TypeVar("S", bound=Solution)
 """The class of a problem's answers."""
@@ -520,7 +527,7 @@ def solve(  # noqa: PLR0913  # the arguments of the one call
     with _naming_lack_of_memory(solver if isinstance(solver, str) else type(solver).__name__):
         instance, spec = _resolve(problem, solver, options_)
         name = spec.name if spec is not None else type(instance).__name__
-        keeper = _keeper(problem, instance, spec, name, checkpoint, saved)
+        writer = _checkpoint_writer(problem, instance, spec, name, checkpoint, saved)
         _check_sweeps(problem, spec, name)
         lacking = _lacks(problem, spec.needs) if spec is not None else ""
         if lacking:
@@ -553,12 +560,12 @@ def solve(  # noqa: PLR0913  # the arguments of the one call
             name,
             callbacks=watching,
             start=begin,
-            keeper=keeper,
+            writer=writer,
             saved=saved,
             **limits,
         )
         if solver == "auto" and solution.status in UNFINISHED:
-            solution = _goes_on(problem, solution, options_, callbacks=watching, **limits)
+            solution = _with_other_solvers(problem, solution, options_, callbacks=watching, **limits)
     if (
         solution.status in WARNED
     ):  # of the answer that is returned: an attempt that "auto" gives up warns nobody
@@ -604,7 +611,7 @@ def _run(  # noqa: PLR0913
     rng: Any,
     callbacks: Any,
     start: Mapping[str, Array] | None = None,
-    keeper: Keeper | None = None,
+    writer: CheckpointWriter | None = None,
     saved: Saved | None = None,
     **limits: Any,
 ) -> Any:
@@ -618,7 +625,7 @@ def _run(  # noqa: PLR0913
         rng=None if rng is None else random_generator(rng),
         callbacks=tuple(_as_given(call, solved) for call in callbacks),
         start=None if start is None else solved.as_solved(start),
-        keeper=keeper,
+        writer=writer,
         saved=saved,
         **limits,
     )
@@ -660,7 +667,7 @@ def _as_given(callback: Callable[[Progress], Any], solved: Problem[Any]) -> Call
     return called
 
 
-def _note_faint(run: Run, problem: Problem[Any], looks: Mapping[str, Look]) -> None:
+def _note_faint(run: Run, problem: Problem[Any], looks: Mapping[str, FirstLook]) -> None:
     """Say where columns are so small that their squares, which the solution rests on, are no numbers."""
     ridges = problem.unregularised()
     for name, look in looks.items():
@@ -684,7 +691,7 @@ def _returned(solution: Solution, solved: Problem[Any]) -> Solution:
     return dataclasses.replace(solution, **solved.as_given(found))
 
 
-def _goes_on(
+def _with_other_solvers(
     problem: Problem[Any],
     first: Any,
     given: dict[str, Any],
@@ -855,9 +862,9 @@ def _saved(start: Any) -> tuple[Saved | None, Any]:
     return None, load_solution(start)
 
 
-def _keeper(
+def _checkpoint_writer(
     problem: Problem[Any], instance: Solver, spec: Any, name: str, checkpoint: Any, saved: Saved | None
-) -> Keeper | None:
+) -> CheckpointWriter | None:
     """What writes the checkpoints of a run, and the check of the one from which it goes on.
 
     Raises
@@ -889,7 +896,7 @@ def _keeper(
         with saved.taken_up():
             saved.check(about)
         saved.warn_of_threads()
-    return None if given is None else Keeper(given, about)
+    return None if given is None else CheckpointWriter(given, about)
 
 
 def _estimate(cls: type[Solver], spec: Any, sizes: cost.Sizes) -> cost.Estimate | None:

@@ -1,6 +1,6 @@
 """The first look at the data of a problem: whether its entries are finite, and whether their size is in the range.
 
-Problem: methods multiply entries with each other (`linspec.operators.magnitude`), and an entry that is not finite
+Problem: methods multiply entries with each other (`linspec.operators.largest_entry`), and an entry that is not finite
 spoils every product.
 Method: arrays and sparse matrices in memory are read once before the solver begins. Of files some rows are read, and
 all of them only if those are far from 1. Of streams and blocks the first rows are known. All rows are looked at in the
@@ -31,7 +31,7 @@ from linspec.operators import (
     SparseOperator,
     StreamedOperator,
 )
-from linspec.operators.magnitude import in_float64, magnitude_of
+from linspec.operators.largest_entry import in_float64, magnitude_of
 from linspec.operators.range_of_entries import ORDINARY, SINGLE, Magnitude, check_magnitude
 from linspec.operators.watched import WatchedOperator
 from linspec.sweeps.blocks import BlockOperator
@@ -53,7 +53,7 @@ UNKNOWN = Magnitude()
 
 
 @dataclass(frozen=True)
-class Look:
+class FirstLook:
     """The facts about the entries of a matrix before the solver begins.
 
     Attributes
@@ -82,7 +82,7 @@ class Look:
 
 def look_at(  # noqa: PLR0911  # one return a kind
     name: str, A: LinearOperator, roots: HostArray | None = None
-) -> Look:
+) -> FirstLook:
     """Look at the entries of a matrix.
 
     Parameters
@@ -111,21 +111,21 @@ def look_at(  # noqa: PLR0911  # one return a kind
         weights = A.model.weights
         return look_at(name, A.operator, None if weights is None else np.sqrt(weights))
     if isinstance(A, StreamedOperator | BlockOperator):  # known of some rows, without their weights
-        return Look(Magnitude(A.largest) if roots is None else UNKNOWN, complete=False)
+        return FirstLook(Magnitude(A.largest) if roots is None else UNKNOWN, complete=False)
     if isinstance(A, MappedOperator):
         return _look_at_file(A, roots)
     if isinstance(A, SparseOperator):
         return _finite(_look_at_sparse(A, roots), name, A)
     if isinstance(A, DenseOperator | CupySparseOperator):  # the first sweep finds what is not finite
-        return Look(magnitude_of(A, None if roots is None else A.home.blocks.place(roots)))
+        return FirstLook(magnitude_of(A, None if roots is None else A.home.blocks.place(roots)))
     return _look_at_parts(name, A, roots)
 
 
-def _without_faint(look: Look) -> Look:
+def _without_faint(look: FirstLook) -> FirstLook:
     return replace(look, faint=())
 
 
-def _finite(look: Look | None, name: str, A: LinearOperator) -> Look:
+def _finite(look: FirstLook | None, name: str, A: LinearOperator) -> FirstLook:
     """The look, or an error that names the entry that is not finite."""
     if look is None:
         row, column, value = first_non_finite(A) or (0, 0, math.nan)
@@ -135,7 +135,7 @@ def _finite(look: Look | None, name: str, A: LinearOperator) -> Look:
     return look
 
 
-def _look_at_parts(name: str, A: LinearOperator, roots: HostArray | None) -> Look:
+def _look_at_parts(name: str, A: LinearOperator, roots: HostArray | None) -> FirstLook:
     """The look at the part of a multiple; for other operators the first products or rows decide."""
     if isinstance(A, ScaledOperator):
         look = look_at(name, A.parts[0], roots)
@@ -146,22 +146,22 @@ def _look_at_parts(name: str, A: LinearOperator, roots: HostArray | None) -> Loo
     if A.dtype == np.float32 and A.sliceable and A.readable:  # a file: whether float64 is needed
         first = min(A.shape[0], SAMPLED_ROWS)
         own = magnitude_of(A.rows(slice(0, first)), None if roots is None else roots[:first])
-        return Look(own, complete=False, watched=True)
-    return Look(complete=False, watched=True)
+        return FirstLook(own, complete=False, watched=True)
+    return FirstLook(complete=False, watched=True)
 
 
-def _look_at_array(A: DenseOperator, roots: HostArray | None) -> Look | None:
+def _look_at_array(A: DenseOperator, roots: HostArray | None) -> FirstLook | None:
     """The look at an array in memory; None if an entry is not finite.
 
     Usually this is one reading, for the sums of squares of the columns; of weighted rows another one.
     """
     x = A.array
     if 0 in x.shape:
-        return Look()
+        return FirstLook()
     if x.dtype.kind != "f":
-        return Look(magnitude_of(A, roots))
+        return FirstLook(magnitude_of(A, roots))
     if x.dtype.itemsize < 4:  # half precision has no entries out of the range
-        return Look(magnitude_of(A, roots)) if np.isfinite(np.sum(x, dtype=np.float64)) else None
+        return FirstLook(magnitude_of(A, roots)) if np.isfinite(np.sum(x, dtype=np.float64)) else None
     with np.errstate(all="ignore"):
         squares = np.einsum("ij,ij->j", x, x)
         largest, least = math.sqrt(squares.max()), math.sqrt(squares.min())
@@ -178,7 +178,7 @@ def _look_at_array(A: DenseOperator, roots: HostArray | None) -> Look | None:
     if least < below:
         small = np.flatnonzero(np.sqrt(squares) < below)
         faint = _faint_columns(x, small, largest, A.dtype)
-    return Look(size if roots is None else magnitude_of(A, roots), faint=faint)
+    return FirstLook(size if roots is None else magnitude_of(A, roots), faint=faint)
 
 
 @lru_cache(maxsize=8)
@@ -206,11 +206,11 @@ def _faint(sizes: HostArray, largest: float, digits: int) -> HostArray:
     return (sizes > 0) & level
 
 
-def _look_at_sparse(A: SparseOperator, roots: HostArray | None) -> Look | None:
+def _look_at_sparse(A: SparseOperator, roots: HostArray | None) -> FirstLook | None:
     """The same of the stored entries, run by run."""
     data = A.matrix.data[: int(A.matrix.indptr[-1])]
     if data.dtype.kind != "f":
-        return Look(magnitude_of(A, roots))
+        return FirstLook(magnitude_of(A, roots))
     largest, smallest = 0.0, math.inf
     for start in range(0, len(data), ENTRIES_AT_ONCE):
         sizes = np.abs(data[start : start + ENTRIES_AT_ONCE])
@@ -225,13 +225,13 @@ def _look_at_sparse(A: SparseOperator, roots: HostArray | None) -> Look | None:
         size = magnitude_of(A, roots)
     digits = FAINT[A.dtype.itemsize]
     if not (0 < smallest < math.inf) or math.frexp(smallest)[1] >= math.frexp(largest)[1] - digits:
-        return Look(size)
+        return FirstLook(size)
     columns = np.zeros(A.shape[1])
     np.maximum.at(columns, A.matrix.indices[: len(data)], np.abs(data))
-    return Look(size, faint=tuple(np.flatnonzero(_faint(columns, largest, digits)).tolist()))
+    return FirstLook(size, faint=tuple(np.flatnonzero(_faint(columns, largest, digits)).tolist()))
 
 
-def _look_at_file(A: MappedOperator, roots: HostArray | None) -> Look:
+def _look_at_file(A: MappedOperator, roots: HostArray | None) -> FirstLook:
     """The magnitude of some rows of a file, evenly spread; of all of them, if those are far from 1."""
     n, p = A.shape
     count = max(1, min(n, SAMPLED_ROWS, SAMPLED_NUMBERS // p))
@@ -241,17 +241,17 @@ def _look_at_file(A: MappedOperator, roots: HostArray | None) -> Look:
     limit = SINGLE if A.dtype == np.float32 else ORDINARY
     if 1 / limit <= size.largest <= limit:
         A.release()
-        return Look(size, complete=False)
+        return FirstLook(size, complete=False)
     size = Magnitude()
     for start in range(0, n, max(1, SAMPLED_NUMBERS // p)):
         stop = min(n, start + max(1, SAMPLED_NUMBERS // p))
         some = None if roots is None else roots[start:stop]
         size = size.merged(magnitude_of(A.rows(slice(start, stop)), some))
         A.release()
-    return Look(size)
+    return FirstLook(size)
 
 
-def ranged(name: str, A: LinearOperator, look: Look) -> LinearOperator:
+def ranged(name: str, A: LinearOperator, look: FirstLook) -> LinearOperator:
     """A matrix whose entries are in the range, ready for a solver.
 
     A float32 matrix with entries far from 1 is multiplied in float64, block by block. A matrix whose entries are not at
@@ -262,7 +262,7 @@ def ranged(name: str, A: LinearOperator, look: Look) -> LinearOperator:
     name : str
         What messages call it.
     A : LinearOperator
-    look : Look
+    look : FirstLook
 
     Raises
     ------

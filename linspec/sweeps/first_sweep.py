@@ -16,7 +16,7 @@ import numpy as np
 
 from linspec.arrays import Array
 from linspec.operators import LinearOperator
-from linspec.operators.magnitude import in_float64, magnitude_of
+from linspec.operators.largest_entry import in_float64, magnitude_of
 from linspec.operators.range_of_entries import Magnitude
 from linspec.operators.row_model import PLAIN, Change, RowModel
 from linspec.sweeps.task import Task

@@ -17,7 +17,7 @@ from typing import Any, Generic, TypeVar
 import numpy as np
 
 from linspec.arrays import Array, HostArray, to_host
-from linspec.operators import DenseOperator, LinearOperator, SparseOperator, sparse_kernels
+from linspec.operators import DenseOperator, LinearOperator, SparseOperator, sparse_products
 from linspec.operators.row_blocks import row_blocks
 from linspec.operators.row_model import Change
 from linspec.sweeps.task import Task
@@ -124,8 +124,8 @@ def _of_sparse(matrix: Any, r: HostArray) -> Witness:
         own = r[start : start + step, None]
         rows = matrix[start : start + step]
         absolute = type(matrix)((np.abs(rows.data), rows.indices, rows.indptr), shape=rows.shape)
-        sums += sparse_kernels.rmatmat(rows, own, double)[:, 0]
-        sizes += sparse_kernels.rmatmat(absolute, np.abs(own), double)[:, 0]
+        sums += sparse_products.rmatmat(rows, own, double)[:, 0]
+        sizes += sparse_products.rmatmat(absolute, np.abs(own), double)[:, 0]
     return Witness(sums, sizes * float(np.finfo(np.float64).eps))
 
 

@@ -38,7 +38,7 @@ from linspec.arrays import (
 )
 from linspec.errors import InvalidOption, InvalidProblem, NonFiniteData, UnsupportedData, called
 from linspec.frames import check_order, index_of
-from linspec.operators import adapter_of_labels, sparse_kernels
+from linspec.operators import adapter_of_labels, sparse_products
 from linspec.operators.base import CenteredOperator, LinearOperator, ProductOperator
 from linspec.operators.dense import DenseOperator
 from linspec.operators.row_blocks import row_blocks
@@ -806,7 +806,7 @@ def _sparse_labels(given: Any) -> _Sparse:
         matrix = matrix.copy()
         matrix.sum_duplicates()
         matrix.eliminate_zeros()
-    strange = sparse_kernels.first_non_finite(matrix)
+    strange = sparse_products.first_non_finite(matrix)
     if strange is not None:
         raise _not_finite(*strange)
     return _Sparse(matrix, _result_dtype(rows.dtype, HOST))

@@ -24,7 +24,7 @@ from linspec.errors import (
     UnsupportedData,
 )
 from linspec.operators import as_operator
-from linspec.operators.magnitude import magnitude_of
+from linspec.operators.largest_entry import magnitude_of
 from linspec.solving.solution import HISTORY_FIELDS, Status
 from linspec.testing.backends import BACKENDS
 from linspec.testing.family import testing_of

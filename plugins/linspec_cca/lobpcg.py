@@ -202,7 +202,7 @@ class LOBPCG(Solver):
                     space, norms, R, k, width, 0.0 if space.whole else course.to_come, doubts
                 )
                 del R
-                if not _goes_on(run, space, width, answer):
+                if not _sent_back(run, space, width, answer):
                     return run.finish(**answer)
                 if swept is not moments:
                     space, swept, course = _exactly(space, problem, moments, width), moments, Course(run.tol)
@@ -296,7 +296,7 @@ class LOBPCG(Solver):
         return behind_an_answer(run, drawn, home)
 
 
-def _goes_on(run: Run, space: SearchSpace, width: int, answer: dict[str, Any]) -> bool:
+def _sent_back(run: Run, space: SearchSpace, width: int, answer: dict[str, Any]) -> bool:
     """Whether the law sends an answer back: then the run goes on from the first pairs.
 
     The law multiplies blocks of its own, so only these pairs are held beside. Where checkpoints are written, one may

@@ -36,7 +36,7 @@ import numpy as np
 from linspec import KernelOperator, Run, Solution, Solver, limit_option, option, tol_option
 from linspec.algebra.small_matrices import eigenpairs, ratio, whitening
 from linspec.arrays import Array, HostArray
-from linspec_kernel.law import CUT, LEAST_SHARE, Carried, least_value
+from linspec_kernel.certificate import CUT, LEAST_SHARE, Carried, least_value
 from linspec_kernel.moments import rounded_up
 from linspec_kernel.nystrom import doubly_centred, norms_alone, on_host
 

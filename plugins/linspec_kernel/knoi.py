@@ -40,7 +40,7 @@ from linspec.features import FeatureMap, FourierMap, fourier
 from linspec.kernels import Kernel
 from linspec.operators import DenseOperator, uncounted
 from linspec.sweeps.minibatches import RandomRows, equal_slices, rows_at_once
-from linspec_kernel.law import CUT
+from linspec_kernel.certificate import CUT
 
 FEATURES = 1000
 """Features of each view by default, where there are many rows."""

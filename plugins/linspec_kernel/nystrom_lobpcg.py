@@ -29,7 +29,7 @@ from linspec import KernelOperator, Run, Solution, Solver, Status, limit_option,
 from linspec.algebra.small_matrices import eigenpairs, ratio, whitening
 from linspec.arrays import Array, Home, HostArray, to_host
 from linspec.cost import DENSE_RATE, FACTOR_RATE, Estimate, Sizes
-from linspec_kernel.law import LEAST_SHARE, Carried
+from linspec_kernel.certificate import LEAST_SHARE, Carried
 from linspec_kernel.moments import rounded_up
 from linspec_kernel.nystrom import PROBED, Nystrom, default_landmarks, on_host, share_of
 

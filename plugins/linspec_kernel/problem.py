@@ -1,4 +1,4 @@
-"""Kernel canonical correlations: the problem; its law is in `linspec_kernel.law`."""
+"""Kernel canonical correlations: the problem; its law is in `linspec_kernel.certificate`."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from linspec.features import FeatureMap
 from linspec.kernels import Kernel, as_kernel
 from linspec.solving.checks import check_k, check_place, check_ridge, check_rows, refuse_once
 from linspec.solving.conclusion import NO_TERMS, Terms
-from linspec_kernel.law import Carried, judged, with_loss
+from linspec_kernel.certificate import Carried, judged, with_loss
 from linspec_kernel.moments import KernelMoments, rounded_up
 from linspec_kernel.nystrom import share_of
 from linspec_kernel.solution import KernelCCASolution
@@ -48,8 +48,8 @@ class KernelCCA(Problem[KernelCCASolution]):
     Notes
     -----
     Residual: Σ‖ϱᵢ‖² / Σρᵢ, with the residual ϱᵢ of the equations of a pair in the space of features, in the norm of the
-    inverse of the metric, from above. `linspec_kernel.law` explains it. At ridge 0, functions of kernels of full rank
-    take any values at the rows, and every correlation is 1.
+    inverse of the metric, from above. `linspec_kernel.certificate` explains it. At ridge 0, functions of kernels of
+    full rank take any values at the rows, and every correlation is 1.
 
     Examples
     --------

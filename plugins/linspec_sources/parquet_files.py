@@ -97,7 +97,11 @@ class ParquetRows(RowSource):
         """The rows of a slab, in column order: Parquet keeps columns."""
         number = int(np.searchsorted(self.edges, rows.start))
         piece = self._pieces[number]
-        table = self._group_in_parts(number) if piece.skip or self._goes_on(number) else self._groups(piece)
+        table = (
+            self._group_in_parts(number)
+            if piece.skip or self._row_group_continues(number)
+            else self._groups(piece)
+        )
         out = np.empty((table.num_rows, len(self._columns)), self.stored_dtype, order="F")
         for j, name in enumerate(self._columns):
             column = table.column(table.schema.names.index(name))
@@ -110,7 +114,7 @@ class ParquetRows(RowSource):
             out[:, j] = _numbers(column)
         return out
 
-    def _goes_on(self, number: int) -> bool:
+    def _row_group_continues(self, number: int) -> bool:
         """Whether the next piece is a later part of the same row group."""
         return number + 1 < len(self._pieces) and self._pieces[number + 1].skip > 0
 
@@ -141,7 +145,7 @@ class ParquetRows(RowSource):
             _, file, batches = self._under_way
         table = pa.Table.from_batches([next(batches)])
         after = os.getpid(), number + 1
-        self._under_way = (after, file, batches) if self._goes_on(number) else None
+        self._under_way = (after, file, batches) if self._row_group_continues(number) else None
         return table
 
     def _first_number(self, number: int) -> int:

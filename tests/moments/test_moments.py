@@ -24,7 +24,7 @@ from linspec.operators import (
     Ledger,
     LinearOperator,
     row_blocks,
-    sparse_kernels,
+    sparse_products,
 )
 from linspec.process import blas_threads, machine
 from linspec.sweeps import runners, views
@@ -567,8 +567,8 @@ def test_wide_sparse_rows_give_the_cross_product_beside_the_gram_product(wrap, m
     rng = np.random.default_rng(3)
     x, y, v = rng.standard_normal((12, 60)), rng.standard_normal((12, 4)), rng.standard_normal((60, 3))
     x[rng.random(x.shape) < 0.7] = 0
-    read, matmat = [], sparse_kernels.matmat
-    monkeypatch.setattr(sparse_kernels, "matmat", lambda A, *args: read.append(A.shape) or matmat(A, *args))
+    read, matmat = [], sparse_products.matmat
+    monkeypatch.setattr(sparse_products, "matmat", lambda A, *args: read.append(A.shape) or matmat(A, *args))
 
     def fresh():
         books = Ledger(), Ledger()

@@ -10,7 +10,7 @@ import pytest
 import scipy.linalg
 import scipy.stats
 
-import linspec.solving.test_matrix
+import linspec.solving.random_test_matrix
 from linspec import TestMatrix
 from linspec.arrays import from_host, to_host
 from linspec.errors import InvalidOption, UnknownOption
@@ -109,4 +109,4 @@ def test_the_base_class_checks_options_and_its_example_runs():
         Scaled(scale=-1.0)
     with pytest.raises(TypeError):
         TestMatrix()
-    assert doctest.testmod(linspec.solving.test_matrix).failed == 0
+    assert doctest.testmod(linspec.solving.random_test_matrix).failed == 0

@@ -14,7 +14,7 @@ from linspec.cli.kinds import kind_named
 from linspec.errors import InvalidOption, InvalidProblem, MissingCapability
 from linspec.testing import Reading, cases, run_checks, testing_of
 from linspec_kernel import KernelCCA
-from linspec_kernel.law import functions, residuals
+from linspec_kernel.certificate import functions, residuals
 from linspec_kernel.moments import KernelMoments
 from linspec_kernel.testing import planted_kernels, planted_linear, related
 

@@ -38,11 +38,11 @@ from linspec.sweeps.blocks.kept_rows import StepOverRows
 from linspec.sweeps.blocks.runs import MOST_RUNS, PARTS_PER_RUN, cut_into_runs
 from linspec.sweeps.finite import FirstNonFinite
 from linspec.sweeps.first_sweep import Measured, Sizes
-from linspec.sweeps.fused import Asked, FusedProducts
-from linspec.sweeps.gramians import GramMatrices, SparseGramMatrices
+from linspec.sweeps.gram_matrices import GramMatrices, SparseGramMatrices
 from linspec.sweeps.image_triangles import ImageTriangle
 from linspec.sweeps.images import AdjointImages, ImageGram, Images
 from linspec.sweeps.minibatches import RandomRows
+from linspec.sweeps.products import Asked, FusedProducts
 from linspec.sweeps.statistics import Statistics
 from linspec.sweeps.task import Task
 from linspec.sweeps.triangles import Triangle

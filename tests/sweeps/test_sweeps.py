@@ -23,9 +23,9 @@ from linspec.operators import AdjustedOperator, DenseOperator, RowOperator
 from linspec.operators.row_model import row_model
 from linspec.sweeps import runners
 from linspec.sweeps.finite import FirstNonFinite
-from linspec.sweeps.fused import Asked, FusedProducts
-from linspec.sweeps.gramians import GramMatrices, SparseGramMatrices
+from linspec.sweeps.gram_matrices import GramMatrices, SparseGramMatrices
 from linspec.sweeps.images import Images
+from linspec.sweeps.products import Asked, FusedProducts
 from linspec.sweeps.statistics import Statistics
 from linspec.sweeps.task import Task, Tree
 from linspec.sweeps.triangles import Triangle

@@ -44,7 +44,7 @@ from linspec.solving.checks import check_k, check_place, check_rows, of_pairs
 from linspec.solving.conclusion import NO_TERMS, Conclusion, Terms, fewer_than_asked, without_answer
 from linspec.solving.problem import Problem, shared_moments
 from linspec.solving.solution import Solution, Status
-from linspec.sweeps.first_look import Look
+from linspec.sweeps.first_look import FirstLook
 from linspec.targets.matrices import classes_of, targets_of_classes
 
 NULL = 10
@@ -202,14 +202,14 @@ class Discriminant(Problem[DiscriminantSolution]):
             object.__setattr__(twin, "classes", classes_of(made, twin.sample_weight))
         return twin
 
-    def looked_at(self) -> dict[str, Look]:
+    def looked_at(self) -> dict[str, FirstLook]:
         """The looks at X, at the labels and at the block that multiplies the labels."""
         looks = super().looked_at()
         if self.factor is not None:
-            looks["factor"] = Look(Magnitude(largest_magnitude(self.factor)))
+            looks["factor"] = FirstLook(Magnitude(largest_magnitude(self.factor)))
         return looks
 
-    def in_range(self, looks: Mapping[str, Look]) -> Self:
+    def in_range(self, looks: Mapping[str, FirstLook]) -> Self:
         """The problem on matrices whose entries are in the range, and so is the block that multiplies the labels."""
         if self.factor is not None:
             check_magnitude("H", looks["factor"].size)

@@ -23,15 +23,15 @@ from linspec import cost
 from linspec.arrays import Array, Home, HostArray, to_host
 from linspec.errors import InvalidProblem, MissingCapability, NonFiniteData
 from linspec.moments.slices import common_blocks
-from linspec.operators import LinearOperator, SparseOperator, sparse_kernels
-from linspec.operators.magnitude import magnitude_of
+from linspec.operators import LinearOperator, SparseOperator, sparse_products
+from linspec.operators.largest_entry import magnitude_of
 from linspec.operators.range_of_entries import ORDINARY, Magnitude, check_magnitude
 from linspec.operators.row_model import OfRows, RowModel
 from linspec.studies.held_out.folds import Folds
 from linspec.sweeps.blocks import map_reduce
 from linspec.sweeps.finite import explain_non_finite, first_non_finite
 from linspec.sweeps.first_sweep import Sizes
-from linspec.sweeps.grams import RunningGram
+from linspec.sweeps.held_grams import RunningGram
 from linspec.sweeps.task import Task
 from linspec.sweeps.views import View, gram_rows
 
@@ -304,7 +304,7 @@ class CellSums(Task[dict[int, CellPart]]):
         p, count = matrix.shape[1], float(w.sum())
         width = p + Z.shape[1]
         gram = np.empty((width, width))
-        gram[:p, :p] = sparse_kernels.gram(SparseOperator(matrix).times_rows(np.sqrt(w))).toarray()
+        gram[:p, :p] = sparse_products.gram(SparseOperator(matrix).times_rows(np.sqrt(w))).toarray()
         origin, mean = np.zeros(width), matrix.T @ w / (count or 1.0)
         squares = np.diag(gram)[:p]
         worst = np.flatnonzero(squares - count * mean**2 < squares / CANCELS)

@@ -1,7 +1,7 @@
 """How a block is read: what it is stored as, and the operator that is made of it at each pass.
 
 A block is brought into a form that costs nothing to read, a NumPy array or a matrix of compressed rows, once and
-where it lies. `Look` tells what is to be known of it before the first sweep.
+where it lies. `FirstLook` tells what is to be known of it before the first sweep.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import numpy as np
 
 from linspec.arrays import HOST, is_array, largest_magnitude
 from linspec.errors import UnsupportedData
-from linspec.operators import DenseOperator, LinearOperator, SparseOperator, as_operator, sparse_kernels
+from linspec.operators import DenseOperator, LinearOperator, SparseOperator, as_operator, sparse_products
 
 SAMPLED_ROWS = 16
 """Rows of a block, evenly spread, in which the largest magnitude is looked for."""
@@ -122,7 +122,7 @@ def look(_number: int, made: tuple[Any, tuple[str, ...] | None]) -> Facts:
         working=A.dtype,
         sparse=sparse,
         nnz=A.nnz,
-        pairs=sparse_kernels.pair_count(A.matrix) if sparse else 0,
+        pairs=sparse_products.pair_count(A.matrix) if sparse else 0,
         largest=largest if np.isfinite(largest) else 0.0,
         names=names,
     )

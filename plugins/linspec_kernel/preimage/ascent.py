@@ -21,7 +21,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from linspec.arrays import Array, HostArray
-from linspec_kernel.preimage.law import distances
+from linspec_kernel.preimage.certificate import distances
 from linspec_kernel.preimage.objectives import Objective
 from linspec_kernel.preimage.views import Functions, View, joined, shared, shared_slopes
 

@@ -1,4 +1,4 @@
-"""Correlations of kernel functions of single points: the problem; its law is in `linspec_kernel.preimage.law`."""
+"""Correlations of kernel functions of single points: the problem (its law: `linspec_kernel.preimage.certificate`)."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from linspec.kernels import Kernel, Polynomial, as_kernel
 from linspec.solving.checks import check_flag, check_k, check_place, check_rows, finite_array, refuse_once
 from linspec.solving.conclusion import NO_TERMS, Terms
 from linspec_kernel.preimage.bounds import Bound, as_bound
-from linspec_kernel.preimage.law import judged, reads_rows
+from linspec_kernel.preimage.certificate import judged, reads_rows
 from linspec_kernel.preimage.objectives import OBJECTIVES, Objective
 from linspec_kernel.preimage.solution import PreimageCCASolution
 from linspec_kernel.preimage.views import PreimageMoments

@@ -4,7 +4,7 @@ Problem: everything here is a function of T = XU, n x m, and the gradient in U i
 sparse, in a file, streamed, or known by its products; kernels of distances also need the squared lengths of the rows.
 Method: variates are P k(X, U) with P = (I − QQᵀ)H: centred, and freed of the variates Q that were found before. With
 the derivative S of an objective by the variates, the derivative by k(X, U) is P S. Two sweeps: forward and adjoint.
-What is maximised is the objective times |P k|/|H k| of both views, see `linspec_kernel.preimage.law`.
+What is maximised is the objective times |P k|/|H k| of both views, see `linspec_kernel.preimage.certificate`.
 """
 
 from __future__ import annotations

@@ -24,12 +24,12 @@ from typing import Any
 import numpy as np
 
 from linspec.arrays import Array, Home, HostArray, host_dtype, to_host
-from linspec.operators import LinearOperator, SparseOperator, sparse_kernels
+from linspec.operators import LinearOperator, SparseOperator, sparse_products
 from linspec.operators.base import less_outer
 from linspec.operators.column_statistics import ColumnStatistics, block_mean, counted
 from linspec.operators.row_blocks import RowBuffer
 from linspec.operators.row_model import PLAIN, RowModel
-from linspec.sweeps.grams import Products
+from linspec.sweeps.held_grams import Products
 from linspec.sweeps.task import Task
 from linspec.sweeps.triangles import Triangle, TrianglePart
 
@@ -240,7 +240,7 @@ class FusedProducts(Task[Sums]):
         blocks, shifts = (*self.asked.wide, None)[:2], []
         for a, V in zip((*about, None), blocks, strict=False):
             shifts.append(None if a is None or V is None else a @ V)
-        *products, totals = sparse_kernels.side_by_side(
+        *products, totals = sparse_products.side_by_side(
             x.matrix,  # type: ignore[attr-defined]  # of sparse operators
             None if y is None else y.matrix,  # type: ignore[attr-defined]
             *blocks,

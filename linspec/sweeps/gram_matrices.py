@@ -20,12 +20,12 @@ import numpy as np
 
 from linspec import cost
 from linspec.arrays import HOST, Array, Home
-from linspec.operators import DenseOperator, LinearOperator, SparseOperator, sparse_kernels
+from linspec.operators import DenseOperator, LinearOperator, SparseOperator, sparse_products
 from linspec.operators.column_statistics import ColumnStatistics, block_mean, counted
 from linspec.operators.large_means import without_large_means
 from linspec.operators.row_blocks import RowBuffer
 from linspec.operators.row_model import PLAIN, RowModel
-from linspec.sweeps.grams import DenseGram, RunningGram
+from linspec.sweeps.held_grams import DenseGram, RunningGram
 from linspec.sweeps.task import Task
 from linspec.sweeps.views import FloatRows, View, gram_blocks
 
@@ -149,7 +149,7 @@ class GramMatrices(Task[GramPart]):
 
     def _add_sparse(self, part: GramPart, given: SparseOperator) -> None:
         block, row = without_large_means(given) if self.center else (given, None)
-        S = sparse_kernels.gram(block.matrix).toarray()  # type: ignore[attr-defined]  # it stays sparse
+        S = sparse_products.gram(block.matrix).toarray()  # type: ignore[attr-defined]  # it stays sparse
         if part.running is None:
             part.gram.add_gram(S)
             return
@@ -203,9 +203,9 @@ class SparseGramMatrices(Task[SparseParts]):
         """Of some rows, added to those before."""
         roots = self.model.roots_of(first_row, rows[0].shape[0], HOST)
         X, *rest = [A.matrix if roots is None else A.times_rows(roots) for A in rows]  # type: ignore[attr-defined]
-        found = [sparse_kernels.gram(X), None, None]
+        found = [sparse_products.gram(X), None, None]
         if rest:
-            found[1:] = sparse_kernels.gram(X, rest[0]), sparse_kernels.gram(rest[0])
+            found[1:] = sparse_products.gram(X, rest[0]), sparse_products.gram(rest[0])
         return found if into is None else self.merge(into, found)
 
     def merge(self, left: SparseParts, right: SparseParts) -> SparseParts:

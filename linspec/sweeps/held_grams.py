@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from linspec.arrays import Array, Home, HostArray, namespace
-from linspec.operators import sparse_kernels
+from linspec.operators import sparse_products
 from linspec.operators.column_statistics import counted, without_mean
 
 Products = tuple[Array, Array, Array, Array]
@@ -314,7 +314,7 @@ class SparseGram(HeldGram):
     def _times(self, G: Any, V: Any, i: int, j: int) -> Array | None:
         if G is None or V is None:
             return None
-        kernel = sparse_kernels.matmat if i <= j else sparse_kernels.rmatmat
+        kernel = sparse_products.matmat if i <= j else sparse_products.rmatmat
         product = kernel(G, V, np.dtype(np.float64))
         pairs = self._corrections(i, j)
         if len(pairs) == 1:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from linspec.arrays import Array
 from linspec.moments.base import Sweeps
-from linspec.sweeps.grams import Products
+from linspec.sweeps.held_grams import Products
 from linspec.sweeps.views import View
 
 

@@ -15,7 +15,7 @@ from hypothesis import given
 from scipy import sparse
 
 from linspec.errors import InvalidProblem, UnsupportedData
-from linspec.operators import sparse_kernels as kernels
+from linspec.operators import sparse_products as kernels
 from linspec.process import machine
 
 if TYPE_CHECKING:
