@@ -4,7 +4,7 @@ Problem: a first look at the library, or at one's data, should need no program; 
 library before it prints its help feels broken.
 Method: click for the commands, one file each. Importing this package loads click and the registry and nothing
 else: array libraries, rich (tables and bars) and matplotlib (plots) are imported where they are used, the
-last two only where the extra ``cli`` is installed.
+last two only where the extra ``cli`` is installed. Read `kinds` first, which makes commands of records, then `solve`.
 """
 
 from __future__ import annotations

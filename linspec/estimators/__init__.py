@@ -6,7 +6,7 @@ Method: each estimator states a problem of linspec, solves it, and tells the ans
 Where we differ from scikit-learn's estimators: sparse data are centred implicitly, data may be files, operators and
 slices of rows too, the solver is chosen by name, and an answer that has not converged says so.
 
-scikit-learn is needed, and imported with this package alone: ``pip install 'linspec[sklearn]'``.
+scikit-learn is needed, and imported with this package alone: ``pip install 'linspec[sklearn]'``. Read `base` first.
 """
 
 from __future__ import annotations

@@ -1,4 +1,8 @@
-"""Operators: `as_operator` makes them of arrays, sparse matrices, files and foreign objects."""
+"""Operators: `as_operator` makes them of arrays, sparse matrices, files and foreign objects.
+
+Read `base` first: what a matrix gives, whatever it is. `dense`, `sparse`, `streamed`, `foreign` and the files are
+kinds of matrices; `row_model` and `adjusted` say what is subtracted from their rows.
+"""
 
 from __future__ import annotations
 

@@ -2,7 +2,7 @@
 
 Each function draws into the matplotlib axes that it is given, or into those of a new figure, and returns them:
 ``ls.plots.scree(solution).figure.savefig("scree.pdf")``. matplotlib is needed: ``pip install 'linspec[plots]'``. pyplot
-is not used, and no setting of matplotlib is left changed.
+is not used, and no setting of matplotlib is left changed. Read `answers` first.
 """
 
 from linspec.plots.answers import loadings, scores, scree, variates

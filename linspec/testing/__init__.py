@@ -10,6 +10,8 @@ and likewise ``conformance("normalizer/mine")``, ``conformance("test-matrix/mine
 ``conformance("problem/mine")``.
 Without pytest, `run_checks("mysolver")` gives a report and `interface_issues("mysolver")` what is wrong with the
 declaration. `check_operator` holds an operator to its laws. pytest is imported when `conformance` is called.
+
+Read `suite` first, which lists the checks, then `solving` and `answers`.
 """
 
 from __future__ import annotations

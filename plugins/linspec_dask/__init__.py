@@ -1,1 +1,4 @@
-"""Data of dask: arrays, frames and lists of delayed blocks, multiplied where they lie; ``plugin.py`` declares them."""
+"""Data of dask: arrays, frames and lists of delayed blocks, multiplied where they lie; `plugin` declares them.
+
+Read `adapters` first; `engine` sends tasks to the workers.
+"""

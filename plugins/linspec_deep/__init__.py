@@ -1,1 +1,4 @@
-"""Canonical correlations of features that two nets learn."""
+"""Canonical correlations of features that two nets learn.
+
+Read `problem` first, then `dcca`, the solver.
+"""

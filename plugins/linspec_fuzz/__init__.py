@@ -8,6 +8,8 @@ plugins. ``--solvers mine`` tries one solver. In a test::
     def test_mine_is_never_silently_wrong():
         outcomes = fuzz(range(50), families=["least-squares"], solvers=["mine"])
         assert not [outcome for outcome in outcomes if outcome.verdict.fails]
+
+Read `generator` first, which draws, then `truth` and `judge`.
 """
 
 from __future__ import annotations

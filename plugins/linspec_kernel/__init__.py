@@ -1,4 +1,8 @@
-"""Kernel canonical correlations: a problem with its law, and its solvers."""
+"""Kernel canonical correlations: a problem with its law, and its solvers.
+
+Read `problem` first, then `certificate`, then `kcca`. `preimage` is the problem whose functions are kernels at one
+point.
+"""
 
 from __future__ import annotations
 

@@ -1,1 +1,4 @@
-"""Least squares and ridge regression."""
+"""Solvers of least squares and ridge regression, one file each; `plugin` declares them.
+
+Read `direct` first, then `conjugate_gradients`. `normal_equations` is shared by all that multiply with AᵀA.
+"""

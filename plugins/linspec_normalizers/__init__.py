@@ -1,1 +1,4 @@
-"""Normalizers that ship with linspec: one method, one file; ``plugin.py`` declares them."""
+"""Normalizers, which make the columns of a block orthonormal: one method, one file; `plugin` declares them.
+
+Read `qr` first.
+"""

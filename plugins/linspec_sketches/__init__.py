@@ -1,1 +1,4 @@
-"""Test matrices that ship with linspec: one method, one file; ``plugin.py`` declares them."""
+"""Random test matrices: one method, one file; `plugin` declares them.
+
+Read `gaussian` first.
+"""

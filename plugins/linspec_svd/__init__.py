@@ -1,1 +1,4 @@
-"""Singular value decomposition."""
+"""Solvers of the truncated singular value decomposition, one file each; `plugin` declares them.
+
+Read `gram` first, then `block_krylov`.
+"""

@@ -87,6 +87,22 @@ def test_the_contract_the_docstring_and_the_page_draw_the_same_house():
     assert set.union(*wanted) == there - {"__init__", "__main__"}
 
 
+PACKAGES = [
+    path.parent
+    for folder in (CORE, ROOT / "plugins")
+    for path in sorted(folder.rglob("__init__.py"))
+    if path.parent != CORE and "__pycache__" not in path.parts
+]
+
+
+@pytest.mark.parametrize("package", PACKAGES, ids=lambda path: path.relative_to(ROOT).as_posix())
+def test_a_package_says_what_to_read_first(package: Path):
+    doc = ast.get_docstring(ast.parse((package / "__init__.py").read_text("utf-8"))) or ""
+    named = re.search(r"\bRead `(\w+)` first", doc)
+    assert named, "its docstring has no: Read `module` first"
+    assert (package / f"{named[1]}.py").exists() or (package / named[1] / "__init__.py").exists()
+
+
 def test_every_list_of_packages_has_all_of_them():
     packages = {path.parent.name for path in (ROOT / "plugins").glob("*/__init__.py")}
     settings = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))

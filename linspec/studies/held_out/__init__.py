@@ -1,4 +1,4 @@
-"""Choosing the numbers of a problem by rows that were not fitted.
+"""Choosing the numbers of a problem by rows that were not fitted. Read `folds` first.
 
 - `folds`: which rows are fitted and which are held out, and how few sets of rows all splits are made of;
 - `row_sums`: the moments of a set of rows, gathered for all sets in one sweep and merged;

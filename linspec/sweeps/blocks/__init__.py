@@ -1,5 +1,7 @@
 """Rows in blocks that may lie elsewhere: on the workers of a cluster, or in a list in this process.
 
+Read `engine` first.
+
 - `engine`: what has blocks and works on them where they lie, in three methods; `InProcess` is the one of this process;
 - `operator`: `BlockOperator`, the matrix whose rows such blocks are;
 - `runs`: consecutive blocks that one piece of work takes, and the fixed tree by which results are merged;
