@@ -55,7 +55,7 @@ def test_no_submodule_has_the_name_of_a_public_function() -> None:
     [
         "solving.solver",
         "solving.normalizer",
-        "solving.test_matrix",
+        "solving.random_test_matrix",
         "registry",
         "registry.spec",
         "registry.options",

@@ -108,7 +108,11 @@ class Problem:
 @pytest.fixture(autouse=True)
 def classes(monkeypatch: pytest.MonkeyPatch) -> None:
     """Put the stand-in where the registry looks for base classes, and the rest where targets point."""
-    for module, name in (("solver", "Solver"), ("normalizer", "Normalizer"), ("test_matrix", "TestMatrix")):
+    for module, name in (
+        ("solver", "Solver"),
+        ("normalizer", "Normalizer"),
+        ("random_test_matrix", "TestMatrix"),
+    ):
         stand_in = types.ModuleType(f"linspec.solving.{module}")
         setattr(stand_in, name, Base)
         monkeypatch.setitem(sys.modules, f"linspec.solving.{module}", stand_in)
