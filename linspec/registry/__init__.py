@@ -10,7 +10,6 @@ from __future__ import annotations
 from importlib import import_module
 
 __all__ = [
-    "LOCAL",
     "Description",
     "PluginInfo",
     "Registry",

@@ -1,5 +1,4 @@
 from linspec.registry.description import Description as Description
-from linspec.registry.loading import LOCAL as LOCAL
 from linspec.registry.loading import PluginInfo as PluginInfo
 from linspec.registry.lookup import Registry as Registry
 from linspec.registry.names import SolverRecords as SolverRecords

@@ -23,37 +23,11 @@ from linspec.process.forks import wait_before_forks
 from linspec.registry import description
 from linspec.registry.description import Description
 from linspec.registry.kinds import KINDS
-from linspec.registry.loading import LOCAL, PluginInfo
+from linspec.registry.loading import PluginInfo
 from linspec.registry.lookup import Registry, imported
 from linspec.registry.names import SolverRecords, problem_name
 from linspec.registry.options import options_of
 from linspec.registry.spec import NormalizerSpec, OperatorSpec, SolverSpec, Spec, TestMatrixSpec
-
-__all__ = [
-    "LOCAL",
-    "Description",
-    "PluginInfo",
-    "Registry",
-    "SolverRecords",
-    "default_registry",
-    "describe",
-    "get_part",
-    "get_problem",
-    "get_solver",
-    "get_spec",
-    "normalizers",
-    "operator_adapters",
-    "plugins",
-    "problems",
-    "provider_of",
-    "records_of_solvers",
-    "register",
-    "report",
-    "solvers",
-    "spec_of",
-    "test_matrices",
-]
-
 
 #: The kinds whose records name a class.
 _WITH_CLASS = [name for name, kind in KINDS.items() if kind.base]

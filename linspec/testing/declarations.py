@@ -19,10 +19,10 @@ from collections.abc import Iterator
 from importlib import metadata
 from typing import Any
 
-from linspec import registry
 from linspec.errors import InvalidOption, UnknownOption
 from linspec.registry.hookspecs import PROJECT
 from linspec.registry.kinds import resolve
+from linspec.registry.loading import LOCAL
 from linspec.registry.options import Option, build, invalid_values, options_of
 from linspec.testing.process import SLEEP
 
@@ -188,7 +188,7 @@ def table_file(provider: str) -> str:
 
 def _table_issue(provider: str) -> str:
     """What is wrong with the import of the plugin's table in a fresh interpreter: array libraries, or its time."""
-    if provider.partition(":")[0] == registry.LOCAL:
+    if provider.partition(":")[0] == LOCAL:
         return "skipped: the record was registered by hand and has no table"
     table = _table_of(provider)
     if table is None:
