@@ -27,7 +27,7 @@ from datasets import arguments, bigrams, mnist_halves, titles_and_queries
 from least_squares_law import print_head, print_row
 
 import linspec as ls
-from linspec.algebra.small_matrices import canonical_rotation
+from linspec.algebra import canonical_rotation
 
 K = 20
 TARGETS = (0.9, 0.99, 0.999, 0.9999, 0.99999)

@@ -26,7 +26,7 @@ from dask.array.linalg import svd_compressed
 from distributed import Client, LocalCluster, wait
 
 import linspec as ls
-from linspec.sweeps.blocks import BlockOperator
+from linspec.sweeps import BlockOperator
 
 MALLOC = {
     "distributed.nanny.pre-spawn-environ.MALLOC_TRIM_THRESHOLD_": 268435456,

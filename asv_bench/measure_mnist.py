@@ -82,7 +82,7 @@ def curves(X: np.ndarray, Y: np.ndarray, ridge: float, seeds: int) -> None:
     truth = ls.solve(problem, "gram")
 
     def score(x: Any, y: Any) -> float:
-        from linspec.algebra.small_matrices import canonical_rotation
+        from linspec.algebra import canonical_rotation
 
         return float(canonical_rotation(x.T @ Sx @ x, x.T @ C @ y, y.T @ Sy @ y, 20)[1].sum())
 

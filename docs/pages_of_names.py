@@ -58,7 +58,19 @@ INFERENCE = (
     "ridge_path",
 )
 
-BESIDE = ("estimators", "arrays", "operators", "cost", "algebra.small_matrices", "moments.row_reduction")
+BESIDE = (
+    "estimators",
+    "arrays",
+    "algebra",
+    "cli",
+    "cost",
+    "families.cca",
+    "moments",
+    "operators",
+    "process",
+    "solving",
+    "sweeps",
+)
 """Public modules that are no names of `linspec` itself."""
 
 

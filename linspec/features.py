@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-from linspec.kernels.features import (
-    FeatureMap,
-    FeatureOperator,
-    FourierMap,
-    KernelMap,
-    fourier,
-    nystrom,
-)
-from linspec.kernels.features import diagonal_of as diagonal_of  # noqa: PLC0414 (for authors)
-from linspec.kernels.features import turn_of as turn_of  # noqa: PLC0414 (for authors)
+from linspec.process.lazy_names import lazy_names
 
-__all__ = [
-    "FeatureMap",
-    "FeatureOperator",
-    "FourierMap",
-    "KernelMap",
-    "fourier",
-    "nystrom",
-]
+_HOLDERS = {
+    "FeatureMap": "linspec.kernels.features",
+    "FeatureOperator": "linspec.kernels.features",
+    "FourierMap": "linspec.kernels.features",
+    "KernelMap": "linspec.kernels.features",
+    "diagonal_of": "linspec.kernels.features",
+    "fourier": "linspec.kernels.features",
+    "nystrom": "linspec.kernels.features",
+    "turn_of": "linspec.kernels.features",
+}
+
+__all__ = [name for name in _HOLDERS if name not in {"diagonal_of", "turn_of"}]
+__getattr__, __dir__ = lazy_names(__name__, _HOLDERS)

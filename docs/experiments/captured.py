@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 import linspec as ls
-from linspec.algebra.small_matrices import canonical_rotation
+from linspec.algebra import canonical_rotation
 
 
 class Judge:

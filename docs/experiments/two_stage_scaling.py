@@ -46,7 +46,7 @@ from real_data import arguments, tfidf
 from showing import Claim, as_curves, panels, parsed, record, versions, write_table
 
 import linspec as ls
-from linspec.algebra.small_matrices import EPS
+from linspec.algebra import EPS
 
 # ---- settings --------------------------------------------------------------------------------------
 

@@ -3,3 +3,41 @@
 Nothing here sweeps data. Read `small_matrices` first: QR, eigenvalues and singular values in the library and
 precision of the arrays that are given, with the ranks that rounding allows.
 """
+
+from __future__ import annotations
+
+from linspec.process.lazy_names import lazy_names
+
+_HOLDERS = {
+    "BasisNorm": "linspec.algebra.inverse_norm",
+    "DiagonalWhitener": "linspec.algebra.whitener",
+    "EPS": "linspec.algebra.small_matrices",
+    "FactorNorm": "linspec.algebra.inverse_norm",
+    "InverseNorm": "linspec.algebra.inverse_norm",
+    "LEAST_LENGTH": "linspec.algebra.small_matrices",
+    "Preconditioner": "linspec.algebra.preconditioner",
+    "SMALL": "linspec.algebra.whitener",
+    "SketchNorm": "linspec.algebra.inverse_norm",
+    "Whitener": "linspec.algebra.whitener",
+    "canonical_rotation": "linspec.algebra.small_matrices",
+    "diagonal_norm": "linspec.algebra.inverse_norm",
+    "eigenpairs": "linspec.algebra.small_matrices",
+    "from_sketch": "linspec.algebra.preconditioner",
+    "leading_eigenpairs": "linspec.algebra.small_matrices",
+    "leading_svd": "linspec.algebra.whitener",
+    "lengths_in": "linspec.algebra.unit_vectors",
+    "metric_rounding": "linspec.algebra.small_matrices",
+    "raised_diagonal": "linspec.algebra.preconditioner",
+    "rank_cut": "linspec.algebra.small_matrices",
+    "ratio": "linspec.algebra.small_matrices",
+    "rounding_of_rows": "linspec.algebra.small_matrices",
+    "selection_matrix": "linspec.algebra.unit_vectors",
+    "signs": "linspec.algebra.unit_vectors",
+    "squared_cut": "linspec.algebra.whitener",
+    "squares_together": "linspec.algebra.inverse_norm",
+    "whitening": "linspec.algebra.small_matrices",
+    "whitening_above_noise": "linspec.algebra.small_matrices",
+}
+
+__all__ = list(_HOLDERS)
+__getattr__, __dir__ = lazy_names(__name__, _HOLDERS)

@@ -23,7 +23,7 @@ def lengths_in(W: Array, MW: Array, dtype: np.dtype[Any], home: Home) -> HostArr
     return lengths
 
 
-def chosen(count: int, order: HostArray) -> HostArray:
+def selection_matrix(count: int, order: HostArray) -> HostArray:
     """The matrix that selects columns in an order."""
     T = np.zeros((count, len(order)))
     T[order, np.arange(len(order))] = 1.0

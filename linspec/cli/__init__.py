@@ -9,53 +9,18 @@ last two only where the extra ``cli`` is installed. Read `kinds` first, which ma
 
 from __future__ import annotations
 
-import click
+from linspec.process.lazy_names import lazy_names
 
-from linspec.cli.compare import compare
-from linspec.cli.failures import Program
-from linspec.cli.listing import check, describe, plugins, solvers
-from linspec.cli.solve import solve
-from linspec.cli.transform import transform
-from linspec.cli.versions import show_versions
-from linspec.registry.kinds import resolve
+_HOLDERS = {
+    "Kind": "linspec.cli.kinds",
+    "Score": "linspec.cli.kinds",
+    "center_option": "linspec.cli.kinds",
+    "count_option": "linspec.cli.kinds",
+    "leading": "linspec.cli.kinds",
+    "main": "linspec.cli.program",
+    "ridge_option": "linspec.cli.kinds",
+    "row_options": "linspec.cli.kinds",
+}
 
-__all__ = ["main"]
-
-
-@click.group(
-    cls=Program,
-    invoke_without_command=True,
-    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
-)
-@click.option(
-    "--version",
-    is_flag=True,
-    expose_value=False,
-    is_eager=True,
-    callback=show_versions,
-    help="Show the version, and those of what linspec stands on.",
-)
-@click.pass_context
-def main(ctx: click.Context) -> None:
-    """Linear structure in large data: least squares, SVD, canonical correlations and discriminants.
-
-    Begin with `linspec demo`.
-    """
-    if ctx.invoked_subcommand is None:
-        click.echo(ctx.get_help())
-
-
-DEMO = "linspec.families.cca.demo:demo"
-"""The first thing to try: a problem of one family, on data that come with scikit-learn."""
-
-for command in (
-    resolve(DEMO),
-    solve,
-    transform,
-    compare,
-    solvers,
-    describe,
-    plugins,
-    check,
-):
-    main.add_command(command)
+__all__ = list(_HOLDERS)
+__getattr__, __dir__ = lazy_names(__name__, _HOLDERS)

@@ -6,40 +6,27 @@ are values of a kernel; `features` has the maps whose inner products are nearly 
 
 from __future__ import annotations
 
-from linspec.kernels.functions import (
-    RBF,
-    Function,
-    Kernel,
-    Laplacian,
-    Linear,
-    Points,
-    Polynomial,
-    Precomputed,
-    as_kernel,
-    function,
-    laplacian,
-    linear,
-    polynomial,
-    precomputed,
-    rbf,
-)
-from linspec.kernels.functions import SAMPLE as SAMPLE
-from linspec.kernels.functions import not_finite as not_finite
+from linspec.process.lazy_names import lazy_names
 
-__all__ = [
-    "RBF",
-    "Function",
-    "Kernel",
-    "Laplacian",
-    "Linear",
-    "Points",
-    "Polynomial",
-    "Precomputed",
-    "as_kernel",
-    "function",
-    "laplacian",
-    "linear",
-    "polynomial",
-    "precomputed",
-    "rbf",
-]
+_HOLDERS = {
+    "Function": "linspec.kernels.functions",
+    "Kernel": "linspec.kernels.functions",
+    "Laplacian": "linspec.kernels.functions",
+    "Linear": "linspec.kernels.functions",
+    "Points": "linspec.kernels.functions",
+    "Polynomial": "linspec.kernels.functions",
+    "Precomputed": "linspec.kernels.functions",
+    "RBF": "linspec.kernels.functions",
+    "SAMPLE": "linspec.kernels.functions",
+    "as_kernel": "linspec.kernels.functions",
+    "function": "linspec.kernels.functions",
+    "laplacian": "linspec.kernels.functions",
+    "linear": "linspec.kernels.functions",
+    "not_finite": "linspec.kernels.functions",
+    "polynomial": "linspec.kernels.functions",
+    "precomputed": "linspec.kernels.functions",
+    "rbf": "linspec.kernels.functions",
+}
+
+__all__ = [name for name in _HOLDERS if name not in {"SAMPLE", "not_finite"}]
+__getattr__, __dir__ = lazy_names(__name__, _HOLDERS)

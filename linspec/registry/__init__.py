@@ -7,36 +7,31 @@ with their first use: who reads data needs options, and not what is installed.
 
 from __future__ import annotations
 
-from importlib import import_module
+from linspec.process.lazy_names import lazy_names
 
-__all__ = [
-    "Description",
-    "PluginInfo",
-    "Registry",
-    "SolverRecords",
-    "default_registry",
-    "describe",
-    "get_part",
-    "get_problem",
-    "get_solver",
-    "get_spec",
-    "normalizers",
-    "operator_adapters",
-    "plugins",
-    "problems",
-    "provider_of",
-    "records_of_solvers",
-    "register",
-    "report",
-    "solvers",
-    "spec_of",
-    "test_matrices",
-]
+_HOLDERS = {
+    "Description": "linspec.registry.description",
+    "PluginInfo": "linspec.registry.loading",
+    "Registry": "linspec.registry.lookup",
+    "SolverRecords": "linspec.registry.names",
+    "default_registry": "linspec.registry.queries",
+    "describe": "linspec.registry.queries",
+    "get_part": "linspec.registry.queries",
+    "get_problem": "linspec.registry.queries",
+    "get_solver": "linspec.registry.queries",
+    "get_spec": "linspec.registry.queries",
+    "normalizers": "linspec.registry.queries",
+    "operator_adapters": "linspec.registry.queries",
+    "plugins": "linspec.registry.queries",
+    "problems": "linspec.registry.queries",
+    "provider_of": "linspec.registry.queries",
+    "records_of_solvers": "linspec.registry.queries",
+    "register": "linspec.registry.queries",
+    "report": "linspec.registry.queries",
+    "solvers": "linspec.registry.queries",
+    "spec_of": "linspec.registry.queries",
+    "test_matrices": "linspec.registry.queries",
+}
 
-
-def __getattr__(name: str) -> object:
-    if name not in __all__:
-        raise AttributeError(f"module 'linspec.registry' has no attribute {name!r}")
-    value = getattr(import_module("linspec.registry.queries"), name)
-    globals()[name] = value  # the next use finds it without this function
-    return value
+__all__ = list(_HOLDERS)
+__getattr__, __dir__ = lazy_names(__name__, _HOLDERS)

@@ -3,3 +3,25 @@
 Read `problem` first, then `solver`, which has `linspec.solve`, then `run`: what a solver may ask of a run, and how that
 counts and ends. `solution` is what users get.
 """
+
+from __future__ import annotations
+
+from linspec.process.lazy_names import lazy_names
+
+_HOLDERS = {
+    "Conclusion": "linspec.solving.conclusion",
+    "NO_TERMS": "linspec.solving.conclusion",
+    "Terms": "linspec.solving.conclusion",
+    "check_flag": "linspec.solving.checks",
+    "check_k": "linspec.solving.checks",
+    "check_place": "linspec.solving.checks",
+    "check_ridge": "linspec.solving.checks",
+    "check_rows": "linspec.solving.checks",
+    "fewer_than_asked": "linspec.solving.conclusion",
+    "finite_array": "linspec.solving.checks",
+    "left_out_nearby": "linspec.solving.conclusion",
+    "refuse_once": "linspec.solving.checks",
+}
+
+__all__ = list(_HOLDERS)
+__getattr__, __dir__ = lazy_names(__name__, _HOLDERS)

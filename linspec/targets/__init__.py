@@ -5,8 +5,16 @@ Read `matrices` first. `class_vectors` reads labels of one class a row, and `of_
 
 from __future__ import annotations
 
-from linspec.targets.matrices import cca, hsl, lda, opls
-from linspec.targets.matrices import classes_of as classes_of
-from linspec.targets.matrices import targets_of_classes as targets_of_classes
+from linspec.process.lazy_names import lazy_names
 
-__all__ = ["cca", "hsl", "lda", "opls"]
+_HOLDERS = {
+    "cca": "linspec.targets.matrices",
+    "classes_of": "linspec.targets.matrices",
+    "hsl": "linspec.targets.matrices",
+    "lda": "linspec.targets.matrices",
+    "opls": "linspec.targets.matrices",
+    "targets_of_classes": "linspec.targets.matrices",
+}
+
+__all__ = [name for name in _HOLDERS if name not in {"classes_of", "targets_of_classes"}]
+__getattr__, __dir__ = lazy_names(__name__, _HOLDERS)

@@ -38,9 +38,10 @@ from linspec.arrays import (
 )
 from linspec.errors import InvalidOption, InvalidProblem, NonFiniteData, UnsupportedData, called
 from linspec.frames import check_order, index_of
-from linspec.operators import adapter_of_labels, sparse_products
+from linspec.operators import sparse_products
 from linspec.operators.base import CenteredOperator, LinearOperator, ProductOperator
 from linspec.operators.dense import DenseOperator
+from linspec.operators.opening import adapter_of_labels
 from linspec.operators.row_blocks import row_blocks
 from linspec.operators.row_model import weights_and_confounds
 from linspec.operators.sparse import SparseOperator, checked_rows, is_scipy_sparse

@@ -37,10 +37,9 @@ from linspec import (
     part,
     tol_option,
 )
-from linspec.algebra.inverse_norm import diagonal_norm
-from linspec.algebra.small_matrices import ratio
+from linspec.algebra import diagonal_norm, ratio
 from linspec.arrays import Array, Home, HostArray, reciprocal, to_host
-from linspec.families.cca.law.evidence import Evidence
+from linspec.families.cca import Evidence
 from linspec_cca.pairs import NOISE, block_width
 from linspec_cca.randomized import range_blocks
 

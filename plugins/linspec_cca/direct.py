@@ -15,12 +15,11 @@ from typing import Any
 import numpy as np
 
 from linspec import Run, Solution, Solver
-from linspec.algebra.inverse_norm import BasisNorm
-from linspec.algebra.small_matrices import rank_cut, rounding_of_rows
+from linspec.algebra import BasisNorm, rank_cut, rounding_of_rows
 from linspec.arrays import to_host
 from linspec.cost import FACTOR_RATE, Estimate, Sizes
-from linspec.families.cca.law.evidence import Evidence
-from linspec.moments.row_reduction import column_basis, reduced_views, sum_with_short
+from linspec.families.cca import Evidence
+from linspec.moments import column_basis, reduced_views, sum_with_short
 
 BLOCK_ROWS = 4096
 """Rows that the copies of a block have together while it is reduced."""

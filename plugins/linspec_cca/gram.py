@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from linspec import Run, Solution, Solver
-from linspec.algebra.whitener import SMALL, leading_svd
+from linspec.algebra import SMALL, leading_svd
 from linspec.cost import (
     CHOLESKY_RATE,
     DENSE_RATE,
@@ -25,7 +25,7 @@ from linspec.cost import (
     Sizes,
     moments_estimates,
 )
-from linspec.families.cca.law.evidence import Evidence
+from linspec.families.cca import Evidence
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -43,12 +43,18 @@ from linspec import (
     sweeps_option,
     tol_option,
 )
-from linspec.algebra.inverse_norm import SketchNorm, squares_together
-from linspec.algebra.preconditioner import Preconditioner, from_sketch, raised_diagonal
-from linspec.algebra.small_matrices import metric_rounding, ratio
+from linspec.algebra import (
+    Preconditioner,
+    SketchNorm,
+    from_sketch,
+    metric_rounding,
+    raised_diagonal,
+    ratio,
+    squares_together,
+)
 from linspec.arrays import Array, Home, HostArray, to_host
 from linspec.cost import Estimate, Sizes
-from linspec.families.cca.law.evidence import Evidence
+from linspec.families.cca import Evidence
 from linspec_cca.course import OPTIMISTIC, Course
 from linspec_cca.pairs import behind_an_answer
 from linspec_cca.search_space import SearchSpace, View, add_multiple

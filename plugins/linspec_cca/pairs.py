@@ -18,10 +18,9 @@ from typing import Any
 import numpy as np
 
 from linspec import CCA, Moments, Run
-from linspec.algebra.inverse_norm import InverseNorm, diagonal_norm, squares_together
-from linspec.algebra.small_matrices import EPS, metric_rounding, ratio
+from linspec.algebra import EPS, InverseNorm, diagonal_norm, metric_rounding, ratio, squares_together
 from linspec.arrays import Array, Home, largest_magnitude, to_host, to_host_together
-from linspec.families.cca.law.evidence import Evidence, norms_by, riders
+from linspec.families.cca import Evidence, norms_by, riders
 
 NOISE = 1e3 * EPS
 """A column is rounding if its length, relative to the longest column, is below this."""

@@ -33,7 +33,7 @@ from linspec import (
     part,
 )
 from linspec.arrays import Array, Home, to_host
-from linspec.process.plurals import count_of
+from linspec.process import count_of
 from linspec_cca.pairs import NOISE, block_width
 
 ENDED = "The best pairs within {columns}, {powers}: the residual shows how good they are. "

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from linspec import Run, Solution, Solver, Status, form_option, option, part, tol_option
-from linspec.process.plurals import count_of
+from linspec.process import count_of
 from linspec_cca.als import AlternatingLeastSquares
 
 ENDED = "It ends after {outer} with {inner} each: the residual shows how good the answer is. "

@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from linspec.algebra.small_matrices import whitening, whitening_above_noise
+from linspec.algebra import whitening, whitening_above_noise
 from linspec.arrays import Array, Home, HostArray, cast, reciprocal, to_host, to_host_together
 
 CACHED_NUMBERS = 2**18

@@ -50,13 +50,11 @@ from linspec import (
     part,
     tol_option,
 )
-from linspec.algebra.inverse_norm import SketchNorm
-from linspec.algebra.preconditioner import from_sketch
-from linspec.algebra.small_matrices import EPS
+from linspec.algebra import EPS, SketchNorm, from_sketch
 from linspec.arrays import Array, Home, HostArray, reciprocal, to_host, to_host_together
-from linspec.families.cca.law.evidence import SKETCH, signs
+from linspec.families.cca import SKETCH, random_signs
 from linspec.operators import CenteredOperator, DenseOperator, SparseOperator, uncounted
-from linspec.sweeps.minibatches import FEWEST_ROWS, RandomRows, rows_at_once
+from linspec.sweeps import FEWEST_ROWS, RandomRows, rows_at_once
 
 DIMENSIONS = 6
 """Rows of a batch in units of the intrinsic dimension, measured on words: 2 leaves noise, more costs steps."""
@@ -245,7 +243,7 @@ class _Steps:
 
     def _norms(self, problem: Any, local: Moments, raw: list[Array], share: float) -> list[SketchNorm]:
         """The diagonals that replace the inverses of the Gram matrices in estimates of residuals."""
-        Z = [self.home.place(signs(d.shape[0], problem.k + SKETCH, i)) for i, d in enumerate(raw)]
+        Z = [self.home.place(random_signs(d.shape[0], problem.k + SKETCH, i)) for i, d in enumerate(raw)]
         SZx, _, _, SZy = local.products(*Z)
         made = zip(Z, (SZx, SZy), raw, problem.ridge, strict=True)
         return [

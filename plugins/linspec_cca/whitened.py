@@ -21,10 +21,10 @@ from typing import Any, cast
 import numpy as np
 
 from linspec import SVD, LinearOperator, Moments, Run, Solution, part, tol_option
-from linspec.algebra.whitener import DiagonalWhitener
+from linspec.algebra import DiagonalWhitener
 from linspec.arrays import Array, to_host
 from linspec.cost import DENSE_RATE, PAIR_RATE, SPARSE_RATE, Estimate, Sizes
-from linspec.families.cca.law.evidence import Evidence
+from linspec.families.cca import Evidence
 from linspec_cca.gram import Gram
 
 FEWEST_COLUMNS = 500

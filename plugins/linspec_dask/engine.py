@@ -29,8 +29,8 @@ import threadpoolctl
 from dask.delayed import Delayed
 
 from linspec.errors import ClusterLost, DataLost, InvalidProblem, LinspecError, PerformanceWarning, warn
-from linspec.process.pauses import pause
-from linspec.sweeps.blocks import Call, Engine
+from linspec.process import pause
+from linspec.sweeps import Call, Engine
 from linspec_dask.waiting import SECONDS, Watch, as_ours, awaited, check
 
 ANSWER_SECONDS = 60.0

@@ -8,7 +8,7 @@ from typing import Any
 
 import dask
 
-from linspec.sweeps.blocks import Call, Engine, InProcess
+from linspec.sweeps import Call, Engine, InProcess
 
 
 def computed(blocks: Sequence[Any]) -> list[Any]:

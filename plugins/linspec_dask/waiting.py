@@ -24,7 +24,7 @@ from linspec.errors import (
     PerformanceWarning,
     warn,
 )
-from linspec.process.pauses import pause
+from linspec.process import pause
 
 SECONDS = 0.5
 """How often one who waits looks whether the run is to end."""

@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from linspec.cli.kinds import Kind, Score, count_option, leading
+from linspec.cli import Kind, Score, count_option, leading
 
 OF_NETS = (
     ("width", "Columns of each hidden layer; 256 by default."),

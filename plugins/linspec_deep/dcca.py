@@ -30,7 +30,7 @@ import numpy as np
 from linspec import LinearOperator, Run, Solution, Solver, Status, limit_option, option
 from linspec.arrays import HostArray
 from linspec.errors import InvalidOption, MissingPackage, NonFiniteData
-from linspec.sweeps.minibatches import RandomRows
+from linspec.sweeps import RandomRows
 from linspec_deep.nets import Net, count, entries, side_by_side
 
 EPOCHS, STEPS = 10, 200

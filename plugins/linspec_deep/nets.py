@@ -18,7 +18,7 @@ import numpy as np
 from linspec.arrays import HostArray, to_host
 from linspec.errors import InvalidProblem
 from linspec.operators import LinearOperator, uncounted
-from linspec.sweeps.minibatches import equal_slices, rows_at_once
+from linspec.sweeps import equal_slices, rows_at_once
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -19,11 +19,18 @@ from typing import Any, ClassVar
 import numpy as np
 
 import linspec as ls
-from linspec.algebra.small_matrices import ratio, whitening_above_noise
-from linspec.algebra.unit_vectors import signs
+from linspec.algebra import ratio, signs, whitening_above_noise
 from linspec.arrays import HOST, HostArray, to_host
-from linspec.solving.checks import check_k, check_place, check_rows, refuse_once
-from linspec.solving.conclusion import NO_TERMS, Conclusion, Terms, fewer_than_asked
+from linspec.solving import (
+    NO_TERMS,
+    Conclusion,
+    Terms,
+    check_k,
+    check_place,
+    check_rows,
+    fewer_than_asked,
+    refuse_once,
+)
 from linspec_deep.nets import Net, side_by_side
 from linspec_deep.solution import DeepCCASolution
 

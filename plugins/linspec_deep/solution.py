@@ -11,9 +11,8 @@ import numpy as np
 import linspec as ls
 from linspec.arrays import Array, HostArray, to_host
 from linspec.errors import InvalidProblem
-from linspec.families.cca.variates import one_or_both
-from linspec.families.cca.views import TwoViewSolution
-from linspec.process.plurals import count_of
+from linspec.families.cca import TwoViewSolution, one_or_both
+from linspec.process import count_of
 from linspec_deep.nets import Net, side_by_side
 
 

@@ -22,9 +22,16 @@ import scipy.linalg
 import scipy.sparse.linalg
 
 from linspec import Moments, Run, Solution, Solver, option
-from linspec.algebra.inverse_norm import BasisNorm, FactorNorm
-from linspec.algebra.small_matrices import EPS, LEAST_LENGTH, rank_cut
-from linspec.algebra.whitener import Whitener, leading_svd, squared_cut
+from linspec.algebra import (
+    EPS,
+    LEAST_LENGTH,
+    BasisNorm,
+    FactorNorm,
+    Whitener,
+    leading_svd,
+    rank_cut,
+    squared_cut,
+)
 from linspec.arrays import Array, Home, HostArray, to_host
 from linspec.cost import (
     CHOLESKY_RATE,
@@ -35,7 +42,7 @@ from linspec.cost import (
     Sizes,
     moments_estimates,
 )
-from linspec.moments.row_reduction import reduce_rows, reduced_views
+from linspec.moments import reduce_rows, reduced_views
 from linspec.operators import LinearOperator, SparseOperator, uncounted
 from linspec_discriminant.row_basis import TOLD, basis_of
 

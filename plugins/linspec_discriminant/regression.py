@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from linspec import LeastSquares, Moments, Run, Solver, Status, get_solver
-from linspec.algebra.small_matrices import EPS
+from linspec.algebra import EPS
 from linspec.arrays import Array, Home, HostArray, to_host
 from linspec.operators import CountedOperator, DenseOperator, LinearOperator, ProductOperator, uncounted
 from linspec_discriminant.row_basis import RowBasis

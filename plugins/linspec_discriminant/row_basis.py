@@ -20,11 +20,10 @@ from typing import Any
 import numpy as np
 
 from linspec import Moments, Run, Status
-from linspec.algebra.small_matrices import EPS, LEAST_LENGTH, rank_cut
-from linspec.algebra.whitener import Whitener, squared_cut
+from linspec.algebra import EPS, LEAST_LENGTH, Whitener, rank_cut, squared_cut
 from linspec.arrays import Array, Home, HostArray, reciprocal, to_host
 from linspec.cost import DENSE_RATE, FACTOR_RATE, SPARSE_RATE
-from linspec.moments.row_reduction import reduce_rows
+from linspec.moments import reduce_rows
 from linspec.operators import DenseOperator, LinearOperator
 
 ALWAYS, SQUARED = 0.1, 1.0

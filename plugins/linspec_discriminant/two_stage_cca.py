@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from linspec import Moments, Run, Solution, Solver, Status, cost, form_option, limit_option, part, tol_option
-from linspec.algebra.small_matrices import canonical_rotation, ratio
+from linspec.algebra import canonical_rotation, ratio
 from linspec.arrays import Array, reciprocal, to_host_together
 from linspec.cost import Estimate, Sizes
 from linspec_discriminant.regression import (

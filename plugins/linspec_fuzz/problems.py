@@ -23,7 +23,7 @@ import linspec
 from linspec.arrays import HostArray, working_dtype
 from linspec.errors import LinspecError
 from linspec.operators import ProductOperator, ScaledOperator, as_operator
-from linspec.sweeps.blocks import BlockOperator
+from linspec.sweeps import BlockOperator
 from linspec.testing import ProductsOnly, testing_of
 
 __all__ = ["FAMILIES", "KINDS", "TARGETS", "Case", "Matrix", "families_here"]

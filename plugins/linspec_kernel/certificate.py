@@ -31,13 +31,12 @@ from typing import Any
 import numpy as np
 
 from linspec import Conclusion, KernelOperator, Status
-from linspec.algebra.small_matrices import ratio, whitening
-from linspec.algebra.unit_vectors import signs
+from linspec.algebra import ratio, signs, whitening
 from linspec.arrays import Array, Home, HostArray, to_host
 from linspec.errors import BrokenPlugin
 from linspec.features import FeatureMap, KernelMap
 from linspec.kernels import Points
-from linspec.solving.conclusion import fewer_than_asked, left_out_nearby
+from linspec.solving import fewer_than_asked, left_out_nearby
 from linspec_kernel.nystrom import norms_alone, on_host
 from linspec_kernel.solution import Fitted
 

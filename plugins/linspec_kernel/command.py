@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from linspec.cli.kinds import Kind, Score, center_option, count_option, leading
+from linspec.cli import Kind, Score, center_option, count_option, leading
 
 if TYPE_CHECKING:
     from linspec.kernels import Kernel

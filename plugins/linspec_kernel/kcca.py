@@ -17,8 +17,7 @@ from typing import Any
 import numpy as np
 
 from linspec import KernelOperator, Run, Solution, Solver
-from linspec.algebra.small_matrices import eigenpairs
-from linspec.algebra.whitener import leading_svd
+from linspec.algebra import eigenpairs, leading_svd
 from linspec.arrays import HOST, HostArray, to_host
 from linspec.cost import DENSE_RATE, FACTOR_RATE, Estimate, Sizes
 from linspec.errors import InvalidProblem

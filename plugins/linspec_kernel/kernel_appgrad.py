@@ -34,7 +34,7 @@ from typing import Any
 import numpy as np
 
 from linspec import KernelOperator, Run, Solution, Solver, limit_option, option, tol_option
-from linspec.algebra.small_matrices import eigenpairs, ratio, whitening
+from linspec.algebra import eigenpairs, ratio, whitening
 from linspec.arrays import Array, HostArray
 from linspec_kernel.certificate import CUT, LEAST_SHARE, Carried, least_value
 from linspec_kernel.moments import rounded_up

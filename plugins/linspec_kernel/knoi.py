@@ -33,13 +33,13 @@ from typing import Any
 import numpy as np
 
 from linspec import LinearOperator, Run, Solution, Solver, Status, option
-from linspec.algebra.small_matrices import eigenpairs
+from linspec.algebra import eigenpairs
 from linspec.arrays import Array, HostArray, to_host
 from linspec.errors import InvalidOption
 from linspec.features import FeatureMap, FourierMap, fourier
 from linspec.kernels import Kernel
 from linspec.operators import DenseOperator, uncounted
-from linspec.sweeps.minibatches import RandomRows, equal_slices, rows_at_once
+from linspec.sweeps import RandomRows, equal_slices, rows_at_once
 from linspec_kernel.certificate import CUT
 
 FEATURES = 1000

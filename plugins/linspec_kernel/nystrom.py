@@ -24,7 +24,7 @@ import numpy as np
 import scipy.linalg
 
 from linspec import KernelOperator
-from linspec.algebra.small_matrices import eigenpairs, leading_eigenpairs, whitening
+from linspec.algebra import eigenpairs, leading_eigenpairs, whitening
 from linspec.arrays import Array, Home, HostArray, to_host
 from linspec.features import turn_of
 

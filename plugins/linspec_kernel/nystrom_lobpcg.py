@@ -26,7 +26,7 @@ from typing import Any
 import numpy as np
 
 from linspec import KernelOperator, Run, Solution, Solver, Status, limit_option, option, tol_option
-from linspec.algebra.small_matrices import eigenpairs, ratio, whitening
+from linspec.algebra import eigenpairs, ratio, whitening
 from linspec.arrays import Array, Home, HostArray, to_host
 from linspec.cost import DENSE_RATE, FACTOR_RATE, Estimate, Sizes
 from linspec_kernel.certificate import LEAST_SHARE, Carried

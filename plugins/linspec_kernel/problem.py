@@ -11,8 +11,7 @@ from linspec.arrays import Array, HostArray
 from linspec.errors import InvalidProblem, shown
 from linspec.features import FeatureMap
 from linspec.kernels import Kernel, as_kernel
-from linspec.solving.checks import check_k, check_place, check_ridge, check_rows, refuse_once
-from linspec.solving.conclusion import NO_TERMS, Terms
+from linspec.solving import NO_TERMS, Terms, check_k, check_place, check_ridge, check_rows, refuse_once
 from linspec_kernel.certificate import Carried, judged, with_loss
 from linspec_kernel.moments import KernelMoments, rounded_up
 from linspec_kernel.nystrom import share_of

@@ -10,11 +10,10 @@ import numpy as np
 
 from linspec.arrays import Array, Home, HostArray, at_home, to_host
 from linspec.errors import InvalidOption, InvalidProblem, shown
-from linspec.families.cca.variates import one_or_both
-from linspec.families.cca.views import TwoViewSolution
+from linspec.families.cca import TwoViewSolution, one_or_both
 from linspec.features import FeatureMap, KernelMap
 from linspec.kernels import Kernel, Points
-from linspec.process.plurals import count_of
+from linspec.process import count_of
 
 
 class Fitted:

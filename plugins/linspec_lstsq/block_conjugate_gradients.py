@@ -38,7 +38,7 @@ from typing import Any, Self
 import numpy as np
 import scipy.linalg
 
-from linspec.algebra.small_matrices import EPS, whitening
+from linspec.algebra import EPS, whitening
 from linspec.arrays import Array, Home, HostArray, symmetric_inverse, to_host, to_host_together
 from linspec_lstsq.normal_equations import Iteration, System
 

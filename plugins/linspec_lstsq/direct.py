@@ -21,10 +21,10 @@ import numpy as np
 import scipy.linalg
 
 from linspec import LeastSquaresState, LinearOperator, Moments, Run, Solution, Solver, option
-from linspec.algebra.small_matrices import rank_cut, whitening
+from linspec.algebra import rank_cut, whitening
 from linspec.arrays import Array, Home, HostArray, from_host, namespace, reciprocal, to_host
 from linspec.cost import CHOLESKY_RATE, Estimate, Sizes, gram_seconds
-from linspec.moments.row_reduction import reduce_rows, reduced_views
+from linspec.moments import reduce_rows, reduced_views
 from linspec_lstsq.golub_kahan import cross_product, start_of, sweeps_of
 
 SQUARED_LIMIT = 1e10

@@ -25,7 +25,7 @@ import numpy as np
 from linspec import LinearOperator, Moments
 from linspec.arrays import Array, Home, HostArray, reciprocal, to_host, to_host_together
 from linspec.errors import NonFiniteData
-from linspec.sweeps.blocks import KeptRows, Step
+from linspec.sweeps import KeptRows, Step
 
 BLOCK_BYTES, DEVICE_BLOCK_BYTES = 4 << 20, 256 << 20
 """A block of dense rows that stays in the cache of a processor core, or keeps an accelerator busy."""

@@ -39,7 +39,7 @@ from linspec import (
     part,
     tol_option,
 )
-from linspec.algebra.small_matrices import EPS, whitening
+from linspec.algebra import EPS, whitening
 from linspec.arrays import Array, Home, HostArray, to_host
 from linspec.cost import Estimate, Sizes
 from linspec_lstsq.normal_equations import Iteration, NormalEquationsState, System, finish

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from linspec import Moments, Run
-from linspec.algebra.small_matrices import EPS, whitening
+from linspec.algebra import EPS, whitening
 from linspec.arrays import Array, HostArray, to_host
 
 OVERSAMPLING = 10

@@ -26,7 +26,7 @@ import scipy.sparse
 from linspec import LinearOperator, Moments
 from linspec.arrays import Array, Home, HostArray, to_host
 from linspec.operators import as_operator, uncounted
-from linspec.sweeps.task import Task
+from linspec.sweeps import Task
 from linspec_lstsq.golub_kahan import RightHandSides
 
 FEWEST_ROWS = 4096

@@ -35,7 +35,7 @@ from linspec import (
     option,
     tol_option,
 )
-from linspec.algebra.small_matrices import rank_cut
+from linspec.algebra import rank_cut
 from linspec.arrays import Array, Home, HostArray, to_host
 from linspec.cost import FACTOR_RATE, SPARSE_RATE, Estimate, Sizes, sweeps_estimate
 from linspec_lstsq.golub_kahan import LSQR, Preconditioner, RightHandSides, matrix_of, start_of

@@ -51,11 +51,12 @@ from linspec import (
 )
 from linspec.arrays import Array, Home, HostArray, to_host
 from linspec.operators import DenseOperator, SparseOperator, uncounted
-from linspec.sweeps.blocks import KeptRows, Step
-from linspec.sweeps.minibatches import (
+from linspec.sweeps import (
     DEVICE_FACTOR,
     FEWEST_ROWS,
+    KeptRows,
     RandomRows,
+    Step,
     equal_slices,
     random_order,
     rows_at_once,

@@ -60,11 +60,11 @@ from linspec import (
     sweeps_option,
     tol_option,
 )
-from linspec.algebra.small_matrices import EPS, eigenpairs
+from linspec.algebra import EPS, eigenpairs
 from linspec.arrays import Array, Home, HostArray, reciprocal, to_host, to_host_together
 from linspec.cost import DENSE_RATE, Estimate, Sizes, spare_bytes, sweeps_estimate
 from linspec.operators import DenseOperator, MappedOperator, SparseOperator, uncounted
-from linspec.process.plurals import count_of
+from linspec.process import count_of
 from linspec_svd.ending import answer, log_chance
 from linspec_svd.triplets import decomposed, orthonormal
 

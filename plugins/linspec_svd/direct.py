@@ -19,7 +19,7 @@ import numpy as np
 from linspec import Run, Solution, Solver
 from linspec.arrays import Array, HostArray, to_host
 from linspec.cost import FACTOR_RATE, Estimate, Sizes
-from linspec.moments.row_reduction import reduced_views
+from linspec.moments import reduced_views
 from linspec_svd.triplets import decomposed, left_vectors, share_below_rounding
 
 

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from linspec import LinearOperator, Moments, Run, Solution, Solver, Status
-from linspec.algebra.small_matrices import EPS, leading_eigenpairs
+from linspec.algebra import EPS, leading_eigenpairs
 from linspec.arrays import Array, Home, HostArray, to_host
 from linspec.cost import DENSE_RATE, FACTOR_RATE, Estimate, Sizes, gram_seconds
 from linspec.errors import NonFiniteData

@@ -36,7 +36,7 @@ from scipy.sparse.linalg import ArpackError, eigsh, svds
 from scipy.sparse.linalg import LinearOperator as SciPyOperator
 
 from linspec import Moments, Run, Solution, Solver, Status, form_option, limit_option, option, tol_option
-from linspec.algebra.small_matrices import EPS, eigenpairs, whitening
+from linspec.algebra import EPS, eigenpairs, whitening
 from linspec.arrays import Array, HostArray, to_host
 from linspec.operators import uncounted
 from linspec_svd.ending import answer, log_chance

@@ -25,11 +25,11 @@ import scipy.linalg
 from scipy.linalg import lapack
 
 from linspec import Run, Solution, Solver, Status, form_option, option, part
-from linspec.algebra.small_matrices import EPS, eigenpairs, whitening
+from linspec.algebra import EPS, eigenpairs, whitening
 from linspec.arrays import Array, Home, HostArray, to_host
 from linspec.cost import Estimate, Sizes, sweeps_estimate
 from linspec.errors import InvalidOption
-from linspec.process.plurals import count_of
+from linspec.process import count_of
 from linspec_svd.single_sweep import ANEW, LOST, Probes, say_what_is_lost
 from linspec_svd.spca import ENDED
 from linspec_svd.triplets import (

@@ -18,9 +18,9 @@ from typing import Any
 import numpy as np
 
 from linspec import Run, Solution, Status
-from linspec.algebra.small_matrices import EPS
+from linspec.algebra import EPS
 from linspec.arrays import Array, Home, HostArray, to_host
-from linspec.process.plurals import count_of
+from linspec.process import count_of
 from linspec_svd.triplets import squared_cuts
 
 PROBES = 10

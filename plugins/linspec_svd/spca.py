@@ -23,7 +23,7 @@ import numpy as np
 
 from linspec import LinearOperator, Run, Solution, Solver, Status, option, part
 from linspec.arrays import Array, Home, HostArray, all_finite, to_host
-from linspec.moments.row_reduction import reduce_rows
+from linspec.moments import reduce_rows
 from linspec.operators import (
     CupySparseOperator,
     DenseOperator,
@@ -31,7 +31,7 @@ from linspec.operators import (
     SparseOperator,
     uncounted,
 )
-from linspec.process.plurals import count_of
+from linspec.process import count_of
 from linspec_svd.single_sweep import inverse_triangle, solved_in_one_sweep
 from linspec_svd.triplets import (
     decomposed,

@@ -22,10 +22,10 @@ import numpy as np
 from scipy.linalg import blas, lapack
 
 from linspec import LinearOperator, Run
-from linspec.algebra.small_matrices import EPS, rank_cut, whitening
+from linspec.algebra import EPS, rank_cut, whitening
 from linspec.arrays import Array, Home, HostArray, host_dtype, to_host
-from linspec.moments.row_reduction import reduce_rows
-from linspec.sweeps.blocks import KeptRows, Step, row_images
+from linspec.moments import reduce_rows
+from linspec.sweeps import KeptRows, Step, row_images
 
 NULL = 8
 """The largest product with a vector of the numerical null space, in units of the rank cut."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import importlib
 import pkgutil
 import subprocess
 import sys
@@ -14,6 +15,7 @@ import linspec
 
 FOLDER = Path(linspec.__file__).parent
 SUBMODULES = sorted(module.name for module in pkgutil.iter_modules([str(FOLDER)]))
+STUBS = sorted({*FOLDER.rglob("*.pyi")} - {FOLDER / "__init__.pyi"})
 FUNCTIONS = ("solvers", "normalizers", "test_matrices", "plugins", "describe", "register", "solve", "select")
 
 
@@ -121,12 +123,31 @@ def test_pytest_does_not_collect_the_listing_of_test_matrices() -> None:
     assert linspec.test_matrices.__test__ is False
 
 
-def test_the_registry_offers_what_its_stub_offers() -> None:
-    from linspec import registry
+@pytest.mark.parametrize("stub", STUBS, ids=lambda stub: str(stub.relative_to(FOLDER)))
+def test_a_package_hands_on_what_its_stub_says(stub: Path) -> None:
+    face = importlib.import_module(
+        ".".join(("linspec", *stub.relative_to(FOLDER).with_suffix("").parts)).removesuffix(".__init__")
+    )
+    said = {
+        alias.asname: node.module
+        for node in ast.parse(stub.read_text("utf-8")).body
+        if isinstance(node, ast.ImportFrom)
+        for alias in node.names
+    }
+    assert said == face._HOLDERS
+    assert set(face.__all__) <= set(said) <= set(dir(face))
+    assert all(getattr(face, name) is getattr(importlib.import_module(said[name]), name) for name in said)
+    with pytest.raises(AttributeError, match=f"module '{face.__name__}' has no attribute 'nothing'"):
+        face.nothing  # noqa: B018
+    beside = {module.name for module in pkgutil.iter_modules(getattr(face, "__path__", ()))}
+    assert not beside & set(said)  # importing the module would put it in the place of the name
 
-    stub = (FOLDER / "registry" / "__init__.pyi").read_text("utf-8")
-    offered = {alias.asname for node in ast.parse(stub).body for alias in node.names}
-    assert offered == set(registry.__all__)
-    assert all(getattr(registry, name) is not None for name in offered)
-    with pytest.raises(AttributeError, match="has no attribute 'nothing'"):
-        registry.nothing  # noqa: B018
+
+@pytest.mark.parametrize("stub", STUBS, ids=lambda stub: str(stub.relative_to(FOLDER)))
+def test_a_package_loads_none_of_its_names_before_they_are_used(stub: Path) -> None:
+    name = ".".join(("linspec", *stub.relative_to(FOLDER).with_suffix("").parts)).removesuffix(".__init__")
+    run = python(
+        f"import sys, {name}; loaded = set(sys.modules); from {name} import _HOLDERS; "
+        "print(sorted(loaded & set(_HOLDERS.values()) | loaded & {'numpy', 'scipy', 'click'}))"
+    )
+    assert run.stdout.strip() == "[]", run.stderr

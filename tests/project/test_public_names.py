@@ -18,7 +18,6 @@ OTHERS = {"hookimpl"}
 """Names whose docstring is another library's: pluggy's marker."""
 
 MODULES = (
-    "algebra.small_matrices",
     "arrays",
     "cost",
     "datasets",
@@ -27,7 +26,6 @@ MODULES = (
     "features",
     "kernels",
     "metrics",
-    "moments.row_reduction",
     "operators",
     "plots",
     "targets",

@@ -1,6 +1,6 @@
 """How the command line states partial least squares and shows the answer."""
 
-from linspec.cli.kinds import Kind, Score, center_option, count_option, leading
+from linspec.cli import Kind, Score, center_option, count_option, leading
 
 COMMAND = Kind(
     name="pls",

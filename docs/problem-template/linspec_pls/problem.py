@@ -8,10 +8,9 @@ from typing import Any, ClassVar
 import numpy as np
 
 import linspec as ls
-from linspec.algebra.unit_vectors import chosen, signs
+from linspec.algebra import selection_matrix, signs
 from linspec.arrays import Array, Home, HostArray, reciprocal, to_host
-from linspec.solving.checks import check_k, check_place, check_rows, refuse_once
-from linspec.solving.conclusion import NO_TERMS, Terms, fewer_than_asked
+from linspec.solving import NO_TERMS, Terms, check_k, check_place, check_rows, fewer_than_asked, refuse_once
 from linspec_pls.solution import PLSSolution
 
 
@@ -82,7 +81,7 @@ class PLS(ls.Problem[PLSSolution]):
         order = order[known[order]][: self.k]
         # If a value is negative, v changes its sign.
         turns, values = np.sign(values[order]), np.abs(values[order])
-        T = chosen(len(known), order)
+        T = selection_matrix(len(known), order)
         U, CtU = (W @ home.place(T) for W in (U, CtU))
         V, CV = (W @ home.place(T * turns) for W in (V, CV))
         sigma = home.place(values)[None, :]

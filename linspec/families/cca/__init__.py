@@ -2,3 +2,20 @@
 
 Read `problem` first, then `law`: solvers (`linspec_cca`) give weights, and the law says how right they are.
 """
+
+from __future__ import annotations
+
+from linspec.process.lazy_names import lazy_names
+
+_HOLDERS = {
+    "Evidence": "linspec.families.cca.law.evidence",
+    "SKETCH": "linspec.families.cca.law.evidence",
+    "TwoViewSolution": "linspec.families.cca.views",
+    "norms_by": "linspec.families.cca.law.evidence",
+    "one_or_both": "linspec.families.cca.variates",
+    "random_signs": "linspec.families.cca.law.evidence",
+    "riders": "linspec.families.cca.law.evidence",
+}
+
+__all__ = list(_HOLDERS)
+__getattr__, __dir__ = lazy_names(__name__, _HOLDERS)

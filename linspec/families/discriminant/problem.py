@@ -16,7 +16,7 @@ from linspec.algebra.small_matrices import (
     whitening_above_noise,
     whitening_of_products,
 )
-from linspec.algebra.unit_vectors import chosen, lengths_in, signs
+from linspec.algebra.unit_vectors import lengths_in, selection_matrix, signs
 from linspec.algebra.whitener import leading_svd
 from linspec.arrays import (
     HOST,
@@ -287,7 +287,7 @@ class Discriminant(Problem[DiscriminantSolution]):
         else:
             values = np.asarray(to_host(eigenvalues), dtype=np.float64)
             order = np.argsort(-values, kind="stable")[: self.k]
-            turn, values = chosen(len(values), order), values[order]
+            turn, values = selection_matrix(len(values), order), values[order]
         W, MW = W @ home.place(turn), MW @ home.place(turn)
         scale = signs(W, home) / lengths_in(W, MW, self.X.dtype, home)
         W, MW = (V * home.place(scale)[None, :] for V in (W, MW))

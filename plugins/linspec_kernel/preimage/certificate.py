@@ -29,12 +29,12 @@ import numpy as np
 import scipy.linalg
 
 from linspec import Conclusion, Moments, Status
-from linspec.algebra.unit_vectors import signs
+from linspec.algebra import signs
 from linspec.arrays import Array, Home, HostArray, to_host
 from linspec.kernels import Linear
-from linspec.moments.row_reduction import column_basis, reduced
+from linspec.moments import column_basis, reduced
 from linspec.operators import DenseOperator, LinearOperator, SparseOperator, uncounted
-from linspec.solving.conclusion import fewer_than_asked
+from linspec.solving import fewer_than_asked
 from linspec_kernel.nystrom import on_host
 from linspec_kernel.preimage.views import Functions, View, shared, shared_slopes
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from linspec.cli.kinds import Kind, Score, center_option, count_option, leading
+from linspec.cli import Kind, Score, center_option, count_option, leading
 from linspec_kernel.command import OF_KERNELS, kernel_of, kernel_options, of_other_kernels
 
 KERNELS = ("linear", "polynomial", "rbf")

@@ -10,8 +10,16 @@ from linspec import Conclusion, Problem, Solution
 from linspec.arrays import Array, HostArray
 from linspec.errors import InvalidProblem, shown
 from linspec.kernels import Kernel, Polynomial, as_kernel
-from linspec.solving.checks import check_flag, check_k, check_place, check_rows, finite_array, refuse_once
-from linspec.solving.conclusion import NO_TERMS, Terms
+from linspec.solving import (
+    NO_TERMS,
+    Terms,
+    check_flag,
+    check_k,
+    check_place,
+    check_rows,
+    finite_array,
+    refuse_once,
+)
 from linspec_kernel.preimage.bounds import Bound, as_bound
 from linspec_kernel.preimage.certificate import judged, reads_rows
 from linspec_kernel.preimage.objectives import OBJECTIVES, Objective

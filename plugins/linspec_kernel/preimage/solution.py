@@ -12,10 +12,9 @@ import numpy as np
 from linspec import as_operator
 from linspec.arrays import Array, HostArray, at_home, to_host
 from linspec.errors import InvalidProblem
-from linspec.families.cca.variates import one_or_both
-from linspec.families.cca.views import TwoViewSolution
+from linspec.families.cca import TwoViewSolution, one_or_both
 from linspec.kernels import Kernel
-from linspec.process.plurals import count_of
+from linspec.process import count_of
 from linspec_kernel.preimage.bounds import Bound
 from linspec_kernel.preimage.views import View
 

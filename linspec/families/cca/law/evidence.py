@@ -111,11 +111,11 @@ def riders(problem: Any, moments: Any, *, known: bool = False) -> list[Rider]:
         if p <= allowed or 2.0 * A.nnz * TRIPS * p < MOMENT * rate:
             found.append(Rider(home.eye(p), whole=True))
         else:
-            found.append(Rider(home.place(signs(p, sketch, i)), whole=False))
+            found.append(Rider(home.place(random_signs(p, sketch, i)), whole=False))
     return found
 
 
-def signs(rows: int, columns: int, seed: int) -> HostArray:
+def random_signs(rows: int, columns: int, seed: int) -> HostArray:
     """Random signs, the same ones at every call."""
     drawn: HostArray = np.random.default_rng(seed).integers(0, 2, (rows, columns)) * 2.0 - 1.0
     return drawn

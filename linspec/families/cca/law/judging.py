@@ -32,7 +32,7 @@ import scipy.linalg
 
 from linspec.algebra.inverse_norm import BasisNorm, FactorNorm, InverseNorm, Lengths, QuadratureNorm
 from linspec.algebra.small_matrices import EPS, raised, ratio
-from linspec.algebra.unit_vectors import chosen
+from linspec.algebra.unit_vectors import selection_matrix
 from linspec.algebra.whitener import has_short_directions
 from linspec.arrays import Array, Home, HostArray, to_host
 from linspec.families.cca.law.answer import CERTIFIED_SHARE, Answer, unit_columns
@@ -106,7 +106,7 @@ def judged(
         given = np.clip(np.asarray(to_host(correlations), dtype=np.float64), 0.0, 1.0)
         order = np.argsort(-given, kind="stable")[: problem.k]
         rho = given[order]
-        answer.turn([chosen(len(given), order)] * 2)
+        answer.turn([selection_matrix(len(given), order)] * 2)
     answer.make_unit()
     rho = rho * answer.present()
     if answer.reduced is not None:

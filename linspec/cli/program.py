@@ -1,0 +1,54 @@
+"""The program: its group of commands, and what shows its version."""
+
+from __future__ import annotations
+
+import click
+
+from linspec.cli.compare import compare
+from linspec.cli.failures import Program
+from linspec.cli.listing import check, describe, plugins, solvers
+from linspec.cli.solve import solve
+from linspec.cli.transform import transform
+from linspec.cli.versions import show_versions
+from linspec.registry.kinds import resolve
+
+__all__ = ["main"]
+
+
+@click.group(
+    cls=Program,
+    invoke_without_command=True,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+)
+@click.option(
+    "--version",
+    is_flag=True,
+    expose_value=False,
+    is_eager=True,
+    callback=show_versions,
+    help="Show the version, and those of what linspec stands on.",
+)
+@click.pass_context
+def main(ctx: click.Context) -> None:
+    """Linear structure in large data: least squares, SVD, canonical correlations and discriminants.
+
+    Begin with `linspec demo`.
+    """
+    if ctx.invoked_subcommand is None:
+        click.echo(ctx.get_help())
+
+
+DEMO = "linspec.families.cca.demo:demo"
+"""The first thing to try: a problem of one family, on data that come with scikit-learn."""
+
+for command in (
+    resolve(DEMO),
+    solve,
+    transform,
+    compare,
+    solvers,
+    describe,
+    plugins,
+    check,
+):
+    main.add_command(command)

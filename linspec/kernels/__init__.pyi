@@ -1,0 +1,17 @@
+from linspec.kernels.functions import RBF as RBF
+from linspec.kernels.functions import SAMPLE as SAMPLE
+from linspec.kernels.functions import Function as Function
+from linspec.kernels.functions import Kernel as Kernel
+from linspec.kernels.functions import Laplacian as Laplacian
+from linspec.kernels.functions import Linear as Linear
+from linspec.kernels.functions import Points as Points
+from linspec.kernels.functions import Polynomial as Polynomial
+from linspec.kernels.functions import Precomputed as Precomputed
+from linspec.kernels.functions import as_kernel as as_kernel
+from linspec.kernels.functions import function as function
+from linspec.kernels.functions import laplacian as laplacian
+from linspec.kernels.functions import linear as linear
+from linspec.kernels.functions import not_finite as not_finite
+from linspec.kernels.functions import polynomial as polynomial
+from linspec.kernels.functions import precomputed as precomputed
+from linspec.kernels.functions import rbf as rbf

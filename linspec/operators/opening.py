@@ -1,0 +1,380 @@
+"""Operators of any data: `as_operator` of objects, `open_rows` of files.
+
+Problem: data come as arrays, sparse matrices, frames, lists, streams, files and objects of other libraries, and each is
+to be one of the few kinds of matrices that solvers know.
+Method: what linspec knows by itself comes first, then the adapters of installed plugins are asked, then slices.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Sequence
+from functools import partial
+from numbers import Real
+from typing import Any
+
+import numpy as np
+
+from linspec.arrays import is_array, on_device
+from linspec.errors import BrokenPlugin, InvalidProblem, LinspecError, UnsupportedData, called, shown
+from linspec.frames import is_frame, is_series
+from linspec.operators.adjusted import AdjustedOperator, Adjustment, WeightedRows
+from linspec.operators.base import (
+    AdjointOperator,
+    CenteredOperator,
+    ColumnScaledOperator,
+    LinearOperator,
+    LowRankUpdate,
+    ProductOperator,
+    ScaledOperator,
+    SumOperator,
+)
+from linspec.operators.counted import CountedOperator, Ledger, uncounted
+from linspec.operators.dense import DenseOperator, MappedOperator, memory_map, open_npy
+from linspec.operators.foreign import CupySparseOperator, ForeignOperator, is_cupy_sparse, quacks
+from linspec.operators.npy_files import is_npy, mapped
+from linspec.operators.npz_files import read_npz
+from linspec.operators.pairs import PairedStream, paired
+from linspec.operators.row_files import RowFiles, columns_but_index, in_order, is_pattern, row_files
+from linspec.operators.row_operator import RowOperator
+from linspec.operators.sketched import HeldSketch, SeededSketch, Sketch, tile_width
+from linspec.operators.sparse import SparseOperator, is_scipy_sparse
+from linspec.operators.streamed import StreamedOperator, is_stream
+from linspec.operators.tables import array_of_list, of_frame
+from linspec.process.faults import Contained, one_line
+from linspec.process.files import looked_at
+from linspec.process.paths import is_there
+from linspec.registry.keywords import hinted
+
+__all__ = [
+    "AdjointOperator",
+    "AdjustedOperator",
+    "Adjustment",
+    "CenteredOperator",
+    "ColumnScaledOperator",
+    "CountedOperator",
+    "CupySparseOperator",
+    "DenseOperator",
+    "ForeignOperator",
+    "HeldSketch",
+    "Ledger",
+    "LinearOperator",
+    "LowRankUpdate",
+    "MappedOperator",
+    "PairedStream",
+    "ProductOperator",
+    "RowFiles",
+    "RowOperator",
+    "ScaledOperator",
+    "SeededSketch",
+    "Sketch",
+    "SparseOperator",
+    "StreamedOperator",
+    "SumOperator",
+    "WeightedRows",
+    "as_operator",
+    "columns_but_index",
+    "in_order",
+    "looked_at",
+    "mapped",
+    "open_rows",
+    "paired",
+    "read_npz",
+    "tile_width",
+    "uncounted",
+]
+
+
+@hinted
+def as_operator(
+    data: Any, name: str = "data", *, rows: int | None = None, dtype: Any = None
+) -> LinearOperator:
+    """Make an operator of any data that can be multiplied.
+
+    Parameters
+    ----------
+    data : array, sparse matrix, frame, memory map, path of a file, operator, list, iterator or callable
+        NumPy, CuPy, torch and array-api-strict arrays; `scipy.sparse` and `cupyx.scipy.sparse` matrices;
+        `numpy.memmap`; a linspec or SciPy LinearOperator, or any object with `shape`, `dtype`, `matmat` and
+        `rmatmat`; and the data of the adapters of installed plugins. Nothing is copied; integers and bools
+        become floats block by block. Frames and series of pandas, polars and pyarrow, and lists of rows, are
+        copied into one array, but for pandas frames of one NumPy dtype; sparse columns of pandas stay sparse. An
+        iterator of row slices (dense arrays, SciPy sparse matrices or frames with equally many columns) is read
+        once. A list of slices, and a callable that takes no arguments and returns a new iterator, can
+        be read several times. Their first slice is read here. The number of rows is known after the first
+        sweep; until then `shape[0]` is `math.inf`. The indices of a sparse matrix are read once, to check that
+        its arrays fit together.
+    name : str, default "data"
+        The name of the data in messages.
+    rows : int, optional
+        The number of rows of an iterator or a callable, if it is known before the first sweep.
+    dtype : float32 or float64, optional
+        The dtype of products. By default it is float32 for float16, float32, bools and integers of up to 16
+        bits, which float32 represents exactly, and float64 for all other dtypes. Nothing is copied: entries
+        are converted block by block, as integers are.
+
+    Returns
+    -------
+    LinearOperator
+        Of a frame it has `column_names` and, where pandas has an index, `row_names`.
+
+    Raises
+    ------
+    UnsupportedData
+        The dtype is complex, object or string, or the data cannot be multiplied. Of a frame the message names
+        the columns.
+    InvalidProblem
+        The data do not have two dimensions, or not `rows` rows, or a file cannot be read.
+    NonFiniteData
+        A value of a frame is missing or not finite; the message names its row and column.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import linspec as ls
+    >>> A = np.random.default_rng(0).standard_normal((200, 10)) * np.geomspace(10, 1, 10)
+    >>> ls.as_operator(A).shape
+    (200, 10)
+    >>> ls.as_operator(lambda: (A[i : i + 50] for i in range(0, 200, 50))).matmat(np.ones((10, 1))).shape
+    (200, 1)
+    """
+    operator = _made(data, name, rows)
+    if operator is not data and hasattr(data, "row_index"):
+        operator.row_index = data.row_index
+    if rows is not None and (np.ndim(rows) > 0 or operator.shape[0] != rows):
+        raise InvalidProblem(f"{name} has {operator.shape[0]} rows; got rows={shown(rows)}. Leave rows out.")
+    if dtype is None:
+        return operator
+    found = _in_dtype(operator, name, dtype)
+    return found if found is operator else found.with_names_of(operator)
+
+
+@hinted
+def open_rows(
+    path: Any, *, columns: Sequence[str] | None = None, part: str = "", missing: str = "warn"
+) -> LinearOperator:
+    """The rows of files as data: zarr, HDF5, AnnData (`.h5ad`), Parquet, and NumPy's `.npy` and `.npz`.
+
+    Parameters
+    ----------
+    path : path, pattern, or list of these
+        Such as ``"counts.zarr"`` or ``"parts/*.parquet"``, or a folder of Parquet files. Files of a pattern or a folder
+        come in the order of their names, with numbers in these by value (``part.2`` before ``part.10``); their rows
+        are one matrix. A file with other columns than the first, or of another dtype, is refused by its name.
+    columns : sequence of str, optional
+        Columns by name, of Parquet files, and of AnnData by the names of its variables: they become the columns of the
+        matrix, in this order. By default all, but for the index of a pandas frame in a Parquet file.
+    part : str, optional
+        The array or the group within a file: ``"layers/counts"`` or ``"obsm/X_pca"`` of AnnData, whose ``X`` is read
+        by default; any path within a zarr group or an HDF5 file, and the name of an array in an `.npz` file, which may
+        be left out if the file has one array.
+    missing : {"warn", "fill", "refuse"}, default "warn"
+        What becomes of chunks of zarr or HDF5 that are not there. Their formats read such chunks as a fill value, so a
+        chunk that was lost looks like one that was never written.
+
+    Returns
+    -------
+    LinearOperator of shape (n, p)
+        Nothing but the description of the files is read. Rows are decoded some at a time and one slice ahead, in every
+        pass anew. A matrix that is compressed by columns (`csc_matrix`) and arrays in `.npz` files are read whole, and
+        held.
+
+    Raises
+    ------
+    InvalidProblem
+        There is no such file, it is damaged, or files of one pattern have different columns.
+    UnsupportedData
+        A column or an array holds no numbers, or its rows can neither be read some at a time nor be held.
+    MissingPackage
+        The library that reads the format is not installed.
+
+    Examples
+    --------
+    >>> import linspec as ls
+    >>> ls.open_rows("nowhere/*.parquet")
+    Traceback (most recent call last):
+    linspec.errors.InvalidProblem: nowhere/*.parquet cannot be read: no file fits the pattern. Check the path.
+    """
+    return as_operator(row_files(path, columns=columns, part=part, missing=missing), "the data")
+
+
+def _in_dtype(operator: LinearOperator, name: str, dtype: Any) -> LinearOperator:
+    if not isinstance(dtype, str | type | np.dtype) or dtype not in (
+        np.float32,
+        np.float64,
+        "float32",
+        "float64",
+    ):
+        raise InvalidProblem(f"dtype of {name} must be float32 or float64; got {shown(dtype)}.")
+    found = operator.in_dtype(np.dtype(dtype))
+    if found is None:
+        raise UnsupportedData(
+            f"{name} is multiplied in {operator.dtype}, as its parts are. Convert the parts: "
+            "linspec.as_operator(part, dtype=...)."
+        )
+    return found
+
+
+def _made(data: Any, name: str, rows: int | None) -> LinearOperator:
+    if isinstance(data, LinearOperator):
+        return data
+    if is_frame(data) or is_series(data):
+        return of_frame(data, name)
+    if isinstance(data, list | tuple):
+        return _of_list(data, name, rows)
+    if isinstance(data, str | os.PathLike):
+        return _of_path(data, name)
+    if isinstance(data, RowFiles):
+        _look(data)
+    with called(name):  # the operators do not know what their data are called
+        operator = _known(data)
+    failed = ""
+    if operator is None:
+        operator, failed = _adapted(data)
+    if operator is None and is_stream(data):
+        return StreamedOperator(data, rows, name)
+    if operator is None and isinstance(data, RowFiles):
+        raise _unread(data)
+    if operator is None:
+        remedy = "its values, `.to_numpy()`" if hasattr(data, "to_numpy") else "numpy.asarray(...) of it"
+        raise UnsupportedData(
+            f"{name} must be an array, a sparse matrix, a frame, a .npy file, an object with shape, dtype, matmat and "
+            f"rmatmat, or an iterator of row slices; got {type(data).__module__}.{type(data).__qualname__}. "
+            f"Pass {remedy}.{failed}"
+        )
+    return operator
+
+
+def _of_list(data: Any, name: str, rows: int | None) -> LinearOperator:
+    """The operator of a list: of rows of numbers, or of slices that can be read several times."""
+    if isinstance(data, list) and data and _is_slice(data[0]):
+        known = all(_is_slice(part) for part in data)
+        return StreamedOperator(
+            partial(iter, data), sum(part.shape[0] for part in data) if known else rows, name
+        )
+    foreign = bool(data) and not isinstance(data[0], Real | Sequence | np.generic)
+    operator, _ = _adapted(data) if foreign else (None, "")
+    if operator is not None:
+        return operator
+    with called(name):
+        return DenseOperator(array_of_list(data))
+
+
+def _is_slice(entry: Any) -> bool:
+    readable = is_array(entry) or is_scipy_sparse(entry) or is_cupy_sparse(entry)
+    return is_frame(entry) or (readable and entry.ndim == 2)
+
+
+def _of_path(path: str | os.PathLike[str], name: str) -> LinearOperator:
+    """The operator of a `.npy` file, known by its bytes, or that of an adapter that knows the suffix."""
+    text = os.fsdecode(path)
+    several = is_pattern(text) and not is_there(text)
+    files = row_files(text) if several else RowFiles((text,))
+    with called(name):
+        _look(files)
+    operator = None if is_npy(path) else _adapted(files)[0]
+    if operator is None and several:
+        raise _unread(files)
+    if operator is None:
+        with called(name):
+            operator = open_npy(path)
+    return operator
+
+
+def _look(files: RowFiles) -> None:
+    """Look at files before an adapter opens one, or asks for its first bytes."""
+    for path in files.paths:
+        looked_at(path, folder=True)
+
+
+def _unread(files: RowFiles) -> UnsupportedData:
+    """The error for files of a format that no adapter knows."""
+    return UnsupportedData(
+        f"{files.name} cannot be read: no plugin knows files that end in {files.suffix!r}. Give the files the ending "
+        "of their format, or pass the array itself."
+    )
+
+
+def _known(data: Any) -> LinearOperator | None:
+    """The operator of data that linspec itself knows, or None for other data."""
+    if isinstance(data, np.ndarray):
+        return DenseOperator(data) if memory_map(data) is None else MappedOperator(data)
+    if is_array(data):
+        with on_device(data):
+            return DenseOperator(data)
+    if is_scipy_sparse(data):
+        return SparseOperator(data)
+    if is_cupy_sparse(data):
+        with on_device(data.data):
+            return CupySparseOperator(data)
+    return ForeignOperator(data) if quacks(data) else None
+
+
+def _adapted(data: Any) -> tuple[LinearOperator | None, str]:
+    """The operator that a plugin's adapter makes of the data, or None with a text about failed adapters."""
+    from linspec.registry import operator_adapters, report
+
+    adapter, faults = _asked(operator_adapters(), data)
+    for broken, fault in faults:
+        report(broken, "matches", fault)
+    if adapter is not None:
+        return _made_by(adapter, data, [each for each in operator_adapters() if each is not adapter]), ""
+    return None, "".join(
+        f" The adapter {broken.qualified} of a plugin failed: matches {fault}." for broken, fault in faults
+    )
+
+
+def _asked(adapters: Iterable[Any], data: Any) -> tuple[Any, list[tuple[Any, str]]]:
+    """The first adapter that takes the data, or None; and those before it that failed, each with its fault."""
+    faults = []
+    for adapter in adapters:
+        matched = False
+        with Contained() as containment:
+            matched = bool(adapter.matches(data))
+        if containment.error is not None:
+            fault = f"raised {one_line(containment.error)}, asked about a {type(data).__name__}"
+            faults.append((adapter, fault))
+        if matched:
+            return adapter, faults
+    return None, faults
+
+
+def _made_by(adapter: Any, data: Any, others: Iterable[Any]) -> LinearOperator:
+    """The operator of a plugin's adapter. What the plugin says of the data with an error of linspec is said."""
+    operator: Any = None
+    with Contained() as containment:
+        operator = adapter.adapt(data)
+    error = containment.error
+    if isinstance(error, LinspecError):
+        raise error
+    if error is not None or not isinstance(operator, LinearOperator):
+        got = f"it raised {one_line(error)}" if error is not None else f"got {type(operator).__name__}"
+        also = _asked(others, data)[0]
+        either = "" if also is None else f" {also.qualified} takes such data, too."
+        raise BrokenPlugin(
+            f"{adapter.qualified} must make a linspec.LinearOperator of {type(data).__name__}; {got}. This is a fault "
+            "of the plugin that has the adapter: either adapt fails, or matches is true of data that are not its own."
+            f"{either}"
+        ) from error
+    return operator
+
+
+def adapter_of_labels(data: Any) -> Any:
+    """The adapter that takes class labels of this type in blocks.
+
+    Parameters
+    ----------
+    data : object
+        Labels in any form.
+
+    Returns
+    -------
+    OperatorSpec or None
+        None for labels that no adapter with `labels` knows.
+    """
+    from linspec.registry import operator_adapters
+
+    if isinstance(data, np.ndarray):  # asking all adapters takes a tenth of a small problem's time
+        return None
+    adapter, _ = _asked((each for each in operator_adapters() if each.labels is not None), data)
+    return adapter  # what fails here is told where the data become an operator

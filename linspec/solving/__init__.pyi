@@ -1,0 +1,12 @@
+from linspec.solving.checks import check_flag as check_flag
+from linspec.solving.checks import check_k as check_k
+from linspec.solving.checks import check_place as check_place
+from linspec.solving.checks import check_ridge as check_ridge
+from linspec.solving.checks import check_rows as check_rows
+from linspec.solving.checks import finite_array as finite_array
+from linspec.solving.checks import refuse_once as refuse_once
+from linspec.solving.conclusion import NO_TERMS as NO_TERMS
+from linspec.solving.conclusion import Conclusion as Conclusion
+from linspec.solving.conclusion import Terms as Terms
+from linspec.solving.conclusion import fewer_than_asked as fewer_than_asked
+from linspec.solving.conclusion import left_out_nearby as left_out_nearby

@@ -1,0 +1,14 @@
+from linspec.sweeps.blocks import BlockOperator as BlockOperator
+from linspec.sweeps.blocks import Call as Call
+from linspec.sweeps.blocks import Engine as Engine
+from linspec.sweeps.blocks import InProcess as InProcess
+from linspec.sweeps.blocks import KeptRows as KeptRows
+from linspec.sweeps.blocks import Step as Step
+from linspec.sweeps.blocks import row_images as row_images
+from linspec.sweeps.minibatches import DEVICE_FACTOR as DEVICE_FACTOR
+from linspec.sweeps.minibatches import FEWEST_ROWS as FEWEST_ROWS
+from linspec.sweeps.minibatches import RandomRows as RandomRows
+from linspec.sweeps.minibatches import equal_slices as equal_slices
+from linspec.sweeps.minibatches import random_order as random_order
+from linspec.sweeps.minibatches import rows_at_once as rows_at_once
+from linspec.sweeps.task import Task as Task
