@@ -49,7 +49,7 @@ that is given several times is tried with each value."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class Asked:
+class RunRequest:
     """One run: a problem by its values, a solver, and its options, as they were typed and as it takes them."""
 
     values: Mapping[str, Any]
@@ -100,7 +100,7 @@ def _compare(kind: Kind, given: Mapping[str, Any]) -> None:
     matrices, beside, told = read_inputs(files, runs[0].values, given["drop_missing"])
     if told:
         click.echo(told, err=True)
-    stated: list[tuple[Any, list[Asked]]] = [
+    stated: list[tuple[Any, list[RunRequest]]] = [
         (kind.construct(list(matrices.values()), values, beside), list(own))
         for values, own in groupby(runs, lambda run: run.values)
     ]
@@ -130,7 +130,7 @@ def _compare(kind: Kind, given: Mapping[str, Any]) -> None:
 def _outcomes(
     kind: Kind,
     given: Mapping[str, Any],
-    stated: Sequence[tuple[Any, Sequence[Asked]]],
+    stated: Sequence[tuple[Any, Sequence[RunRequest]]],
     interrupts: Interrupts,
 ) -> Iterator[Outcome]:
     """What becomes of each run, until an interrupt ends the series."""
@@ -170,10 +170,10 @@ def _outcomes(
                 return
 
 
-def _runs(kind: Kind, given: Mapping[str, Any]) -> list[Asked]:
+def _runs(kind: Kind, given: Mapping[str, Any]) -> list[RunRequest]:
     """Every problem, solver and options; names and options are checked before any of them runs."""
     solvers = _names(kind, given["solvers"])
-    runs: dict[str, Asked] = {}
+    runs: dict[str, RunRequest] = {}
     for (words, values), texts in product(_problems(kind, given).items(), _texts(kind, given)):
         chosen = _distributed(kind, solvers, [text for text, _ in texts])
         for solver in solvers:
@@ -181,7 +181,7 @@ def _runs(kind: Kind, given: Mapping[str, Any]) -> list[Asked]:
             own = {text for text, _ in chosen[solver]}
             tried = [text.replace("=", " ", 1) for text, varied in texts if varied and text in own]
             rest = [text for _, text in chosen[solver]]
-            run = Asked(
+            run = RunRequest(
                 values=values,
                 solver=solver,
                 texts=rest,
@@ -270,20 +270,20 @@ def _distributed(
 # ---- the table --------------------------------------------------------------------------------
 
 
-def _title(kind: Kind, given: Mapping[str, Any], runs: Sequence[Asked]) -> str:
+def _title(kind: Kind, given: Mapping[str, Any], runs: Sequence[RunRequest]) -> str:
     """The problem with what all runs have in common."""
     common = ", ".join(filter(None, (kind.name, kind.stated(_common(runs)))))
     fraction = given.get("held_out")
     return common if fraction is None else f"{common}, {fraction:g} of the rows held out"
 
 
-def _common(runs: Sequence[Asked]) -> dict[str, Any]:
+def _common(runs: Sequence[RunRequest]) -> dict[str, Any]:
     """The parameters that have one value."""
     first, *others = (run.values for run in runs)
     return {name: value for name, value in first.items() if all(of[name] == value for of in others)}
 
 
-def _about(kind: Kind, given: Mapping[str, Any], runs: Sequence[Asked]) -> dict[str, Any]:
+def _about(kind: Kind, given: Mapping[str, Any], runs: Sequence[RunRequest]) -> dict[str, Any]:
     """What was asked, for a file."""
     import linspec
 
@@ -296,7 +296,7 @@ def _about(kind: Kind, given: Mapping[str, Any], runs: Sequence[Asked]) -> dict[
     }
 
 
-def _figures(run: Asked, outcome: Outcome) -> dict[str, Any]:
+def _figures(run: RunRequest, outcome: Outcome) -> dict[str, Any]:
     """One row of the table, for a file; the names are those of `linspec.compare`."""
     from linspec.studies.comparison import Entry
 
@@ -309,7 +309,9 @@ def _write(content: Mapping[str, Any], stream: IO[bytes], _: str) -> None:
     stream.write(json.dumps(plain(content), indent=1, allow_nan=False).encode() + b"\n")
 
 
-def _show(kind: Kind, given: Mapping[str, Any], runs: Sequence[Asked], outcomes: Sequence[Outcome]) -> None:
+def _show(
+    kind: Kind, given: Mapping[str, Any], runs: Sequence[RunRequest], outcomes: Sequence[Outcome]
+) -> None:
     files = ", ".join(shortened(given[matrix.lower()]) for matrix in kind.matrices)
     click.echo(f"{_title(kind, given, runs)}: {printable(files)}\n")
     one = all(run.values == runs[0].values for run in runs)

@@ -28,7 +28,7 @@ from linspec.sweeps.finite import explain_non_finite
 from linspec.sweeps.first_sweep import Measured, MeasuredPart
 from linspec.sweeps.gram_matrices import GramMatrices, GramPart
 from linspec.sweeps.held_grams import DenseGram, HeldGram, Products
-from linspec.sweeps.products import Asked, Sums, forward
+from linspec.sweeps.products import Request, Sums, forward
 from linspec.sweeps.runners import row_slices, run_in_memory
 from linspec.sweeps.statistics import Statistics
 from linspec.sweeps.task import Task
@@ -173,8 +173,8 @@ class Sweeps(ABC):
         if all(block is None for block in blocks):
             return None, None, None, None
         columns = sum(block.shape[1] for block in blocks if block is not None)
-        told = timed("sweep of %s with %d columns", self.names, columns)
-        with np.errstate(all="ignore"), told:  # what is not finite is found by the check
+        message = timed("sweep of %s with %d columns", self.names, columns)
+        with np.errstate(all="ignore"), message:  # what is not finite is found by the check
             blocks = self.prepared(blocks)
             found = self._adjusted(self._products(blocks, images, onto), blocks)
         self.check_finite(found)
@@ -229,40 +229,40 @@ class Sweeps(ABC):
             view.learn_means()
             view.warn_of_cancellation()
 
-    def _asked(self, blocks: list[Array | None], onto: tuple[int, ...] = (0, 1)) -> Asked:
+    def _request(self, blocks: list[Array | None], onto: tuple[int, ...] = (0, 1)) -> Request:
         """The blocks, with probes for column norms that are estimated from products."""
         probes: list[Array | None] = [None, None]
         for i, view in enumerate(self.views):
             if blocks[i] is not None and view.squares is None and not view.operator.readable:
                 probes[i] = _signs(view.operator.shape[1], self.home)
-        return Asked(blocks, probes, self.home, onto)
+        return Request(blocks, probes, self.home, onto)
 
-    def _one_by_one(self, asked: Asked, spreads: list[HostArray] | None = None) -> Products:
+    def _one_by_one(self, request: Request, spreads: list[HostArray] | None = None) -> Products:
         """One forward and one adjoint block product for each view; adjoint products only where they are asked for.
 
         `spreads` collects the squared lengths of the forward products about their own means.
         """
         operators = [view.centred(self._watched(view)) for view in self.views]
-        W = forward(operators, asked)
+        W = forward(operators, request)
         if spreads is not None:
             P = self.home.place(W)
             if self.model.weights is None:
                 P = P - self.home.xp.mean(P, axis=0)[None, :]
             spreads.append(to_host(self.home.xp.sum(P**2, axis=0)))
-        adjoints = [A.rmatmat(W) if i in asked.onto else None for i, A in enumerate(operators)]
+        adjoints = [A.rmatmat(W) if i in request.onto else None for i, A in enumerate(operators)]
         for i, (view, adjoint) in enumerate(zip(self.views, adjoints, strict=True)):
             if adjoint is not None and view.by_products and view.contradiction is None:
-                self._compare(i, asked, W, adjoint)
-        return self._conclude(asked, adjoints, sweeps=2.0)
+                self._compare(i, request, W, adjoint)
+        return self._conclude(request, adjoints, sweeps=2.0)
 
-    def _compare(self, index: int, asked: Asked, W: Array, adjoint: Array) -> None:
+    def _compare(self, index: int, request: Request, W: Array, adjoint: Array) -> None:
         """Compare ⟨A v, u⟩ with ⟨v, Aᵀu⟩ for the first products of a view: v are its probes, and u images of blocks."""
-        view, (start, own, end) = self.views[index], asked.edges[index]
+        view, (start, own, end) = self.views[index], request.edges[index]
         start = start if own == end else own
-        V, columns = asked.wide[index], min(end - start, PROBES)
+        V, columns = request.wide[index], min(end - start, PROBES)
         if V is None or not columns:
             return
-        first, home = start - asked.edges[index][0], self.home
+        first, home = start - request.edges[index][0], self.home
         V = V[:, first : first + columns]
         images, few = home.place(W[:, start : start + columns]), min(W.shape[1], PROBES)
         size = self._size_of_images(view, V, home.column_norms(images))
@@ -309,17 +309,17 @@ class Sweeps(ABC):
         watched.enter_in(view.ledger)
         return watched
 
-    def _conclude(self, asked: Asked, adjoints: Sequence[Array | None], sweeps: float) -> Products:
+    def _conclude(self, request: Request, adjoints: Sequence[Array | None], sweeps: float) -> Products:
         """Count the products, read the probes, and cut out the requested columns."""
-        widths = [0 if V is None else V.shape[1] for V in asked.wide]
+        widths = [0 if V is None else V.shape[1] for V in request.wide]
         for i, (view, adjoint) in enumerate(zip(self.views, adjoints, strict=True)):
-            backward = 0 if adjoint is None else asked.columns
+            backward = 0 if adjoint is None else request.columns
             trips = (widths[i] > 0) + (adjoint is not None)
             view.record(widths[i], backward, sweeps=sweeps if sweeps == 1.0 else float(trips))
-            Z = asked.probes[i]
+            Z = request.probes[i]
             if Z is not None and adjoint is not None:
-                view.squares = _probed(Z, adjoint[:, asked.edges[i][1] : asked.edges[i][2]], self.home)
-        return asked.cut(list(adjoints))
+                view.squares = _probed(Z, adjoint[:, request.edges[i][1] : request.edges[i][2]], self.home)
+        return request.cut(list(adjoints))
 
     def image_gram(self, index: int, V: Array) -> HostArray:
         """(XV)ᵀ(XV) of one view by way of XV, one forward product."""
@@ -527,7 +527,7 @@ class Sweeps(ABC):
         self.check_finite(found.diagonal())
         return found
 
-    def _told(self, task: GramMatrices, part: GramPart) -> DenseGram:
+    def _corrected_gram(self, task: GramMatrices, part: GramPart) -> DenseGram:
         """Gram matrices of entries, less what confounds explain; the views learn what the sweep has told."""
         means = part.means if task.center or task.means else [None for _ in self.views]
         for i, (view, mean) in enumerate(zip(self.views, means, strict=True)):
@@ -563,7 +563,7 @@ class Sweeps(ABC):
         for i, view in enumerate(self.views):
             columns = sum(self.widths) if view.operator.readable else self.widths[i] + view.by_products
             view.record(0, columns, sweeps=1.0)
-        return self._told(task, part)
+        return self._corrected_gram(task, part)
 
     def _sized_by_squares(self, task: GramMatrices, part: GramPart) -> None:
         """The same check, by Gram matrices: all rows are read again only if these ask for it."""
@@ -589,8 +589,8 @@ class Sweeps(ABC):
             for a in range(0, width, columns):
                 E = self.home.eye(width, min(columns, width - a), a)
                 blocks: list[Array | None] = [E, None] if i == 0 else [None, E]
-                asked = Asked(blocks, [None, None], self.home, onto=(0,) if i == 0 else (0, 1))
-                XtP, XtQ, _, YtQ = self._one_by_one(asked, spreads=spreads[i])
+                request = Request(blocks, [None, None], self.home, onto=(0,) if i == 0 else (0, 1))
+                XtP, XtQ, _, YtQ = self._one_by_one(request, spreads=spreads[i])
                 found[i][0].append(XtP if i == 0 else YtQ)
                 found[i][1].append(XtQ)
         live = [

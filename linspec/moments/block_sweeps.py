@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from linspec.moments.row_sweeps import RowSweeps
-from linspec.sweeps.products import Asked, FusedProducts, Sums
+from linspec.sweeps.products import FusedProducts, Request, Sums
 from linspec.sweeps.views import View
 
 
@@ -13,12 +13,12 @@ class BlockSweeps(RowSweeps):
     def _before(self) -> list[View]:
         return [view for view in self.views if view.unlearnt and (view.scales or not view.operator.readable)]
 
-    def _summed(self, asked: Asked, image: int = 0) -> Sums:
+    def _summed(self, request: Request, image: int = 0) -> Sums:
         """One sweep of products; the views learn their means from the first."""
         center = any(view.lacks_mean for view in self.views)
         readable = [i for i, view in enumerate(self.views) if view.squares is None and view.operator.readable]
         task = FusedProducts(
-            asked,
+            request,
             self.home,
             about=[None if center else view.taken for view in self.views],
             center=center,
@@ -26,6 +26,6 @@ class BlockSweeps(RowSweeps):
             image=image,
             model=self.model,
         )
-        found = self.run(task, asked.columns)
+        found = self.run(task, request.columns)
         self._learn(found)
         return found

@@ -20,7 +20,7 @@ class ProductSweeps(Sweeps):
     def _products(
         self, blocks: list[Array | None], images: list[Array] | None, onto: tuple[int, ...]
     ) -> Products:
-        return self._one_by_one(self._asked(blocks, onto))
+        return self._one_by_one(self._request(blocks, onto))
 
     @property
     def by_entries(self) -> bool:

@@ -21,7 +21,7 @@ from linspec.sweeps.blocks import map_reduce
 from linspec.sweeps.gram_matrices import GramMatrices, SparseGramMatrices
 from linspec.sweeps.held_grams import HeldGram, SparseGram
 from linspec.sweeps.images import ImageGram
-from linspec.sweeps.products import Asked, Identity
+from linspec.sweeps.products import Identity, Request
 from linspec.sweeps.statistics import Statistics
 from linspec.sweeps.task import Task
 from linspec.sweeps.views import View
@@ -46,11 +46,11 @@ class RemoteSweeps(SliceSweeps):
         """One; for sparse matrices one more for the means."""
         return 1.0
 
-    def _asked(self, blocks: list[Array | None], onto: tuple[int, ...] = (0, 1)) -> Asked:
+    def _request(self, blocks: list[Array | None], onto: tuple[int, ...] = (0, 1)) -> Request:
         """In float32 where all rows are: products round the blocks to it anyway, and half as much travels."""
         if all(view.operator.dtype == np.float32 for view in self.views):
             blocks = [V if V is None or isinstance(V, Identity) else cast(V, np.float32) for V in blocks]
-        return super()._asked(blocks, onto)
+        return super()._request(blocks, onto)
 
     def _run(self, task: Task[Part], columns: int) -> Part:
         """A task over all blocks, where they are."""
@@ -68,7 +68,7 @@ class RemoteSweeps(SliceSweeps):
         part = self.run(task, sum(self.widths))
         for view in self.views:
             view.record(0, sum(self.widths), sweeps=1.0)
-        return self._told(task, part)
+        return self._corrected_gram(task, part)
 
     def _sparse_gram(self) -> SparseGram:
         self.gather([view for view in self.views if view.squares is None])

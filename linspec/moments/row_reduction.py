@@ -134,7 +134,7 @@ def reduced(views: Mapping[str, LinearOperator], *, center: bool = False) -> Red
     if part.origin is not None:  # the first row of R is that of the column of ones: √n and √n times the means
         mean = part.origin + part.R[0, task.taken :] / part.R[0, 0]
     found = ReducedRows(R, [operator.shape[1] for operator in operators], mean, home)
-    return _told(found, task, part, [A for A, _ in adjusted]) if adjusted else found
+    return _with_factors(found, task, part, [A for A, _ in adjusted]) if adjusted else found
 
 
 def _adjusted(operators: list[LinearOperator]) -> list[tuple[AdjustedOperator, Any]]:
@@ -144,7 +144,7 @@ def _adjusted(operators: list[LinearOperator]) -> list[tuple[AdjustedOperator, A
     return found if alike else []
 
 
-def _told(
+def _with_factors(
     found: ReducedRows, task: Triangle, part: TrianglePart, adjusted: list[AdjustedOperator]
 ) -> ReducedRows:
     """The reduced rows times the factors of the columns; the operators learn what was taken out of them.

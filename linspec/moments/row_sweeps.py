@@ -17,7 +17,7 @@ from linspec.arrays import Array, HostArray, to_host, triangular_factor
 from linspec.moments.base import Sweeps
 from linspec.sweeps.held_grams import Products
 from linspec.sweeps.image_triangles import ImageTriangle
-from linspec.sweeps.products import Asked, Identity, Sums
+from linspec.sweeps.products import Identity, Request, Sums
 from linspec.sweeps.views import View
 
 
@@ -47,20 +47,20 @@ class RowSweeps(Sweeps):
     def _products(
         self, blocks: list[Array | None], images: list[Array] | None, onto: tuple[int, ...]
     ) -> Products:
-        asked = self._asked(blocks, onto)
-        return self._conclude(asked, self._summed(asked).products, sweeps=1.0)
+        request = self._request(blocks, onto)
+        return self._conclude(request, self._summed(request).products, sweeps=1.0)
 
     @abstractmethod
-    def _summed(self, asked: Asked, image: int = 0) -> Sums:
+    def _summed(self, request: Request, image: int = 0) -> Sums:
         """One sweep of products; the views learn their means from the first."""
 
     def triangle(self, V: Array, columns: int) -> tuple[Array, HostArray]:
         """XᵀX V, and the triangle R of the QR factorisation of the first columns of X V, in one sweep."""
         with np.errstate(all="ignore"):  # what is not finite is found by the check
             blocks = self.prepared([V, None])
-            asked = self._asked(blocks)
-            found = self._summed(asked, image=columns)
-            product = self._adjusted(self._conclude(asked, found.products, sweeps=1.0), blocks)[0]
+            request = self._request(blocks)
+            found = self._summed(request, image=columns)
+            product = self._adjusted(self._conclude(request, found.products, sweeps=1.0), blocks)[0]
         self.check_finite([product])
         return product, self._with_constant(found.triangle, blocks[0], columns)
 

@@ -24,7 +24,7 @@ from linspec.operators.column_statistics import ColumnStatistics
 from linspec.operators.row_model import RowModel
 from linspec.sweeps.gram_matrices import GramMatrices
 from linspec.sweeps.held_grams import HeldGram
-from linspec.sweeps.products import Asked, FusedProducts, Sums
+from linspec.sweeps.products import FusedProducts, Request, Sums
 from linspec.sweeps.runners import row_slices, run_in_memory
 from linspec.sweeps.task import Task
 from linspec.sweeps.views import View
@@ -43,16 +43,16 @@ class SliceSweeps(RowSweeps):
     def _before(self) -> list[View]:
         return [view for view in self.views if view.unlearnt and view.scales]
 
-    def _asked(self, blocks: list[Array | None], onto: tuple[int, ...] = (0, 1)) -> Asked:
+    def _request(self, blocks: list[Array | None], onto: tuple[int, ...] = (0, 1)) -> Request:
         """Without probes: column norms are gathered from the rows."""
-        return Asked(blocks, [None, None], self.home, onto)
+        return Request(blocks, [None, None], self.home, onto)
 
-    def _summed(self, asked: Asked, image: int = 0) -> Sums:
+    def _summed(self, request: Request, image: int = 0) -> Sums:
         """One sweep of products; the views learn their means from the first."""
         unknown = any(view.mean is None for view in self.views)
         center = self.center and unknown
         task = FusedProducts(
-            asked,
+            request,
             self.home,
             about=[None if center else view.taken for view in self.views],
             center=center,
@@ -61,14 +61,14 @@ class SliceSweeps(RowSweeps):
             image=image,
             model=self.model,
         )
-        found = self.run(task, asked.columns)
+        found = self.run(task, request.columns)
         self._learn(found)
         return found
 
     def _wants_norms(self, view: View) -> bool:
         """Whether column norms are gathered: methods for two views ask for them, and the warning of sparse rows."""
-        asked = len(self.views) > 1 or (self.center and view.operator.sparse)
-        return (asked or view.unlearnt) and view.squares is None
+        request = len(self.views) > 1 or (self.center and view.operator.sparse)
+        return (request or view.unlearnt) and view.squares is None
 
     def _gram(self, form: str, sizes: Callable[[], cost.Sizes]) -> HeldGram:
         unknown = any(view.mean is None for view in self.views)
@@ -84,7 +84,7 @@ class SliceSweeps(RowSweeps):
         part = self._looked(lacking, self._there(made))
         for view in self.views:
             view.record(0, sum(self.widths), sweeps=1.0)
-        return self._told(task, part)
+        return self._corrected_gram(task, part)
 
     def _run(self, task: Task[Part], columns: int) -> Part:
         """A task over all slices: each block on the threads of rows in memory, and merged with those before."""

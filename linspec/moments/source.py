@@ -278,10 +278,10 @@ class Source:
         return {name: adjustment.explained for name, adjustment in found.items() if adjustment.explained}
 
     @property
-    def faint(self) -> dict[str, tuple[int, ...]]:
+    def underflowing(self) -> dict[str, tuple[int, ...]]:
         """By view that scale divides, the columns whose squared lengths have few digits; not of entries in memory."""
         views = [view for view in self._views if view.scales and not view.in_memory]
-        found = {view.name: view.adjustment.faint for view in views if view.adjustment is not None}
+        found = {view.name: view.adjustment.underflowing for view in views if view.adjustment is not None}
         return {name: columns for name, columns in found.items() if columns}
 
     @property

@@ -19,7 +19,7 @@ from linspec.operators import LinearOperator, SparseOperator, sparse_products
 from linspec.operators.base import less_outer
 from linspec.sweeps.gram_matrices import SparseGramMatrices
 from linspec.sweeps.held_grams import HeldGram, Products, SparseGram
-from linspec.sweeps.products import Asked, FusedProducts
+from linspec.sweeps.products import FusedProducts, Request
 from linspec.sweeps.views import DIGITS_TO_WARN, View
 
 
@@ -42,10 +42,10 @@ class SparseSweeps(Sweeps):
         X = self.views[0].operator
         if len(self.views) == 1 and is_wide(X):
             return self._by_transposed(X, blocks[0], self.views[0].taken, images), None, None, None
-        asked = Asked(blocks, [None, None], self.home, onto)
-        task = FusedProducts(asked, self.home, [view.taken for view in self.views], model=self.model)
+        request = Request(blocks, [None, None], self.home, onto)
+        task = FusedProducts(request, self.home, [view.taken for view in self.views], model=self.model)
         found = task.part([view.operator for view in self.views])
-        return self._conclude(asked, found.products, sweeps=1.0)
+        return self._conclude(request, found.products, sweeps=1.0)
 
     def _by_transposed(
         self, X: SparseOperator, V: Array, mean: Array | None, images: list[Array] | None

@@ -34,7 +34,7 @@ NEARLY = 1e-8
 SQUARES = 1e-280
 """A sum of squares below this has lost digits of its smaller terms."""
 
-LEARNT = ("known", "mean", "beside", "factors", "squares", "explained", "faint", "lost", "unrecorded")
+LEARNT = ("known", "mean", "beside", "factors", "squares", "explained", "underflowing", "lost", "unrecorded")
 """Attributes of an `Adjustment` that a sweep tells."""
 
 
@@ -101,7 +101,7 @@ class Adjustment:
         The squared lengths of the columns that are left, times the squared factors.
     explained : tuple of int
         Columns of which the confounds leave less than `NEARLY`.
-    faint : tuple of int
+    underflowing : tuple of int
         Columns whose squared length is no number, or has few digits.
     lost : float
         The largest ratio of a squared length before the confounds are taken out and after it.
@@ -131,7 +131,7 @@ class Adjustment:
         self.factors: Array | None = None
         self.squares: Array | None = None
         self.explained: tuple[int, ...] = ()
-        self.faint: tuple[int, ...] = ()
+        self.underflowing: tuple[int, ...] = ()
         self.lost = 1.0
         self.ledger: Any = None
         self.unrecorded = 0.0
@@ -157,8 +157,10 @@ class Adjustment:
         if self.squares is None and squares is not None:  # products may have shown the rest before
             sizes = to_host(squares)
             means = np.zeros(len(sizes)) if mean is None else np.abs(to_host(mean))
-            faint = (sizes > 0) & (sizes < SQUARES) | (sizes == 0) & (means > 0) & (means < SQUARES**0.5)
-            self.faint = tuple(np.flatnonzero(faint).tolist())
+            underflowing = (sizes > 0) & (sizes < SQUARES) | (sizes == 0) & (means > 0) & (
+                means < SQUARES**0.5
+            )
+            self.underflowing = tuple(np.flatnonzero(underflowing).tolist())
             self.squares = self._scaled(home, self._left(home, squares, count), count)
 
     def _with_constant(self, home: Any, beside: Array | None, count: float) -> Array | None:

@@ -314,7 +314,7 @@ def _adapted(data: Any) -> tuple[LinearOperator | None, str]:
     """The operator that a plugin's adapter makes of the data, or None with a text about failed adapters."""
     from linspec.registry import operator_adapters, report
 
-    adapter, faults = _asked(operator_adapters(), data)
+    adapter, faults = _first_match(operator_adapters(), data)
     for broken, fault in faults:
         report(broken, "matches", fault)
     if adapter is not None:
@@ -324,7 +324,7 @@ def _adapted(data: Any) -> tuple[LinearOperator | None, str]:
     )
 
 
-def _asked(adapters: Iterable[Any], data: Any) -> tuple[Any, list[tuple[Any, str]]]:
+def _first_match(adapters: Iterable[Any], data: Any) -> tuple[Any, list[tuple[Any, str]]]:
     """The first adapter that takes the data, or None; and those before it that failed, each with its fault."""
     faults = []
     for adapter in adapters:
@@ -349,7 +349,7 @@ def _made_by(adapter: Any, data: Any, others: Iterable[Any]) -> LinearOperator:
         raise error
     if error is not None or not isinstance(operator, LinearOperator):
         got = f"it raised {one_line(error)}" if error is not None else f"got {type(operator).__name__}"
-        also = _asked(others, data)[0]
+        also = _first_match(others, data)[0]
         either = "" if also is None else f" {also.qualified} takes such data, too."
         raise BrokenPlugin(
             f"{adapter.qualified} must make a linspec.LinearOperator of {type(data).__name__}; {got}. This is a fault "
@@ -376,5 +376,5 @@ def adapter_of_labels(data: Any) -> Any:
 
     if isinstance(data, np.ndarray):  # asking all adapters takes a tenth of a small problem's time
         return None
-    adapter, _ = _asked((each for each in operator_adapters() if each.labels is not None), data)
+    adapter, _ = _first_match((each for each in operator_adapters() if each.labels is not None), data)
     return adapter  # what fails here is told where the data become an operator

@@ -85,13 +85,13 @@ class WatchedOperator(Wrapper):
         multiply = getattr(self.operator, method)
         if self.sliceable or method in self._seen:  # rows are looked at where they are swept
             return self._finite(multiply(block), block, method)
-        rider = self._rider(method, block.shape[0])
-        both = Home.of(block).concat([block, Home.of(block).place(rider, host_dtype(block))])
+        probe = self._probe(method, block.shape[0])
+        both = Home.of(block).concat([block, Home.of(block).place(probe, host_dtype(block))])
         both = self._finite(multiply(both), both, method)
         self._record(1)
         roots = 1.0 if self._roots is None or method == "rmatmat" else self._roots
         size = self._measured(
-            method, np.abs(to_host(both[:, -1:]).astype(np.float64))[:, 0] * roots, len(rider)
+            method, np.abs(to_host(both[:, -1:]).astype(np.float64))[:, 0] * roots, len(probe)
         )
         if self.dtype == np.float32 and not size.fits_single:
             self.operator = in_float64(self.name, self.operator, size)
@@ -100,7 +100,7 @@ class WatchedOperator(Wrapper):
             return self._finite(getattr(self.operator, method)(block), block, method)
         return both[:, :-1]
 
-    def _rider(self, method: str, count: int) -> HostArray:
+    def _probe(self, method: str, count: int) -> HostArray:
         """A column of random signs; in the second kind of product the row, or column, that stood out in the first."""
         roots = np.ones(count) if self._roots is None or method == "matmat" else self._roots
         if self._largest is None:
@@ -109,7 +109,7 @@ class WatchedOperator(Wrapper):
         return row
 
     def _measured(self, method: str, sizes: HostArray, count: int) -> Magnitude:
-        """The size of the entries by a product with a rider, checked as far as it shows that."""
+        """The size of the entries by a product with a probe, checked as far as it shows that."""
         at, second = int(np.argmax(sizes)), self._largest is not None
         column = at if method == "rmatmat" else self._largest
         self._seen.add(method)

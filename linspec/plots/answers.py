@@ -140,11 +140,11 @@ def scree(
         axes.plot(places, values, "-", color=COLOURS[0], linewidth=LINE["linewidth"])
         of_all = "fitted" if held_out is not None else "data"
         words = {True: f"p ≤ {alpha:g}" if test is not None else of_all, False: f"p > {alpha:g}"}
-        for which, told in words.items():
+        for which, caption in words.items():
             if (real == which).any():
                 fill = COLOURS[0] if which else "white"
                 style: dict[str, Any] = {"color": COLOURS[0], "markerfacecolor": fill, "markersize": 5}
-                axes.plot(places[real == which], values[real == which], "o", label=told, **style)
+                axes.plot(places[real == which], values[real == which], "o", label=caption, **style)
         if held_out is not None:
             reached = np.asarray(held_out, dtype=float)
             ks = np.arange(1, len(reached) + 1)
@@ -200,8 +200,8 @@ def _band(axes: Axes, null: HostArray, alpha: float) -> None:
     places = np.arange(1, null.shape[1] + 1)
     if len(null) > 1:
         low, high = np.quantile(null, [alpha, 1 - alpha], axis=0)
-        told = f"chance, {100 * alpha:g} to {100 * (1 - alpha):g} % of {len(null)} permutations"
-        axes.fill_between(places, low, high, color=BAND, linewidth=0, label=told)
+        caption = f"chance, {100 * alpha:g} to {100 * (1 - alpha):g} % of {len(null)} permutations"
+        axes.fill_between(places, low, high, color=BAND, linewidth=0, label=caption)
     axes.plot(places, np.median(null, axis=0), label="chance, median" if len(null) > 1 else "chance", **THIN)
 
 
@@ -267,7 +267,7 @@ def loadings(
     >>> len(axes.get_yticklabels())
     5
     """
-    values, told, known = _numbers_of_columns(of, view, data)
+    values, caption, known = _numbers_of_columns(of, view, data)
     vector = getattr(type(of), "vector_name", "component")
     if values.ndim == 1:
         values = values[:, None]
@@ -283,7 +283,7 @@ def loadings(
     names = [str(name) for name in (known or range(p))] if names is None else [str(name) for name in names]
     if len(names) != p:
         raise InvalidProblem(f"names must have one for each of the {p} columns; got {len(names)}.")
-    label, bars = label or told, component is not None or k == 1
+    label, bars = label or caption, component is not None or k == 1
     column = values[:, component or 0]
     size = np.abs(column) if bars else np.abs(values).max(axis=1)
     kept = np.argsort(-size, kind="stable")[:most]
@@ -297,11 +297,11 @@ def loadings(
         axes.tick_params(axis="y", length=0)
         if len(kept) > FEW_ROWS:
             axes.tick_params(axis="y", labelsize=6)
-        told = "" if len(kept) == p else f"the {len(kept)} largest of {p} columns"
+        caption = "" if len(kept) == p else f"the {len(kept)} largest of {p} columns"
         if bars and k > 1:
-            told = f"{vector} {(component or 0) % k + 1}" + (f", {told}" if told else "")
-        if told:
-            axes.set_title(told, loc="left")
+            caption = f"{vector} {(component or 0) % k + 1}" + (f", {caption}" if caption else "")
+        if caption:
+            axes.set_title(caption, loc="left")
     return axes
 
 
@@ -363,8 +363,8 @@ def _map(axes: Axes, values: HostArray, label: str, vector: str) -> None:
     if len(values) <= FEW_ROWS:
         for (i, j), value in np.ndenumerate(values):
             ink = "white" if abs(value) > 0.65 * scale else "black"
-            told = _in_cell(value, scale) if k <= NUMBERED else "−" * bool(value < -FAINT * scale)
-            axes.text(j, i, told, ha="center", va="center", fontsize=8, color=ink)
+            caption = _in_cell(value, scale) if k <= NUMBERED else "−" * bool(value < -FAINT * scale)
+            axes.text(j, i, caption, ha="center", va="center", fontsize=8, color=ink)
     bare(axes)
     axes.set_xticks(range(k), [str(j + 1) for j in range(k)])
     axes.tick_params(axis="x", length=0)
@@ -450,8 +450,8 @@ def scores(
             # After all colours the markers change, too, so that many classes remain distinct.
             marker = "." if code < 0 else MARKERS[(code % len(COLOURS) + code // len(COLOURS)) % len(MARKERS)]
             style: dict[str, Any] = {"s": size, "linewidths": 0, "alpha": 0.75, "rasterized": True}
-            told = "no class" if code < 0 else names[code]
-            axes.scatter(*own.T, color=colour, marker=marker, label=told, **style)
+            caption = "no class" if code < 0 else names[code]
+            axes.scatter(*own.T, color=colour, marker=marker, label=caption, **style)
         axes.set_xlabel(_called(components[0], label, columns))
         if one:
             axes.set_yticks(range(len(names)), names)
@@ -617,8 +617,8 @@ def cloud_panel(axes: Axes, clouds: Sequence[Cloud], pair: int) -> None:
         axes.scatter(x, y, color=colour, marker=marker, label=cloud.label, **style)
     axes.axline((0, 0), slope=reached[0], **THIN)
     words = ("fitted", "held out")
-    told = ", ".join(f"{value:.2f} {word}" for value, word in zip(reached, words, strict=False))
-    axes.set_title(f"pair {pair + 1}: {told}".replace("-", "−"), fontsize=10)
+    caption = ", ".join(f"{value:.2f} {word}" for value, word in zip(reached, words, strict=False))
+    axes.set_title(f"pair {pair + 1}: {caption}".replace("-", "−"), fontsize=10)
     axes.set_xlabel("variate of X / st. dev.")
 
 

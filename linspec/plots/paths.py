@@ -86,19 +86,19 @@ def ridge_path(
     """
     if hasattr(path, "solutions"):
         given, columns, label = _of_path(path)
-        told: Sequence[str] = [f"{i + 1}" for i in range(columns.shape[1])]
+        labels: Sequence[str] = [f"{i + 1}" for i in range(columns.shape[1])]
         scored = path.totals is not None
     else:
         given, columns = _of_coefficients(path, ridges)
-        told, label, scored = _names(path, names, columns.shape[1]), "coefficient", False
+        labels, label, scored = _names(path, names, columns.shape[1]), "coefficient", False
     xs, order = _places(given)
     few = columns.shape[1] <= NAMED
-    longest = max(map(len, told)) if few else 0
+    longest = max(map(len, labels)) if few else 0
     with axes_for(ax, (5.2 + WIDTH * longest, 3.8)) as axes:
         for i, column in enumerate(columns.T):
             colour = COLOURS[i % len(COLOURS)] if few else COLOURS[0]
             style = LINE if few else {"linewidth": 0.8, "markersize": 2.5, "alpha": 0.5}
-            name = told[i] if few and columns.shape[1] > 1 else ""
+            name = labels[i] if few and columns.shape[1] > 1 else ""
             marker = MARKERS[i % len(MARKERS)] if few else "o"
             form = marker if _pairs(given) else f"{marker}-"  # pairs of ridges have no order to join them in
             apart = max(1, len(order) // MARKED) if few else 1
@@ -154,10 +154,10 @@ def _names(solution: Any, names: Sequence[str] | None, count: int) -> list[str]:
     if names is None and known is not None:
         many = count // len(known)  # coefficients are counted by columns of A, then by right-hand sides
         names = known if many == 1 else [f"{a}, {b}" for a in known for b in sides or range(many)]
-    told = [str(name) for name in (range(count) if names is None else names)]
-    if len(told) != count:
-        raise InvalidProblem(f"names must have one for each of the {count} coefficients; got {len(told)}.")
-    return told
+    labels = [str(name) for name in (range(count) if names is None else names)]
+    if len(labels) != count:
+        raise InvalidProblem(f"names must have one for each of the {count} coefficients; got {len(labels)}.")
+    return labels
 
 
 # ---- cross-validation -------------------------------------------------------------------------
@@ -218,16 +218,18 @@ def cross_validation(result: Any, *, folds: bool = True, ax: Axes | None = None)
     with axes_for(ax, (5.2, 3.8)) as axes:
         if folds and len(lines) == 1 and len(scores) > 1:
             for number, split in enumerate(scores[:, order, 0]):
-                told = "one split" if number == 0 else "_"
-                axes.plot(xs[order], split, color=MUTED, linewidth=0.6, alpha=0.5, label=told)
+                line_label = "one split" if number == 0 else "_"
+                axes.plot(xs[order], split, color=MUTED, linewidth=0.6, alpha=0.5, label=line_label)
         for i, line in enumerate(lines):
             colour = COLOURS[i % len(COLOURS)]
-            told = "mean" if len(lines) == 1 else f"k = {line}"
+            line_label = "mean" if len(lines) == 1 else f"k = {line}"
             bars = error[order, i] if np.isfinite(error).any() else None
             style: dict[str, Any] = {"elinewidth": 0.9, "capsize": 2, **LINE}
             marker = MARKERS[i % len(MARKERS)]
             form = marker if not over_k and _pairs(result.ridges) else f"{marker}-"
-            axes.errorbar(xs[order], mean[order, i], yerr=bars, fmt=form, color=colour, label=told, **style)
+            axes.errorbar(
+                xs[order], mean[order, i], yerr=bars, fmt=form, color=colour, label=line_label, **style
+            )
         _settings(axes, result, xs, over_k=over_k)
         axes.set_ylabel(result.label + ", held-out rows" * (getattr(result, "method", "") != "gcv"))
         if len(lines) > 1 or len(scores) > 1:
@@ -259,8 +261,8 @@ def _settings(axes: Axes, result: Any, xs: HostArray, *, over_k: bool) -> None:
     if (x, words(best)) == (y, words(simple)):
         _mark(axes, x, f"best{words(best)}", right=bool(x <= np.median(xs)))
     elif x == y:
-        told = f"best{words(best)}; within 1 s.e.{words(simple)}"
-        _mark(axes, x, told, right=bool(x <= np.median(xs)))
+        text = f"best{words(best)}; within 1 s.e.{words(simple)}"
+        _mark(axes, x, text, right=bool(x <= np.median(xs)))
     else:
         _mark(axes, x, f"best{words(best)}", right=x > y)
         _mark(axes, y, f"within 1 s.e.{words(simple)}", right=y > x)
@@ -310,21 +312,21 @@ def _ridge_axis(axes: Axes, ridges: Sequence[Any], xs: HostArray) -> None:
     axes.xaxis.set_major_locator(LogLocator(subs=(1.0,) if wide else (1.0, 2.0, 5.0), numticks=9))
     axes.xaxis.set_minor_locator(NullLocator())
 
-    def told(x: float, _: Any = None) -> str:
+    def tick_label(x: float, _: Any = None) -> str:
         if zero is not None and x < 2 * zero:
             return "0" if abs(x / zero - 1) < 1e-6 else ""  # rounding of the axis
         power = round(math.log10(x))
         return f"$10^{{{power}}}$" if abs(power) >= MANY_DIGITS and x == 10.0**power else f"{x:g}"
 
-    axes.xaxis.set_major_formatter(FuncFormatter(told))
+    axes.xaxis.set_major_formatter(FuncFormatter(tick_label))
     if zero is not None:
         ticks = [zero, *(x for x in axes.get_xticks() if 2 * zero < x <= 1.01 * xs.max())]
         axes.set_xticks(ticks)
 
 
-def _mark(axes: Axes, x: float, told: str, *, right: bool = True) -> None:
+def _mark(axes: Axes, x: float, text: str, *, right: bool = True) -> None:
     """A line at an abscissa, with words at the top."""
     axes.axvline(x, zorder=1, **THIN)
     place: Any = {"xycoords": ("data", "axes fraction"), "textcoords": "offset points"}
     side: Any = {"xytext": (4 if right else -4, -2), "ha": "left" if right else "right", "va": "bottom"}
-    axes.annotate(told, (x, 1.02), fontsize=8, color=MUTED, annotation_clip=False, **place, **side)
+    axes.annotate(text, (x, 1.02), fontsize=8, color=MUTED, annotation_clip=False, **place, **side)

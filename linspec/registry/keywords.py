@@ -145,8 +145,8 @@ def unknown_parameter(
         return f"{none}; it is an argument of linspec.solve. Pass {solving[0]}= there.", True
     stating = [each for each in meant if each in stated]
     if stating and problem is not None:
-        said = f"{none}; it is one of the problem. Pass {stating[0]}= to {problem.__name__}."
-        return f"{said}{listed}", True
+        message = f"{none}; it is one of the problem. Pass {stating[0]}= to {problem.__name__}."
+        return f"{message}{listed}", True
     return f"{none}.{listed}", False
 
 
@@ -221,11 +221,11 @@ def _check_strangers(
     for name in strangers:
         if name in options:
             continue
-        told, said = unknown_parameter(
+        message, is_hint = unknown_parameter(
             function.__name__, name, known, options=sorted(options), problem=problem
         )
-        if said or not takes_any:
-            raise UnknownOption(told)
+        if is_hint or not takes_any:
+            raise UnknownOption(message)
 
 
 def _listed(given: Any) -> list[Any]:

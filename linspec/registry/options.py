@@ -461,8 +461,8 @@ def _stated(value: Any) -> Any:
         return tuple(_stated(each) for each in value)
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         given = [each for each in options_of(value) if getattr(value, each.name) != each.default]
-        told = ", ".join(f"{each.name}={_stated(getattr(value, each.name))!r}" for each in given)
-        return f"{type(value).__name__}({told})"
+        arguments = ", ".join(f"{each.name}={_stated(getattr(value, each.name))!r}" for each in given)
+        return f"{type(value).__name__}({arguments})"
     return shown(value)
 
 

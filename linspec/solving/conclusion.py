@@ -47,15 +47,15 @@ class Terms:
     ----------
     tol : float
         The tolerance in force.
-    room : float
+    passes_left : float
         The passes that the law may make in addition to its own.
-    faint : bool
+    underflowing : bool
         Whether columns have no squares: nothing bounds what they would add.
     """
 
     tol: float = 0.0
-    room: float = math.inf
-    faint: bool = False
+    passes_left: float = math.inf
+    underflowing: bool = False
 
 
 NO_TERMS = Terms()

@@ -151,17 +151,17 @@ class Problem(RowsOfProblem, ABC, Generic[S_co]):
         return 1
 
     def __repr__(self) -> str:
-        return f"{type(self).__name__}({', '.join(f'{name}={text}' for name, text in self._told())})"
+        return f"{type(self).__name__}({', '.join(f'{name}={text}' for name, text in self._facts())})"
 
     def _repr_html_(self) -> str:
-        return facts_as_html(f"{type(self).__name__}: no answer yet, linspec.solve makes one", self._told())
+        return facts_as_html(f"{type(self).__name__}: no answer yet, linspec.solve makes one", self._facts())
 
-    def _told(self) -> list[tuple[str, str]]:
+    def _facts(self) -> list[tuple[str, str]]:
         """The parameters that are shown, and their values as text."""
         own: Any = self
         fields = dataclasses.fields(own) if dataclasses.is_dataclass(own) else ()
-        told = [f for f in fields if not f.kw_only or getattr(self, f.name) is not f.default]
-        names = [field.name for field in told] or list(self.matrix_names)
+        shown_fields = [f for f in fields if not f.kw_only or getattr(self, f.name) is not f.default]
+        names = [field.name for field in shown_fields] or list(self.matrix_names)
         # An operator shows its shape and dtype and no entries; a long path of ridges is abbreviated. What can only be
         # given by name is shown where it was given.
         values = [(name, getattr(self, name)) for name in names]
@@ -205,7 +205,7 @@ class Problem(RowsOfProblem, ABC, Generic[S_co]):
             text = f"The confounds explain {len(columns)} of the columns of {name} but for a share of 1e-8 or less of "
             text += f"their squares: {listed}. What is left of them is rounding. Leave them out."
             findings.append((Status.ILL_CONDITIONED, text))
-        findings += [faint_columns(name, columns) for name, columns in moments.faint.items()]
+        findings += [underflowing_columns(name, columns) for name, columns in moments.underflowing.items()]
         error = moments.centring_error()
         if findings or error <= CENTRING * self.default_tol:
             return tuple(findings)
@@ -360,7 +360,7 @@ def shared_moments(problem: Problem[Any], data: Any, center: bool) -> Moments | 
     return shared
 
 
-def faint_columns(name: str, columns: tuple[int, ...]) -> tuple[Status, str]:
+def underflowing_columns(name: str, columns: tuple[int, ...]) -> tuple[Status, str]:
     """The finding about columns of a matrix whose squares, which the solution rests on, are no numbers."""
     text = f"{len(columns)} of the columns of {name} (the first is column {columns[0]}) are so small that squares of "
     text += "their entries are no numbers: what they say may be missing. Multiply these columns."

@@ -120,8 +120,8 @@ class Run:
     start : mapping or None
         Arrays of an earlier answer to begin at, float64: "x_weights" and "y_weights" of a CCA, "x" of a least-squares
         problem, "Vh" of an SVD. For solvers with the trait "warm-start"; None where none was given.
-    faint : bool
-        Whether columns of the data have no squares; see `Terms.faint`.
+    underflowing : bool
+        Whether columns of the data have no squares; see `Terms.underflowing`.
     resumed : mapping or None
         What the solver told `checkpoint` in the run that goes on here, its arrays on the host; None in a new run. For
         solvers with the trait "resumable".
@@ -171,7 +171,7 @@ class Run:
         given = getattr(solver, "tol", tol)  # "auto" may stand for a solver that has no tolerance of its own
         self.tol: float = problem.default_tol if given is None else float(given)
         self._by_default = given is None
-        self.faint = False
+        self.underflowing = False
         self._sweeps = problem.sweeps
         self._max_passes = min(math.inf if max_passes is None else float(max_passes), self._sweeps)
         self._max_seconds = math.inf if max_seconds is None else float(max_seconds)
@@ -664,8 +664,8 @@ class Run:
         self._check_handed(arrays)
         moments = self.moments("implicit") if self._moments is None else self._moments
         held, spent = moments.held, moments.spent
-        room = self._max_passes - self.passes - self._reserved - self._certificate()
-        conclusion = self.problem.conclude(moments, Terms(self.tol, room, self.faint), **arrays)
+        left = self._max_passes - self.passes - self._reserved - self._certificate()
+        conclusion = self.problem.conclude(moments, Terms(self.tol, left, self.underflowing), **arrays)
         self._identify(last=True)
         kind = conclusion.kind or ("from-gram" if held else "unavailable" if spent else "recomputed")
         self._judged = arrays, conclusion, kind
@@ -755,7 +755,7 @@ class Run:
         empty = any(0 in getattr(array, "shape", ()) for array in found)
         certified = self.problem.solution.certified and not empty
         contradictions = [(Status.INCONSISTENT, text) for text in self._contradictions()]
-        lost = conclusion.lost or bool(contradictions) or self.faint
+        lost = conclusion.lost or bool(contradictions) or self.underflowing
         settled = bool(residual <= self.tol) and not lost
         converged = settled and certified
         findings = [*contradictions, *self._notes, *conclusion.findings]
@@ -887,7 +887,7 @@ class Run:
         if not self._closing:
             self._closing, self._deadline = True, time.perf_counter() + self._max_seconds
 
-    def told(self, solution: Any) -> Any:
+    def announced(self, solution: Any) -> Any:
         """A solution whose status tells of an interrupt that came after the verdict, too."""
         late = self._interrupted and solution.status is not Status.INTERRUPTED
         return as_interrupted(solution) if late else solution

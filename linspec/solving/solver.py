@@ -72,7 +72,7 @@ from linspec.solving.checkpoints import (
     is_checkpoint,
     loaded,
 )
-from linspec.solving.problem import Problem, faint_columns
+from linspec.solving.problem import Problem, underflowing_columns
 from linspec.solving.run import WARNED, Progress, Run, as_interrupted
 from linspec.solving.solution import Solution, Status, load_solution
 from linspec.sweeps.first_look import FirstLook
@@ -322,14 +322,14 @@ class _Choice:
     estimates: dict[str, cost.Estimate]
     rough: frozenset[str]
     within: str
-    told: str = ""
+    note_on_workers: str = ""
 
     @property
     def reason(self) -> str:
         """The figures on which the choice rests."""
         return (
             f"{self.name} takes the least time{self.within}: {_listed(self.estimates)}."
-            f"{self.told}"
+            f"{self.note_on_workers}"
             f"{_what_is_not_known(self.problem, self.name, self.rough)}"
         )
 
@@ -378,7 +378,7 @@ def _chosen(problem: Problem[Any], sizes: cost.Sizes) -> _Choice:
         within = f" of those within {cost.human_bytes(memory)}"
     name = cost.least_time(estimates, memory)
     if name:
-        return _Choice(problem, name, estimates, rough, within, sizes.told)
+        return _Choice(problem, name, estimates, rough, within, sizes.note_on_workers)
     others = [name for name in registry.records_of_solvers(problem).iterative if name not in estimates]
     also = f" By name, {', '.join(others)} can be tried: they iterate." if others else ""
     raise NoSuitableSolver(
@@ -629,7 +629,7 @@ def _run(  # noqa: PLR0913
         saved=saved,
         **limits,
     )
-    _note_faint(run, solved, looks)
+    _note_underflowing(run, solved, looks)
     if tells():
         LOG.debug(
             "%s: begins on %r, with at most %d threads; the BLAS has %d, and %s of memory are available",
@@ -643,7 +643,7 @@ def _run(  # noqa: PLR0913
     thin = one_blas_thread(needed=_thin_on_sparse(problem, spec))
     with run.interruptible(), machine.counting(cores), thin:
         found = run.complete(partial(_started, run, instance, spec))
-    return run.told(_returned(found, solved))
+    return run.announced(_returned(found, solved))
 
 
 def _started(run: Run, instance: Solver, spec: Any) -> Solution:
@@ -667,15 +667,15 @@ def _as_given(callback: Callable[[Progress], Any], solved: Problem[Any]) -> Call
     return called
 
 
-def _note_faint(run: Run, problem: Problem[Any], looks: Mapping[str, FirstLook]) -> None:
+def _note_underflowing(run: Run, problem: Problem[Any], looks: Mapping[str, FirstLook]) -> None:
     """Say where columns are so small that their squares, which the solution rests on, are no numbers."""
     ridges = problem.unregularised()
     for name, look in looks.items():
         adjustment = uncounted(problem.matrices[name])[0].adjustment if name in problem.matrices else None
         scaled = adjustment is not None and adjustment.scale
-        if look.faint and (scaled or ridges.get(name) == 0):
-            run.note(*faint_columns(name, look.faint))
-            run.faint = True
+        if look.underflowing and (scaled or ridges.get(name) == 0):
+            run.note(*underflowing_columns(name, look.underflowing))
+            run.underflowing = True
 
 
 def _returned(solution: Solution, solved: Problem[Any]) -> Solution:

@@ -198,9 +198,9 @@ class Comparison:
     def _table(self) -> list[list[str]]:
         """The head and the rows of a table, without columns that say nothing."""
         rows = self.rows
-        told = [name for name in COLUMNS if any(row[name] is not None for row in rows)]
-        told = [name for name in told if name != "problem" or len({row["problem"] for row in rows}) > 1]
-        return [told, *([_in_words(row[name], name) for name in told] for row in rows)]
+        columns = [name for name in COLUMNS if any(row[name] is not None for row in rows)]
+        columns = [name for name in columns if name != "problem" or len({row["problem"] for row in rows}) > 1]
+        return [columns, *([_in_words(row[name], name) for name in columns] for row in rows)]
 
 
 def _in_words(value: Any, name: str) -> str:
@@ -490,7 +490,7 @@ def _check_problem(problem: Any) -> None:
 
 def _labels(problems: Sequence[Problem[Any]]) -> list[str]:
     """For each problem the fields in which it differs from others, or its number."""
-    told = [
+    stated = [
         {
             field.name: str(getattr(problem, field.name))
             for field in dataclasses.fields(problem)  # type: ignore[arg-type]  # every problem is one
@@ -499,11 +499,11 @@ def _labels(problems: Sequence[Problem[Any]]) -> list[str]:
         }
         for problem in problems
     ]
-    names = dict.fromkeys(name for fields in told for name in fields)
-    varied = [name for name in names if len({fields.get(name) for fields in told}) > 1]
+    names = dict.fromkeys(name for fields in stated for name in fields)
+    varied = [name for name in names if len({fields.get(name) for fields in stated}) > 1]
     kinds = len({problem.name for problem in problems}) > 1
     labels: list[str] = []
-    for problem, fields in zip(problems, told, strict=True):
+    for problem, fields in zip(problems, stated, strict=True):
         words = [problem.name] if kinds else []
         words += [f"{name}={fields[name]}" for name in varied if name in fields]
         label = ", ".join(words) or problem.name
@@ -511,14 +511,14 @@ def _labels(problems: Sequence[Problem[Any]]) -> list[str]:
     return labels
 
 
-Asked = tuple[str, str, str | Solver, dict[str, Any]]
+RunRequest = tuple[str, str, str | Solver, dict[str, Any]]
 """The label of a problem, that of a solver, the solver, and its options."""
 
 
-def _runs(named: Mapping[str, Problem[Any]], solvers: Any, given: Mapping[str, Any]) -> list[Asked]:
+def _runs(named: Mapping[str, Problem[Any]], solvers: Any, given: Mapping[str, Any]) -> list[RunRequest]:
     """Every run, its solver and its options checked."""
     listed = _listed(solvers)
-    runs: list[Asked] = []
+    runs: list[RunRequest] = []
     taken: set[str] = set()
     for label, problem in named.items():
         pairs = {name: name for name in solvers_to_compare(problem.name)} if listed is None else listed
@@ -531,8 +531,8 @@ def _runs(named: Mapping[str, Problem[Any]], solvers: Any, given: Mapping[str, A
     _check_all_used(named, listed, runs)
     unused = [name for name in given if name not in taken]
     if unused:
-        asked = ", ".join(dict.fromkeys(name for _, name, _, _ in runs))
-        raise UnknownOption(f"none of {asked} has an option {unused[0]!r}. Leave it out.")
+        requested = ", ".join(dict.fromkeys(name for _, name, _, _ in runs))
+        raise UnknownOption(f"none of {requested} has an option {unused[0]!r}. Leave it out.")
     return runs
 
 
@@ -594,7 +594,7 @@ def _options(solver: str | Solver, problem: Problem[Any], given: Mapping[str, An
 
 
 def _check_all_used(
-    named: Mapping[str, Problem[Any]], listed: Mapping[str, Any] | None, runs: Sequence[Asked]
+    named: Mapping[str, Problem[Any]], listed: Mapping[str, Any] | None, runs: Sequence[RunRequest]
 ) -> None:
     """Refuse a solver that no problem has."""
     used = {name for _, name, _, _ in runs}

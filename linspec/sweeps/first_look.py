@@ -41,7 +41,7 @@ SAMPLED_ROWS, SAMPLED_NUMBERS = 16, 2**20
 """The number of evenly spread rows of a file that are read for its magnitude, and the most numbers in
 them."""
 
-FAINT = {4: 100, 8: 480}
+UNDERFLOW = {4: 100, 8: 480}
 """By the bytes of a number: a column that is smaller than the largest by at most this many bits can be
 squared."""
 
@@ -64,14 +64,14 @@ class FirstLook:
         Whether that is the magnitude of all rows.
     watched : bool
         Whether the entries are not at hand: the first products or the first sweep will show them.
-    faint : tuple of int
+    underflowing : tuple of int
         Nonzero columns that are so small, compared with the largest, that their squares underflow.
     """
 
     size: Magnitude = UNKNOWN
     complete: bool = True
     watched: bool = False
-    faint: tuple[int, ...] = ()
+    underflowing: tuple[int, ...] = ()
 
     def safe(self, name: str, A: LinearOperator) -> LinearOperator:
         """The matrix, multiplied in float64 where products in float32 would lose digits; see `in_float64`."""
@@ -103,9 +103,9 @@ def look_at(  # noqa: PLR0911  # one return a kind
     ):  # most data, in far less time than the questions below take
         return _finite(_look_at_array(A, roots), name, A)
     if isinstance(A, CenteredOperator):
-        return _without_faint(look_at(name, A.parts[0], roots))
+        return _without_underflowing(look_at(name, A.parts[0], roots))
     if isinstance(A, AdjointOperator):
-        look = replace(look_at(name, A.parts[0]), faint=())
+        look = replace(look_at(name, A.parts[0]), underflowing=())
         return look if roots is None else replace(look, size=UNKNOWN, complete=False)
     if isinstance(A, AdjustedOperator):
         weights = A.model.weights
@@ -121,8 +121,8 @@ def look_at(  # noqa: PLR0911  # one return a kind
     return _look_at_parts(name, A, roots)
 
 
-def _without_faint(look: FirstLook) -> FirstLook:
-    return replace(look, faint=())
+def _without_underflowing(look: FirstLook) -> FirstLook:
+    return replace(look, underflowing=())
 
 
 def _finite(look: FirstLook | None, name: str, A: LinearOperator) -> FirstLook:
@@ -142,7 +142,7 @@ def _look_at_parts(name: str, A: LinearOperator, roots: HostArray | None) -> Fir
         size = Magnitude(look.size.largest * abs(A.factor), look.size.column)
         if look.complete and not 1 / ORDINARY <= size.largest <= ORDINARY:
             size = magnitude_of(A, roots)
-        return replace(look, size=size, faint=())
+        return replace(look, size=size, underflowing=())
     if A.dtype == np.float32 and A.sliceable and A.readable:  # a file: whether float64 is needed
         first = min(A.shape[0], SAMPLED_ROWS)
         own = magnitude_of(A.rows(slice(0, first)), None if roots is None else roots[:first])
@@ -172,13 +172,13 @@ def _look_at_array(A: DenseOperator, roots: HostArray | None) -> FirstLook | Non
             return None
         size = magnitude_of(A)
         largest = size.largest
-    digits = FAINT[A.dtype.itemsize]
+    digits = UNDERFLOW[A.dtype.itemsize]
     below = max(math.ldexp(largest, 1 - digits) * math.sqrt(len(x)), 2.0 * _least_square(x.dtype))
-    faint: tuple[int, ...] = ()
+    underflowing: tuple[int, ...] = ()
     if least < below:
         small = np.flatnonzero(np.sqrt(squares) < below)
-        faint = _faint_columns(x, small, largest, A.dtype)
-    return FirstLook(size if roots is None else magnitude_of(A, roots), faint=faint)
+        underflowing = _underflowing_columns(x, small, largest, A.dtype)
+    return FirstLook(size if roots is None else magnitude_of(A, roots), underflowing=underflowing)
 
 
 @lru_cache(maxsize=8)
@@ -187,21 +187,21 @@ def _least_square(dtype: np.dtype[Any]) -> float:
     return math.sqrt(np.finfo(dtype).tiny)
 
 
-def _faint_columns(x: HostArray, columns: HostArray, largest: float, dtype: Any) -> tuple[int, ...]:
-    """The columns, among some, that are faint compared with the largest entry of the matrix."""
+def _underflowing_columns(x: HostArray, columns: HostArray, largest: float, dtype: Any) -> tuple[int, ...]:
+    """The columns, among some, whose squares underflow beside the largest entry of the matrix."""
     if largest == 0:
         return ()
     found: list[int] = []
-    digits = FAINT[dtype.itemsize]
+    digits = UNDERFLOW[dtype.itemsize]
     for start in range(0, len(columns), COLUMNS_AT_ONCE):
         some = columns[start : start + COLUMNS_AT_ONCE]
         part = x[:, some]
         sizes = np.maximum(part.max(axis=0), -part.min(axis=0))
-        found += some[_faint(sizes, largest, digits)].tolist()
+        found += some[_is_underflowing(sizes, largest, digits)].tolist()
     return tuple(found)
 
 
-def _faint(sizes: HostArray, largest: float, digits: int) -> HostArray:
+def _is_underflowing(sizes: HostArray, largest: float, digits: int) -> HostArray:
     level: HostArray = np.frexp(sizes)[1] < math.frexp(largest)[1] - digits
     return (sizes > 0) & level
 
@@ -223,12 +223,14 @@ def _look_at_sparse(A: SparseOperator, roots: HostArray | None) -> FirstLook | N
     size = Magnitude(largest)
     if roots is not None or not 1 / ORDINARY <= largest <= ORDINARY:
         size = magnitude_of(A, roots)
-    digits = FAINT[A.dtype.itemsize]
+    digits = UNDERFLOW[A.dtype.itemsize]
     if not (0 < smallest < math.inf) or math.frexp(smallest)[1] >= math.frexp(largest)[1] - digits:
         return FirstLook(size)
     columns = np.zeros(A.shape[1])
     np.maximum.at(columns, A.matrix.indices[: len(data)], np.abs(data))
-    return FirstLook(size, faint=tuple(np.flatnonzero(_faint(columns, largest, digits)).tolist()))
+    return FirstLook(
+        size, underflowing=tuple(np.flatnonzero(_is_underflowing(columns, largest, digits)).tolist())
+    )
 
 
 def _look_at_file(A: MappedOperator, roots: HostArray | None) -> FirstLook:

@@ -59,7 +59,7 @@ def combined(row: Array, V: Any) -> Array:
     return row if isinstance(V, Identity) else row @ V
 
 
-class Asked:
+class Request:
     """The blocks of one call, the probes behind them, where each lies in P, and the views of which Xᵢᵀ P is wanted."""
 
     def __init__(
@@ -141,7 +141,7 @@ class FusedProducts(Task[Sums]):
 
     Parameters
     ----------
-    asked : Asked
+    request : Request
         The blocks Vᵢ.
     home : Home
         Where blocks and results live.
@@ -159,7 +159,7 @@ class FusedProducts(Task[Sums]):
         The weights of the rows, and the basis that statistics take beside them.
     """
 
-    asked: Asked
+    request: Request
     home: Home
     about: Sequence[Array | None]
     center: bool = False
@@ -196,7 +196,7 @@ class FusedProducts(Task[Sums]):
     ) -> Sums:
         triples = zip(rows, about, buffers, strict=True)
         slabs = [(A if a is None else A.centered(a)).loaded(buffer) for A, a, buffer in triples]
-        W, n = forward(slabs, self.asked), rows[0].shape[0]
+        W, n = forward(slabs, self.request), rows[0].shape[0]
         image = self._triangle(W, about[0], *imaged) if self.image else None
         count = counted(n, weights, self.home)
         if weights is None:
@@ -204,7 +204,7 @@ class FusedProducts(Task[Sums]):
         else:
             ones = slabs[0].home.place(weights, slabs[0].dtype)[:, None]
             W = W * slabs[0].home.place(ones, host_dtype(W))
-        onto = [i in self.asked.onto for i in range(len(slabs))]
+        onto = [i in self.request.onto for i in range(len(slabs))]
         if not (self.center or self.means):
             # A copy: sums are added into it, and an operator may answer with an array that it uses again.
             own = [
@@ -221,7 +221,7 @@ class FusedProducts(Task[Sums]):
         self, W: Array, about: Array | None, first_row: int, into: TrianglePart | None
     ) -> TrianglePart:
         """Of the first columns of an image, behind the rows before."""
-        V = self.asked.wide[0]
+        V = self.request.wide[0]
         point = None if about is None or V is None else about @ V[:, : self.image]
         rows = self.home.place(W[:, : self.image])
         return self._reduction.reduced(rows, into, point if self.center else None, first_row)
@@ -237,7 +237,7 @@ class FusedProducts(Task[Sums]):
         """Slabs of sparse rows on many threads; what is taken out of the rows is taken out of products."""
         x, *others = rows
         y = others[0] if others else None
-        blocks, shifts = (*self.asked.wide, None)[:2], []
+        blocks, shifts = (*self.request.wide, None)[:2], []
         for a, V in zip((*about, None), blocks, strict=False):
             shifts.append(None if a is None or V is None else a @ V)
         *products, totals = sparse_products.side_by_side(
@@ -249,7 +249,7 @@ class FusedProducts(Task[Sums]):
             dtype_x=x.dtype,
             dtype_y=None if y is None else y.dtype,
             weights=weights,
-            onto=self.asked.onto,
+            onto=self.request.onto,
         )
         for product, a in zip(products, about, strict=False):
             if a is not None and totals is not None and product is not None:
@@ -283,7 +283,7 @@ class FusedProducts(Task[Sums]):
 
     def _along(self, steps: list[Array]) -> Array:
         """[d₁ᵀV₁ d₂ᵀV₂ …]."""
-        pairs = zip(steps, self.asked.wide, strict=False)
+        pairs = zip(steps, self.request.wide, strict=False)
         return self.home.xp.concat([combined(d, V) for d, V in pairs if V is not None], axis=0)
 
     def _added(self, into: Sums, more: Sums) -> Sums:
@@ -312,7 +312,9 @@ class FusedProducts(Task[Sums]):
         """Without the blocks and the points, which only sums about means that differ need."""
         if self.center:
             return self
-        return replace(self, asked=Asked([None, None], [None, None], self.home, self.asked.onto), about=())
+        return replace(
+            self, request=Request([None, None], [None, None], self.home, self.request.onto), about=()
+        )
 
     def _step(self, total: Sums, left: Sums, right: Sums) -> None:
         """From the means of two parts to those of both."""
@@ -334,8 +336,8 @@ class FusedProducts(Task[Sums]):
         return [product for product in part.products if product is not None]
 
 
-def forward(operators: Sequence[LinearOperator], asked: Asked) -> Array:
+def forward(operators: Sequence[LinearOperator], request: Request) -> Array:
     """[P Q] = [X Vx, Y Vy]."""
     home, dtype = operators[0].home, np.result_type(*(A.dtype for A in operators))
-    pairs = zip(operators, asked.wide, strict=False)
+    pairs = zip(operators, request.wide, strict=False)
     return home.concat([home.place(times(A, V), dtype) for A, V in pairs if V is not None])

@@ -396,12 +396,12 @@ def check_progress(subject: Subject) -> Iterator[str]:
     done = quiet(case.state(host_data(case)), subject.for_case(case), rng=0)
     if begun.iterations or not done.iterations:
         raise Skip("the solver makes no iterations on this case")
-    told = done.history["residual"]
-    if done.residual <= begun.residual / FALLEN and not told[-1] <= told[0] / 2:
+    reported = done.history["residual"]
+    if done.residual <= begun.residual / FALLEN and not reported[-1] <= reported[0] / 2:
         yield (
             "run.proceed must be given the residual of the current iterate; the true one fell from "
             f"{begun.residual:.2g} to {done.residual:.2g}, and proceed was given "
-            f"{told[0]:.3g} at first and {told[-1]:.3g} at last"
+            f"{reported[0]:.3g} at first and {reported[-1]:.3g} at last"
         )
 
 

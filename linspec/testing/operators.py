@@ -251,7 +251,7 @@ class _Watch:
         return f"wrong by {np.nanmax(gap):.2g}, which is {worst:.2g} times what rounding explains"
 
 
-def _told(what: str, difference: str) -> Iterator[str]:
+def _issue(what: str, difference: str) -> Iterator[str]:
     if difference:
         yield f"{what} is {difference}"
 
@@ -282,7 +282,7 @@ def _check_kind(w: _Watch) -> Iterator[str]:
 
 def _check_entries(w: _Watch) -> Iterator[str]:
     if w.given is not None:
-        yield from _told("the product with the identity", w.differs(w.formed, w.given, np.abs(w.given)))
+        yield from _issue("the product with the identity", w.differs(w.formed, w.given, np.abs(w.given)))
 
 
 def _check_linearity(w: _Watch) -> Iterator[str]:
@@ -293,7 +293,7 @@ def _check_linearity(w: _Watch) -> Iterator[str]:
         U, V = w.block(rows), w.block(rows)
         found = product(2.0 * U - 0.5 * V)
         scale = size @ (2 * np.abs(U) + 0.5 * np.abs(V))
-        yield from _told(f"{name} of 2U − V/2", w.differs(found, 2.0 * product(U) - 0.5 * product(V), scale))
+        yield from _issue(f"{name} of 2U − V/2", w.differs(found, 2.0 * product(U) - 0.5 * product(V), scale))
 
 
 def _check_blocks(w: _Watch) -> Iterator[str]:
@@ -303,7 +303,7 @@ def _check_blocks(w: _Watch) -> Iterator[str]:
     ):
         V = w.block(rows)
         columns = np.hstack([product(V[:, [j]]) for j in range(3)])
-        yield from _told(
+        yield from _issue(
             f"{name} of a block, compared with its columns,", w.differs(product(V), columns, size @ np.abs(V))
         )
         if product(V[:, :0]).shape[1] != 0:
@@ -314,8 +314,8 @@ def _check_adjoint(w: _Watch) -> Iterator[str]:
     V, U = w.block(w.p), w.block(w.n)
     left, right = U.T @ w.forward(V), w.adjoint(U).T @ V
     scale = np.abs(U).T @ np.abs(w.M) @ np.abs(V)
-    yield from _told("⟨Aᵀu, v⟩, compared with ⟨u, Av⟩,", w.differs(right, left, scale))
-    yield from _told("rmatmat", w.differs(w.adjoint(U), w.M.T @ U, np.abs(w.M).T @ np.abs(U)))
+    yield from _issue("⟨Aᵀu, v⟩, compared with ⟨u, Av⟩,", w.differs(right, left, scale))
+    yield from _issue("rmatmat", w.differs(w.adjoint(U), w.M.T @ U, np.abs(w.M).T @ np.abs(U)))
 
 
 def _check_rows(w: _Watch) -> Iterator[str]:
@@ -339,14 +339,16 @@ def _check_rows(w: _Watch) -> Iterator[str]:
             yield f"{what} must have shape {M.shape}; got {part.shape}"
             continue
         product = part.matmat(w.A.home.blocks.place(V))
-        yield from _told(f"the product of {what}", w.differs(to_host(product), M @ V, np.abs(M) @ np.abs(V)))
+        yield from _issue(f"the product of {what}", w.differs(to_host(product), M @ V, np.abs(M) @ np.abs(V)))
         U = w.block(len(M))
         found = to_host(part.rmatmat(w.A.home.place(U, w.A.dtype)))
-        yield from _told(f"the adjoint product of {what}", w.differs(found, M.T @ U, np.abs(M).T @ np.abs(U)))
+        yield from _issue(
+            f"the adjoint product of {what}", w.differs(found, M.T @ U, np.abs(M).T @ np.abs(U))
+        )
         yield from _dtype_issues(w, what, part, product)
         if part.readable:
             dense = part.dense()
-            yield from _told(f"the entries of {what}", w.differs(to_host(dense), M, np.abs(M)))
+            yield from _issue(f"the entries of {what}", w.differs(to_host(dense), M, np.abs(M)))
             yield from _dtype_issues(w, f"the entries of {what}", dense)
 
 
@@ -366,7 +368,7 @@ def _check_dense(w: _Watch) -> Iterator[str]:
         yield "dense must raise MissingCapability when readable is False; it returned the entries"
         return
     dense = w.A.dense()
-    yield from _told("dense", w.differs(to_host(dense), w.M, np.abs(w.M)))
+    yield from _issue("dense", w.differs(to_host(dense), w.M, np.abs(w.M)))
     yield from _dtype_issues(w, "dense", dense)
 
 
@@ -385,12 +387,12 @@ def _check_moments(w: _Watch) -> Iterator[str]:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", AccuracyWarning)  # `bulk` allows for the loss
                 found = to_host(moments.products(w.A.home.blocks.place(V))[0])
-            yield from _told(what, w.differs(found, M.T @ (M @ V), bulk * np.sqrt(w.n)))
+            yield from _issue(what, w.differs(found, M.T @ (M @ V), bulk * np.sqrt(w.n)))
 
 
 def _check_means(w: _Watch) -> Iterator[str]:
     means = to_host(Moments(w.A, center=True).column_means()[0])
-    yield from _told("the column mean", w.differs(means, w.M.mean(axis=0), np.abs(w.M).mean(axis=0)))
+    yield from _issue("the column mean", w.differs(means, w.M.mean(axis=0), np.abs(w.M).mean(axis=0)))
 
 
 LAWS: dict[str, Callable[[_Watch], Iterator[str]]] = {

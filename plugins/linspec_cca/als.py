@@ -120,7 +120,7 @@ class AlternatingLeastSquares(Solver):
             return course.judged(law, float(rho[:k].sum()), whole=pair.exact)
 
         while run.proceed(residual=residual(), current=partial(pair.weights, k)) or (
-            run.falls_short(**(answer := pair.answer(k, course.to_come, complete=self.complete)))
+            run.falls_short(**(answer := pair.answer(k, course.expected_gain, complete=self.complete)))
             and made != rounds
         ):
             # Φ from Ψ, then Ψ from the new Φ, each time with the pairs of both spans

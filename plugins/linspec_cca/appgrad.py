@@ -92,7 +92,7 @@ class AppGrad(Solver):
             return course.judged(turned.residual(rho), float(rho.sum()), whole=turned.exact)
 
         while run.proceed(residual=residual(), current=partial(turned.weights, k)) or run.falls_short(
-            **(answer := turned.answer(k, course.to_come, complete=self.complete))
+            **(answer := turned.answer(k, course.expected_gain, complete=self.complete))
         ):
             tilde, pair = update(tilde, pair)
             turned, rho = pair.canonical()

@@ -36,7 +36,7 @@ class Course:
 
     Attributes
     ----------
-    to_come : float
+    expected_gain : float
         Relative gain in the sum of the correlations that is still expected; infinity before there are two sums.
     apart : int
         Steps between the gains that determine q; more if a step gains little.
@@ -52,7 +52,7 @@ class Course:
         self, tol: float, apart: int = APART, slowest: float = SLOWEST, patience: int = PATIENCE
     ) -> None:
         self.apart, self.slowest, self.patience = apart, slowest, patience
-        self.to_come, self.turned = float("inf"), False
+        self.expected_gain, self.turned = float("inf"), False
         self._within = float("inf")
         self._tol, self._since = tol, 0
         self._least = (float("inf"), float("inf"))
@@ -86,12 +86,14 @@ class Course:
         """
         if self._total is not None:
             self._gains.append(max(total - self._total, 0.0))
-            self.to_come = self._gains[-1] * self._ratio() if total > 0 else 0.0
-            self.to_come /= max(total, float(np.finfo(np.float64).tiny))
+            self.expected_gain = self._gains[-1] * self._ratio() if total > 0 else 0.0
+            self.expected_gain /= max(total, float(np.finfo(np.float64).tiny))
         self._total = total
         self.turned, self._within = whole and law >= self._within, law if whole else float("inf")
-        to_come = 0.0 if whole else self.to_come
-        residual = max(law, min(to_come / OPTIMISTIC, 1.0) if np.isfinite(to_come) else 2 * self._tol)
+        expected_gain = 0.0 if whole else self.expected_gain
+        residual = max(
+            law, min(expected_gain / OPTIMISTIC, 1.0) if np.isfinite(expected_gain) else 2 * self._tol
+        )
         # Compare with the values at the last such decrease and not with the last sweep: slow is not stagnant.
         if residual < PROGRESS * self._least[0] or law < PROGRESS * self._least[1]:
             self._since = 0

@@ -121,7 +121,9 @@ STATE: Mapping[str, Any] = {
     },
     "preconditioners": [{"weights": "columns", "L": "columns rank"}],
     "course": {
-        **dict.fromkeys(("apart", "slowest", "patience", "to_come", "_within", "_tol", "_since"), float),
+        **dict.fromkeys(
+            ("apart", "slowest", "patience", "expected_gain", "_within", "_tol", "_since"), float
+        ),
         "turned": bool,
         "_least": [float],
         "_total?": float,
@@ -205,7 +207,7 @@ class LOBPCG(Solver):
             if not run.proceed(residual=residual, current=partial(space.weights, k)):
                 doubts = _doubts(run, problem, space, course, law)
                 answer = self._answer(
-                    space, norms, R, k, width, 0.0 if space.whole else course.to_come, doubts
+                    space, norms, R, k, width, 0.0 if space.whole else course.expected_gain, doubts
                 )
                 del R
                 if not _sent_back(run, space, width, answer):
@@ -235,7 +237,7 @@ class LOBPCG(Solver):
         R: tuple[Array, Array],
         k: int,
         width: int,
-        to_come: float,
+        expected_gain: float,
         doubts: list[tuple[Status, str]],
     ) -> dict[str, Any]:
         """The first k pairs, with facts for their judgement."""
@@ -244,7 +246,7 @@ class LOBPCG(Solver):
             norms=(norms[0], norms[1]),
             residuals=(R[0][:, :found] + 0.0, R[1][:, :found] + 0.0),  # slices would keep all of them
             carried=float(carried[-1]) if len(carried) else None,
-            to_come=to_come,
+            expected_gain=expected_gain,
             doubts=tuple(doubts),
             complete=self.complete,
         )
@@ -359,9 +361,11 @@ def _doubts(
 ) -> list[tuple[Status, str]]:
     """Findings of the iteration that a small residual does not show."""
     found = []
-    if not space.whole and law <= run.tol < course.to_come / OPTIMISTIC < np.inf:
-        text = f"The sum of the correlations was still growing, by a relative {course.to_come:.0e}. The residual does "
-        text += "not show this, because columns nearly depend on each other. Add a ridge, or iterate longer."
+    if not space.whole and law <= run.tol < course.expected_gain / OPTIMISTIC < np.inf:
+        text = (
+            f"The sum of the correlations was still growing, by a relative {course.expected_gain:.0e}. The residual "
+            "does not show this, because columns nearly depend on each other. Add a ridge, or iterate longer."
+        )
         found.append((Status.ILL_CONDITIONED, text))
     for name, view, ridge in zip("XY", space.views, problem.ridge, strict=True):
         lost = view.longest * float(np.finfo(view.dtype).eps)

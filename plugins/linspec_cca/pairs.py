@@ -20,7 +20,7 @@ import numpy as np
 from linspec import CCA, Moments, Run
 from linspec.algebra import EPS, InverseNorm, diagonal_norm, metric_rounding, ratio, squares_together
 from linspec.arrays import Array, Home, largest_magnitude, to_host, to_host_together
-from linspec.families.cca import Evidence, norms_by, riders
+from linspec.families.cca import Evidence, norms_by, probes
 
 NOISE = 1e3 * EPS
 """A column is rounding if its length, relative to the longest column, is below this."""
@@ -232,13 +232,17 @@ class Pair:
         """Whether the norms of the residuals are exact."""
         return all(norm.kind == "exact" for norm in self.views.norms)
 
-    def answer(self, k: int, to_come: float, *, complete: bool = False) -> dict[str, Any]:
+    def answer(self, k: int, expected_gain: float, *, complete: bool = False) -> dict[str, Any]:
         """All columns of canonical blocks, in the form for the law, with facts to judge the first k."""
         rho = self.views.home.xp.sum(self.phi * self.Cpsi, axis=0)
         carried = float(to_host(rho)[-1]) if rho.shape[0] > k else None
         gaps = replace(self, rho=rho).leading(k).gaps()
         known = Evidence(
-            norms=self.views.norms, residuals=gaps, carried=carried, to_come=to_come, complete=complete
+            norms=self.views.norms,
+            residuals=gaps,
+            carried=carried,
+            expected_gain=expected_gain,
+            complete=complete,
         )
         return {"x_weights": self.phi, "y_weights": self.psi, "evidence": known}
 
@@ -259,10 +263,10 @@ def start(
     home, (rx, ry) = moments.home, problem.ridge
     drawn = [home.place(test_matrix.draw(A.shape[1], columns, run.rng)) for A in (problem.X, problem.Y)]
     (phi, psi), _ = behind_an_answer(run, drawn, home)
-    sent = [] if diagonal else riders(problem, moments)
+    sent = [] if diagonal else probes(problem, moments)
     blocks = [phi, psi]
     if sent:
-        blocks = [home.concat([V, rider.block]) for V, rider in zip(blocks, sent, strict=True)]
+        blocks = [home.concat([V, probe.block]) for V, probe in zip(blocks, sent, strict=True)]
     Sphi, Cpsi, Ctphi, Spsi = moments.products(*blocks)
     Sphi, Spsi = Sphi + blocks[0] * rx, Spsi + blocks[1] * ry
     dx, dy = moments.diagonal()

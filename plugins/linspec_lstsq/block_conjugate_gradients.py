@@ -100,7 +100,7 @@ class BlockConjugateGradients(Iteration):
         return found
 
     @classmethod
-    def going_on(
+    def continued(
         cls, system: System, P: Array, X: Array, left: tuple[Array, HostArray], carried: HostArray
     ) -> Self:
         """The iteration for one ridge after steps that something else has made.

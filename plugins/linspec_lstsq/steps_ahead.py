@@ -64,8 +64,8 @@ def steps_ahead(
             break
         before = after
         squares_of_rest = squares_known(after, z)
-        going_on = BlockConjugateGradients.going_on(system, step.P, step.X, (step.S, after), z)
-        begun = Ahead(iterations=[going_on], made=i + 1, tol=tol)
+        continued = BlockConjugateGradients.continued(system, step.P, step.X, (step.S, after), z)
+        begun = Ahead(iterations=[continued], made=i + 1, tol=tol)
         if squares_of_rest is None:
             break
         if relative(np.sqrt(squares_of_rest), system.scales).max(initial=0.0) <= tol:

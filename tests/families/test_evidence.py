@@ -9,7 +9,7 @@ import scipy.sparse
 import linspec as ls
 from linspec import Moments
 from linspec.families.cca.law import evidence
-from linspec.families.cca.law.evidence import norms_by, riders
+from linspec.families.cca.law.evidence import norms_by, probes
 
 RNG = np.random.default_rng(0)
 X, Y = RNG.standard_normal((300, 60)), RNG.standard_normal((300, 20))
@@ -20,8 +20,8 @@ def norms(form, *, ridge, sparse=False):
     views = [scipy.sparse.csr_array(A) for A in (X, Y)] if sparse else [X, Y]
     problem = ls.CCA(*views, 2, ridge=ridge, center=False)
     moments = Moments(problem.X, problem.Y, form=form)
-    sent = riders(problem, moments)
-    made = [moments.view(i).products(rider.block)[0] + rider.block * ridge for i, rider in enumerate(sent)]
+    sent = probes(problem, moments)
+    made = [moments.view(i).products(probe.block)[0] + probe.block * ridge for i, probe in enumerate(sent)]
     return sent, norms_by(problem, moments, sent, made, judging=True)
 
 
@@ -33,7 +33,7 @@ def exact(ridge):
 @pytest.mark.parametrize("ridge", [0.0, 10.0])
 def test_few_columns_are_multiplied_by_the_identity(ridge):
     sent, (x, _) = norms("implicit", ridge=ridge)
-    assert all(rider.whole for rider in sent)
+    assert all(probe.whole for probe in sent)
     assert x.kind == "exact"
     np.testing.assert_allclose(x.squares(R), exact(ridge), rtol=1e-10)
 
@@ -43,7 +43,7 @@ def test_many_columns_are_multiplied_by_signs(monkeypatch, ridge):
     monkeypatch.setattr(evidence, "MOMENT", 0.0)
     monkeypatch.setattr(evidence, "SKETCH", 30)
     sent, (x, y) = norms("implicit", ridge=ridge)
-    assert [rider.whole for rider in sent] == [False, True]
+    assert [probe.whole for probe in sent] == [False, True]
     assert sent[0].block.shape == (60, 32)
     assert (x.kind, y.kind) == ("preconditioned", "exact")
     share = x.squares(R) / exact(ridge)
@@ -52,7 +52,7 @@ def test_many_columns_are_multiplied_by_signs(monkeypatch, ridge):
 
 def test_held_gram_matrices_need_no_riders():
     sent, (x, y) = norms("dense", ridge=1.0)
-    assert [rider.block.shape[1] for rider in sent] == [0, 0]
+    assert [probe.block.shape[1] for probe in sent] == [0, 0]
     assert (x.kind, y.kind) == ("exact", "exact")
     np.testing.assert_allclose(x.squares(R), exact(1.0), rtol=1e-10)
 

@@ -42,7 +42,7 @@ from linspec.sweeps.gram_matrices import GramMatrices, SparseGramMatrices
 from linspec.sweeps.image_triangles import ImageTriangle
 from linspec.sweeps.images import AdjointImages, ImageGram, Images
 from linspec.sweeps.minibatches import RandomRows
-from linspec.sweeps.products import Asked, FusedProducts
+from linspec.sweeps.products import FusedProducts, Request
 from linspec.sweeps.statistics import Statistics
 from linspec.sweeps.task import Task
 from linspec.sweeps.triangles import Triangle
@@ -774,7 +774,7 @@ DENSE, SPARSE = [as_operator(A) for A in (X, Y)], [as_operator(scipy.sparse.csr_
 
 CELL_ROWS = CellRows(N, (np.arange(0, N, 2), np.arange(400, N)), RNG.random(N), RNG.standard_normal((N, 2)))
 
-ASKED = Asked([V, W], [None, None], HOST)
+ASKED = Request([V, W], [None, None], HOST)
 SIGNS = SparseSigns(N, 64, 8, 0)
 
 EXAMPLES: list[tuple[Task[Any], list[Any]]] = [

@@ -25,7 +25,7 @@ from linspec.sweeps import runners
 from linspec.sweeps.finite import FirstNonFinite
 from linspec.sweeps.gram_matrices import GramMatrices, SparseGramMatrices
 from linspec.sweeps.images import Images
-from linspec.sweeps.products import Asked, FusedProducts
+from linspec.sweeps.products import FusedProducts, Request
 from linspec.sweeps.statistics import Statistics
 from linspec.sweeps.task import Task, Tree
 from linspec.sweeps.triangles import Triangle
@@ -49,7 +49,7 @@ def sparse(A):
     return as_operator(scipy.sparse.csr_array(A))
 
 
-ASKED = Asked([VX, VY], [None, None], HOST)
+ASKED = Request([VX, VY], [None, None], HOST)
 W = np.hstack([X @ VX, Y @ VY])
 WC = np.hstack([XC @ VX, YC @ VY])
 

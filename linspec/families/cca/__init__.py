@@ -14,7 +14,7 @@ _HOLDERS = {
     "norms_by": "linspec.families.cca.law.evidence",
     "one_or_both": "linspec.families.cca.variates",
     "random_signs": "linspec.families.cca.law.evidence",
-    "riders": "linspec.families.cca.law.evidence",
+    "probes": "linspec.families.cca.law.evidence",
 }
 
 __all__ = list(_HOLDERS)

@@ -119,10 +119,10 @@ def _chosen(estimates: dict[str, cost.Estimate], form: str, home: Home) -> tuple
     """The way that is taken, and why. Sums over rows are made where the data are, eigendecompositions on the host."""
     memory = min(machine.available_memory(), home.free_memory()) / 2
     exact = cost.least_time({name: e for name, e in estimates.items() if name != "solve"}, memory)
-    told = "; ".join(f"{name}: {e} ({e.note})" for name, e in estimates.items())
+    costs = "; ".join(f"{name}: {e} ({e.note})" for name, e in estimates.items())
     solving = estimates.get("solve")
     if form not in ("auto", "dense"):
-        return "solve", f"solve, as was asked: {told}."
+        return "solve", f"solve, as was asked: {costs}."
     if exact and form == "auto" and solving is not None and solving.bytes <= memory:
         most = AFFORDABLE * max(solving.seconds, LEAST_SECONDS)
         exact = exact if estimates[exact].seconds <= most else ""
@@ -130,13 +130,13 @@ def _chosen(estimates: dict[str, cost.Estimate], form: str, home: Home) -> tuple
     else:
         why = f"nothing exact fits into {cost.human_bytes(memory)}"
     if exact:
-        return exact, f"{exact} is exact, and affordable within {cost.human_bytes(memory)}: {told}."
+        return exact, f"{exact} is exact, and affordable within {cost.human_bytes(memory)}: {costs}."
     if form == "dense" or not estimates:
         raise NoSuitableSolver(
             f"no eigendecomposition for generalized cross-validation fits into half of the available memory "
-            f'({cost.human_bytes(memory)}): {told or "none that the data allow"}. Pass form="solve".'
+            f'({cost.human_bytes(memory)}): {costs or "none that the data allow"}. Pass form="solve".'
         )
-    return "solve", f"solve, since {why}: {told}."
+    return "solve", f"solve, since {why}: {costs}."
 
 
 # ---- exact ----------------------------------------------------------------------------------------------------------

@@ -72,7 +72,7 @@ def uncertain(
     judged = (ratios <= terms.tol) & (home.column_norms(gap) > UNCERTAIN * ridges * sizes)
     if not judged.any() and least is None:
         return ()
-    at_hand = p <= HELD if cost == 0 else p <= SWEPT and least is None and terms.room >= cost
+    at_hand = p <= HELD if cost == 0 else p <= SWEPT and least is None and terms.passes_left >= cost
     if at_hand and judged.any():
         return _by_factor(moments, gap, sizes, ridges, np.flatnonzero(judged), terms)
     if least is not None:
@@ -81,7 +81,7 @@ def uncertain(
         text = "The gradient has directions in which it leaves coefficients open by up to"
         return _finding(float(open_to.max(initial=0.0)), text)
     judged &= ratios > ROUNDING * float(np.finfo(moments.X.dtype).eps)
-    steps = int(min(STEPS, terms.room // cost)) if cost else STEPS
+    steps = int(min(STEPS, terms.passes_left // cost)) if cost else STEPS
     if not judged.any() or steps < 1:
         return ()
     column = int(np.argmax(np.where(judged, _quotient(home.column_norms(gap), sizes), 0.0)))
@@ -103,7 +103,7 @@ def _by_factor(
         shares = _quotient(errors[columns - columns[0]], sizes[columns])
         worst = max(worst, float(shares.max()))
         if factor.cut is not None:
-            if terms.room < 1:
+            if terms.passes_left < 1:
                 text = "A has directions so short that its Gram matrix cannot tell them from null directions; another "
                 return ((Status.ILL_CONDITIONED, text + f"pass can. Raise max_passes. {REMEDY}"),)
             if has_short_directions(view, 0, factor):

@@ -227,7 +227,7 @@ class CrossValidation:
         passes = count_of(self.passes, "pass")
         passes += "" if self.one_pass else ", each ridge and split solved"
         try:
-            best, (i, j) = _said(self.best), self._place(self.best)
+            best, (i, j) = _in_words(self.best), self._place(self.best)
         except MissingCapability:
             return f"{settings}{splits}, {passes}, no score is a number"
         error = self.standard_error[i, j]
@@ -241,21 +241,21 @@ class CrossValidation:
         order = np.argsort(
             -np.where(np.isnan(self.mean), -math.inf, self.mean if self.higher else -self.mean), axis=None
         )
-        cells = []
+        rows = []
         for place in order[:MOST_ROWS].tolist():
             i, j = divmod(place, len(self.ks))
-            told = (
+            cells = (
                 ridge_in_words(self.ridges[i]),
                 self.ks[j],
                 f"{self.mean[i, j]:.6g}" + (" (rounding)" if self.uncertain[i, j] else ""),
                 f"{self.standard_error[i, j]:.2g}",
             )
-            cells.append("".join(f"<td>{'' if text is None else escape(str(text))}</td>" for text in told))
+            rows.append("".join(f"<td>{'' if text is None else escape(str(text))}</td>" for text in cells))
         head = "".join(f"<th>{escape(name)}</th>" for name in ("ridge", "k", self.label, "standard error"))
-        body = "".join(f"<tr>{row}</tr>" for row in cells)
+        body = "".join(f"<tr>{row}</tr>" for row in rows)
         return f"<table><caption>{escape(self._headline())}</caption><tr>{head}</tr>{body}</table>"
 
 
-def _said(setting: Setting) -> str:
-    told = [f"ridge {ridge_in_words(setting.ridge)}"] if setting.ridge is not None else []
-    return ", ".join(told + ([f"k {setting.k}"] if setting.k is not None else []))
+def _in_words(setting: Setting) -> str:
+    parts = [f"ridge {ridge_in_words(setting.ridge)}"] if setting.ridge is not None else []
+    return ", ".join(parts + ([f"k {setting.k}"] if setting.k is not None else []))

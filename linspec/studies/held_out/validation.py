@@ -376,18 +376,21 @@ def _form(score: HeldOutScore, form: str) -> str:
 
 def _chosen(estimates: dict[str, cost.Estimate], form: str, memory: float) -> tuple[bool, str]:
     """Whether the Gram matrices of all sets of rows are held, and why."""
-    told = "; ".join(f"{name}: {e} ({e.note})" for name, e in estimates.items())
+    costs = "; ".join(f"{name}: {e} ({e.note})" for name, e in estimates.items())
     if form == "dense" and estimates["dense"].bytes > memory:
         raise NoSuitableSolver(
             f"{estimates['dense'].note} take {cost.human_bytes(estimates['dense'].bytes)}; "
             f'{cost.human_bytes(memory)} may be used. Pass form="implicit", or fewer folds.'
         )
     if form != "auto":
-        return form == "dense", f"{form}, as was asked: {told}."
+        return form == "dense", f"{form}, as was asked: {costs}."
     name = cost.least_time(estimates, memory)
     if not name:
-        return False, f"solve, since nothing else fits into {cost.human_bytes(memory)}: {told}."
-    return name == "dense", f"{name} takes the least time of those within {cost.human_bytes(memory)}: {told}."
+        return False, f"solve, since nothing else fits into {cost.human_bytes(memory)}: {costs}."
+    return (
+        name == "dense",
+        f"{name} takes the least time of those within {cost.human_bytes(memory)}: {costs}.",
+    )
 
 
 def _refuse_options(solver: Any, options: dict[str, Any]) -> None:

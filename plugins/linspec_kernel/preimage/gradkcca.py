@@ -117,7 +117,7 @@ class Climb:
     ----------
     found : list of (numpy.ndarray, numpy.ndarray)
         Points u and v of the pairs that are done.
-    told : float
+    residual : float
         The largest residual of these and of the pair at hand.
     is_over : bool
         Whether `run.proceed` has said so.
@@ -143,7 +143,7 @@ class Climb:
         self.found: list[tuple[HostArray, HostArray]] = []
         self.residuals: list[float] = []
         self.agreeing: list[int] = []
-        self.told, self.is_over = 0.0, False
+        self.residual, self.is_over = 0.0, False
         self.at_hand: tuple[HostArray, HostArray] | None = None
         self.screen: Screen | None = None
         seeks = given is None or given[0].shape[1] < problem.k
@@ -164,10 +164,10 @@ class Climb:
             self.pair(j)
         if not run.ended and len(self.found) < k:
             run.end(Status.BUDGET)
-        elif not run.ended and self.told > run.tol:
+        elif not run.ended and self.residual > run.tol:
             run.end(Status.STAGNATED)
         if not self.is_over:
-            run.proceed(residual=self.told, current=self.answer)
+            run.proceed(residual=self.residual, current=self.answer)
 
     # ---- one pair -------------------------------------------------------------------------------
 
@@ -191,7 +191,7 @@ class Climb:
             if self.is_rough:
                 ended = None
             else:
-                self.told = max([*self.residuals, float(ended.residuals[best])])
+                self.residual = max([*self.residuals, float(ended.residuals[best])])
         done = ended is not None and float(ended.residuals[ended.best]) <= self.run.tol
         if not self.is_over and not done and self.run.affords(2.0):
             polished = self._climbed(self.views, self.exact, points, still=0.0)
@@ -200,9 +200,9 @@ class Climb:
             residual = float(ended.residuals[ended.best]) if ended is not None else np.inf
         self.at_hand = None
         self.found.append(points)
-        self.residuals.append(residual if np.isfinite(residual) else self.told)
+        self.residuals.append(residual if np.isfinite(residual) else self.residual)
         self.agreeing.append(agreeing)
-        self.told = max(self.residuals)
+        self.residual = max(self.residuals)
 
     @property
     def is_rough(self) -> bool:
@@ -231,8 +231,8 @@ class Climb:
         """Tell the run of the best column, and ask whether to go on."""
         best = ended.best
         self.at_hand = ended.points[0][:, [best]], ended.points[1][:, [best]]
-        self.told = max([*self.residuals, float(ended.residuals[best])])
-        self.is_over = not self.run.proceed(residual=self.told, current=self.answer, judged=False)
+        self.residual = max([*self.residuals, float(ended.residuals[best])])
+        self.is_over = not self.run.proceed(residual=self.residual, current=self.answer, judged=False)
         return not self.is_over
 
     def _starts(self) -> tuple[HostArray, HostArray]:

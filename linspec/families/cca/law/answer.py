@@ -2,7 +2,7 @@
 
 Problem: the law needs the products of the weights with the Gram matrices, further columns that show the left-out
 correlations, and norms that measure the residuals. All of this may cost one product.
-Method: the further columns, called riders, are multiplied in the same sweep as the weights. The weights are turned to
+Method: the further columns, called probes, are multiplied in the same sweep as the weights. The weights are turned to
 be canonical within their spans, and rounded as they will be returned. If the Gram matrices have lost too many digits by
 squaring, and orthogonal transformations can reduce the rows cheaply, products and norms come from the reduced rows.
 """
@@ -25,7 +25,7 @@ from linspec.algebra.small_matrices import (
 )
 from linspec.algebra.unit_vectors import lengths_in, signs
 from linspec.arrays import Array, Home, HostArray, to_host
-from linspec.families.cca.law.evidence import Evidence, Rider, norms_by, riders
+from linspec.families.cca.law.evidence import Evidence, Probe, norms_by, probes
 from linspec.moments.moments import Moments
 from linspec.moments.row_reduction import ColumnBasis, column_basis
 
@@ -43,7 +43,7 @@ CERTIFIED_SHARE = 0.1
 
 
 class Answer:
-    """Weights of both views and the riders, which are multiplied with them, and the products of both.
+    """Weights of both views and the probes, which are multiplied with them, and the products of both.
 
     Attributes
     ----------
@@ -54,7 +54,7 @@ class Answer:
     plain : list of arrays
         XᵀXΦ, YᵀYΨ: SxΦ and SyΨ without the ridges.
     beside : list of arrays
-        The riders: S⁻¹ϱ if residuals are known, then random columns, or the identity.
+        The probes: S⁻¹ϱ if residuals are known, then random columns, or the identity.
     beside_made : list of arrays
         The same products for `beside`.
     cancelled : float
@@ -62,17 +62,17 @@ class Answer:
     """
 
     def __init__(
-        self, problem: Any, moments: Moments, W: list[Array], evidence: Evidence, room: float
+        self, problem: Any, moments: Moments, W: list[Array], evidence: Evidence, passes_left: float
     ) -> None:
         self.problem, self.moments, self.W, self.evidence = problem, moments, W, evidence
         self.home: Home = moments.home
         self.made: list[Array] | None = None
         self.plain: list[Array] = []
-        self.riders: list[Rider] = []
+        self.probes: list[Probe] = []
         self.beside: list[Array] = []
         self.beside_made: list[Array] = []
         self.norms: tuple[InverseNorm, InverseNorm] | None = evidence.norms
-        self.room = room
+        self.passes_left = passes_left
         self.cancelled = 1.0
         self.reduced: list[Array] | None = None  # rows, if squaring has lost too many digits
         self.bases: list[ColumnBasis] = []
@@ -80,16 +80,16 @@ class Answer:
     # ---- products -----------------------------------------------------------------------------
 
     def multiply(self) -> list[Array]:
-        """The products of the weights, in one sweep. The first one also multiplies the riders."""
+        """The products of the weights, in one sweep. The first one also multiplies the probes."""
         if self.made is not None:
             return self.made
-        if self.beside_made or not self._wants_riders():
+        if self.beside_made or not self._wants_probes():
             self.made, self.plain = self._products(self.W)
         else:
             known = self.norms is not None and self.evidence.carried is not None
-            self.riders = riders(self.problem, self.moments, known=known)
+            self.probes = probes(self.problem, self.moments, known=known)
             self.beside = [
-                self.home.concat([*self._directions(i), rider.block]) for i, rider in enumerate(self.riders)
+                self.home.concat([*self._directions(i), probe.block]) for i, probe in enumerate(self.probes)
             ]
             widths = [W.shape[1] for W in self.W]
             blocks = [self.home.concat([W, E]) for W, E in zip(self.W, self.beside, strict=True)]
@@ -106,7 +106,7 @@ class Answer:
         self._find_norms()
         return self.made
 
-    def _wants_riders(self) -> bool:
+    def _wants_probes(self) -> bool:
         return not all(isinstance(norm, BasisNorm) for norm in self.norms or (None,))
 
     def _directions(self, i: int) -> list[Array]:
@@ -137,7 +137,7 @@ class Answer:
     @property
     def formed(self) -> bool:
         """Whether the Gram matrices and XᵀY are known: held, or multiplied by the identity."""
-        whole = bool(self.riders) and all(rider.whole for rider in self.riders)
+        whole = bool(self.probes) and all(probe.whole for probe in self.probes)
         return self.moments.form != "implicit" or whole
 
     def product(self, i: int, V: Array) -> tuple[Array, Array]:
@@ -154,12 +154,12 @@ class Answer:
         return SV + V * self.problem.ridge[i], other
 
     def _find_norms(self) -> None:
-        """Take norms from the Gram matrices or the riders' products; keep the solver's norms if they are as good."""
-        if not self._wants_riders():
+        """Take norms from the Gram matrices or the probes' products; keep the solver's norms if they are as good."""
+        if not self._wants_probes():
             return
-        sent = [E[:, E.shape[1] - r.block.shape[1] :] for E, r in zip(self.beside, self.riders, strict=True)]
+        sent = [E[:, E.shape[1] - r.block.shape[1] :] for E, r in zip(self.beside, self.probes, strict=True)]
         made = [S[:, S.shape[1] - E.shape[1] :] for S, E in zip(self.beside_made[:2], sent, strict=True)]
-        found = norms_by(self.problem, self.moments, self.riders, made, judging=True)
+        found = norms_by(self.problem, self.moments, self.probes, made, judging=True)
         if self.norms is not None:
             better = [
                 old if n.kind == old.kind == "preconditioned" else n
@@ -173,7 +173,7 @@ class Answer:
     def _reducible(self, norms: tuple[InverseNorm, InverseNorm]) -> bool:
         """Whether the rows can be reduced cheaply, and only squares are known of both views."""
         views = self._views()
-        if self.room < 1 or not all(A.readable and not A.streamed for A in views):
+        if self.passes_left < 1 or not all(A.readable and not A.streamed for A in views):
             return False
         if not all(isinstance(norm, FactorNorm) for norm in norms):
             return False
@@ -193,7 +193,7 @@ class Answer:
             for R, A, r in pairs
         ]
         x, y = (BasisNorm(basis.W, basis.condition**2, self.home) for basis in self.bases)
-        self.norms, self.riders, self.beside, self.beside_made = (x, y), [], [], []
+        self.norms, self.probes, self.beside, self.beside_made = (x, y), [], [], []
         self.made, self.plain = self._products(self.W)
 
     # ---- turning ------------------------------------------------------------------------------
@@ -249,7 +249,7 @@ class Answer:
         """Whether turned columns are orthonormal to few digits only, and their own products can be computed."""
         rounding = self.cancelled * self.unit_of_sums
         free = self.moments.held or self.reduced is not None
-        return rounding > CROOKED and (free or self.room >= 1)
+        return rounding > CROOKED and (free or self.passes_left >= 1)
 
     def regressions(self) -> dict[str, Array]:
         """Least-squares coefficients of the columns of both views on the variates of each, by field of the solution.

@@ -4,7 +4,7 @@ Problem: the law of CCA uses the norm of the inverses of the Gram matrices, and 
 Method: a Gram matrix that is held dense, or is diagonal but for what centring takes out, is factored. If a view has few
 columns, its Gram matrix is multiplied by the identity, which gives the matrix itself. Otherwise it is multiplied by
 random signs. This product gives a preconditioner that replaces the Gram matrix (`linspec.algebra.preconditioner`).
-These columns, called riders, take part in a product that is made anyway.
+These columns, called probes, take part in a product that is made anyway.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class Evidence:
         The least correlation that the solver carries beyond the k-th. Those that it leaves out are not above it.
     resolution : float or None
         For solvers that compute all correlations: the rounding error of one correlation. It shows that none is missed.
-    to_come : float
+    expected_gain : float
         The relative growth of the sum of the correlations that its last gains still predict.
     doubts : tuple of (Status, str)
         Observations of the solver that may hide a loss. They are reported if the norms are not exact, because such
@@ -69,7 +69,7 @@ class Evidence:
     short: float | None = None
     carried: float | None = None
     resolution: float | None = None
-    to_come: float = 0.0
+    expected_gain: float = 0.0
     doubts: tuple[tuple[Status, str], ...] = ()
     complete: bool = False
 
@@ -78,7 +78,7 @@ NO_EVIDENCE = Evidence()
 
 
 @dataclass(frozen=True, eq=False)
-class Rider:
+class Probe:
     """Columns of one view that are multiplied together with others.
 
     Attributes
@@ -92,7 +92,7 @@ class Rider:
     whole: bool
 
 
-def riders(problem: Any, moments: Any, *, known: bool = False) -> list[Rider]:
+def probes(problem: Any, moments: Any, *, known: bool = False) -> list[Probe]:
     """For each view the identity if it has few columns, otherwise random signs; nothing for factored Gram matrices.
 
     Columns are few if they are at most as many as the random columns, or a tenth of the columns multiplied so far, or
@@ -103,15 +103,15 @@ def riders(problem: Any, moments: Any, *, known: bool = False) -> list[Rider]:
     for i, A in enumerate((problem.X, problem.Y)):
         p, home = A.shape[1], moments.home
         if moments.factored(i):
-            found.append(Rider(home.zeros((p, 0)), whole=False))
+            found.append(Probe(home.zeros((p, 0)), whole=False))
             continue
         sketch = SECOND if known else problem.k + SKETCH
         allowed = max(2 * problem.k + SKETCH, int(CERTIFICATE * moments.columns_made(i) / TRIPS))
         rate = cost.SPARSE_RATE if A.nnz < A.shape[0] * p else cost.DENSE_RATE
         if p <= allowed or 2.0 * A.nnz * TRIPS * p < MOMENT * rate:
-            found.append(Rider(home.eye(p), whole=True))
+            found.append(Probe(home.eye(p), whole=True))
         else:
-            found.append(Rider(home.place(random_signs(p, sketch, i)), whole=False))
+            found.append(Probe(home.place(random_signs(p, sketch, i)), whole=False))
     return found
 
 
@@ -122,7 +122,7 @@ def random_signs(rows: int, columns: int, seed: int) -> HostArray:
 
 
 def norms_by(
-    problem: Any, moments: Any, sent: list[Rider], products: list[Array], *, judging: bool
+    problem: Any, moments: Any, sent: list[Probe], products: list[Array], *, judging: bool
 ) -> tuple[InverseNorm, InverseNorm]:
     """Norms of the inverses of both Gram matrices.
 
@@ -132,7 +132,7 @@ def norms_by(
     moments : Moments
     sent : list of Rider
     products : list of arrays
-        The product of each rider with its Gram matrix, ridge included.
+        The product of each probe with its Gram matrix, ridge included.
     judging : bool
         Whether a held sparse Gram matrix gets iterations of its own: in a certificate yes, in a loop no.
     """
@@ -143,17 +143,17 @@ def norms_by(
         if moments.factored(i):
             found.append(FactorNorm(moments.whitener(i, ridge), home))
             continue
-        rider, SOmega = sent[i], products[i]
-        if rider.whole:
-            S = moments.gram_by_identity(i, SOmega - rider.block * ridge)
+        probe, SOmega = sent[i], products[i]
+        if probe.whole:
+            S = moments.gram_by_identity(i, SOmega - probe.block * ridge)
             noise = A.shape[1] * moments.rounding  # of products in float32
             found.append(FactorNorm(Whitener(S, ridge, max(squared_cut(A), noise), home, noise), home))
             continue
         diagonals = moments.diagonal() if diagonals is None else diagonals
         d = diagonals[i]
         if not moments.exact_diagonal:
-            d = raised_diagonal(rider.block, SOmega, ridge, home)
-        P = from_sketch(rider.block, SOmega, ridge, d, None, home)
+            d = raised_diagonal(probe.block, SOmega, ridge, home)
+        P = from_sketch(probe.block, SOmega, ridge, d, None, home)
         if moments.form == "sparse" and judging:
             found.append(QuadratureNorm(_multiplied(moments, i, ridge), P, ridge, home))
         else:

@@ -93,7 +93,7 @@ def judged(
     ranks : pair of int, optional
     evidence : Evidence
     """
-    answer = Answer(problem, moments, weights, evidence, terms.room)
+    answer = Answer(problem, moments, weights, evidence, terms.passes_left)
     carried = evidence.carried
     if correlations is None:
         every = answer.turn_canonical()
@@ -182,7 +182,9 @@ class _Law:
         squares = sides[0].squares + sides[1].squares
         below, above = (sides[0].below + sides[1].below), (sides[0].above + sides[1].above)
         noise, lost = self.rounding, self._lost()
-        unseen = bool(self.terms.faint or self.moments.faint)  # columns whose squares are no numbers
+        unseen = bool(
+            self.terms.underflowing or self.moments.underflowing
+        )  # columns whose squares are no numbers
         if lost or unseen or any(basis.short.shape[1] for basis in self.answer.bases):
             above = np.full_like(above, np.inf)  # directions that were cut, or have no squares, have no bound
         below = np.maximum(np.sqrt(below) - noise, 0.0) ** 2
@@ -347,11 +349,11 @@ class _Law:
         estimate = self._estimate(squares, beside, max(lower, 0.0))
         # Near each returned correlation there is an exact one. A loss above these distances is in missed pairs.
         within = float(np.sqrt(squares / 2).sum()) / total
-        to_come = self.evidence.to_come if math.isfinite(self.evidence.to_come) else 0.0
+        expected_gain = self.evidence.expected_gain if math.isfinite(self.evidence.expected_gain) else 0.0
         whole = beside is not None and beside.whole
         if estimate is not None and self.carried is None and not whole:
             estimate = max(
-                estimate, min(to_come, within)
+                estimate, min(expected_gain, within)
             )  # only gains show how near the left-out correlations are
         sure = whole or self.carried is not None
         findings: list[tuple[Status, str]] = []
@@ -376,7 +378,7 @@ class _Law:
             findings.append(left_out_nearby(estimate, residual))
         if estimate is not None:
             exact = all(norm.kind == "exact" for norm in self.norms)
-            estimate = max(estimate, off / total, 0.0 if exact else to_come)
+            estimate = max(estimate, off / total, 0.0 if exact else expected_gain)
         return estimate, (lower, upper), findings
 
     def _estimate(self, squares: HostArray, beside: _Beside | None, lower: float) -> float | None:
@@ -448,7 +450,7 @@ class _Law:
         """
         square, last = float(above.sum()) / 2, float(self.rho[-1])
         p, q = self.problem.X.shape[1], self.problem.Y.shape[1]
-        if not self.moments.held and (self.terms.room < 1 or not self.moments.exact_diagonal):
+        if not self.moments.held and (self.terms.passes_left < 1 or not self.moments.exact_diagonal):
             return None
         if not math.isfinite(square) or 24.0 * (p + q) ** 2 > self.moments.home.free_memory() / 2:
             return None
@@ -653,7 +655,7 @@ class _Law:
             if not isinstance(norm, FactorNorm) or norm.factor.cut is None:
                 continue
             count = int(norm.factor.cut.shape[1])
-            if self.terms.room < 1:
+            if self.terms.passes_left < 1:
                 text = f"{name} has {count_of(count, 'direction')} so short that its Gram matrix cannot tell them from "
                 text += (
                     'null directions; another pass can. Raise max_passes, choose "direct", or add a ridge.'
