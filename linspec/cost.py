@@ -9,7 +9,9 @@ of the cluster. What is made of held Gram matrices, and between passes, is made 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import combinations
 from typing import Any
 
 import numpy as np
@@ -87,14 +89,14 @@ class Estimate:
 
 @dataclass(frozen=True)
 class Sizes:
-    """The sizes of one or two views, from which estimates are made.
+    """The sizes of some views, from which estimates are made.
 
     Attributes
     ----------
     n, p, q : int
-        Rows, columns of X, columns of Y (0 without one).
+        Rows, columns of the first view, columns of the others together (0 without any).
     nnz : int
-        Stored entries of both views.
+        Stored entries of all views.
     pairs : int or None
         Pairs of entries that share a row, over all Gram matrices. They are the cost of a sparse Gram matrix,
         and an upper limit of its entries. None if a view is not sparse.
@@ -162,21 +164,20 @@ class Sizes:
         return self.sparse or self.nnz < self.n * self.p
 
 
-def sizes_of(X: LinearOperator, Y: LinearOperator | None, k: int) -> Sizes:
-    """Get the sizes from the operators; of sparse ones the row lengths are read."""
-    views = [bare(X)] if Y is None else [bare(X), bare(Y)]
+def sizes_of(matrices: Sequence[LinearOperator], k: int) -> Sizes:
+    """Get the sizes of some views from their operators; of sparse ones the row lengths are read."""
+    views = [bare(A) for A in matrices]
     pairs: int | None = None
     sparse = [view for view in views if isinstance(view, SparseOperator)]
     matrices = [view.matrix for view in sparse]
     if len(matrices) == len(views):
         pairs = sum(view.pairs for view in sparse)
-        if len(sparse) == 2:
-            pairs += sparse[0].pairs_with(sparse[1])
+        pairs += sum(A.pairs_with(B) for A, B in combinations(sparse, 2))
     one_entry = len(sparse) == len(views) and all(view.one_entry for view in sparse)
     filled = None
     if pairs is not None and pairs > WORTH_SAMPLING:
         filled = sum(view.gram_entries for view in sparse)
-        filled += gram_entries(*matrices) if len(matrices) == 2 else 0.0
+        filled += sum((gram_entries(A, B) for A, B in combinations(matrices, 2)), 0.0)
     first: Any = views[0]
     if all(view.remote and view.sparse for view in views):
         pairs, filled = first.gram_pairs(*views[1:])
@@ -185,14 +186,14 @@ def sizes_of(X: LinearOperator, Y: LinearOperator | None, k: int) -> Sizes:
     leader: Any = next((view for view in views if view.remote), None)
     return Sizes(
         n=n,
-        p=X.shape[1],
-        q=0 if Y is None else Y.shape[1],
+        p=views[0].shape[1],
+        q=sum(view.shape[1] for view in views[1:]),
         nnz=sum(_entries(view, n) for view in views),
         pairs=pairs,
         k=k,
         readable=all(view.readable or view.streamed for view in views),
         filled=filled,
-        home=X.home.blocks,
+        home=views[0].home.blocks,
         one_entry=one_entry,
         workers=1 if leader is None else leader.workers,
         round_seconds=0.0 if leader is None else leader.round_seconds,

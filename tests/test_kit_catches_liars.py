@@ -57,7 +57,7 @@ class Honest(Solver):
 
     def solve(self, problem: Any, run: Any) -> Any:
         run.plan(setup=2.0)
-        run.moments("implicit").column_means()  # refuses what is not finite
+        run.moments("implicit").columns.means()  # refuses what is not finite
         A, B = (np.asarray(to_host(M.dense()), dtype=np.float64) for M in (problem.A, problem.B))
         x = least_norm(A, B, problem.ridge, float(np.finfo(problem.A.dtype).eps), self.least)
         return self.twist(run.finish(x=problem.A.home.blocks.place(x)), problem, run)
@@ -72,7 +72,7 @@ class HonestSVD(Solver):
 
     def solve(self, problem: Any, run: Any) -> Any:
         run.plan(setup=2.0)
-        run.moments("implicit").column_means()
+        run.moments("implicit").columns.means()
         A = np.asarray(to_host(problem.A.dense()), dtype=np.float64)
         if problem.center:
             mean = A.mean(axis=0)
@@ -312,7 +312,7 @@ class SolvesTheFirstRidgeAlone(Honest):
 
     def solve(self, problem, run):
         run.plan(setup=2.0)
-        run.moments("implicit").column_means()
+        run.moments("implicit").columns.means()
         A, B = (np.asarray(to_host(M.dense()), dtype=np.float64) for M in (problem.A, problem.B))
         x = least_norm(A, B, problem.ridges[0], float(np.finfo(problem.A.dtype).eps))
         return run.finish(x=problem.A.home.blocks.place(np.hstack([x] * len(problem.ridges))))
@@ -395,7 +395,7 @@ class HonestDiscriminant(Solver):
 
     def solve(self, problem: Any, run: Any) -> Any:
         run.plan(setup=2.0)
-        run.moments("implicit").column_means()  # refuses what is not finite
+        run.moments("implicit").columns.means()  # refuses what is not finite
         X, H = (np.asarray(to_host(M.dense()), dtype=np.float64) for M in (problem.X, self.labels(problem)))
         H = H if problem.factor is None else H @ np.asarray(to_host(self.block(problem)), dtype=np.float64)
         if problem.center:
@@ -449,7 +449,7 @@ class HonestPairs(Solver):
 
     def solve(self, problem: Any, run: Any) -> Any:
         run.plan(setup=2.0)
-        run.moments("implicit").column_means()  # refuses what is not finite
+        run.moments("implicit").columns.means()  # refuses what is not finite
         entries = [np.asarray(to_host(A.dense()), dtype=np.float64) for A in (problem.X, problem.Y)]
         entries = [centred(A) if problem.center else A for A in entries]
         eps = float(np.finfo(problem.dtype).eps)
@@ -675,7 +675,7 @@ class ConjugateState(LeastSquaresState):
         self.ridge, self.run, self.fault = ridge, run, fault
         self.moments = A if isinstance(A, Moments) else Moments(A, form="implicit")
         matrix = self.moments.counted if isinstance(A, Moments) else A
-        self.matrix = matrix.centered(A.column_means()[0]) if isinstance(A, Moments) and A.center else matrix
+        self.matrix = matrix.centered(A.columns.means()[0]) if isinstance(A, Moments) and A.center else matrix
         self.kept: Any = None
         if fault == "preparation":
             self.moments.gram_matmat(self.moments.home.zeros((self.moments.shape[1], 1)))
@@ -794,7 +794,7 @@ class DoesNothing(Honest):
     def solve(self, problem, run):
         run.plan(setup=1.0)
         moments = run.moments("implicit")
-        moments.column_means()
+        moments.columns.means()
         run.note(Status.APPROXIMATE, "It is only an approximation.")
         return run.finish(x=moments.home.zeros((problem.A.shape[1], problem.B.shape[1])))
 
@@ -804,7 +804,7 @@ class DrawsDirections(HonestSVD):
 
     def solve(self, problem, run):
         run.plan(setup=2.0)
-        run.moments("implicit").column_means()
+        run.moments("implicit").columns.means()
         A = np.asarray(to_host(problem.A.dense()), dtype=np.float64)
         A = A - A.mean(axis=0) if problem.center else A
         k = min(
@@ -882,7 +882,7 @@ class Swallows(Honest):
 
     def solve(self, problem, run):
         try:
-            run.moments("implicit").column_means()
+            run.moments("implicit").columns.means()
             problem.A.dense()
         except BaseException:  # noqa: BLE001
             pass

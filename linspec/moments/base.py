@@ -17,54 +17,31 @@ import numpy as np
 from linspec import cost
 from linspec.arrays import Array, Home, HostArray, to_host
 from linspec.errors import MissingCapability, NonFiniteData
-from linspec.operators import DenseOperator, LinearOperator, SparseOperator
+from linspec.operators import LinearOperator, SparseOperator
 from linspec.operators.column_statistics import ColumnStatistics
-from linspec.operators.largest_entry import magnitude_of
-from linspec.operators.range_of_entries import ORDINARY, Magnitude, check_magnitude
-from linspec.operators.watched import WatchedOperator
+from linspec.operators.range_of_entries import Magnitude, check_magnitude
 from linspec.process.log import timed
 from linspec.sweeps.adjusted_rows import AdjustedRows
 from linspec.sweeps.finite import explain_non_finite
 from linspec.sweeps.first_sweep import Measured, MeasuredPart
-from linspec.sweeps.gram_matrices import GramMatrices, GramPart
-from linspec.sweeps.held_grams import DenseGram, HeldGram, Products
-from linspec.sweeps.products import Request, Sums, forward
-from linspec.sweeps.runners import row_slices, run_in_memory
+from linspec.sweeps.held_grams import HeldGram
+from linspec.sweeps.in_memory import row_slices
+from linspec.sweeps.products import Products
+from linspec.sweeps.runners import swept
 from linspec.sweeps.statistics import Statistics
 from linspec.sweeps.task import Task
 from linspec.sweeps.views import View
-from linspec.sweeps.witness import Together, Witness, Witnesses, witness
+from linspec.sweeps.witness import Together, Witness, Witnesses
 
 Part = TypeVar("Part")
 
-PROBES = 16
-"""Random-sign columns from which unknown column norms are estimated (relative error about 1/4)."""
-
-ROUNDINGS = 32
-"""Roundings by which inner products of a matrix and its transpose may differ, in units of √p."""
-
-IDENTITY_COLUMNS = 256
-"""The most columns of the identity that are multiplied at once to form a Gram matrix from products."""
-
-IDENTITY_BYTES = 2**29
-"""The most bytes that their products may take."""
-
-CONSTANT = 32
-"""From products, a column counts as constant if its standard deviation is at most this many roundings of its
-mean."""
-
-ENTRIES = 2
-"""The same for the column itself, computed as a product with one column of the identity."""
-
 
 class Sweeps(ABC):
-    """A way to read the rows of one or two views.
+    """A way to read the rows of some views.
 
     Parameters
     ----------
     views : list of View
-    center : bool
-        Take the column means out.
 
     Attributes
     ----------
@@ -73,21 +50,23 @@ class Sweeps(ABC):
     sparse, streamed : bool
         Whether Gram matrices can be held as sparse matrices, and whether rows come slice by slice.
     reads_blocks : bool
-        Whether blocks of rows are multiplied one after the other, so that `triangle` and `image_triangle` are offered.
+        Whether blocks of rows are multiplied one after the other, so that triangles of images are offered.
+    by_entries : bool
+        Whether Gram matrices are made of entries.
     adjusts : bool
         Whether what confounds explain, and the factors of columns, come into products and not into rows.
     """
 
-    passes: float = 1.0
+    passes: float
     sparse: bool = False
     streamed: bool = False
     reads_blocks: bool = False
+    adjusts: bool = False
 
-    def __init__(self, views: list[View], *, center: bool) -> None:
+    def __init__(self, views: list[View]) -> None:
         self.views, self.model = views, views[0].model
         self.center = self.model.center
         self.home: Home = views[0].given.home.blocks
-        self.adjusts = any(view.adjustment is not None for view in views)
         self._checked = False
 
     # ---- facts --------------------------------------------------------------------------------
@@ -118,34 +97,19 @@ class Sweeps(ABC):
         return all(view.operator.readable for view in self.views)
 
     @property
-    def by_entries(self) -> bool:
-        """Whether Gram matrices are made of entries: of operators known by products, those of few columns.
-
-        One product with the identity is all their entries, and loses nothing to centring.
-        """
-        operators = [view.operator for view in self.views]
-        if all(A.readable for A in operators):
-            return True
-        few = all(A.readable or A.shape[1] <= self._identity_columns for A in operators)
-        return bool(few and 8.0 * self.n * sum(self.widths) <= IDENTITY_BYTES)
-
-    @property
     def means_cost(self) -> float:
         """Passes to be made for the means before the first product."""
         return 1.0 if any(view.needs_sweep for view in self.views) else 0.0
 
     @property
-    def gram_cost(self) -> float:
-        """Passes that forming the Gram matrices would take now."""
-        if self.by_entries:
-            return 1.0
-        blocks: list[int] = [-(-width // self._identity_columns) for width in self.widths]
-        # The blocks of X give XᵀX at two sweeps of X each; those of Y give XᵀY, too, at one sweep of X.
-        return self.means_cost + max(2.0 * blocks[0] + sum(blocks[1:]), 2.0 * blocks[-1])
+    @abstractmethod
+    def by_entries(self) -> bool:
+        """Whether Gram matrices are made of entries."""
 
     @property
-    def _identity_columns(self) -> int:
-        return min(IDENTITY_COLUMNS, max(1, IDENTITY_BYTES // (8 * self.n)))
+    @abstractmethod
+    def gram_cost(self) -> float:
+        """Passes that forming the Gram matrices would take now."""
 
     # ---- products -----------------------------------------------------------------------------
 
@@ -156,27 +120,31 @@ class Sweeps(ABC):
     def products(
         self,
         blocks: list[Array | None],
-        images: list[Array] | None = None,
-        onto: tuple[int, ...] = (0, 1),
+        *,
+        onto: tuple[int, ...] | None = None,
+        image: bool = False,
+        triangle: int | None = None,
     ) -> Products:
-        """(XᵀX Vx, XᵀY Vy, YᵀX Vx, YᵀY Vy) by a sweep.
+        """XᵢᵀXⱼ Vⱼ of all views by a sweep.
 
         Parameters
         ----------
         blocks : list of array or None
-            Vx and Vy, where this way lives.
-        images : list, optional
-            Gathers (X Vx)ᵀ(X Vx) where X Vx is met as a whole.
-        onto : tuple of int, default (0, 1)
-            The views by whose transpose is multiplied: the products of others may be left out.
+            Vⱼ of each view, where this way lives.
+        onto : tuple of int, optional
+            The views by whose transpose is multiplied: the products of others may be left out. By default all.
+        image : bool, default False
+            Whether (X V)ᵀ(X V) is wanted where X V is met as a whole.
+        triangle : int, optional
+            The first columns of X₁V₁ of whose image the triangle is wanted.
         """
         if all(block is None for block in blocks):
-            return None, None, None, None
+            return Products(None for _ in blocks for _ in blocks)
         columns = sum(block.shape[1] for block in blocks if block is not None)
         message = timed("sweep of %s with %d columns", self.names, columns)
         with np.errstate(all="ignore"), message:  # what is not finite is found by the check
             blocks = self.prepared(blocks)
-            found = self._adjusted(self._products(blocks, images, onto), blocks)
+            found = self._adjusted(self._products(blocks, onto, image=image, triangle=triangle), blocks)
         self.check_finite(found)
         return found
 
@@ -185,26 +153,27 @@ class Sweeps(ABC):
         self._prepare()
         if not self.adjusts:
             return blocks
-        factors = [view.factors for view in self.views]
-        return [_times(V, f) for V, f in zip(blocks, (*factors, None), strict=False)]
+        return [times(V, view.factors) for V, view in zip(blocks, self.views, strict=True)]
 
     def _adjusted(self, found: Products, blocks: list[Array | None]) -> Products:
         """Products with scaled blocks, less what confounds explain, times the factors of the columns."""
         if not self.adjusts:
             return found
-        products = list(found)
-        for i, view in enumerate(self.views):
-            for j, other in enumerate(self.views):
-                product, V = products[2 * i + j], blocks[j]
+        products, views = list(found), self.views
+        for i, view in enumerate(views):
+            for j, other in enumerate(views):
+                product, V = products[len(views) * i + j], blocks[j]
                 if product is None or V is None:
                     continue
                 if view.signed is not None and other.beside is not None:
                     product -= view.signed @ (other.beside.T @ V)  # it is nobody else's
-                products[2 * i + j] = _times(product, view.factors)
-        return products[0], products[1], products[2], products[3]
+                products[len(views) * i + j] = times(product, view.factors)
+        made = Products(products)
+        made.image, made.triangle = found.image, found.triangle
+        return made
 
     def _prepare(self) -> None:
-        """What products need to know first: the means."""
+        """Learn what products need to know first."""
         self._settle()
 
     def _settle(self) -> None:
@@ -215,111 +184,34 @@ class Sweeps(ABC):
 
     @abstractmethod
     def _products(
-        self, blocks: list[Array | None], images: list[Array] | None, onto: tuple[int, ...]
+        self, blocks: list[Array | None], onto: tuple[int, ...] | None, *, image: bool, triangle: int | None
     ) -> Products:
         """The products after `_prepare`; entered into the ledgers."""
 
-    def _learn(self, found: Sums) -> None:
-        """Tell the views what a sweep has gathered of their columns on the way."""
-        for i, gathered in found.statistics.items():
-            self.views[i].learn(gathered)
-        for i, view in enumerate(self.views):
-            if found.means is not None and view.mean is None:
-                view.mean = found.means[i] + 0.0
-            view.learn_means()
-            view.warn_of_cancellation()
+    @abstractmethod
+    def gram(self, form: str, sizes: Callable[[], cost.Sizes]) -> HeldGram:
+        """The Gram matrices that are held from now on.
 
-    def _request(self, blocks: list[Array | None], onto: tuple[int, ...] = (0, 1)) -> Request:
-        """The blocks, with probes for column norms that are estimated from products."""
-        probes: list[Array | None] = [None, None]
-        for i, view in enumerate(self.views):
-            if blocks[i] is not None and view.squares is None and not view.operator.readable:
-                probes[i] = _signs(view.operator.shape[1], self.home)
-        return Request(blocks, probes, self.home, onto)
-
-    def _one_by_one(self, request: Request, spreads: list[HostArray] | None = None) -> Products:
-        """One forward and one adjoint block product for each view; adjoint products only where they are asked for.
-
-        `spreads` collects the squared lengths of the forward products about their own means.
+        Parameters
+        ----------
+        form : {"dense", "sparse"}
+        sizes : callable
+            Returns the sizes by which the cheapest way to dense ones is chosen.
         """
-        operators = [view.centred(self._watched(view)) for view in self.views]
-        W = forward(operators, request)
-        if spreads is not None:
-            P = self.home.place(W)
-            if self.model.weights is None:
-                P = P - self.home.xp.mean(P, axis=0)[None, :]
-            spreads.append(to_host(self.home.xp.sum(P**2, axis=0)))
-        adjoints = [A.rmatmat(W) if i in request.onto else None for i, A in enumerate(operators)]
-        for i, (view, adjoint) in enumerate(zip(self.views, adjoints, strict=True)):
-            if adjoint is not None and view.by_products and view.contradiction is None:
-                self._compare(i, request, W, adjoint)
-        return self._conclude(request, adjoints, sweeps=2.0)
 
-    def _compare(self, index: int, request: Request, W: Array, adjoint: Array) -> None:
-        """Compare ⟨A v, u⟩ with ⟨v, Aᵀu⟩ for the first products of a view: v are its probes, and u images of blocks."""
-        view, (start, own, end) = self.views[index], request.edges[index]
-        start = start if own == end else own
-        V, columns = request.wide[index], min(end - start, PROBES)
-        if V is None or not columns:
-            return
-        first, home = start - request.edges[index][0], self.home
-        V = V[:, first : first + columns]
-        images, few = home.place(W[:, start : start + columns]), min(W.shape[1], PROBES)
-        size = self._size_of_images(view, V, home.column_norms(images))
-        for a, b in ((start, start + columns), (0, few)):
-            U = home.place(W[:, a:b])
-            off = to_host(images.T @ U - V.T @ home.place(adjoint[:, a:b]))
-            view.compare(off, *_allowed(home.column_norms(images), size, home.column_norms(U), view.operator))
+    @abstractmethod
+    def varying(self, index: int, S: Array) -> Array:
+        """1 for columns with a spread, 0 for constant ones, of which centred products leave rounding.
 
-    def _size_of_images(self, view: View, V: Array, norms: HostArray) -> float:
-        """The largest length of an image, before anything is taken out of it."""
-        found, xp = float(norms.max()), self.home.xp
-        if view.taken is not None:
-            found += float(to_host(xp.max(xp.abs(view.taken @ V)))) * math.sqrt(view.total)
-        if view.beside is not None:
-            found += float(self.home.column_norms(view.beside.T @ V).max())
-        return found
+        Parameters
+        ----------
+        index : int
+            The view.
+        S : array of shape (p, p)
+            Its Gram matrix, made of products.
+        """
 
-    def _entries(self, view: View) -> LinearOperator:
-        """The operator of a view; of products alone its entries, and one column more tells whether they are linear."""
-        A = view.operator
-        if not view.by_products:
-            found: LinearOperator = A
-            return found
-        columns = A.shape[1]
-        V = self.home.concat([self.home.eye(columns), _signs(columns, self.home)[:, :1]])
-        P = A.matmat(V)
-        entries = P[:, :columns]
-        if isinstance(A, WatchedOperator):
-            A.shown(entries)
-        if view.contradiction is None:
-            image, made = self.home.place(P[:, columns:]), self.home.place(entries)
-            off = image - made @ V[:, columns:]
-            norms, size = self.home.column_norms(image), self.home.norm(made)
-            view.compare(self.home.column_norms(off)[:, None], *_allowed(norms, size, np.ones(1), A))
-        return DenseOperator(entries)
-
-    def _watched(self, view: View) -> LinearOperator:
-        """Slices beside an operator that gives only products: the size of their entries comes from products, too."""
-        A: LinearOperator = view.operator
-        if view.measured or not view.streamed:
-            return A
-        view.measured = True
-        watched = WatchedOperator(A, view.name, self.model.roots_of(0, self.n, self.home))
-        watched.enter_in(view.ledger)
-        return watched
-
-    def _conclude(self, request: Request, adjoints: Sequence[Array | None], sweeps: float) -> Products:
-        """Count the products, read the probes, and cut out the requested columns."""
-        widths = [0 if V is None else V.shape[1] for V in request.wide]
-        for i, (view, adjoint) in enumerate(zip(self.views, adjoints, strict=True)):
-            backward = 0 if adjoint is None else request.columns
-            trips = (widths[i] > 0) + (adjoint is not None)
-            view.record(widths[i], backward, sweeps=sweeps if sweeps == 1.0 else float(trips))
-            Z = request.probes[i]
-            if Z is not None and adjoint is not None:
-                view.squares = _probed(Z, adjoint[:, request.edges[i][1] : request.edges[i][2]], self.home)
-        return request.cut(list(adjoints))
+    # ---- images ---------------------------------------------------------------------------------
 
     def image_gram(self, index: int, V: Array) -> HostArray:
         """(XV)ᵀ(XV) of one view by way of XV, one forward product."""
@@ -334,60 +226,44 @@ class Sweeps(ABC):
         view.record(V.shape[1], 0, sweeps=1.0)
         return to_host(total)
 
-    # ---- rows some at a time --------------------------------------------------------------------
-
-    def triangle(self, V: Array, columns: int) -> tuple[Array, HostArray]:
-        """XᵀX V, and the triangle R of the QR factorisation of the first columns of X V, in one sweep."""
-        raise self._no_triangle()
-
     def image_triangle(self, V: Array) -> HostArray:
         """The triangle R of the QR factorisation of X V of the first view, in one sweep."""
-        raise self._no_triangle()
+        raise self.no_triangle()
 
-    def _no_triangle(self) -> MissingCapability:
+    def no_triangle(self) -> MissingCapability:
+        """The error for rows of whose images no triangle is made."""
         return MissingCapability(
             f"the triangle of an image needs rows that come some at a time; got {self.views[0].given!r}. Call "
-            "gram_and_image instead."
+            "products(V, image=True) instead."
         )
 
-    def run(self, task: Task[Part], columns: int = 0) -> Part:
+    # ---- tasks over all rows --------------------------------------------------------------------
+
+    def run(self, task: Task[Part], columns: int = 0, *, threads: bool = True) -> Part:
         """A task over all rows of the operators of the views: what they take out of their columns is not taken out.
+
+        What identifies the rows is made beside it, and the size of their entries is looked at, where no sweep has found
+        them yet.
 
         Parameters
         ----------
         task : Task
         columns : int, default 0
             The columns of the products that a part holds.
-        """
-        whole, lacking = self._looking(task)
-        found: Any = self._run(whole, columns)
-        part: Part = self._looked(lacking, found)
-        return part
-
-    def _looking(self, task: Task[Any]) -> tuple[Task[Any], Witnesses]:
-        """The task, beside it what identifies the rows, and around both a look at the size of their entries.
-
-        Both come only where no sweep has found them yet.
+        threads : bool, default True
+            As `swept` has it.
         """
         lacking = self._lacking_witnesses
         whole: Task[Any] = Together(task, lacking) if lacking.views else task
-        return self._measured(whole) or whole, lacking
-
-    def _looked(self, lacking: Witnesses, found: Any) -> Any:
-        """The part of the task alone, once the rest has been learnt."""
+        whole = self._measured(whole) or whole
+        found: Any = swept(whole, self.views, columns, model=self.model, check=self._check, threads=threads)
         if isinstance(found, MeasuredPart):
             self._sized(found.sizes)
             found = found.part
         if lacking.views:
             found, witnesses = found
             self._identified(lacking, witnesses)
-        return found
-
-    def _run(self, task: Task[Part], columns: int) -> Part:
-        """A task over all rows, as it is."""
-        operators = [view.operator for view in self.views]
-        part = run_in_memory(task, operators, row_slices(operators, columns))
-        self._check(task, part)
+        part: Part = found
         return part
 
     def _measured(self, task: Task[Part]) -> Measured[Part] | None:
@@ -406,7 +282,7 @@ class Sweeps(ABC):
                 check_magnitude(view.name, size)
                 view.measured, view.wide = True, not size.fits_single
 
-    def _check(self, task: Task[Part], part: Part, *, always: bool = False) -> None:
+    def _check(self, task: Task[Part], part: Part, always: bool) -> None:
         """Refuse rows whose entries are too large, or not finite, as far as a part shows it."""
         if isinstance(part, MeasuredPart):
             for view, size in zip(self.views, part.sizes, strict=True):
@@ -446,43 +322,37 @@ class Sweeps(ABC):
         """
         A = view.operator
         with np.errstate(all="ignore"):  # what is not finite is found by the products
-            view.witness = self._witness_of(view).on_host()
+            (found,) = swept(Witnesses(), [view], 2 if A.remote else 0, threads=not A.streamed)
+            view.witness = found.on_host()
         if not (view.in_memory and view.swept):
             view.record(0, 0 if A.readable or A.streamed or A.remote else 1, sweeps=1.0)
-
-    def _witness_of(self, view: View) -> Witness:
-        A = view.operator
-        if A.streamed and not A.remote:
-            found, first = None, 0
-            for block in A.blocks():
-                more = witness(block, first)
-                found, first = more if found is None else found.plus(more), first + block.shape[0]
-            return found or witness(A)
-        return run_in_memory(Witnesses(), [A], row_slices([A]))[0]
 
     # ---- means and column norms ---------------------------------------------------------------
 
     def gather(self, views: list[View]) -> None:
         """The column means and norms of some views, from one sweep; from products only the means."""
-        if not views:
-            return
-        read = [
-            view for view in views if view.operator.readable and not isinstance(view.operator, SparseOperator)
-        ]
+        remote = [view for view in views if view.operator.remote]
+        for some in (remote, [view for view in views if not view.operator.remote]):
+            if some:
+                self._gather(some)
+
+    def _gather(self, views: list[View]) -> None:
+        read = [view for view in views if view.operator.remote or _is_read(view.operator)]
         with np.errstate(all="ignore"):  # what is not finite is found by the check
             for view in views:
                 if isinstance(view.operator, SparseOperator):
                     view.learn_from_matrix()
-                elif not (view.streamed or view.operator.readable):
+                elif not (view.streamed or view.operator.remote or view.operator.readable):
                     view.learn_from_products(self.home)
-            self._learn_from_slices([view for view in views if view.streamed])
+            self._learn_from_slices([v for v in views if v.streamed and not v.operator.remote])
             if read:  # together, so that two views of one file are read together
-                operators = [view.operator for view in read]
-                found = run_in_memory(Statistics(self.home, self.model), operators, row_slices(operators))
+                columns = 3 if read[0].operator.remote else 0
+                found = swept(Statistics(self.home, self.model), read, columns)
                 for view, gathered in zip(read, found, strict=True):
                     view.learn(gathered)
         for view in views:
-            view.record(0, 0 if view.operator.readable or view.streamed else 1, sweeps=1.0)
+            A = view.operator
+            view.record(0, 0 if A.readable or A.streamed or A.remote else 1, sweeps=1.0)
         self.check_finite([view.mean for view in views])
 
     def _learn_from_slices(self, views: list[View]) -> None:
@@ -511,134 +381,15 @@ class Sweeps(ABC):
             raise NonFiniteData(explain_non_finite({view.name: view.operator for view in self.views}))
         self._checked = self._checked or (bool(sums) and not always)
 
-    # ---- Gram matrices ------------------------------------------------------------------------
 
-    def gram(self, form: str, sizes: Callable[[], cost.Sizes]) -> HeldGram:
-        """The Gram matrices that are held from now on.
-
-        Parameters
-        ----------
-        form : {"dense", "sparse"}
-        sizes : callable
-            Returns the sizes by which the cheapest way to dense ones is chosen.
-        """
-        with np.errstate(all="ignore"), timed("%s Gram matrices of %s", form, self.names):
-            found = self._gram(form, sizes)
-        self.check_finite(found.diagonal())
-        return found
-
-    def _corrected_gram(self, task: GramMatrices, part: GramPart) -> DenseGram:
-        """Gram matrices of entries, less what confounds explain; the views learn what the sweep has told."""
-        means = part.means if task.center or task.means else [None for _ in self.views]
-        for i, (view, mean) in enumerate(zip(self.views, means, strict=True)):
-            view.mean = mean if view.mean is None else view.mean
-            view.learn_from_gram(
-                part.gram.diagonal()[i], part.statistics[i] if part.statistics else None, part.count
-            )
-        gram, x, y = part.gram, self.views[0], self.views[-1]
-        if x.adjustment is not None:
-            gram.Sx = self._adjusted_gram(gram.Sx, x, x)
-            if gram.C is not None:
-                gram.C, gram.Sy = self._adjusted_gram(gram.C, x, y), self._adjusted_gram(gram.Sy, y, y)
-        return gram
-
-    def _adjusted_gram(self, S: Array, left: View, right: View) -> Array:
-        if left.signed is not None and right.beside is not None:
-            S = S - left.signed @ right.beside.T
-        S = S if left.factors is None else S * left.factors[:, None]
-        return S if right.factors is None else S * right.factors[None, :]
-
-    def _gram(self, form: str, sizes: Callable[[], cost.Sizes]) -> HeldGram:
-        return self._gram_of_entries() if self.by_entries else self._gram_of_products()
-
-    def _gram_of_entries(self) -> DenseGram:
-        """The Gram matrices in one sweep, about the means that it tells where they are not known yet."""
-        center = any(view.lacks_mean for view in self.views)
-        about = [None if center else view.taken for view in self.views]
-        task = GramMatrices(self.home, about, center=center, model=self.model)
-        lacking, operators = self._lacking_witnesses, [self._entries(view) for view in self.views]
-        part, found = Together(task, lacking).part(operators)
-        self._identified(lacking, found)
-        self._sized_by_squares(task, part)
-        for i, view in enumerate(self.views):
-            columns = sum(self.widths) if view.operator.readable else self.widths[i] + view.by_products
-            view.record(0, columns, sweeps=1.0)
-        return self._corrected_gram(task, part)
-
-    def _sized_by_squares(self, task: GramMatrices, part: GramPart) -> None:
-        """The same check, by Gram matrices: all rows are read again only if these ask for it."""
-        means = part.means if task.center or task.means else [view.taken for view in self.views]
-        for view, d, mean in zip(self.views, part.gram.diagonal(), means, strict=False):
-            if view.measured or not view.operator.readable:
-                continue
-            squares = to_host(d) if mean is None else to_host(d + part.count * mean**2)
-            size = math.sqrt(max(float(np.max(squares, initial=0.0)), 0.0))
-            if not 1 / ORDINARY <= size <= ORDINARY:
-                roots = self.model.roots_of(0, self.n, self.home)
-                check_magnitude(view.name, magnitude_of(view.operator, roots))
-                view.operator.release()
-            view.measured = True
-
-    def _gram_of_products(self) -> DenseGram:
-        """The Gram matrices of operators that only give products, some columns of the identity at a time."""
-        self.gather([view for view in self.views if view.needs_sweep])
-        found: list[tuple[list[Array], list[Array]]] = [([], []), ([], [])]
-        spreads: list[list[HostArray]] = [[], []]
-        for i, width in enumerate(self.widths):
-            columns = self._identity_columns
-            for a in range(0, width, columns):
-                E = self.home.eye(width, min(columns, width - a), a)
-                blocks: list[Array | None] = [E, None] if i == 0 else [None, E]
-                request = Request(blocks, [None, None], self.home, onto=(0,) if i == 0 else (0, 1))
-                XtP, XtQ, _, YtQ = self._one_by_one(request, spreads=spreads[i])
-                found[i][0].append(XtP if i == 0 else YtQ)
-                found[i][1].append(XtQ)
-        live = [
-            self.varying(i, self.home.concat(f[0]))
-            for i, f in zip(range(len(self.views)), found, strict=False)
-        ]
-        for view, own, spread in zip(self.views, live, spreads, strict=False):
-            view.unresolved = self._drowned(view, to_host(own) == 0, np.concatenate(spread))
-        Sx = self.home.concat(found[0][0]) * live[0][:, None] * live[0][None, :]
-        if len(self.views) == 1:
-            return DenseGram(Sx)
-        C = self.home.concat(found[1][1]) * live[0][:, None] * live[1][None, :]
-        return DenseGram(Sx, C, self.home.concat(found[1][0]) * live[1][:, None] * live[1][None, :])
-
-    def varying(self, index: int, S: Array) -> Array:
-        """1 for columns with a spread, 0 for constant ones, of which centred products leave rounding.
-
-        Parameters
-        ----------
-        index : int
-            The view.
-        S : array of shape (p, p)
-            Its Gram matrix, made of products.
-        """
-        view, d = self.views[index], self.home.xp.linalg.diagonal(S)
-        if view.taken is None:
-            return self.home.xp.ones_like(d)
-        unit = CONSTANT * float(np.finfo(view.operator.dtype).eps)
-        taken = _times_row(view.taken, view.factors)
-        return self.home.xp.astype(d > self.total * (unit * taken) ** 2, d.dtype)
-
-    def _drowned(self, view: View, constant: HostArray, spreads: HostArray) -> bool:
-        """Whether columns that products show as constant vary by more than the rounding of their entries."""
-        if view.taken is None:
-            return False
-        unit = ENTRIES * float(np.finfo(view.operator.dtype).eps)
-        varies = spreads > self.total * (unit * to_host(_times_row(view.taken, view.factors))) ** 2
-        return bool(np.any(constant & varies))
-
-
-def _times(V: Array | None, factors: Array | None) -> Array | None:
+def times(V: Array | None, factors: Array | None) -> Array | None:
     """A block with its rows multiplied by factors."""
     return V if V is None or factors is None else V * factors[:, None]
 
 
-def _times_row(row: Array, factors: Array | None) -> Array:
-    """A row in units of the columns after they are multiplied by factors."""
-    return row if factors is None else row * factors
+def _is_read(A: LinearOperator) -> bool:
+    """Whether the entries are read, in blocks that come from memory or from files."""
+    return A.readable and not A.streamed and not isinstance(A, SparseOperator)
 
 
 def _blocks_of(view: View, columns: int) -> Iterator[LinearOperator]:
@@ -649,23 +400,3 @@ def _blocks_of(view: View, columns: int) -> Iterator[LinearOperator]:
         return
     for rows in row_slices([A], columns):
         yield A.rows(rows) if A.sliceable else A
-
-
-def _signs(rows: int, home: Home) -> Array:
-    """Random signs, the same in every call."""
-    return home.place(np.random.default_rng(0).integers(0, 2, (rows, PROBES)) * 2.0 - 1.0)
-
-
-def _allowed(
-    images: HostArray, size: float, norms: HostArray, A: LinearOperator
-) -> tuple[HostArray, HostArray]:
-    """The products of the lengths of images and of other vectors, and by how much rounding moves inner products."""
-    unit = ROUNDINGS * float(np.finfo(A.dtype).eps) * math.sqrt(A.shape[1])
-    return np.outer(images, norms), np.outer(np.full_like(images, unit * max(size, images.max())), norms)
-
-
-def _probed(Z: Array, SZ: Array, home: Home) -> Array:
-    """The diagonal of S as the mean of z ∘ Sz over random signs z, floored well above zero."""
-    estimate = home.xp.sum(Z * SZ, axis=1) / Z.shape[1]
-    floor = home.xp.mean(home.xp.abs(estimate)) * 1e-3
-    return home.xp.where(estimate > floor, estimate, floor * home.xp.ones_like(estimate))

@@ -1,28 +1,315 @@
-"""Views of which one is known by its products alone, or comes slice by slice beside another."""
+"""The way of views of which one is known by its products alone, or comes slice by slice beside another.
+
+Problem: an operator answers A V and Aᵀ U, and has no rows to be read.
+Method: one forward and one adjoint product a view. Column norms are estimated from random-sign probes, which are
+further columns of the first product. The first products also show operators whose rmatmat is not that of the transpose.
+Gram matrices come from products with the identity, some columns at a time.
+"""
 
 from __future__ import annotations
 
-from linspec.arrays import Array
+import math
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from linspec import cost
+from linspec.arrays import Array, Home, HostArray, to_host
 from linspec.moments.base import Sweeps
-from linspec.sweeps.held_grams import Products
+from linspec.operators import DenseOperator, LinearOperator
+from linspec.operators.largest_entry import magnitude_of
+from linspec.operators.range_of_entries import ORDINARY, check_magnitude
+from linspec.operators.watched import WatchedOperator
+from linspec.process.log import timed
+from linspec.sweeps.gram_matrices import GramMatrices, GramPart
+from linspec.sweeps.held_grams import DenseGram, HeldGram
+from linspec.sweeps.products import Products, Request, forward
 from linspec.sweeps.views import View
+from linspec.sweeps.witness import Together
+
+PROBES = 16
+"""Random-sign columns from which unknown column norms are estimated (relative error about 1/4)."""
+
+ROUNDINGS = 32
+"""Roundings by which inner products of a matrix and its transpose may differ, in units of √p."""
+
+IDENTITY_COLUMNS = 256
+"""The most columns of the identity that are multiplied at once to form a Gram matrix from products."""
+
+IDENTITY_BYTES = 2**29
+"""The most bytes that their products may take."""
+
+CONSTANT = 32
+"""From products, a column counts as constant if its standard deviation is at most this many roundings of its
+mean."""
+
+ENTRIES = 2
+"""The same for the column itself, computed as a product with one column of the identity."""
 
 
-class ProductSweeps(Sweeps):
-    """One forward and one adjoint product a view; column norms are estimated from probes that ride in the first."""
+class ByProducts(Sweeps):
+    """One forward and one adjoint product a view; what is multiplied is the whole operator."""
 
     passes = 2.0
 
-    def __init__(self, views: list[View], *, center: bool) -> None:
-        super().__init__(views, center=center)
-        self.adjusts = False  # what is multiplied is the whole operator
-
-    def _products(
-        self, blocks: list[Array | None], images: list[Array] | None, onto: tuple[int, ...]
-    ) -> Products:
-        return self._one_by_one(self._request(blocks, onto))
-
     @property
     def by_entries(self) -> bool:
-        """Slices beside an operator are multiplied as it is."""
-        return super().by_entries and not any(view.streamed for view in self.views)
+        """Whether Gram matrices are made of entries. Slices beside an operator are multiplied as they are."""
+        return self._has_few_columns and not any(view.streamed for view in self.views)
+
+    @property
+    def _has_few_columns(self) -> bool:
+        """Whether all views are read, or have few columns.
+
+        One product with the identity is all their entries then, and loses nothing to centring.
+        """
+        operators = [view.operator for view in self.views]
+        if all(A.readable for A in operators):
+            return True
+        few = all(A.readable or A.shape[1] <= self._identity_columns for A in operators)
+        return bool(few and 8.0 * self.n * sum(self.widths) <= IDENTITY_BYTES)
+
+    @property
+    def gram_cost(self) -> float:
+        """Passes that forming the Gram matrices would take now."""
+        if self.by_entries:
+            return 1.0
+        blocks: list[int] = [-(-width // self._identity_columns) for width in self.widths]
+        # The blocks of a view give its Gram matrix at two sweeps of it each, and its products with the views before it
+        # at one sweep of each of these.
+        return self.means_cost + max(2.0 * own + sum(blocks[i + 1 :]) for i, own in enumerate(blocks))
+
+    @property
+    def _identity_columns(self) -> int:
+        return min(IDENTITY_COLUMNS, max(1, IDENTITY_BYTES // (8 * self.n)))
+
+    # ---- products -----------------------------------------------------------------------------
+
+    def _products(
+        self, blocks: list[Array | None], onto: tuple[int, ...] | None, *, image: bool, triangle: int | None
+    ) -> Products:
+        if triangle is not None:
+            raise self.no_triangle()
+        return self._one_by_one(self._request(blocks, onto))
+
+    def _request(self, blocks: list[Array | None], onto: tuple[int, ...] | None = None) -> Request:
+        """The blocks, with probes for column norms that are estimated from products."""
+        probes: list[Array | None] = [None for _ in blocks]
+        for i, view in enumerate(self.views):
+            if blocks[i] is not None and view.squares is None and not view.operator.readable:
+                probes[i] = _signs(view.operator.shape[1], self.home)
+        return Request(blocks, probes, self.home, onto)
+
+    def _one_by_one(self, request: Request, spreads: list[HostArray] | None = None) -> Products:
+        """One forward and one adjoint block product for each view; adjoint products only where they are asked for.
+
+        `spreads` collects the squared lengths of the forward products about their own means.
+        """
+        operators = [view.centred(self._watched(view)) for view in self.views]
+        W = forward(operators, request)
+        if spreads is not None:
+            P = self.home.place(W)
+            if self.model.weights is None:
+                P = P - self.home.xp.mean(P, axis=0)[None, :]
+            spreads.append(to_host(self.home.xp.sum(P**2, axis=0)))
+        adjoints = [A.rmatmat(W) if i in request.onto else None for i, A in enumerate(operators)]
+        for i, (view, adjoint) in enumerate(zip(self.views, adjoints, strict=True)):
+            if adjoint is not None and view.by_products and view.contradiction is None:
+                self._compare(i, request, W, adjoint)
+        return self._conclude(request, adjoints, sweeps=2.0)
+
+    def _compare(self, index: int, request: Request, W: Array, adjoint: Array) -> None:
+        """Compare ⟨A v, u⟩ with ⟨v, Aᵀu⟩ for the first products of a view: v are its probes, and u images of blocks."""
+        view, (start, own, end) = self.views[index], request.edges[index]
+        start = start if own == end else own
+        V, columns = request.wide[index], min(end - start, PROBES)
+        if V is None or not columns:
+            return
+        first, home = start - request.edges[index][0], self.home
+        V = V[:, first : first + columns]
+        images, few = home.place(W[:, start : start + columns]), min(W.shape[1], PROBES)
+        size = self._size_of_images(view, V, home.column_norms(images))
+        for a, b in ((start, start + columns), (0, few)):
+            U = home.place(W[:, a:b])
+            off = to_host(images.T @ U - V.T @ home.place(adjoint[:, a:b]))
+            view.compare(off, *_allowed(home.column_norms(images), size, home.column_norms(U), view.operator))
+
+    def _size_of_images(self, view: View, V: Array, norms: HostArray) -> float:
+        """The largest length of an image, before anything is taken out of it."""
+        found, xp = float(norms.max()), self.home.xp
+        if view.taken is not None:
+            found += float(to_host(xp.max(xp.abs(view.taken @ V)))) * math.sqrt(view.total)
+        if view.beside is not None:
+            found += float(self.home.column_norms(view.beside.T @ V).max())
+        return found
+
+    def _entries(self, view: View) -> LinearOperator:
+        """The operator of a view; of products alone its entries, and one column more tells whether they are linear."""
+        A = view.operator
+        if not view.by_products:
+            found: LinearOperator = A
+            return found
+        columns = A.shape[1]
+        V = self.home.concat([self.home.eye(columns), _signs(columns, self.home)[:, :1]])
+        P = A.matmat(V)
+        entries = P[:, :columns]
+        if isinstance(A, WatchedOperator):
+            A.shown(entries)
+        if view.contradiction is None:
+            image, made = self.home.place(P[:, columns:]), self.home.place(entries)
+            off = image - made @ V[:, columns:]
+            norms, size = self.home.column_norms(image), self.home.norm(made)
+            view.compare(self.home.column_norms(off)[:, None], *_allowed(norms, size, np.ones(1), A))
+        return DenseOperator(entries)
+
+    def _watched(self, view: View) -> LinearOperator:
+        """Slices beside an operator that gives only products: the size of their entries comes from products, too."""
+        A: LinearOperator = view.operator
+        if view.measured or not view.streamed:
+            return A
+        view.measured = True
+        watched = WatchedOperator(A, view.name, self.model.roots_of(0, self.n, self.home))
+        watched.enter_in(view.ledger)
+        return watched
+
+    def _conclude(self, request: Request, adjoints: Sequence[Array | None], sweeps: float) -> Products:
+        """Count the products, read the probes, and cut out the requested columns."""
+        widths = [0 if V is None else V.shape[1] for V in request.wide]
+        for i, (view, adjoint) in enumerate(zip(self.views, adjoints, strict=True)):
+            backward = 0 if adjoint is None else request.columns
+            trips = (widths[i] > 0) + (adjoint is not None)
+            view.record(widths[i], backward, sweeps=sweeps if sweeps == 1.0 else float(trips))
+            Z = request.probes[i]
+            if Z is not None and adjoint is not None:
+                view.squares = _probed(Z, adjoint[:, request.edges[i][1] : request.edges[i][2]], self.home)
+        return request.cut(adjoints)
+
+    # ---- Gram matrices ------------------------------------------------------------------------
+
+    def gram(self, form: str, sizes: Callable[[], cost.Sizes]) -> HeldGram:
+        """The Gram matrices that are held from now on."""
+        with np.errstate(all="ignore"), timed("%s Gram matrices of %s", form, self.names):
+            found = self._gram(form, sizes)
+        self.check_finite(found.diagonals())
+        return found
+
+    def _gram(self, form: str, sizes: Callable[[], cost.Sizes]) -> HeldGram:
+        return self._gram_of_entries() if self.by_entries else self._gram_of_products()
+
+    def _gram_of_entries(self) -> DenseGram:
+        """The Gram matrices in one sweep, about the means that it finds where they are not known yet."""
+        center = any(view.lacks_mean for view in self.views)
+        about = [None if center else view.taken for view in self.views]
+        task = GramMatrices(self.home, about, center=center, model=self.model)
+        lacking, operators = self._lacking_witnesses, [self._entries(view) for view in self.views]
+        part, found = Together(task, lacking).part(operators)
+        self._identified(lacking, found)
+        self._sized_by_squares(task, part)
+        for i, view in enumerate(self.views):
+            columns = sum(self.widths) if view.operator.readable else self.widths[i] + view.by_products
+            view.record(0, columns, sweeps=1.0)
+        return self._corrected_gram(task, part)
+
+    def _corrected_gram(self, task: GramMatrices, part: GramPart) -> DenseGram:
+        """Gram matrices of entries, less what confounds explain; the views learn what the sweep has found."""
+        means = part.means if task.center or task.means else [None for _ in self.views]
+        for i, (view, mean) in enumerate(zip(self.views, means, strict=True)):
+            view.mean = mean if view.mean is None else view.mean
+            view.learn_from_gram(
+                part.gram.diagonals()[i], part.statistics[i] if part.statistics else None, part.count
+            )
+        if self.views[0].adjustment is None:
+            return part.gram
+        rows = enumerate(part.gram.upper)
+        return DenseGram(
+            [[_adjusted(S, self.views[i], self.views[i + j]) for j, S in enumerate(row)] for i, row in rows]
+        )
+
+    def _sized_by_squares(self, task: GramMatrices, part: GramPart) -> None:
+        """The same check, by Gram matrices: all rows are read again only if these ask for it."""
+        means = part.means if task.center or task.means else [view.taken for view in self.views]
+        for view, d, mean in zip(self.views, part.gram.diagonals(), means, strict=True):
+            if view.measured or not view.operator.readable:
+                continue
+            squares = to_host(d) if mean is None else to_host(d + part.count * mean**2)
+            size = math.sqrt(max(float(np.max(squares, initial=0.0)), 0.0))
+            if not 1 / ORDINARY <= size <= ORDINARY:
+                roots = self.model.roots_of(0, self.n, self.home)
+                check_magnitude(view.name, magnitude_of(view.operator, roots))
+                view.operator.release()
+            view.measured = True
+
+    def _gram_of_products(self) -> DenseGram:
+        """The Gram matrices of operators that only give products, some columns of the identity at a time."""
+        self.gather([view for view in self.views if view.needs_sweep])
+        views = range(len(self.views))
+        found: list[list[list[Array]]] = [[[] for _ in views] for _ in views]
+        spreads: list[list[HostArray]] = [[] for _ in views]
+        for j, width in enumerate(self.widths):
+            columns = self._identity_columns
+            for a in range(0, width, columns):
+                blocks: list[Array | None] = [None for _ in views]
+                blocks[j] = self.home.eye(width, min(columns, width - a), a)
+                request = Request(blocks, [None for _ in views], self.home, onto=tuple(range(j + 1)))
+                products = self._one_by_one(request, spreads=spreads[j])
+                for i in range(j + 1):
+                    found[i][j].append(products[i * len(views) + j])
+        live = [self.varying(i, self.home.concat(found[i][i])) for i in views]
+        for view, own, spread in zip(self.views, live, spreads, strict=True):
+            view.unresolved = self._drowned(view, to_host(own) == 0, np.concatenate(spread))
+        return DenseGram(
+            [
+                [self.home.concat(found[i][j]) * live[i][:, None] * live[j][None, :] for j in views[i:]]
+                for i in views
+            ]
+        )
+
+    def varying(self, index: int, S: Array) -> Array:
+        """1 for columns with a spread, 0 for constant ones, of which centred products leave rounding."""
+        view, d = self.views[index], self.home.xp.linalg.diagonal(S)
+        if view.taken is None:
+            return self.home.xp.ones_like(d)
+        unit = CONSTANT * float(np.finfo(view.operator.dtype).eps)
+        taken = times_row(view.taken, view.factors)
+        return self.home.xp.astype(d > self.total * (unit * taken) ** 2, d.dtype)
+
+    def _drowned(self, view: View, constant: HostArray, spreads: HostArray) -> bool:
+        """Whether columns that products show as constant vary by more than the rounding of their entries."""
+        if view.taken is None:
+            return False
+        unit = ENTRIES * float(np.finfo(view.operator.dtype).eps)
+        varies = spreads > self.total * (unit * to_host(times_row(view.taken, view.factors))) ** 2
+        return bool(np.any(constant & varies))
+
+
+def _adjusted(S: Array, left: View, right: View) -> Array:
+    """A product of two views less what confounds explain, times the factors of its columns."""
+    if left.signed is not None and right.beside is not None:
+        S = S - left.signed @ right.beside.T
+    S = S if left.factors is None else S * left.factors[:, None]
+    return S if right.factors is None else S * right.factors[None, :]
+
+
+def times_row(row: Array, factors: Array | None) -> Array:
+    """A row in units of the columns after they are multiplied by factors."""
+    return row if factors is None else row * factors
+
+
+def _signs(rows: int, home: Home) -> Array:
+    """Random signs, the same in every call."""
+    return home.place(np.random.default_rng(0).integers(0, 2, (rows, PROBES)) * 2.0 - 1.0)
+
+
+def _allowed(
+    images: HostArray, size: float, norms: HostArray, A: LinearOperator
+) -> tuple[HostArray, HostArray]:
+    """The products of the lengths of images and of other vectors, and by how much rounding moves inner products."""
+    unit = ROUNDINGS * float(np.finfo(A.dtype).eps) * math.sqrt(A.shape[1])
+    return np.outer(images, norms), np.outer(np.full_like(images, unit * max(size, images.max())), norms)
+
+
+def _probed(Z: Array, SZ: Array, home: Home) -> Array:
+    """The diagonal of S as the mean of z ∘ Sz over random signs z, floored well above zero."""
+    estimate = home.xp.sum(Z * SZ, axis=1) / Z.shape[1]
+    floor = home.xp.mean(home.xp.abs(estimate)) * 1e-3
+    return home.xp.where(estimate > floor, estimate, floor * home.xp.ones_like(estimate))

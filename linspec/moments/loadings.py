@@ -213,7 +213,7 @@ def _moments(
     matrices = [ranged(name, A, look_at(name, A)) for (_, _, name), A in named]
     names = (given[0][2], given[-1][2] if len(given) == 2 else "")
     moments = Moments(*matrices, center=center, form="implicit", names=names)
-    if not moments.exact_diagonal:
+    if not moments.columns.exact:
         raise MissingCapability(
             f"loadings need the lengths of the columns, which are unknown for {matrices!r}. Pass the rows as an "
             "array, a sparse matrix, a file or slices."

@@ -1,4 +1,4 @@
-"""The second moments of one or two views, as products: XᵀX V, XᵀY V, YᵀX V, YᵀY V in one sweep.
+"""The second moments of one or more views, as products: XᵀX V, XᵀY V, YᵀX V, YᵀY V in one sweep.
 
 Problem: every iterative method of this library needs the Gram and cross matrices of the columns, times a thin
 block. The best way to compute these products depends on the data and not on the method, so they are computed
@@ -6,77 +6,83 @@ here.
 
 Method: there are three forms. *Implicit*: for each block of rows P = XVx and Q = YVy, then Xᵀ[P Q] and Yᵀ[P
 Q], summed in float64. This is one sweep, without an n x k array, and one round of a cluster. *Dense Gram*:
-the three matrices are formed in one sweep and held. *Sparse Gram*: the same as sparse matrices, because
+the matrices are formed in one sweep and held. *Sparse Gram*: the same as sparse matrices, because
 columns of word counts rarely share a row. Among the forms that fit into three eighths of the available
-memory, the fastest by estimate is chosen.
+memory, the fastest by estimate is chosen at the first look (`linspec.cost`).
 
 Centring is implicit and never subtracts large numbers from each other. Row blocks are centred before they are
 multiplied. Dense Gram matrices are formed about the mean of each block and merged (Chan, Golub & LeVeque
 1983). A sparse Gram matrix, and a sparse or foreign operator, have no entries to centre. They need a
-subtraction of products; its loss of digits is estimated, and a warning tells it.
+subtraction of products; its loss of digits is estimated, and a warning says so.
 
 An operator that only gives products makes exactly one forward and one adjoint product for each view. Its
 column norms are estimated from random-sign probes, which are extra columns of the first product.
 
-Row slices are swept like rows in memory, centred or not, one view or both, and the first sweep also gives the means.
-What each way to sweep does is in `linspec.sweeps`.
+Row slices are swept like rows in memory, centred or not, any number of views, and the first sweep also gives the means.
+What each way to sweep does is in `by_rows` and `by_products`. The moments of one view take part in what those of all
+views hold.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
 from linspec import cost
 from linspec.algebra.whitener import DiagonalWhitener, Whitener, squared_cut
-from linspec.arrays import Array, HostArray, at_home, to_host
+from linspec.arrays import Array, Home, HostArray, at_home, host_dtype
 from linspec.errors import InvalidProblem, shown
 from linspec.frames import check_order
 from linspec.moments import single_precision, transposed
-from linspec.moments.base import CONSTANT
+from linspec.moments.columns import Columns, one_at_a_time
 from linspec.moments.row_reduction import ReducedRows, reduced
-from linspec.moments.rows import RowMoments
-from linspec.moments.source import one_at_a_time
-from linspec.operators import LinearOperator, SparseOperator, as_operator, uncounted
+from linspec.moments.ways import sweeps_of
+from linspec.operators import CountedOperator, LinearOperator, SparseOperator, as_operator, uncounted
 from linspec.operators.row_model import RowModel
-from linspec.process.log import timed
+from linspec.process.log import LOG, tells, timed
 from linspec.process.pauses import pause
 from linspec.registry.options import FORMS
 from linspec.sweeps.finite import explain_non_finite, first_non_finite
-from linspec.sweeps.held_grams import Products, ReducedGram, SparseGram, symmetric_product
+from linspec.sweeps.held_grams import DenseGram, HeldGram, ReducedGram, SparseGram, symmetric_product
+from linspec.sweeps.products import Products
+from linspec.sweeps.task import Task
 from linspec.sweeps.views import View, check_alike
+from linspec.sweeps.witness import Witness
 
 __all__ = ["FORMS", "Moments", "explain_non_finite", "first_non_finite"]
 
-
-def _model(A: LinearOperator) -> RowModel | None:
-    adjustment = uncounted(A)[0].adjustment
-    return None if adjustment is None else adjustment.model
+Part = TypeVar("Part")
 
 
-class Moments(RowMoments):
-    """Products with the Gram and cross matrices of one or two views.
+class Moments:
+    """Products with the Gram and cross matrices of one or more views.
 
     Parameters
     ----------
-    X : data of shape (n, p)
-        Anything `linspec.as_operator` takes.
-    Y : data of shape (n, q), optional
+    *views : data of shape (n, p)
+        Anything `linspec.as_operator` takes, with equally many rows. None is left out.
     center : bool, default False
         Whether to centre the columns.
     form : {"auto", "dense", "sparse", "implicit"}, default "auto"
         Hold the Gram matrices as dense or sparse arrays, or sweep the data at every product.
     expect : (int, int), optional
         The expected number of products and their columns, from which "auto" chooses.
-    names : (str, str), default ("X", "Y")
-        The names of the views in messages.
+    names : sequence of str, optional
+        The names of the views in messages; by default X and Y, or X1, X2, X3 and so on of more than two.
+
+    Attributes
+    ----------
+    center : bool
+        Whether the column means are subtracted.
+    home : Home
+        Where blocks and results live.
 
     Raises
     ------
     InvalidProblem
-        The views have no rows or different numbers of rows, or the form is not one of the four.
+        There is no view, the views have no rows or different numbers of rows, or the form is not one of the four.
     UnsupportedData
         The views have different libraries or devices, or cannot be multiplied.
 
@@ -98,118 +104,349 @@ class Moments(RowMoments):
 
     def __init__(
         self,
-        X: Any,
-        Y: Any = None,
-        *,
+        *views: Any,
         center: bool = False,
         form: str = "auto",
         expect: tuple[int, int] = (cost.EXPECTED_PRODUCTS, 20),
-        names: tuple[str, str] = ("X", "Y"),
+        names: tuple[str, ...] | None = None,
     ) -> None:
         if str(form) not in FORMS:
             raise InvalidProblem(f"form must be one of {', '.join(FORMS)}; got {shown(form)}.")
         if not isinstance(center, bool | np.bool_):
             raise InvalidProblem(f"center must be True or False; got {shown(center)}.")
-        data = [(names[0], X)] if Y is None else [(names[0], X), (names[1], Y)]
-        given = [(name, as_operator(source, name)) for name, source in data]
+        data = [view for view in views if view is not None]
+        if not data:
+            raise InvalidProblem("moments are those of matrices; got none. Pass Moments(X) or Moments(X, Y).")
+        if names is None:
+            names = ("X", "Y") if len(data) <= len("XY") else tuple(f"X{i + 1}" for i in range(len(data)))
+        given = [(name, as_operator(source, name)) for name, source in zip(names, data, strict=False)]
         check_order(dict(given))
-        models = {id(_model(A)) for _, A in given}  # what is taken out of rows is taken out of all views
-        views = [View(name, A, center=center, through=len(models) == 1) for name, A in given]
-        check_alike(views)
-        self._set_up(views, center=center, form=form, expect=expect)
+        models = {
+            id(_model(A)) for _, A in given
+        }  # what is subtracted from rows is subtracted from all views
+        own = [View(name, A, center=center, through=len(models) == 1) for name, A in given]
+        check_alike(own)
+        self._set_up(own, center=center, form=form, expect=expect)
 
     def _set_up(self, views: list[View], *, center: bool, form: str, expect: tuple[int, int]) -> None:
-        super()._set_up(views, center=center, form=form, expect=expect)
+        self._views, self._sweeps = views, sweeps_of(views)
+        self.center, self.home = center, self._sweeps.home
+        self._given_form, self._form, self._expect = form, "", expect
+        self._gram: HeldGram | None = None
         self._cross: Array | None = None
+        self._all: Moments | None = None  # those of all views, of which this is one
+        self._index = 0
         self._alone: dict[int, Moments] = {}
         self._whiteners: dict[tuple[int, float], Whitener | DiagonalWhitener] = {}
         self._single: Moments | None = None
-
-    def learnt(self) -> dict[str, Any]:
-        """What sweeps have told so far, and what is held: for a checkpoint."""
-        return {**super().learnt(), "cross": self._cross}
-
-    def take_up(self, learnt: Mapping[str, Any]) -> None:
-        """Go on with what `learnt` has told, whose arrays are on the host."""
-        super().take_up(learnt)
-        self._cross = None if learnt["cross"] is None else self.home.place(learnt["cross"])
 
     def __repr__(self) -> str:
         views = ", ".join(f"{view.name}={view.given!r}" for view in self._views)
         return f"Moments({views}, center={self.center}, form={self._form or self._given_form!r})"
 
-    # ---- products -----------------------------------------------------------------------------
+    # ---- facts --------------------------------------------------------------------------------
+
+    @property
+    def _of_all(self) -> Moments:
+        """The moments of all views, whose lock is the one lock."""
+        return self._all or self
+
+    @property
+    def columns(self) -> Columns:
+        """What is known of the columns."""
+        return Columns(self)
+
+    @property
+    def X(self) -> LinearOperator:
+        """The first view as it was given."""
+        return self._views[0].given
+
+    @property
+    def Y(self) -> LinearOperator | None:
+        """The second view."""
+        return self._views[1].given if len(self._views) == 2 else None
+
+    @property
+    def n(self) -> int:
+        """The number of rows; infinity for a stream whose rows have not been counted."""
+        return self._sweeps.n
+
+    @property
+    def counted(self) -> LinearOperator:
+        """The first view, as an operator that counts its sweeps."""
+        return CountedOperator(self.X, self._views[0].ledger)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """(n, p, q) and so on: the rows, and the columns of each view; q is 0 without a second view."""
+        columns = [view.given.shape[1] for view in self._views]
+        return self.n, *columns, *([0] if len(columns) == 1 else [])
+
+    @property
+    def total(self) -> float:
+        """What the rows count together: their number, or the sum of their weights."""
+        return self._sweeps.total
+
+    @property
+    def passes(self) -> float:
+        """The largest number of sweeps made over either view."""
+        return max(view.ledger.sweeps for view in self._views)
+
+    @property
+    def own_passes(self) -> float:
+        """The largest number of sweeps that the calling thread has made over either view."""
+        return max(view.ledger.own_sweeps for view in self._views)
+
+    def columns_made(self, index: int) -> float:
+        """The number of products with one column of a view so far, forward and adjoint."""
+        return self._views[index].ledger.columns
+
+    @property
+    def contradictions(self) -> tuple[str, ...]:
+        """What the first products with operators have shown of those that are no matrices, in words."""
+        return tuple(view.contradiction for view in self._views if view.contradiction)
+
+    # ---- the form -----------------------------------------------------------------------------
+
+    @property
+    def form(self) -> str:
+        """The form in force, "dense", "sparse" or "implicit"; it is chosen when it is first needed."""
+        return self._form or self._form_chosen()
 
     @one_at_a_time
-    def products(self, Vx: Array | None = None, Vy: Array | None = None) -> Products:
-        """(XᵀX Vx, XᵀY Vy, YᵀX Vx, YᵀY Vy) in one sweep, with None if a block or a view is absent.
+    def _form_chosen(self) -> str:
+        if self._all is not None and not self._form:
+            return self._all.form
+        self._form = self._form or self._choose_form()
+        return self._form
+
+    @property
+    def held(self) -> bool:
+        """Whether products cost no sweep, because Gram matrices are held."""
+        return self._gram is not None or (self._sharing is not None and self._sharing.held)
+
+    @property
+    def rounding(self) -> float:
+        """The relative rounding of products: that of float64 if Gram matrices are formed from entries."""
+        if self.held and (self._sweeps.by_entries or self._sweeps.streamed):
+            return float(np.finfo(np.float64).eps)
+        return max(float(np.finfo(view.given.dtype).eps) for view in self._views)
+
+    @property
+    def spent(self) -> bool:
+        """Whether no further product is possible: the data were read once, and no Gram matrix is held."""
+        return not self.held and any(getattr(view.operator, "spent", False) for view in self._views)
+
+    @property
+    def sweep_cost(self) -> float:
+        """The passes of one call of `products` after the set-up: 0 held, 1 fused, 2 from products."""
+        return self._sweeps.passes if self.form == "implicit" else 0.0
+
+    @property
+    def setup_cost(self) -> float:
+        """The passes before the first product: for the means, or to form the held matrices."""
+        if self.held:
+            return 0.0
+        if self._sharing is not None:
+            return self._sharing.setup_cost
+        return self._sweeps.means_cost if self.form == "implicit" else self._sweeps.gram_cost
+
+    @property
+    def _sharing(self) -> Moments | None:
+        """The moments of both views, if they form and hold the Gram matrix of this view."""
+        return self._all if self._all is not None and self._all.form != "implicit" else None
+
+    def _choose_form(self) -> str:
+        if self._given_form == "sparse" and not self._sweeps.sparse:
+            raise InvalidProblem(
+                'form "sparse" holds the Gram matrices of sparse matrices; got '
+                f'{", ".join(repr(view.given) for view in self._views)}. Use "auto", "dense" or "implicit".'
+            )
+        if self._given_form != "auto":
+            return self._given_form
+        form, estimate = cost.moments_form(self._sizes(), *self._expect)
+        if tells():
+            LOG.debug(
+                "moments of %s: %s, which takes %s for %d products of %d columns; %s of memory are available",
+                self._sweeps.names,
+                {"implicit": "sweeps"}.get(form, f"{form} Gram matrices, held"),
+                estimate,
+                *self._expect,
+                cost.human_bytes(self.X.home.blocks.free_memory()),
+            )
+        return form
+
+    def _sizes(self) -> cost.Sizes:
+        return cost.sizes_of([view.given for view in self._views], self._expect[1])
+
+    def _held_gram(self) -> HeldGram:
+        if self._gram is not None:
+            return self._gram
+        if self._sharing is not None:
+            return self._sharing._held_gram().view(self._index)
+        self._gram = self._sweeps.gram(self.form, self._sizes)
+        return self._gram
+
+    # ---- products -----------------------------------------------------------------------------
+
+    def products(
+        self,
+        *blocks: Array | None,
+        onto: tuple[int, ...] | None = None,
+        image: bool = False,
+        triangle: int | None = None,
+        cross: bool = False,
+    ) -> Products:
+        """XᵢᵀXⱼ Vⱼ of all views, in one sweep: of two (XᵀX Vx, XᵀY Vy, YᵀX Vx, YᵀY Vy).
 
         Parameters
         ----------
-        Vx : array of shape (p, k), optional
-        Vy : array of shape (q, m), optional
+        *blocks : array of shape (p, k), or None
+            Vⱼ of each view. Those of the last views may be left out.
+        onto : tuple of int, optional
+            The views by whose transpose is multiplied. Products of others may be None; by default all are made.
+            Without any, ``()``, there is one forward product, for `image` or `triangle`.
+        image : bool, default False
+            Whether (X V)ᵀ(X V) is wanted, for the one block that is given. With ``onto=()`` it comes from X V itself:
+            it is accurate, too, where XᵀX almost annihilates V.
+        triangle : int, optional
+            Columns of V, the leading ones, whose image is factorised, X V = Q R: the triangle R is wanted, of the first
+            view. No array of n rows is held, and the condition number is not squared. It takes a sweep,
+            also where Gram matrices are held.
+        cross : bool, default False
+            Whether XᵀY is wanted, beside XᵀX V. It is kept for later calls.
 
         Returns
         -------
-        tuple of arrays
-            Shapes (p, k), (p, m), (q, k), (q, m), float64.
+        Products
+            A tuple of float64 arrays, None where a block is absent, with the attributes `image`, `triangle` and
+            `cross`.
+
+        Raises
+        ------
+        InvalidProblem
+            A block does not fit its view.
+        MissingCapability
+            A triangle is wanted, and the rows are neither streamed nor can some of them be taken, or are those of a
+            sparse matrix. For all data there is `image`.
         """
-        return self._made([self._block(Vx, 0), self._block(Vy, 1)])
+        return self._products(list(blocks), onto, image=image, triangle=triangle, cross=cross)
+
+    @one_at_a_time
+    def _products(
+        self,
+        given: list[Array | None],
+        onto: tuple[int, ...] | None,
+        *,
+        image: bool,
+        triangle: int | None,
+        cross: bool,
+    ) -> Products:
+        blocks = self._placed(given)
+        if cross:
+            return self._with_cross(blocks[0])
+        index = next((i for i, V in enumerate(blocks) if V is not None), 0)
+        if onto == ():
+            found = Products(None for _ in blocks for _ in blocks)
+            if image:
+                found.image = self.home.place(self._sweeps.image_gram(index, blocks[index]))
+            if triangle is not None:
+                found.triangle = self._sweeps.image_triangle(blocks[0])
+            return found
+        if triangle is not None:
+            return self._sweeps.products(blocks, onto=onto, triangle=triangle)
+        found = self._made(blocks, onto, image=image)
+        if image and found.image is None:
+            product = found[index * len(blocks) + index]
+            found.image = symmetric_product(self.home.place(blocks[index]), product, self.home)
+        return found
+
+    def _made(
+        self, blocks: list[Array | None], onto: tuple[int, ...] | None = None, *, image: bool = False
+    ) -> Products:
+        """The products with Gram matrices that are held, or by a sweep; those onto other views may be left out."""
+        if self.form == "implicit":
+            return self._sweeps.products(blocks, onto=onto, image=image)
+        pause()
+        return Products(self._held_gram().products(blocks))
+
+    def _with_cross(self, V: Array | None) -> Products:
+        """XᵀX V and XᵀY; with one sweep of the first view alone where XᵀY is known."""
+        if len(self._views) == 1:
+            raise InvalidProblem("XᵀY needs two views; got moments of one. Pass Moments(X, Y).")
+        first: Array | None = None
+        if self._cross is None and self.wide and not self.center:
+            swept = V if self.view(0).form == "implicit" else None
+            x, y = self._views[:2]
+            first, self._cross = transposed.gram_and_cross(x, y, swept, self.home)
+            self._sweeps.check_finite([first, self._cross])
+        if self._cross is None and self.form == "dense":
+            self._cross = self._held_gram().as_dense(self.home).upper[0][1]
+        if self._cross is None:
+            swept = self._all is None and self.form == "implicit"
+            identity = self._sweeps.identity(1) if swept else self.home.eye(self.shape[2])
+            blocks = [V, identity, *(None for _ in self._views[2:])]
+            first, self._cross = self._made(blocks, onto=(0,))[:2]
+        if first is None and V is not None:
+            first = self.gram_matmat(V)
+        found = Products([first, *(None for _ in range(len(self._views) ** 2 - 1))])
+        found.cross = self._cross
+        return found
+
+    def _placed(self, given: list[Array | None]) -> list[Array | None]:
+        """The blocks where they are multiplied, one for each view."""
+        while len(given) > len(self._views) and given[-1] is None:
+            given.pop()
+        names = ("Vx", "Vy") if max(len(self._views), len(given)) <= len("XY") else None
+        placed: list[Array | None] = [None for _ in self._views]
+        for i, V in enumerate(given):
+            name = names[i] if names else f"V{i + 1}"
+            if i >= len(self._views):
+                which = "a second view" if i == 1 else f"view {i + 1}"
+                raise InvalidProblem(f"{name} multiplies {which}, and there is none. Leave it out.")
+            placed[i] = None if V is None else self._block(V, i, name)
+        return placed
+
+    def _block(self, V: Array, index: int, name: str = "V") -> Array:
+        rows = self._views[index].operator.shape[1]
+        if V.ndim != 2 or V.shape[0] != rows:
+            raise InvalidProblem(f"{name} must have shape ({rows}, k); got {tuple(V.shape)}.")
+        # A sweep of float32 rows rounds the block: a wider copy of it would only take memory.
+        single = self.home.on_host and self.form == "implicit" and host_dtype(V) == np.float32
+        single = single and all(view.operator.dtype == np.float32 for view in self._views)
+        return self.home.place(V, np.float32 if single else np.float64)
 
     @one_at_a_time
     def gram_matmat(self, V: Array) -> Array:
-        """XᵀX V. The second view is not read, unless Gram matrices are to be held and are not formed yet."""
+        """XᵀX V. Other views are not read, unless Gram matrices are to be held and are not formed yet."""
         if len(self._views) == 1 or self.form != "implicit":
             return self.products(V)[0]
         return self.view(0).products(V)[0]
 
     @one_at_a_time
-    def gram_and_image(self, V: Array) -> tuple[Array, Array]:
-        """XᵀX V and (X V)ᵀ(X V), in one sweep.
-
-        Parameters
-        ----------
-        V : array of shape (p, k)
-
-        Returns
-        -------
-        tuple of arrays
-            Shapes (p, k) and (k, k), float64.
-        """
-        seen: list[Array] = []
-        alone = len(self._views) == 1 and self.form == "implicit"
-        product = self._sweeps.products([self._block(V, 0), None], seen)[0] if alone else self.gram_matmat(V)
-        return product, seen[0] if seen else symmetric_product(self.home.place(V), product, self.home)
+    def cross_matmat(self, V: Array) -> Array:
+        """XᵀY V."""
+        if self.form == "implicit":
+            return self.products(None, V)[1]
+        pause()
+        return self._held_gram().product(0, 1, self._block(V, 1, "Vy"))
 
     @one_at_a_time
-    def gram_and_cross(self, V: Array | None = None) -> tuple[Array | None, Array]:
-        """XᵀX V and XᵀY, in one sweep. XᵀY is kept for later calls.
+    def scaled_cross(self, left: HostArray, right: HostArray) -> tuple[LinearOperator, HostArray, HostArray]:
+        """(B, P, Q) with diag(left) XᵀY diag(right) = B - P Qᵀ for sparse B, of Gram matrices that are held sparse.
+
+        P and Q have a column for the means, where these are taken out, and one for each confound.
 
         Parameters
         ----------
-        V : array of shape (p, k), optional
-            If it is left out, the first result is None.
-
-        Returns
-        -------
-        tuple of arrays
-            Shapes (p, k) and (p, q), float64.
+        left : numpy.ndarray of shape (p,)
+        right : numpy.ndarray of shape (q,)
         """
-        if self._cross is None and self.Y is not None and self.wide and not self.center:
-            swept = self._block(V, 0) if self.view(0).form == "implicit" else None
-            x, y = self._views
-            made, self._cross = transposed.gram_and_cross(x, y, swept, self.home)
-            self._sweeps.check_finite([made, self._cross])
-            if made is not None:
-                return made, self._cross
-        if self._cross is None and self.form == "dense":
-            self._cross = self.dense()[1]
-        if self._cross is None:
-            swept = self._both is None and self.form == "implicit"
-            identity = self._sweeps.identity(1) if swept else self.home.eye(self.shape[2])
-            XtXV, self._cross, _, _ = self._made([self._block(V, 0), identity], onto=(0,))
-            return XtXV, self._cross
-        return None if V is None else self.gram_matmat(V), self._cross
+        gram = self._held_gram()
+        if not isinstance(gram, SparseGram) or len(gram.upper) == 1:
+            raise InvalidProblem('scaled_cross needs two views and Gram matrices held sparse: form="sparse".')
+        B, P, Q = gram.scaled_cross(left, right)
+        return SparseOperator(B), P, Q
 
     @property
     def wide(self) -> bool:
@@ -258,17 +495,19 @@ class Moments(RowMoments):
 
         Parameters
         ----------
-        index : {0, 1}
+        index : int
         """
         return self._views[index].precision
+
+    # ---- other moments ------------------------------------------------------------------------
 
     def view(self, index: int) -> Moments:
         """The moments of one view. They count sweeps on the same ledger and share the held matrices.
 
         Parameters
         ----------
-        index : {0, 1}
-            0 for the view X, 1 for the view Y.
+        index : int
+            0 for the view X, 1 for the view Y, and so on.
         """
         if index not in range(len(self._views)):
             raise InvalidProblem(f"there are {len(self._views)} views; got index {index}.")
@@ -277,46 +516,13 @@ class Moments(RowMoments):
         if index not in self._alone:
             alone = object.__new__(type(self))
             alone._set_up([self._views[index]], center=self.center, form="auto", expect=self._expect)
-            alone._both, alone._index = self, index
+            alone._all, alone._index = self, index
             self._alone[index] = alone
         return self._alone[index]
 
     def forget_views(self) -> None:
         """Let go of the moments of single views, which refer to these: the data are free as soon as these are."""
         self._alone.clear()
-
-    @one_at_a_time
-    def cross_matmat(self, V: Array) -> Array:
-        """XᵀY V."""
-        if self.form == "implicit":
-            return self.products(None, V)[1]
-        pause()
-        return self._held_gram().cross(self._block(V, 1))
-
-    @one_at_a_time
-    def cross_rmatmat(self, U: Array) -> Array:
-        """YᵀX U."""
-        if self.form == "implicit":
-            return self.products(U, None)[2]
-        pause()
-        return self._held_gram().cross_adjoint(self._block(U, 0))
-
-    @one_at_a_time
-    def scaled_cross(self, left: HostArray, right: HostArray) -> tuple[LinearOperator, HostArray, HostArray]:
-        """(B, P, Q) with diag(left) XᵀY diag(right) = B - P Qᵀ for sparse B, of Gram matrices that are held sparse.
-
-        P and Q have a column for the means, where these are taken out, and one for each confound.
-
-        Parameters
-        ----------
-        left : numpy.ndarray of shape (p,)
-        right : numpy.ndarray of shape (q,)
-        """
-        gram = self._held_gram()
-        if not isinstance(gram, SparseGram) or gram.C is None:
-            raise InvalidProblem('scaled_cross needs two views and Gram matrices held sparse: form="sparse".')
-        B, P, Q = gram.scaled_cross(left, right)
-        return SparseOperator(B), P, Q
 
     @property
     def single_cost(self) -> float:
@@ -349,39 +555,23 @@ class Moments(RowMoments):
             self._single = single
         return self._single
 
-    # ---- means and column norms ---------------------------------------------------------------
+    # ---- what is held -------------------------------------------------------------------------
 
     @one_at_a_time
-    def diagonal(self) -> tuple[Array, Array | None]:
-        """The diagonals of XᵀX and YᵀY. They are estimated for operators that only give products."""
+    def diagonal(self) -> tuple[Array, ...]:
+        """The diagonals of the Gram matrices. They are estimated for operators that only give products."""
         if self.form != "implicit":
-            return self._held_gram().diagonal()
+            return tuple(self._held_gram().diagonals())
         exact = [view for view in self._views if view.operator.readable or view.streamed]
         self._sweeps.gather([view for view in exact if view.squares is None])
         for i, view in enumerate(self._views):
             if view.squares is None:  # products alone: send the probes
-                self.view(i)._sweeps.products([self.home.zeros((view.operator.shape[1], 0)), None])
-        return self._views[0].squares, self._views[1].squares if len(self._views) == 2 else None
+                self.view(i)._sweeps.products([self.home.zeros((view.operator.shape[1], 0))])
+        return tuple(view.squares for view in self._views)
 
     @one_at_a_time
-    def vanishes(self, index: int) -> bool:
-        """Whether a view is zero, or what is left of it is no more than the rounding of what was taken out.
-
-        Parameters
-        ----------
-        index : {0, 1}
-        """
-        xp, means = self.home.xp, self.squares_taken(index)
-        left = float(to_host(xp.sum(self.diagonal()[index])))
-        taken = 0.0 if means is None else float(to_host(xp.sum(means)))
-        unit = CONSTANT * float(np.finfo(self._views[index].given.dtype).eps)
-        return left <= unit**2 * taken
-
-    # ---- what is held -------------------------------------------------------------------------
-
-    @one_at_a_time
-    def dense(self) -> tuple[Array, Array | None, Array | None]:
-        """(XᵀX, XᵀY, YᵀY) as dense float64 arrays; the moments hold them from then on.
+    def dense(self) -> tuple[Array, ...]:
+        """XᵢᵀXⱼ with i ≤ j as dense float64 arrays, of two views (XᵀX, XᵀY, YᵀY); the moments hold them from then on.
 
         Later products use these arrays, so do not change them.
         """
@@ -390,7 +580,12 @@ class Moments(RowMoments):
         gram = held.as_dense(self.home)
         if gram is not held:
             self._gram = gram
-        return gram.Sx, gram.C, gram.Sy
+        return tuple(block for row in gram.upper for block in row)
+
+    def _dense(self, index: int) -> Array:
+        """The dense Gram matrix of one view."""
+        self.dense()
+        return self._held_gram().upper[index][0]
 
     @one_at_a_time
     def whitener(self, index: int, ridge: float) -> Whitener | DiagonalWhitener:
@@ -400,7 +595,7 @@ class Moments(RowMoments):
 
         Parameters
         ----------
-        index : {0, 1}
+        index : int
         ridge : float
         """
         if (index, ridge) not in self._whiteners:
@@ -409,7 +604,7 @@ class Moments(RowMoments):
             self._whiteners[index, ridge] = (
                 DiagonalWhitener(*form, ridge, cut)
                 if form is not None
-                else Whitener(self.dense()[2 * index], ridge, cut, self.home)
+                else Whitener(self._dense(index), ridge, cut, self.home)
             )
         return self._whiteners[index, ridge]
 
@@ -420,7 +615,7 @@ class Moments(RowMoments):
 
         Parameters
         ----------
-        index : {0, 1}
+        index : int
         """
         return self.form == "dense" or self._diagonal_form(index) is not None
 
@@ -460,10 +655,133 @@ class Moments(RowMoments):
 
         Parameters
         ----------
-        index : {0, 1}
+        index : int
         product : array of shape (p, p)
         """
         live = self._sweeps.varying(index, product)
         d = self.diagonal()[index]
         live = live if d is None else live * self.home.xp.astype(d > 0, live.dtype)
         return (product + product.T) / 2 * live[:, None] * live[None, :]
+
+    # ---- rows ---------------------------------------------------------------------------------
+
+    @property
+    def reads_blocks(self) -> bool:
+        """Whether the rows come some at a time and `image_triangle` can be had: dense rows, files, and slices."""
+        return self._sweeps.reads_blocks
+
+    @one_at_a_time
+    def over_rows(self, task: Task[Part], columns: int = 0) -> Part:
+        """What a task makes of the rows of the views as they are multiplied, in one sweep.
+
+        The rows that the task is given have their weights, and means, confounds and scale are taken out of them. What
+        is not known of these takes a sweep before. Rows in memory are cut into blocks that go to several threads; how
+        they are cut, and so every bit of the result, depends on the data and `columns` alone. Slices come in turn.
+
+        Parameters
+        ----------
+        task : linspec.sweeps.task.Task
+            What is made of some rows of the views, and how that of neighbouring rows is merged.
+        columns : int, default 0
+            The columns of an array as wide as a row that a part holds: blocks are larger than it, where they may be.
+
+        Returns
+        -------
+        Part
+            Of all rows. The sweep is counted; what the task multiplies it counts itself (`Ledger.record`).
+
+        Raises
+        ------
+        MissingCapability
+            A view is known by its products only.
+        NonFiniteData
+            What the task looks at is not finite, and the rows have such an entry.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from linspec import Moments
+        >>> from linspec.sweeps.task import Task
+        >>> class AbsoluteSums(Task):
+        ...     def part(self, rows, first_row=0, into=None):
+        ...         own = np.abs(rows[0].dense()).sum(axis=0)
+        ...         return own if into is None else into + own
+        ...     def merge(self, left, right):
+        ...         return left + right
+        >>> Moments(np.array([[1.0, -2.0], [3.0, 4.0]]), center=True).over_rows(AbsoluteSums())
+        array([2., 6.])
+        """
+        return self._sweeps.over_rows(task, columns)
+
+    def ask_for_witnesses(self, before: Mapping[str, float], known: Mapping[str, Witness | None]) -> None:
+        """Have the next sweep of each view identify its rows.
+
+        Parameters
+        ----------
+        before : mapping from str to float
+            By view, the sweeps that do not count as a reading of the data as they are.
+        known : mapping from str to Witness or None
+            Those of views that have been read since.
+        """
+        for view in self._views:
+            view.asked_at = before.get(view.name, view.ledger.sweeps)
+            view.witness = known.get(view.name)
+
+    @one_at_a_time
+    def witnesses(self, *, read: bool = False) -> dict[str, Witness]:
+        """What identifies the rows of each view.
+
+        Of a view that was swept in a way that does not tell, they are read once more; of entries in memory that is part
+        of the sweep.
+
+        Parameters
+        ----------
+        read : bool, default False
+            Read the rows of views that were not swept, too, instead of leaving them out.
+        """
+        for view in self._views:
+            if view.lacks_witness and (read or view.swept):
+                self._sweeps.identify(view)
+        return {view.name: view.witness for view in self._views if view.witness is not None}
+
+    # ---- checkpoints --------------------------------------------------------------------------
+
+    def learnt(self) -> dict[str, Any]:
+        """What sweeps have found so far, and what is held: for a checkpoint."""
+        views = [
+            {
+                "mean": view.mean,
+                "squares": view.squares,
+                "unresolved": view.unresolved,
+                "warned": view._warned,
+                "contradiction": view.contradiction,
+            }
+            for view in self._views
+        ]
+        return {"form": self._form, "gram": self._gram, "cross": self._cross, "views": views}
+
+    def take_up(self, learnt: Mapping[str, Any]) -> None:
+        """Go on with what `learnt` has returned, whose arrays are on the host."""
+        self._form = learnt["form"]
+        self._gram = _placed(learnt["gram"], self.home)
+        self._cross = None if learnt["cross"] is None else self.home.place(learnt["cross"])
+        for view, known in zip(self._views, learnt["views"], strict=True):
+            view.mean, view.squares = (_placed(known[name], self.home) for name in ("mean", "squares"))
+            view.unresolved, view._warned = known["unresolved"], known["warned"]
+            view.contradiction = known["contradiction"]
+
+
+def _model(A: LinearOperator) -> RowModel | None:
+    adjustment = uncounted(A)[0].adjustment
+    return None if adjustment is None else adjustment.model
+
+
+def _placed(value: Any, home: Home) -> Any:
+    """Arrays of the host, and held matrices that consist of such, where blocks live."""
+    if isinstance(value, np.ndarray):
+        return value if home.on_host else home.place(value)
+    if isinstance(value, list):
+        return [_placed(one, home) for one in value]
+    if isinstance(value, DenseGram) and not home.on_host:
+        vars(value).update({name: _placed(one, home) for name, one in vars(value).items()})
+    return value

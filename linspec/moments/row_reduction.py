@@ -23,7 +23,6 @@ import numpy as np
 from linspec.algebra.small_matrices import EPS, LEAST_LENGTH
 from linspec.arrays import Array, Home, HostArray, reciprocal, to_host, triangular_factor
 from linspec.errors import InvalidProblem, NonFiniteData
-from linspec.moments.slices import as_many_blocks
 from linspec.operators import (
     AdjustedOperator,
     CountedOperator,
@@ -37,6 +36,7 @@ from linspec.sweeps.adjusted_rows import AdjustedRows
 from linspec.sweeps.blocks import map_reduce
 from linspec.sweeps.finite import explain_non_finite
 from linspec.sweeps.first_sweep import Measured, Sizes
+from linspec.sweeps.slices import as_many_blocks
 from linspec.sweeps.triangles import Triangle, TrianglePart
 from linspec.sweeps.views import View
 

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from linspec.arrays import Array, Home
-from linspec.moments.sparse import is_wide
+from linspec.moments.by_rows import is_wide
 from linspec.operators import DenseOperator, sparse_products
 from linspec.operators.column_statistics import ColumnStatistics
 from linspec.sweeps.views import View

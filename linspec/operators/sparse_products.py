@@ -46,7 +46,7 @@ from linspec.process.faults import is_at_limit
 from linspec.process.pauses import pause
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
 
 try:
     from scipy.sparse import _sparsetools
@@ -271,63 +271,80 @@ def products(  # noqa: PLR0913 (two views, and what is done to their rows)
     UnsupportedData
         X or Y is not CSR, or entries are not real numbers.
     """
-    found = side_by_side(
-        X,
-        Y,
-        Vx,
-        Vy,
-        shift_x=shift_x,
-        shift_y=shift_y,
-        dtype_x=dtype_x,
-        dtype_y=dtype_y,
-        weights=weights,
-        sums=sums,
-        onto=onto,
+    if Y is None and (Vy is not None or shift_y is not None):
+        raise InvalidProblem("Vy and shift_y belong to Y, but Y is None. Pass Y, or leave them out.")
+    views = 1 if Y is None else 2
+    *grams, totals = _found(
+        side_by_side(
+            [X, Y][:views],
+            [Vx, Vy][:views],
+            shifts=[shift_x, shift_y][:views],
+            dtypes=[dtype_x, dtype_x if dtype_y is None else dtype_y][:views],
+            weights=weights,
+            sums=sums,
+            onto=onto,
+        )
     )
     width = None if Vx is None else int(Vx.shape[1])
-    pairs = [_split(block, width, Vy is not None) for block in found]
+    pairs = [_split(block, width, Vy is not None) for block in (*(*grams, None)[:2], totals)]
     return Products(*(part for pair in pairs for part in pair))
 
 
-def side_by_side(  # noqa: PLR0913 (as for `products`)
-    X: CSR,
-    Y: CSR | None,
-    Vx: Block | None,
-    Vy: Block | None,
+def _found(found: tuple[list[Block | None], Block | None]) -> list[Block | None]:
+    """What `side_by_side` returns, as one list."""
+    return [*found[0], found[1]]
+
+
+def side_by_side(
+    matrices: Sequence[CSR],
+    blocks: Sequence[Block | None],
     *,
-    shift_x: Block | None = None,
-    shift_y: Block | None = None,
-    dtype_x: DTypeLike,
-    dtype_y: DTypeLike | None = None,
+    shifts: Sequence[Block | None] | None = None,
+    dtypes: Sequence[DTypeLike],
     weights: Block | None = None,
     sums: bool = True,
-    onto: tuple[int, ...] = (0, 1),
-) -> tuple[Block | None, Block | None, Block | None]:
-    """Form Xᵀ[P Q], Yᵀ[P Q] and the column sums of [P Q] as `products` does, and copy nothing to tell P from Q.
+    onto: Sequence[int] | None = None,
+) -> tuple[list[Block | None], Block | None]:
+    """Form Xᵢᵀ[P₁ P₂ …] and the column sums of [P₁ P₂ …] as `products` does, and copy nothing to tell Pᵢ from Pⱼ.
 
-    Parameters and errors are those of `products`.
+    Pᵢ = Xᵢ Vᵢ - 1 shiftᵢᵀ, whose rows are multiplied by weights where there are any.
+
+    Parameters
+    ----------
+    matrices : sequence of csr_array or csr_matrix
+        With equally many rows.
+    blocks : sequence of ndarray or None
+        One for each matrix, or None: it has no Pᵢ.
+    shifts : sequence of ndarray or None, optional
+        Subtracted from every row of Xᵢ Vᵢ.
+    dtypes : sequence of float32 or float64
+        The precision of each Pᵢ. Where they differ, the products with Xᵢᵀ are formed in float64.
+    weights, sums
+        As for `products`.
+    onto : sequence of int, optional
+        The matrices by whose transpose is multiplied; by default all.
 
     Returns
     -------
-    tuple of ndarray or None
-        Float64; what is not wanted is None.
+    products : list of ndarray or None
+        Xᵢᵀ[P₁ P₂ …], float64; None where it is not wanted.
+    sums : ndarray or None
     """
-    views = [_View.of("X", X, Vx, shift_x, dtype_x)]
-    if Y is not None:
-        views.append(_View.of("Y", Y, Vy, shift_y, dtype_x if dtype_y is None else dtype_y))
-        _require_same_rows(X, Y)
-    elif Vy is not None or shift_y is not None:
-        raise InvalidProblem("Vy and shift_y belong to Y, but Y is None. Pass Y, or leave them out.")
+    shifts = [None for _ in matrices] if shifts is None else shifts
+    onto = range(len(matrices)) if onto is None else onto
+    names = ["X", "Y"] if len(matrices) <= len("XY") else [f"X{i + 1}" for i in range(len(matrices))]
+    views = [_View.of(*each) for each in zip(names, matrices, blocks, shifts, dtypes, strict=False)]
+    for matrix in matrices[1:]:
+        _require_same_rows(matrices[0], matrix)
     dtype = np.result_type(np.float32, *(view.dtype for view in views if view.V is not None))
-    matrices = tuple(view.matrix for view in views)
     width = sum(view.width for view in views)
-    parts, count = _shares(matrices, width, dtype, fused=True)
+    parts, count = _shares(tuple(matrices), width, dtype, fused=True)
     if count == 1:
         return _sweep(views, dtype, parts, weights, summed=sums, onto=onto)
     results: list[Block | None] = []
     for tile in range(count):
         tiles = [view.tile(tile, count) for view in views]
-        found = _sweep(tiles, dtype, parts, weights, summed=sums, onto=onto)
+        found = _found(_sweep(tiles, dtype, parts, weights, summed=sums, onto=onto))
         if not results:
             results = [None if part is None else np.empty((*part.shape[:-1], width)) for part in found]
         begun = start = 0
@@ -338,7 +355,7 @@ def side_by_side(  # noqa: PLR0913 (as for `products`)
                 if result is not None and part is not None:
                     result[..., place] = part[..., begun : begun + some.width]
             begun, start = begun + some.width, start + view.width
-    return results[0], results[1], results[2]
+    return results[:-1], results[-1]
 
 
 class _View(NamedTuple):
@@ -402,8 +419,8 @@ def _sweep(
     weights: Block | None,
     *,
     summed: bool,
-    onto: tuple[int, ...],
-) -> tuple[Block | None, Block | None, Block | None]:
+    onto: Sequence[int],
+) -> tuple[list[Block | None], Block | None]:
     """Form the products of one tile of columns in one pass over the rows, which are cut into so many parts."""
     matrices = tuple(view.matrix for view in views)
     ends = np.cumsum([view.width for view in views]).tolist()
@@ -437,7 +454,7 @@ def _sweep(
         for i, shape in enumerate([(width,), *shapes])
     )
     found = dict(zip(wanted, grams, strict=True))
-    return found.get(0), found.get(1), sums
+    return [found.get(i) for i in range(len(views))], sums
 
 
 def _column_sums(block: Block) -> Block:

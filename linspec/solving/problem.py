@@ -193,23 +193,24 @@ class Problem(RowsOfProblem, ABC, Generic[S_co]):
         return check_ridge(ridge)
 
     def sizes(self) -> cost.Sizes:
-        """The sizes for estimates of time and memory: those of the first two matrices."""
-        first, *rest = self.matrices.values()
-        return cost.sizes_of(first, rest[0] if rest else None, self.width)
+        """The sizes for estimates of time and memory: those of all matrices."""
+        return cost.sizes_of(list(self.matrices.values()), self.width)
 
     def lost_to_centring(self, moments: Moments) -> tuple[tuple[Status, str], ...]:
         """A finding if subtracting means from products loses more digits than the tolerance allows."""
         findings: list[tuple[Status, str]] = []
-        for name, columns in moments.explained.items():
+        for name, columns in moments.columns.explained.items():
             listed = ", ".join(map(str, columns[:5])) + (", …" if len(columns) > 5 else "")
             text = f"The confounds explain {len(columns)} of the columns of {name} but for a share of 1e-8 or less of "
             text += f"their squares: {listed}. What is left of them is rounding. Leave them out."
             findings.append((Status.ILL_CONDITIONED, text))
-        findings += [underflowing_columns(name, columns) for name, columns in moments.underflowing.items()]
-        error = moments.centring_error()
+        findings += [
+            underflowing_columns(name, columns) for name, columns in moments.columns.underflowing.items()
+        ]
+        error = moments.columns.centring_error()
         if findings or error <= CENTRING * self.default_tol:
             return tuple(findings)
-        what = "Means, or what confounds explain," if moments.confounded else "Means"
+        what = "Means, or what confounds explain," if moments.columns.confounded else "Means"
         text = f"{what} much larger than the deviations of a column were subtracted from products, not from entries: "
         text += f"relative errors of about {min(error, 1.0):.0e} remain, which the residual does not show. Pass an "
         return ((Status.ILL_CONDITIONED, text + "array or a file, or subtract a constant from each column."),)

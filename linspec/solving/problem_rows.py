@@ -160,7 +160,7 @@ class RowsOfProblem:
     def taken_fields(self, moments: Moments) -> dict[str, Any]:
         """The fields of a solution that say what was taken out of the rows of each matrix: means, slopes, scales."""
         found: dict[str, Any] = {}
-        means = moments.column_means() if self.center else ()
+        means = moments.columns.means() if self.center else ()
         for i, (name, field) in enumerate(self.means.items()):
             A = self.matrices[name]
             if self.center:

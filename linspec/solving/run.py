@@ -29,7 +29,6 @@ from linspec.errors import (
     SweptOnce,
 )
 from linspec.moments.moments import Moments
-from linspec.moments.slices import read_streams
 from linspec.operators import CountedOperator, Ledger, uncounted
 from linspec.operators.column_statistics import ColumnStatistics
 from linspec.operators.streamed import ONCE, StreamedOperator
@@ -44,6 +43,7 @@ from linspec.solving.checkpoints import CheckpointWriter, Saved, check_state
 from linspec.solving.conclusion import Conclusion, Terms
 from linspec.solving.problem import Problem
 from linspec.solving.solution import History, Solution, Status
+from linspec.sweeps.slices import read_streams
 from linspec.sweeps.witness import Witness
 
 WARNED = frozenset(

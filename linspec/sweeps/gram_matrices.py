@@ -25,7 +25,7 @@ from linspec.operators.column_statistics import ColumnStatistics, block_mean, co
 from linspec.operators.large_means import without_large_means
 from linspec.operators.row_blocks import RowBuffer
 from linspec.operators.row_model import PLAIN, RowModel
-from linspec.sweeps.held_grams import DenseGram, RunningGram
+from linspec.sweeps.held_grams import DenseGram, RunningGram, Upper
 from linspec.sweeps.task import Task
 from linspec.sweeps.views import FloatRows, View, gram_blocks
 
@@ -70,7 +70,7 @@ class GramPart:
 
 @dataclass(frozen=True)
 class GramMatrices(Task[GramPart]):
-    """The dense Gram and cross matrices of one or two views.
+    """The dense Gram and cross matrices of some views.
 
     Parameters
     ----------
@@ -124,7 +124,7 @@ class GramMatrices(Task[GramPart]):
     def _by_pairs(self, A: LinearOperator) -> bool:
         if self.model.weights is not None:
             return False
-        return self.about[0] is None and cost.sparse_gram_is_cheaper(cost.sizes_of(A, None, 1))
+        return self.about[0] is None and cost.sparse_gram_is_cheaper(cost.sizes_of([A], 1))
 
     def _add_dense(self, part: GramPart, rows: Sequence[LinearOperator], weights: Array | None) -> None:
         views = [View("", A, center=False) for A in rows]
@@ -178,16 +178,12 @@ class GramMatrices(Task[GramPart]):
 
     def looked_at(self, part: GramPart) -> Iterable[Array]:
         """The diagonals."""
-        return [d for d in part.gram.diagonal() if d is not None]
-
-
-SparseParts = list[Any]
-"""Sx, C and Sy as sparse matrices; None where there is no second view."""
+        return part.gram.diagonals()
 
 
 @dataclass(frozen=True)
-class SparseGramMatrices(Task[SparseParts]):
-    """The Gram and cross matrices of one or two sparse views as sparse matrices, about zero.
+class SparseGramMatrices(Task[Upper]):
+    """The Gram and cross matrices of some sparse views as sparse matrices, about zero.
 
     Parameters
     ----------
@@ -197,21 +193,21 @@ class SparseGramMatrices(Task[SparseParts]):
 
     model: RowModel = PLAIN
 
-    def part(
-        self, rows: Sequence[LinearOperator], first_row: int = 0, into: SparseParts | None = None
-    ) -> SparseParts:
+    def part(self, rows: Sequence[LinearOperator], first_row: int = 0, into: Upper | None = None) -> Upper:
         """Of some rows, added to those before."""
         roots = self.model.roots_of(first_row, rows[0].shape[0], HOST)
-        X, *rest = [A.matrix if roots is None else A.times_rows(roots) for A in rows]  # type: ignore[attr-defined]
-        found = [sparse_products.gram(X), None, None]
-        if rest:
-            found[1:] = sparse_products.gram(X, rest[0]), sparse_products.gram(rest[0])
+        views = [A.matrix if roots is None else A.times_rows(roots) for A in rows]  # type: ignore[attr-defined]
+        found = [
+            [sparse_products.gram(X), *(sparse_products.gram(X, Z) for Z in views[i + 1 :])]
+            for i, X in enumerate(views)
+        ]
         return found if into is None else self.merge(into, found)
 
-    def merge(self, left: SparseParts, right: SparseParts) -> SparseParts:
+    def merge(self, left: Upper, right: Upper) -> Upper:
         """Of the rows of both."""
-        return [None if a is None else a + b for a, b in zip(left, right, strict=True)]
+        rows = zip(left, right, strict=True)
+        return [[a + b for a, b in zip(own, more, strict=True)] for own, more in rows]
 
-    def looked_at(self, part: SparseParts) -> Iterable[Array]:
+    def looked_at(self, part: Upper) -> Iterable[Array]:
         """The diagonals."""
-        return [S.diagonal() for S in (part[0], part[2]) if S is not None]
+        return [S.diagonal() for S, *_ in part]

@@ -3,52 +3,55 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from linspec.arrays import Array, Home, HostArray, namespace
+from linspec.errors import AccuracyWarning, warn
 from linspec.operators import sparse_products
 from linspec.operators.column_statistics import counted, without_mean
-
-Products = tuple[Array, Array, Array, Array]
-"""(XᵀX Vx, XᵀY Vy, YᵀX Vx, YᵀY Vy), with None if a block or a view is absent."""
+from linspec.sweeps.views import DIGITS_TO_WARN, View
 
 STRIPS, NARROWEST_STRIP = 8, 64
 """The number of strips in which a symmetric product of two blocks is formed, and the least columns of a
 strip."""
 
+Upper = list[list[Any]]
+"""The blocks XᵢᵀXⱼ with i ≤ j, one list for each view i."""
+
 
 class HeldGram(ABC):
-    """Gram matrices of one or two views, whatever they are kept as.
+    """The Gram and cross matrices XᵢᵀXⱼ of some views, whatever they are kept as.
 
     Attributes
     ----------
+    upper : list of list
+        Those with i ≤ j.
     rows : list of array, or None
         A few rows with these Gram matrices, where products go by way of such.
     """
 
+    upper: Upper
     rows: list[Array] | None = None
 
     @abstractmethod
-    def products(self, Vx: Array | None, Vy: Array | None) -> Products:
-        """The four products."""
+    def product(self, i: int, j: int, V: Array) -> Array:
+        """XᵢᵀXⱼ V."""
 
-    def cross(self, Vy: Array) -> Array:
-        """XᵀY Vy alone."""
-        return self.products(None, Vy)[1]
-
-    def cross_adjoint(self, Vx: Array) -> Array:
-        """YᵀX Vx alone."""
-        return self.products(Vx, None)[2]
+    def products(self, blocks: Sequence[Array | None]) -> list[Array | None]:
+        """XᵢᵀXⱼ Vⱼ of all views, row by row; None where there is no block."""
+        views = range(len(self.upper))
+        return [None if V is None else self.product(i, j, V) for i in views for j, V in enumerate(blocks)]
 
     @abstractmethod
     def view(self, index: int) -> HeldGram:
         """The Gram matrix of one view alone."""
 
     @abstractmethod
-    def diagonal(self) -> tuple[Array, Array | None]:
-        """The diagonals of both Gram matrices."""
+    def diagonals(self) -> list[Array]:
+        """The diagonals of the Gram matrices."""
 
     @abstractmethod
     def as_dense(self, home: Home) -> DenseGram:
@@ -68,46 +71,43 @@ class HeldGram(ABC):
 
 
 class DenseGram(HeldGram):
-    """Sx, C, Sy as dense float64 arrays; None before the first rows, C and Sy also without a second view."""
+    """The matrices as dense float64 arrays; none before the first rows."""
 
-    def __init__(self, Sx: Array = None, C: Array = None, Sy: Array = None) -> None:
-        self.Sx, self.C, self.Sy = Sx, C, Sy
+    def __init__(self, upper: Upper | None = None) -> None:
+        self.upper = upper or []
 
     def add_rows(self, slabs: list[Array]) -> None:
         """Add some rows of each view."""
-        X = slabs[0]
-        self.Sx = _plus(self.Sx, X.T @ X)
-        if len(slabs) == 2:
-            Y = slabs[1]
-            self.C = _plus(self.C, X.T @ Y)
-            self.Sy = _plus(self.Sy, Y.T @ Y)
+        self._add([[X.T @ Z for Z in slabs[i:]] for i, X in enumerate(slabs)])
 
     def add_gram(self, S: Array) -> None:
         """Add the Gram matrix of some rows of one view."""
-        self.Sx = _plus(self.Sx, S)
+        self._add([[S]])
+
+    def _add(self, more: Upper) -> None:
+        if not self.upper:
+            self.upper = more
+            return
+        for own, row in zip(self.upper, more, strict=True):
+            for total, product in zip(own, row, strict=True):
+                total += product
 
     def plus(self, other: DenseGram) -> DenseGram:
         """The sums, in memory of their own."""
-        pairs = zip((self.Sx, self.C, self.Sy), (other.Sx, other.C, other.Sy), strict=True)
-        return DenseGram(*(None if a is None else a + b for a, b in pairs))
+        pairs = zip(self.upper, other.upper, strict=True)
+        return DenseGram([[a + b for a, b in zip(own, more, strict=True)] for own, more in pairs])
 
-    def products(self, Vx: Array | None, Vy: Array | None) -> Products:
-        """The four products."""
-        two = self.C is not None
-        return (
-            None if Vx is None else self.Sx @ Vx,
-            None if Vy is None or not two else self.C @ Vy,
-            None if Vx is None or not two else self.C.T @ Vx,
-            None if Vy is None or not two else self.Sy @ Vy,
-        )
+    def product(self, i: int, j: int, V: Array) -> Array:
+        """XᵢᵀXⱼ V."""
+        return self.upper[i][j - i] @ V if i <= j else self.upper[j][i - j].T @ V
 
     def view(self, index: int) -> DenseGram:
         """The Gram matrix of one view alone."""
-        return DenseGram(self.Sx if index == 0 else self.Sy, None, None)
+        return DenseGram([[self.upper[index][0]]])
 
-    def diagonal(self) -> tuple[Array, Array | None]:
-        """The diagonals of both Gram matrices."""
-        return _diagonal(self.Sx), None if self.Sy is None else _diagonal(self.Sy)
+    def diagonals(self) -> list[Array]:
+        """The diagonals of the Gram matrices."""
+        return [_diagonal(row[0]) for row in self.upper]
 
     def as_dense(self, home: Home) -> DenseGram:
         """These themselves."""
@@ -123,8 +123,8 @@ class ReducedGram(DenseGram):
 
     Parameters
     ----------
-    rows : list of array of shapes (m, p) and (m, q)
-        The rows of one view or two.
+    rows : list of array of shape (m, p)
+        The rows of each view.
     """
 
     def __init__(self, rows: list[Array]) -> None:
@@ -132,16 +132,14 @@ class ReducedGram(DenseGram):
         self.rows: list[Array] = rows
         self.add_rows(rows)
 
-    def products(self, Vx: Array | None, Vy: Array | None) -> Products:
-        """The four products; nothing that is squared takes part."""
-        P, Q = (None if V is None else R @ V for R, V in zip(self._both(), (Vx, Vy), strict=True))
-        X, Y = self._both()
-        return (
-            None if P is None else X.T @ P,
-            None if Q is None or Y is None else X.T @ Q,
-            None if P is None or Y is None else Y.T @ P,
-            None if Q is None or Y is None else Y.T @ Q,
-        )
+    def products(self, blocks: Sequence[Array | None]) -> list[Array | None]:
+        """All products; nothing that is squared takes part."""
+        images = [None if V is None else R @ V for R, V in zip(self.rows, blocks, strict=True)]
+        return [None if P is None else R.T @ P for R in self.rows for P in images]
+
+    def product(self, i: int, j: int, V: Array) -> Array:
+        """XᵢᵀXⱼ V."""
+        return self.rows[i].T @ (self.rows[j] @ V)
 
     def view(self, index: int) -> DenseGram:
         """The reduced rows of one view alone."""
@@ -150,17 +148,6 @@ class ReducedGram(DenseGram):
     def magnified(self, lost: float, *, by_entries: bool) -> float:
         """By nothing: rows are centred."""
         return 0.0
-
-    def _both(self) -> tuple[Array, Array | None]:
-        return self.rows[0], self.rows[1] if len(self.rows) == 2 else None
-
-
-def _plus(total: Array | None, product: Array) -> Array:
-    """The sum, written over the first matrix."""
-    if total is None:
-        return product
-    total += product
-    return total
 
 
 def _diagonal(S: Array) -> Array:
@@ -242,11 +229,11 @@ class RunningGram:
 
 
 class SparseGram(HeldGram):
-    """Sx, C, Sy as sparse float64 matrices on the host, and what centring subtracts from their products.
+    """The matrices as sparse float64 ones on the host, and what centring subtracts from their products.
 
     Parameters
     ----------
-    Sx, C, Sy : csr_array or csr_matrix, or None
+    upper : list of list of csr_array or csr_matrix
         The Gram matrices, not centred.
     views : list of (array, array or None)
         For each view, the column means μ and the row t that is subtracted from its rows (usually μ; None:
@@ -265,43 +252,65 @@ class SparseGram(HeldGram):
 
     def __init__(
         self,
-        Sx: Any,
-        C: Any,
-        Sy: Any,
+        upper: Upper,
         views: list[tuple[Array, Array | None]],
         n: float,
         beside: list[Array | None] | None = None,
         signs: HostArray | None = None,
     ) -> None:
-        self.Sx, self.C, self.Sy, self.views, self.n = Sx, C, Sy, views, n
+        self.upper, self.views, self.n = upper, views, n
         self.beside = beside or [None for _ in views]
         self.signs = signs
 
-    def products(self, Vx: Array | None, Vy: Array | None) -> Products:
-        return (
-            self._times(self.Sx, Vx, 0, 0),
-            self._times(self.C, Vy, 0, 1),
-            self._times(self.C, Vx, 1, 0),
-            self._times(self.Sy, Vy, 1, 1),
-        )
+    @classmethod
+    def of(cls, views: list[View], found: Upper, total: float) -> SparseGram:
+        """Gram matrices of entries, with what is taken out of their products.
 
-    def cross(self, Vy: Array) -> Array:
-        """XᵀY Vy alone."""
-        return self._times(self.C, Vy, 0, 1)
+        Parameters
+        ----------
+        views : list of View
+            They know their means, and what confounds explain.
+        found : list of list of sparse matrix
+            XᵢᵀXⱼ with i ≤ j, not centred.
+        total : float
+            What the rows count together.
+        """
+        upper = [
+            [_scaled_sparse(S, views[i].factors, views[i + j].factors) for j, S in enumerate(row)]
+            for i, row in enumerate(found)
+        ]
+        rows = [(_scaled(v.mean, v.factors), _scaled(v.taken, v.factors)) for v in views]
+        beside, model = [_scaled(v.beside, v.factors) for v in views], views[0].model
+        gram = cls(upper, rows, total, beside, model.signs if model.keeps_constant else None)
+        if gram.lost_digits() > DIGITS_TO_WARN:
+            warn(
+                f"centring a sparse Gram matrix by subtraction loses {gram.lost_digits():.0f} digits here, "
+                'because column means are large beside their spread. Use form="implicit" or dense data.',
+                AccuracyWarning,
+            )
+        return gram
 
-    def cross_adjoint(self, Vx: Array) -> Array:
-        """YᵀX Vx alone."""
-        return self._times(self.C, Vx, 1, 0)
+    def product(self, i: int, j: int, V: Array) -> Array:
+        """XᵢᵀXⱼ V."""
+        kernel = sparse_products.matmat if i <= j else sparse_products.rmatmat
+        product = kernel(self.upper[min(i, j)][abs(j - i)], V, np.dtype(np.float64))
+        pairs = self._corrections(i, j)
+        if len(pairs) == 1:
+            product -= pairs[0][0][:, None] * (pairs[0][1] @ V)[None, :]
+        elif pairs:
+            left, right = (np.stack(vectors, axis=1) for vectors in zip(*pairs, strict=True))
+            product -= left @ (right.T @ V)
+        return product
 
     def scaled_cross(self, left: HostArray, right: HostArray) -> tuple[Any, HostArray, HostArray]:
-        """(B, P, Q) with diag(left) XᵀY diag(right) = B - P Qᵀ for sparse B and P, Q of few columns.
+        """(B, P, Q) with diag(left) X₁ᵀX₂ diag(right) = B - P Qᵀ for sparse B and P, Q of few columns.
 
         Parameters
         ----------
         left : numpy.ndarray of shape (p,)
         right : numpy.ndarray of shape (q,)
         """
-        B = self.C.tocsr().copy()
+        B = self.upper[0][1].tocsr().copy()
         B.data *= np.repeat(left, np.diff(B.indptr))
         B.data *= right[B.indices]
         pairs = self._corrections(0, 1)
@@ -310,19 +319,6 @@ class SparseGram(HeldGram):
             for i, scale in enumerate((left, right))
         )
         return B, P, Q
-
-    def _times(self, G: Any, V: Any, i: int, j: int) -> Array | None:
-        if G is None or V is None:
-            return None
-        kernel = sparse_products.matmat if i <= j else sparse_products.rmatmat
-        product = kernel(G, V, np.dtype(np.float64))
-        pairs = self._corrections(i, j)
-        if len(pairs) == 1:
-            product -= pairs[0][0][:, None] * (pairs[0][1] @ V)[None, :]
-        elif pairs:
-            left, right = (np.stack(vectors, axis=1) for vectors in zip(*pairs, strict=True))
-            product -= left @ (right.T @ V)
-        return product
 
     def _corrections(self, i: int, j: int) -> list[tuple[HostArray, HostArray]]:
         """The rank-one matrices, as pairs of vectors, to subtract from the products of views i and j."""
@@ -340,12 +336,12 @@ class SparseGram(HeldGram):
 
     def view(self, index: int) -> SparseGram:
         """The Gram matrix of one view alone."""
-        alone = (self.Sx, self.Sy)[index]
-        return SparseGram(alone, None, None, [self.views[index]], self.n, [self.beside[index]], self.signs)
+        own = [[self.upper[index][0]]]
+        return SparseGram(own, [self.views[index]], self.n, [self.beside[index]], self.signs)
 
-    def diagonal(self) -> tuple[Array, Array | None]:
-        """The diagonals of both Gram matrices."""
-        return self._spread(self.Sx, 0), None if self.Sy is None else self._spread(self.Sy, 1)
+    def diagonals(self) -> list[Array]:
+        """The diagonals of the Gram matrices."""
+        return [self._spread(row[0], i) for i, row in enumerate(self.upper)]
 
     def _spread(self, S: Any, i: int) -> HostArray:
         d = np.asarray(S.diagonal())
@@ -358,9 +354,9 @@ class SparseGram(HeldGram):
 
         Parameters
         ----------
-        index : {0, 1}
+        index : int
         """
-        S = (self.Sx, self.Sy)[index]
+        S = self.upper[index][0]
         (mean, taken), T = self.views[index], self.beside[index]
         d = np.asarray(S.diagonal())
         if S.nnz > len(d) or np.count_nonzero(S.data) != np.count_nonzero(d):
@@ -374,7 +370,15 @@ class SparseGram(HeldGram):
 
     def as_dense(self, home: Home) -> DenseGram:
         """With zeros, centred."""
-        return DenseGram(*(None if G is None else home.place(G) for G in self.dense()))
+
+        def full(S: Any, i: int, j: int) -> Array:
+            out = np.asarray(S.toarray())
+            for left, right in self._corrections(i, j):
+                out -= np.outer(left, right)
+            return home.place(out)
+
+        rows = enumerate(self.upper)
+        return DenseGram([[full(S, i, i + j) for j, S in enumerate(row)] for i, row in rows])
 
     def magnified(self, lost: float, *, by_entries: bool) -> float:
         """By squares: squared lengths are subtracted."""
@@ -383,25 +387,31 @@ class SparseGram(HeldGram):
     def lost_digits(self) -> float:
         """Decimal digits that the worst column loses by the subtraction of the means."""
         worst = 0.0
-        for i, S in enumerate((self.Sx, self.Sy)[: len(self.views)]):
-            d, spread = np.asarray(S.diagonal()), self._spread(S, i)
+        for (S, *_), spread in zip(self.upper, self.diagonals(), strict=True):
+            d = np.asarray(S.diagonal())
             live = spread > 0
             if live.any():
                 worst = max(worst, float(np.log10(d[live] / spread[live]).max()))
         return worst
 
-    def dense(self) -> tuple[HostArray, HostArray | None, HostArray | None]:
-        """Sx, C, Sy as dense arrays, centred."""
 
-        def full(G: Any, i: int, j: int) -> Any:
-            if G is None:
-                return None
-            out = np.asarray(G.toarray())
-            for left, right in self._corrections(i, j):
-                out -= np.outer(left, right)
-            return out
+def _scaled(array: Array | None, factors: Array | None) -> Array | None:
+    """What belongs to the columns, times their factors."""
+    if array is None or factors is None:
+        return array
+    return (array.T * factors).T
 
-        return full(self.Sx, 0, 0), full(self.C, 0, 1), full(self.Sy, 1, 1)
+
+def _scaled_sparse(S: Any, left: Array | None, right: Array | None) -> Any:
+    """diag(left) S diag(right) for compressed rows."""
+    if left is None and right is None:
+        return S
+    data = S.data.copy()
+    if left is not None:
+        data *= np.repeat(left, np.diff(S.indptr))
+    if right is not None:
+        data *= right[S.indices]
+    return type(S)((data, S.indices, S.indptr), shape=S.shape)
 
 
 def symmetric_product(V: Array, W: Array, home: Home) -> Array:

@@ -29,7 +29,6 @@ from linspec.operators.base import less_outer
 from linspec.operators.column_statistics import ColumnStatistics, block_mean, counted
 from linspec.operators.row_blocks import RowBuffer
 from linspec.operators.row_model import PLAIN, RowModel
-from linspec.sweeps.held_grams import Products
 from linspec.sweeps.task import Task
 from linspec.sweeps.triangles import Triangle, TrianglePart
 
@@ -59,18 +58,46 @@ def combined(row: Array, V: Any) -> Array:
     return row if isinstance(V, Identity) else row @ V
 
 
+class Products(tuple[Any, ...]):  # noqa: SLOT001 (it has attributes)
+    """XᵢᵀXⱼ Vⱼ of all views, row by row: of two (XᵀX Vx, XᵀY Vy, YᵀX Vx, YᵀY Vy); None where there is no block.
+
+    Attributes
+    ----------
+    image : array of shape (k, k) or None
+        (Xᵢ Vᵢ)ᵀ(Xᵢ Vᵢ) of the one block, where it is wanted.
+    triangle : numpy.ndarray or None
+        The triangle R of the QR factorisation of the first columns of X₁V₁, where it is wanted.
+    cross : array of shape (p, q) or None
+        X₁ᵀX₂, where it is wanted.
+    """
+
+    image: Any = None
+    triangle: Any = None
+    cross: Any = None
+
+
 class Request:
-    """The blocks of one call, the probes behind them, where each lies in P, and the views of which Xᵢᵀ P is wanted."""
+    """The blocks of one call, the probes behind them, where each lies in P, and the views of which Xᵢᵀ P is wanted.
+
+    Parameters
+    ----------
+    blocks, probes : list of array or None
+        One for each view.
+    home : Home
+    onto : tuple of int, optional
+        By default all views.
+    """
 
     def __init__(
         self,
         blocks: list[Array | None],
         probes: list[Array | None],
         home: Home,
-        onto: tuple[int, ...] = (0, 1),
+        onto: tuple[int, ...] | None = None,
     ) -> None:
         self.blocks, self.probes = blocks, probes
-        self.onto = tuple(i for i in (0, 1) if i in onto or probes[i] is not None)
+        views = range(len(blocks))
+        self.onto = tuple(i for i in views if onto is None or i in onto or probes[i] is not None)
         self.wide: list[Array | None] = []
         self.edges: list[tuple[int, int, int]] = []
         self.columns = 0
@@ -81,13 +108,13 @@ class Request:
             self.edges.append((self.columns, own, end))
             self.columns = end
 
-    def cut(self, adjoints: list[Array | None]) -> Products:
-        """The four products out of XᵀP and YᵀP."""
-        found: list[Array | None] = []
-        for adjoint in (*adjoints, None)[:2]:
-            for (start, stop, _), V in zip(self.edges, self.blocks, strict=True):
-                found.append(None if adjoint is None or V is None else adjoint[:, start:stop])
-        return found[0], found[1], found[2], found[3]
+    def cut(self, adjoints: Sequence[Array | None]) -> Products:
+        """The products of each block, out of XᵢᵀP of all views."""
+        return Products(
+            None if adjoint is None or V is None else adjoint[:, start:stop]
+            for adjoint in adjoints
+            for (start, stop, _), V in zip(self.edges, self.blocks, strict=True)
+        )
 
 
 @dataclass
@@ -235,33 +262,27 @@ class FusedProducts(Task[Sums]):
         self, rows: Sequence[LinearOperator], about: Sequence[Array | None], weights: Array | None
     ) -> Sums:
         """Slabs of sparse rows on many threads; what is taken out of the rows is taken out of products."""
-        x, *others = rows
-        y = others[0] if others else None
-        blocks, shifts = (*self.request.wide, None)[:2], []
-        for a, V in zip((*about, None), blocks, strict=False):
-            shifts.append(None if a is None or V is None else a @ V)
-        *products, totals = sparse_products.side_by_side(
-            x.matrix,  # type: ignore[attr-defined]  # of sparse operators
-            None if y is None else y.matrix,  # type: ignore[attr-defined]
-            *blocks,
-            shift_x=shifts[0],
-            shift_y=shifts[1],
-            dtype_x=x.dtype,
-            dtype_y=None if y is None else y.dtype,
+        shifts = [
+            None if a is None or V is None else a @ V for a, V in zip(about, self.request.wide, strict=True)
+        ]
+        products, totals = sparse_products.side_by_side(
+            [A.matrix for A in rows],  # type: ignore[attr-defined]  # of sparse operators
+            self.request.wide,
+            shifts=shifts,
+            dtypes=[A.dtype for A in rows],
             weights=weights,
             onto=self.request.onto,
         )
-        for product, a in zip(products, about, strict=False):
+        for product, a in zip(products, about, strict=True):
             if a is not None and totals is not None and product is not None:
                 less_outer(product, a, totals)
-        kept = products[: len(rows)]
-        count = counted(x.shape[0], weights, self.home)
+        count = counted(rows[0].shape[0], weights, self.home)
         if not (self.center or self.means):
-            return Sums(count, kept)
+            return Sums(count, products)
         zeros = [self.home.zeros((A.shape[1],)) for A in rows]
         if self.center:  # about their own means, as far as these are known
-            return Sums(count, kept, zeros, list(about))
-        return Sums(count, kept, [block_mean(A, self.home, weights) for A in rows], zeros)
+            return Sums(count, products, zeros, list(about))
+        return Sums(count, products, [block_mean(A, self.home, weights) for A in rows], zeros)
 
     def _about_means(
         self,
@@ -283,7 +304,7 @@ class FusedProducts(Task[Sums]):
 
     def _along(self, steps: list[Array]) -> Array:
         """[d₁ᵀV₁ d₂ᵀV₂ …]."""
-        pairs = zip(steps, self.request.wide, strict=False)
+        pairs = zip(steps, self.request.wide, strict=True)
         return self.home.xp.concat([combined(d, V) for d, V in pairs if V is not None], axis=0)
 
     def _added(self, into: Sums, more: Sums) -> Sums:
@@ -312,9 +333,8 @@ class FusedProducts(Task[Sums]):
         """Without the blocks and the points, which only sums about means that differ need."""
         if self.center:
             return self
-        return replace(
-            self, request=Request([None, None], [None, None], self.home, self.request.onto), about=()
-        )
+        none: list[Array | None] = [None for _ in self.request.blocks]
+        return replace(self, request=Request(none, none, self.home, self.request.onto), about=())
 
     def _step(self, total: Sums, left: Sums, right: Sums) -> None:
         """From the means of two parts to those of both."""
@@ -339,5 +359,5 @@ class FusedProducts(Task[Sums]):
 def forward(operators: Sequence[LinearOperator], request: Request) -> Array:
     """[P Q] = [X Vx, Y Vy]."""
     home, dtype = operators[0].home, np.result_type(*(A.dtype for A in operators))
-    pairs = zip(operators, request.wide, strict=False)
+    pairs = zip(operators, request.wide, strict=True)
     return home.concat([home.place(times(A, V), dtype) for A, V in pairs if V is not None])

@@ -1,97 +1,76 @@
-"""Who runs a task over all rows: threads over blocks in memory, or one block after the other as they come.
+"""Who runs a task over all rows: threads over blocks in memory, a loop over slices, or an engine over blocks elsewhere.
 
-Threads. A thin product of one block is over in a fraction of a millisecond. Threads that share each of them, as
-those of a BLAS do, meet some hundred times a second; where another process holds one of the cores, each meeting
-waits for the system to come round (measured: five times slower than one thread). So each thread here takes some
-blocks after one another and its products on one BLAS thread, and they meet once a sweep.
-The blocks are gathered into runs whose number depends on the data alone. They are merged by a fixed tree: the same data
-give the same bits on one thread and on many.
+Problem: what is made of the rows does not depend on where they are, and is written once, as a task.
+Method: `swept` asks the views once where their rows are. However it runs, parts are merged by a fixed tree over the
+numbers of blocks, or in the order of the slices: the same data give the same bits.
 """
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Sequence
-from itertools import pairwise
+from collections.abc import Callable, Sequence
 from typing import TypeVar
 
-import numpy as np
-
-from linspec.operators import LinearOperator
-from linspec.operators.row_blocks import rows_per_block
-from linspec.process import machine
-from linspec.process.blas_threads import one_blas_thread, usual_blas_threads
-from linspec.sweeps.task import Task, Tree
+from linspec.errors import InvalidProblem
+from linspec.operators.row_model import PLAIN, RowModel
+from linspec.sweeps.blocks import map_reduce
+from linspec.sweeps.in_memory import row_slices, run_in_memory
+from linspec.sweeps.slices import as_many_blocks
+from linspec.sweeps.task import Task
+from linspec.sweeps.views import View
 
 Part = TypeVar("Part")
 
-FEWEST_BLOCKS, MOST_RUNS = 4, 64
-"""Blocks that are worth a thread, and runs of blocks at most: what each adds up is merged with the others'."""
 
-
-def row_slices(operators: Sequence[LinearOperator], columns: int = 0) -> list[slice]:
-    """The blocks of rows in which operators are read together, for products with so many columns in all."""
-    n = operators[0].shape[0]
-    size = max(n, 1)
-    if all(A.sliceable for A in operators):
-        sum_bytes = 8 * columns * sum(A.shape[1] for A in operators)
-        size = rows_per_block(sum(A.row_bytes for A in operators), operators[0].home, sum_bytes)
-    return [slice(start, min(start + size, n)) for start in range(0, n, size)]
-
-
-def run_in_memory(
-    task: Task[Part], operators: Sequence[LinearOperator], slices: Sequence[slice], first_row: int = 0
+def swept(
+    task: Task[Part],
+    views: Sequence[View],
+    columns: int = 0,
+    *,
+    model: RowModel = PLAIN,
+    check: Callable[[Task[Part], Part, bool], None] | None = None,
+    threads: bool = True,
 ) -> Part:
-    """A task over rows that can be cut out, on as many threads as the BLAS would use.
+    """Run a task over all rows of some views, in one sweep.
 
     Parameters
     ----------
     task : Task
-    operators : sequence of LinearOperator
-        With equally many rows.
-    slices : sequence of slice
-        `row_slices` of them.
-    first_row : int, default 0
-        The number of their first row.
+    views : sequence of View
+        With equally many rows. What they take out of their columns is not taken out.
+    columns : int, default 0
+        The columns of the products that a part holds.
+    model : RowModel, optional
+        It says how many rows of slices must come.
+    check : callable, optional
+        Called with the task, a part and whether its rows are gone soon, before anything more is read.
+    threads : bool, default True
+        Whether rows that come here go to several threads. Large parts are made in one place.
     """
-    count = _runs(operators, len(slices))
-    cuts = [len(slices) * i // count for i in range(count + 1)]
-    runs = [slices[a:b] for a, b in pairwise(cuts)]
-    threads = min(count, usual_blas_threads(), machine.cpu_count())
-    tree, numbers = Tree(task, count), itertools.count()
-
-    def work(_: int) -> None:
-        # Some libraries have a limit for each thread. What is not finite is found in the sums.
-        with one_blas_thread(needed=threads > 1), np.errstate(all="ignore"):
-            while (number := next(numbers)) < count:
-                tree.add(number, _run(task, operators, runs[number], first_row))
-
-    with one_blas_thread(needed=threads > 1):
-        machine.map_parallel(work, range(threads))
-    return tree.root()
-
-
-def _run(
-    task: Task[Part], operators: Sequence[LinearOperator], slices: Sequence[slice], first_row: int
-) -> Part:
-    """One block after the other, in memory that is used again."""
-
-    def made(rows: slice, into: Part | None) -> Part:
-        some = [A.rows(rows) if A.sliceable else A for A in operators]
-        part = task.part(some, first_row + rows.start, into)
-        for A in operators:
-            A.release()
+    operators = [view.operator for view in views]
+    if any(A.remote for A in operators):
+        part = map_reduce(task, operators, columns)
+        if check is not None:
+            check(task, part, False)
         return part
-
-    first, *others = slices
-    part = made(first, None)
-    for rows in others:
-        part = made(rows, part)
-    return part
-
-
-def _runs(operators: Sequence[LinearOperator], blocks: int) -> int:
-    """Runs of blocks for threads; one where blocks are few, or where the rows are not for several threads at once."""
-    if not all(A.concurrent for A in operators) or not operators[0].home.on_host:
-        return 1
-    return max(1, min(blocks // FEWEST_BLOCKS, MOST_RUNS)) if blocks >= 2 * FEWEST_BLOCKS else 1
+    if not any(A.streamed for A in operators):
+        part = (
+            run_in_memory(task, operators, row_slices(operators, columns))
+            if threads
+            else task.part(operators)
+        )
+        if check is not None:
+            check(task, part, False)
+        return part
+    found: Part | None = None
+    for start, blocks in as_many_blocks(views, model):
+        if threads:
+            more = run_in_memory(task, blocks, row_slices(blocks, columns), start)
+            found = more if found is None else task.merge(found, more)
+        else:
+            found = task.part(blocks, start, found)
+        if check is not None:  # while the block is there: rows that are read once cannot be searched later
+            check(task, found, True)
+    if found is None:
+        names = " and ".join(view.name for view in views)
+        raise InvalidProblem(f"{names} must have rows; got no slice that has any. Pass slices with rows.")
+    return found

@@ -436,11 +436,12 @@ def check_alike(views: list[View]) -> None:
     for view in views:
         if view.operator.shape[0] == 0:
             raise InvalidProblem(f"{view.name} must have rows; got shape {view.operator.shape}.")
-    if len(views) == 1:
-        return
-    X, Y = (view.operator for view in views)
-    names = " and ".join(view.name for view in views)
-    if X.shape[0] != Y.shape[0] and math.inf not in (X.shape[0], Y.shape[0]):
-        raise InvalidProblem(f"{names} must have equally many rows; got {X.shape[0]} and {Y.shape[0]}.")
-    if X.home != Y.home:
-        raise UnsupportedData(f"{names} must live in one place; got {X.home} and {Y.home}. Move one of them.")
+    for view in views[1:]:
+        X, Y = views[0].operator, view.operator
+        names = f"{views[0].name} and {view.name}"
+        if X.shape[0] != Y.shape[0] and math.inf not in (X.shape[0], Y.shape[0]):
+            raise InvalidProblem(f"{names} must have equally many rows; got {X.shape[0]} and {Y.shape[0]}.")
+        if X.home != Y.home:
+            raise UnsupportedData(
+                f"{names} must live in one place; got {X.home} and {Y.home}. Move one of them."
+            )

@@ -391,7 +391,7 @@ def _check_moments(w: _Watch) -> Iterator[str]:
 
 
 def _check_means(w: _Watch) -> Iterator[str]:
-    means = to_host(Moments(w.A, center=True).column_means()[0])
+    means = to_host(Moments(w.A, center=True).columns.means()[0])
     yield from _issue("the column mean", w.differs(means, w.M.mean(axis=0), np.abs(w.M).mean(axis=0)))
 
 

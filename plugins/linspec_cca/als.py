@@ -137,7 +137,7 @@ class AlternatingLeastSquares(Solver):
             return [moments.view(0), moments.view(1)]
         if not problem.center:
             return [problem.X, problem.Y]
-        means = moments.column_means()
+        means = moments.columns.means()
         return [A.centered(mean) for A, mean in zip((problem.X, problem.Y), means, strict=True)]
 
 

@@ -73,7 +73,7 @@ def _in_diagonal_metric(pair: Pair, dx: Array, dy: Array) -> Pair:
 
 
 def _warn_of_means(moments: Any, diagonals: tuple[Array, Array]) -> None:
-    for name, mean, d in zip("XY", moments.column_means(), diagonals, strict=True):
+    for name, mean, d in zip("XY", moments.columns.means(), diagonals, strict=True):
         of_mean = to_host(mean) ** 2 * moments.n
         share = float((of_mean / (of_mean + to_host(d) + 1e-300)).max(initial=0.0))
         if share > MATERIAL:

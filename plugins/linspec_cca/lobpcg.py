@@ -289,7 +289,7 @@ class LOBPCG(Solver):
             zip((problem.X, problem.Y), problem.ridge, moments.diagonal(), strict=True)
         ):
             V, SV = blocks[i], products[3 * i]
-            if not moments.exact_diagonal and V.shape[1] - signs >= FEWEST_SIGNS:
+            if not moments.columns.exact and V.shape[1] - signs >= FEWEST_SIGNS:
                 d = raised_diagonal(V[:, signs:], SV[:, signs:], r, moments.home)
             preconditioners.append(from_sketch(V, SV, r, d, None, moments.home))
             views.append(_view(A, d, r, moments, moments.precision(i) if single is None else single))

@@ -97,7 +97,7 @@ class Direct(Solver):
         if home.norm(C) <= problem.rounding(moments):
             return run.finish(weights=C[:, :0], eigenvalues=np.zeros(0), rank=factor.rank)
         short = problem.ridge == 0 and factor.rank < problem.X.shape[1]
-        lost = max(moments.centring_error(0) / EPS, 1.0) if moments.confounded else 1.0
+        lost = max(moments.columns.centring_error(0) / EPS, 1.0) if moments.columns.confounded else 1.0
         if short or factor.condition * lost > SQUARED_LIMIT:
             return self._by_rows(problem, run)
         U, values = self._leading(factor.solve(C), problem, run, home, magnified=np.sqrt(factor.condition))
@@ -134,7 +134,7 @@ class Direct(Solver):
 
     def _dual(self, problem: Any, run: Run) -> Solution:
         moments = run.moments("implicit")
-        run.plan(setup=moments.means_cost + 2.0)
+        run.plan(setup=moments.columns.means_cost + 2.0)
         rows, home = RowsGram(problem, moments), moments.home
         run.plan(setup=rows.sweeps + 1.0 if problem.ridge > 0 else 2.0)
         X = rows.X
@@ -209,7 +209,7 @@ class Direct(Solver):
             return True
         home = problem.X.home.blocks
         if problem.center and A is problem.X:
-            A = A.centered(run.moments("implicit").column_means()[0])
+            A = A.centered(run.moments("implicit").columns.means()[0])
         lengths = to_host(home.column_norms(home.place(A.matmat(cut))))
         return bool(lengths.max() > LEAST_LENGTH * float(np.finfo(A.rounded_dtype).eps))
 
@@ -240,7 +240,7 @@ class RowsGram:
         self.bare: Any
         self.bare, self.ledger = uncounted(problem.X)
         n, p = problem.X.shape
-        self.mean = moments.column_means()[0] if problem.center else None
+        self.mean = moments.columns.means()[0] if problem.center else None
         self.X = problem.X if self.mean is None else problem.X.centered(self.mean)
         if problem.X.nnz >= n * p:
             self.sweeps, self._form = 1.0, self._of_entries

@@ -156,7 +156,7 @@ class Regression:
         return self._unscaled(self.moments.home.place(found["x"]))
 
     def _scaled_means(self) -> Array:
-        mean = self.moments.column_means()[0]
+        mean = self.moments.columns.means()[0]
         return mean if self.task.scale is None else mean / self.task.scale
 
 
@@ -188,7 +188,7 @@ def column_scale(moments: Moments, ridge: float, basis: RowBasis | None) -> Arra
 def unequal(moments: Moments, ridge: float) -> bool:
     """Whether columns differ much in length, and their lengths are known exactly."""
     n, p, _ = moments.shape
-    if ridge > 0 or p >= n or not moments.exact_diagonal:
+    if ridge > 0 or p >= n or not moments.columns.exact:
         return False
     d = to_host(moments.diagonal()[0])
     return bool(0 < d.min() * SPREAD < d.max())
@@ -229,7 +229,7 @@ def product(labels: LinearOperator, factor: Array | None, turn: Array, moments: 
     It is centred if X is. In exact arithmetic this changes nothing, but solvers that work on targets, and not on their
     products with X, would carry along the part that X annihilates.
     """
-    labels = labels.centered(moments.column_means()[1]) if moments.center else labels
+    labels = labels.centered(moments.columns.means()[1]) if moments.center else labels
     block = turn if factor is None else factor @ turn
     return ProductOperator(labels, DenseOperator(labels.home.place(block, labels.dtype)))
 

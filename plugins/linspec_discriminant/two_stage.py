@@ -155,10 +155,10 @@ class TwoStage(Solver):
         """The form of the moments for products with only X."""
         if self.form != "auto":
             return self.form
-        sizes = cost.sizes_of(problem.X, None, problem.width)
+        sizes = cost.sizes_of([problem.X], problem.width)
         expected = EXPECTED_SPARSE if sizes.scattered else EXPECTED
         form = cost.moments_form(sizes, expected, problem.width)[0]
-        if form == "sparse" and not cost.sizes_of(problem.X, problem.H, problem.width).sparse:
+        if form == "sparse" and not cost.sizes_of([problem.X, problem.H], problem.width).sparse:
             return "implicit"
         return form
 
@@ -179,4 +179,4 @@ def _printed(W: Array, turned: Array, problem: Any) -> tuple[HostArray, HostArra
 
 def _unknown_norms(moments: Moments) -> Array | None:
     """A block without columns: a sweep with it computes column norms that only products give."""
-    return None if moments.exact_diagonal else moments.home.zeros((moments.shape[1], 0))
+    return None if moments.columns.exact else moments.home.zeros((moments.shape[1], 0))

@@ -55,7 +55,7 @@ class TwoStageCCA(Solver):
         moments = run.moments(self.form, expect=(EXPECTED, problem.Y.shape[1]))
         lstsq, home = run.part(chosen(self.lstsq, problem.X)), moments.home
         run.plan(setup=setup(lstsq, moments), iteration=moments.sweep_cost)
-        _, C = moments.gram_and_cross()
+        C = moments.products(cross=True).cross
         cut = 10 * math.sqrt(sum(C.shape)) * float(np.finfo(problem.dtype).eps)
         turn = home.place(told_apart(C, cut, 0.0, home))
         unit = home.eye(C.shape[1])

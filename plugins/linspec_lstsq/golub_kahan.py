@@ -450,12 +450,12 @@ def matrix_of(A: LinearOperator | Moments) -> LinearOperator:
     if not isinstance(A, Moments):
         return A
     matrix = A.counted
-    return matrix.centered(A.column_means()[0]) if A.center else matrix
+    return matrix.centered(A.columns.means()[0]) if A.center else matrix
 
 
 def cross_product(A: LinearOperator | Moments, B: LinearOperator) -> Array:
     """AᵀB, for a matrix or the moments of one view."""
-    return Moments(matrix_of(A), B, form="implicit").gram_and_cross()[1]
+    return Moments(matrix_of(A), B, form="implicit").products(cross=True).cross
 
 
 def start_of(A: LinearOperator, B: LinearOperator, x0: Array | None) -> Array:

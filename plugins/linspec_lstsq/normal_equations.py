@@ -146,7 +146,8 @@ def solve_normal_equations(problem: Any, run: Run, begin: Begin, form: str) -> S
     moments = run.moments(form)
     run.plan(setup=moments.setup_cost + moments.sweep_cost, iteration=moments.view(0).sweep_cost)
     x = None if run.start is None else moments.home.place(run.start["x"])
-    AtAx, AtB = moments.gram_and_cross(x)
+    products = moments.products(x, cross=True)
+    AtAx, AtB = products[0], products.cross
     system = System.of(moments, AtB, problem.ridges)
     if x is None:
         return finish(run, moments, system, begin)

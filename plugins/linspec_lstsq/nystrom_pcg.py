@@ -111,7 +111,8 @@ class NystromPCG(Solver):
 
         first = min(self.rank or FIRST_RANK, p)
         Omega = draw(first)
-        Y, AtB = (moments.gram_matmat(Omega), None) if moments.Y is None else moments.gram_and_cross(Omega)
+        products = moments.products(Omega, cross=moments.Y is not None)
+        Y, AtB = products[0], products.cross
         outlook = Outlook(
             size=min(n, p),
             trace=float(to_host(home.xp.sum(moments.diagonal()[0]))),

@@ -71,7 +71,8 @@ def principal_components(moments: Moments, rank: int, test_matrix: Any, run: Run
     home, p = moments.home, moments.shape[1]
     Omega = home.place(test_matrix.draw(p, min(rank + OVERSAMPLING, p), run.rng))
     alone = moments.Y is None
-    AtAOmega, AtB = (moments.gram_matmat(Omega), None) if alone else moments.gram_and_cross(Omega)
+    products = moments.products(Omega, cross=not alone)
+    AtAOmega, AtB = products[0], products.cross
     W = _orthonormal(AtAOmega, home)
     AtAW = moments.gram_matmat(W)
     G = to_host(W.T @ AtAW)

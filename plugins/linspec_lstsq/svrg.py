@@ -461,7 +461,7 @@ def _matrix(moments: Moments, run: Run) -> LinearOperator:
     """The matrix behind moments of one view, on the ledger of the run."""
     known = (M for M in run.problem.matrices.values() if uncounted(M)[0] is moments.X)
     A = next(known, moments.X)
-    return A.centered(moments.column_means()[0]) if moments.center else A
+    return A.centered(moments.columns.means()[0]) if moments.center else A
 
 
 def _column_norms(V: Array, home: Home) -> Array:

@@ -191,7 +191,7 @@ class BlockKrylov(Solver):
         side, sweep = (n, 1.0) if wide else (p, moments.sweep_cost)
         before = 0.0
         if run.start is not None:  # its product, and its vectors of the side of the rows
-            before = sweep + (1.0 + moments.means_cost * problem.center) * wide
+            before = sweep + (1.0 + moments.columns.means_cost * problem.center) * wide
         single = moments.single_cost if self.sweeps == "float32" else 0.0
         precise = sweep * (single > 0)  # the Rayleigh-Ritz step
         exactly = moments.outer_gram_matmat if wide else moments.gram_matmat

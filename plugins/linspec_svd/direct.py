@@ -80,7 +80,7 @@ def _of_entries(problem: Any, run: Run) -> dict[str, Array]:
     home = problem.A.home.blocks
     entries = home.place(decomposed(problem, run).dense())
     if not np.isfinite(float(to_host(home.xp.sum(entries)))):
-        run.moments("implicit").column_means()  # names the entry
+        run.moments("implicit").columns.means()  # names the entry
     U, s, Vt = home.xp.linalg.svd(entries, full_matrices=False)
     S = to_host(s)
     k = _count(S, problem)

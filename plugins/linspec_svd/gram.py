@@ -65,7 +65,7 @@ class Gram(Solver):
         try:
             K = rows.formed(A)
         except NonFiniteData:
-            moments.column_means()  # the error names the row and column of A, not of the adjoint
+            moments.columns.means()  # the error names the row and column of A, not of the adjoint
             raise
         values, U = _leading(K, problem.k, moments.home)
         known = self._known(problem, run, values, U)

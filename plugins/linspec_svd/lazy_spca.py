@@ -98,7 +98,8 @@ class LazySPCA(Solver):
             return self._finished(
                 problem, run, self._unsorted(problem, run, moments.gram_matmat(V), home), None
             )
-        Bt, image = moments.gram_and_image(V)
+        products = moments.products(V, image=True)
+        Bt, image = products[0], products.image
         S, V = _leading(Bt, to_host(image), problem, run)
         say_what_is_lost(run, S, "by squaring", REMEDY)
         return self._finished(problem, run, V, S)

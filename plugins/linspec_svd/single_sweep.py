@@ -80,7 +80,8 @@ def solved_in_one_sweep(problem: Any, run: Run, Omega: HostArray) -> Solution:
     moments, columns = run.moments("implicit"), Omega.shape[1]
     home = moments.home
     probes = Probes(run, Omega.shape[0], home)
-    product, R = moments.gram_and_triangle(probes.beside(home.place(Omega)), columns)
+    products = moments.products(probes.beside(home.place(Omega)), triangle=columns)
+    product, R = products[0], products.triangle
     unit = float(np.finfo(problem.A.dtype).eps)
     H = product[:, :columns] @ home.place(inverse_triangle(R, unit))
     V, S = _leading(H, problem.k, max(squared_cuts(problem.A)), home)

@@ -72,7 +72,7 @@ class SPCA(Solver):
         elsewhere = moments.reads_blocks and not _in_memory(problem.A)
         if elsewhere and (problem.A.remote or not problem.left):
             return self._by_triangles(problem, run, columns)
-        run.plan(setup=moments.means_cost * problem.center + 2.0 + 2.0 * powers)
+        run.plan(setup=moments.columns.means_cost * problem.center + 2.0 + 2.0 * powers)
         normalizer, home = run.part(self.normalizer), moments.home
         A = decomposed(problem, run)
         Omega = run.part(self.test_matrix).draw(p, columns, run.rng)
@@ -85,7 +85,7 @@ class SPCA(Solver):
         with np.errstate(all="ignore"):  # values that are not finite are found below
             Y = A.matmat(home.place(Omega))
             if not all_finite(Y):
-                run.moments("implicit").column_sums()  # names the entry
+                run.moments("implicit").columns.sums()  # names the entry
         Q = orthonormal(Y)
         del Y
         for _ in range(powers):
@@ -104,17 +104,20 @@ class SPCA(Solver):
         W = home.place(run.part(self.test_matrix).draw(p, columns, run.rng))
 
         def with_orthonormal_image(V: Array) -> Array:
-            _, T = normalizer.orthonormalize(moments.image_triangle(V))
-            if moments.confounded:  # images are rounding where what was subtracted from them was much longer
+            _, T = normalizer.orthonormalize(moments.products(V, onto=(), triangle=V.shape[1]).triangle)
+            if (
+                moments.columns.confounded
+            ):  # images are rounding where what was subtracted from them was much longer
                 noise = share_below_rounding(problem.A) * size_of_means(run)
                 T = T[:, noise * to_host(home.column_norms(V @ home.place(T))) < 1]
             return V @ home.place(T)
 
         W = with_orthonormal_image(W)
         for _ in range(self.power_iterations):
-            P, _ = normalizer.orthonormalize(moments.gram_and_triangle(W, 0)[0])
+            P, _ = normalizer.orthonormalize(moments.products(W, triangle=0)[0])
             W = with_orthonormal_image(P)
-        AtQ, R = moments.gram_and_triangle(W, W.shape[1])
+        products = moments.products(W, triangle=W.shape[1])
+        AtQ, R = products[0], products.triangle
         V, S = vectors_of_product(AtQ @ home.place(inverse_triangle(R)), home, problem.k)
         k, U = _count(problem, run, S), None
         V, S = V[:, :k], S[:k]

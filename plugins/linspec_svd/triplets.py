@@ -49,7 +49,7 @@ SMALLEST_SQUARE = 1e-250
 def decomposed(problem: Any, run: Run) -> LinearOperator:
     """A, or A minus its column means, which is never formed."""
     A: LinearOperator = problem.A
-    return A.centered(run.moments("implicit").column_means()[0]) if problem.center else A
+    return A.centered(run.moments("implicit").columns.means()[0]) if problem.center else A
 
 
 def share_below_rounding(A: LinearOperator) -> float:
@@ -63,7 +63,7 @@ def size_of_means(run: Run) -> float:
 
     Singular values below its rounding may come from the correction of columns that are constant or explained.
     """
-    return math.sqrt(run.moments("implicit").subtracted(0))
+    return math.sqrt(run.moments("implicit").columns.subtracted_from_products(0))
 
 
 def squared_cuts(A: LinearOperator, *, by_products: bool = False) -> tuple[float, float]:

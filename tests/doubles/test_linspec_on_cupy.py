@@ -235,7 +235,7 @@ def test_cupy_memory_is_that_of_the_device(monkeypatch):
         free, total = cupy.cuda.Device(device).mem_info
         assert free <= home.free_memory() <= total
         assert cost.spare_bytes(home) == home.free_memory() // 4
-        assert cost.sizes_of(ls.as_operator(on(device, X)), None, 2).home == home
+        assert cost.sizes_of([ls.as_operator(on(device, X))], 2).home == home
     assert arrays.HOST.free_memory() == 10**15
 
 

@@ -348,8 +348,8 @@ def test_ones_and_identities_are_made_on_the_device():
     """A product with all columns of the identity, and column means: nothing as long as rows or columns goes up."""
     X, Y = (cupy.asarray(RNG.standard_normal((5000, p))) for p in (20, 300))
     ACCOUNT.reset()
-    ls.Moments(X, Y, center=True, form="implicit").gram_and_cross()
-    ls.Moments(X, form="implicit").column_means()
+    ls.Moments(X, Y, center=True, form="implicit").products(cross=True)
+    ls.Moments(X, form="implicit").columns.means()
     assert ACCOUNT.total_bytes("up") < 8 * 300
 
 
@@ -358,7 +358,7 @@ def test_the_cross_product_needs_no_identity(monkeypatch):
     monkeypatch.setattr(type(ls.arrays.HOST), "eye", None)
     for center in (False, True):
         moments = ls.Moments(cupy.asarray(X), cupy.asarray(Y), center=center, form="implicit")
-        cross = moments.gram_and_cross(cupy.asarray(np.ones((20, 2))))[1]
+        cross = moments.products(cupy.asarray(np.ones((20, 2))), cross=True).cross
         less = X - X.mean(axis=0) * center
         np.testing.assert_allclose(cross.get(), less.T @ Y, atol=1e-11)
 
@@ -370,8 +370,9 @@ def test_images_stay_on_the_device(slices):
     data = (lambda: (rows[i : i + 1000, :] for i in range(0, 4000, 1000))) if slices else rows
     moments = ls.Moments(data, center=True, form="implicit")
     ACCOUNT.reset()
-    R = moments.image_triangle(cupy.asarray(V))
-    product, S = moments.gram_and_triangle(cupy.asarray(V), 3)
+    R = moments.products(cupy.asarray(V), onto=(), triangle=V.shape[1]).triangle
+    products = moments.products(cupy.asarray(V), triangle=3)
+    product, S = products[0], products.triangle
     assert ACCOUNT.total_bytes("down") < 8 * 1000
     image = (X - X.mean(axis=0)) @ V
     for found in (R, S):

@@ -30,7 +30,7 @@ class ConjugateGradients(ls.Solver):
     def solve(self, problem, run):
         moments = run.moments("implicit")
         x = np.zeros((problem.A.shape[1], problem.B.shape[1]))
-        _, r = moments.gram_and_cross(x)
+        r = moments.products(x, cross=True).cross
         d, first, least = r, np.sum(r * r, axis=0), np.inf
         s = first
         for _ in range(200):

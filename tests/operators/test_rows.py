@@ -474,8 +474,10 @@ def test_means_beside_the_deviations_are_those_of_repeated_rows():
     model = row_model(center=True, weights=w, confounds=None)
     weighted = Moments(AdjustedOperator(as_operator(X), model, settle))
     whole = Moments(repeated(X, w), center=True)
-    np.testing.assert_allclose(weighted.squares_taken(0), whole.squares_taken(0), rtol=1e-12)
-    assert (weighted.most_rank, whole.most_rank) == (np.count_nonzero(w) - 1, w.sum() - 1)
+    np.testing.assert_allclose(
+        weighted.columns.squares_subtracted(0), whole.columns.squares_subtracted(0), rtol=1e-12
+    )
+    assert (weighted.columns.most_rank, whole.columns.most_rank) == (np.count_nonzero(w) - 1, w.sum() - 1)
 
 
 # ---- new rows, tests by permutation -------------------------------------------------------------
@@ -498,7 +500,7 @@ def test_the_rounding_of_confounds_that_nearly_depend_on_each_other_is_counted(a
     model = row_model(center=False, weights=None, confounds=Z)
     operator = AdjustedOperator(as_operator(a[:, None]), model, settle)
     error = np.linalg.norm(operator.matmat(np.ones((1, 1)))[:, 0] - [float(value) for value in left])
-    taken = float(Moments(operator).squares_taken(0)[0])
+    taken = float(Moments(operator).columns.squares_subtracted(0)[0])
     assert error <= 10 * np.finfo(float).eps * math.sqrt(taken)
 
 

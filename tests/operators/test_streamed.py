@@ -81,7 +81,7 @@ def test_one_reading_gives_products_means_and_gram_matrix(blocks, data, heights,
     assert np.all(np.abs(found - C.T @ (C @ V)) <= tolerance * scale)
     assert moments.passes == 1
     assert moments.n == N
-    np.testing.assert_allclose(moments.column_means()[0], plain.mean(axis=0), atol=tolerance * 10)
+    np.testing.assert_allclose(moments.columns.means()[0], plain.mean(axis=0), atol=tolerance * 10)
     assert moments.passes == 1
     if form == "dense":
         np.testing.assert_allclose(moments.diagonal()[0], (C**2).sum(axis=0), rtol=1e-12)

@@ -17,7 +17,7 @@ from linspec.arrays import HOST, Home, to_host
 from linspec.moments.ways import settle
 from linspec.operators import AdjustedOperator
 from linspec.operators.row_model import row_model
-from linspec.sweeps import runners
+from linspec.sweeps import in_memory
 from linspec.sweeps.task import Tree
 from linspec.testing import CountingOperator
 from linspec_lstsq.golub_kahan import RightHandSides
@@ -177,8 +177,8 @@ def test_the_sketch_has_the_same_bits_on_any_number_of_threads_and_is_of_adjuste
     left = [M - Q @ (Q.T @ M) for M in (np.sqrt(w)[:, None] * A, np.sqrt(w)[:, None] * B)]
     found = []
     for threads in (1, 4):
-        monkeypatch.setattr(runners, "usual_blas_threads", lambda threads=threads: threads)
-        monkeypatch.setattr(runners.machine, "cpu_count", lambda: 4)
+        monkeypatch.setattr(in_memory, "usual_blas_threads", lambda threads=threads: threads)
+        monkeypatch.setattr(in_memory.machine, "cpu_count", lambda: 4)
         data = [AdjustedOperator(ls.as_operator(M), model, settle) for M in (A, B)]
         found.append(ls.Moments(*data, form="implicit").over_rows(RowSketch(signs, HOST), signs.size))
     one, many = found

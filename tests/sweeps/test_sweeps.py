@@ -17,15 +17,15 @@ import linspec as ls
 from linspec import Moments, as_operator
 from linspec.arrays import HOST
 from linspec.errors import InvalidProblem, MissingCapability, NonFiniteData
-from linspec.moments.slices import common_blocks
 from linspec.moments.ways import settle
 from linspec.operators import AdjustedOperator, DenseOperator, RowOperator
 from linspec.operators.row_model import row_model
-from linspec.sweeps import runners
+from linspec.sweeps import in_memory
 from linspec.sweeps.finite import FirstNonFinite
 from linspec.sweeps.gram_matrices import GramMatrices, SparseGramMatrices
 from linspec.sweeps.images import Images
 from linspec.sweeps.products import FusedProducts, Request
+from linspec.sweeps.slices import common_blocks
 from linspec.sweeps.statistics import Statistics
 from linspec.sweeps.task import Task, Tree
 from linspec.sweeps.triangles import Triangle
@@ -72,12 +72,12 @@ TASKS: dict[str, tuple[Task[Any], Any, Any]] = {
     ),
     "gram": (
         GramMatrices(HOST, [None, None], center=True),
-        lambda g: [g.gram.Sx, g.gram.C, g.gram.Sy, *g.means],
+        lambda g: [*g.gram.upper[0], *g.gram.upper[1], *g.means],
         [XC.T @ XC, XC.T @ YC, YC.T @ YC, X.mean(0), Y.mean(0)],
     ),
     "raw-gram": (
         GramMatrices(HOST, [None, None], means=True),
-        lambda g: [g.gram.Sx, g.gram.C, g.gram.Sy, *g.means],
+        lambda g: [*g.gram.upper[0], *g.gram.upper[1], *g.means],
         [X.T @ X, X.T @ Y, Y.T @ Y, X.mean(0), Y.mean(0)],
     ),
     "triangle": (
@@ -149,13 +149,13 @@ def test_a_merge_changes_neither_part_and_both_can_be_pickled(name):
 def test_a_constant_column_is_constant_however_its_rows_are_cut():
     task = TASKS["gram"][0]
     gram = treed(task, [dense(X), dense(Y)], [0, 7, 30, 31, N], range(4)).gram
-    assert not gram.Sx[2].any()
-    assert not gram.C[2].any()
+    assert not gram.upper[0][0][2].any()
+    assert not gram.upper[0][1][2].any()
 
 
 def test_sparse_gram_matrices_images_and_the_first_entry_that_is_not_finite():
     operators, edges = [sparse(X), sparse(Y)], [0, 11, 40, N]
-    Sx, C, Sy = treed(SparseGramMatrices(), operators, edges, [2, 0, 1])
+    (Sx, C), (Sy,) = treed(SparseGramMatrices(), operators, edges, [2, 0, 1])
     for S, exact in ((Sx, X.T @ X), (C, X.T @ Y), (Sy, Y.T @ Y)):
         np.testing.assert_allclose(S.toarray(), exact, rtol=1e-13)
     pieces = treed(Images(VX, X.mean(0)), [dense(X)], edges, [1, 2, 0])
@@ -214,16 +214,16 @@ def test_streamed_views_are_swept_together_in_one_pass(kind, form, center):
         np.testing.assert_allclose(a, b, rtol=0, atol=1e-12 * np.abs(b).max())
     for d, view in zip(m.diagonal(), (x, y), strict=True):
         np.testing.assert_allclose(d, (view**2).sum(0), rtol=1e-12, atol=1e-12)
-    np.testing.assert_allclose(m.column_means()[0], X.mean(0), rtol=1e-13)
+    np.testing.assert_allclose(m.columns.means()[0], X.mean(0), rtol=1e-13)
     assert m.passes == 1
 
 
 def test_what_centring_takes_out_of_products_of_sparse_slices_is_told():
     rows = scipy.sparse.random(2000, 300, 0.01, random_state=0, format="csr")
     m = Moments(slices(rows, 500), center=True, form="dense")
-    assert m.centring_error() == 0, "no sweep has been made"
+    assert m.columns.centring_error() == 0, "no sweep has been made"
     m.products(np.eye(300, 2))
-    assert 0 < m.centring_error() < 1e-13
+    assert 0 < m.columns.centring_error() < 1e-13
 
 
 class RowBlocks(RowOperator):
@@ -331,7 +331,7 @@ KINDS = {
 def test_a_task_is_given_the_rows_that_are_multiplied(kind, center):
     make = KINDS[kind]
     m = Moments(make(TALL), make(OTHER), center=center, form="implicit")
-    known = m.column_means() if center else None
+    known = m.columns.means() if center else None
     before = m.passes
     found = seen(m.over_rows(Rows()))
     assert m.passes == before + 1
@@ -356,12 +356,12 @@ def test_weights_confounds_and_scale_are_taken_out_of_the_rows_of_a_task(kind, c
 
 def test_a_task_has_the_same_blocks_on_any_number_of_threads(monkeypatch):
     found = []
-    monkeypatch.setattr(runners, "usual_blas_threads", lambda: 8)
+    monkeypatch.setattr(in_memory, "usual_blas_threads", lambda: 8)
     tall = np.tile(TALL, (8, 1))
     for threads in (1, 2, 8):
-        monkeypatch.setattr(runners.machine, "cpu_count", lambda threads=threads: threads)
+        monkeypatch.setattr(in_memory.machine, "cpu_count", lambda threads=threads: threads)
         found.append(Moments(tall, center=True).over_rows(Rows()))
-    assert len(found[0]) >= 2 * runners.FEWEST_BLOCKS, "several runs"
+    assert len(found[0]) >= 2 * in_memory.FEWEST_BLOCKS, "several runs"
     for other in found[1:]:
         pairs = zip(found[0], other, strict=True)
         assert all(a == b and np.array_equal(one, many) for (a, one), (b, many) in pairs)

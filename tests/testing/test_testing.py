@@ -159,7 +159,7 @@ def test_moments_make_one_forward_and_one_adjoint_product_a_view(views, center):
     operators = [CountingOperator(M), CountingOperator(M[:, :5])][:views]
     moments = ls.Moments(*operators, center=center, form="implicit")
     if center:
-        moments.column_means()
+        moments.columns.means()
     blocks = [np.eye(operator.shape[1])[:, :2] for operator in operators]
     for _ in range(3):
         before = [(operator.forward, operator.adjoint) for operator in operators]

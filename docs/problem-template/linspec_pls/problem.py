@@ -75,7 +75,7 @@ class PLS(ls.Problem[PLSSolution]):
         # σ is the product of X u and Y v. If it is not above the rounding that the entries cause in this product, the
         # vectors are arbitrary.
         length = np.sqrt(inner(U, XtXU, home).max(initial=0.0) * inner(V, YtYV, home).max(initial=0.0))
-        rounding = max(float(np.finfo(self.dtype).eps), moments.centring_error())
+        rounding = max(float(np.finfo(self.dtype).eps), moments.columns.centring_error())
         known = np.abs(values) > 10 * np.sqrt(self.X.shape[1] + self.Y.shape[1]) * rounding * length
         order = np.argsort(-np.abs(values), kind="stable")
         order = order[known[order]][: self.k]

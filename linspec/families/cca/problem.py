@@ -214,11 +214,12 @@ class CCA(Problem[CCASolution]):
 
     def _is_uncorrelated(self, moments: Moments) -> bool:
         """Whether XᵀY is zero, but for rounding."""
-        if moments.vanishes(0) or moments.vanishes(1):
+        if moments.columns.vanishes(0) or moments.columns.vanishes(1):
             return True
         home = moments.home
         squares = [
-            float(to_host(home.xp.sum(d))) + moments.subtracted(i) for i, d in enumerate(moments.diagonal())
+            float(to_host(home.xp.sum(d))) + moments.columns.subtracted_from_products(i)
+            for i, d in enumerate(moments.diagonal())
         ]
         unit = 10 * math.sqrt(self.X.shape[1] + self.Y.shape[1]) * float(np.finfo(self.dtype).eps)
-        return home.norm(moments.gram_and_cross()[1]) <= unit * math.sqrt(squares[0] * squares[1])
+        return home.norm(moments.products(cross=True).cross) <= unit * math.sqrt(squares[0] * squares[1])

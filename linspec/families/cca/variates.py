@@ -208,7 +208,7 @@ def _joint(P: Array, Q: Array) -> _Joint:
             *operators, center=False, form="dense", names=("the variates of X", "the variates of Y")
         )
         Gx, C, Gy = (to_host(block) for block in moments.dense())
-        both = np.concatenate([to_host(part) for part in moments.column_sums() if part is not None])
+        both = np.concatenate([to_host(part) for part in moments.columns.sums() if part is not None])
         return _Joint(np.block([[Gx, C], [C.T, Gy]]), both, rows, eps)
     columns = home.concat([home.place(P), home.place(Q)])
     with np.errstate(all="ignore"):  # entries that are not finite show in the sums

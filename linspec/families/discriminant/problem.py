@@ -239,7 +239,8 @@ class Discriminant(Problem[DiscriminantSolution]):
         tuple of arrays
             Shapes (p, m) and (p, t), float64.
         """
-        XtXV, C = moments.gram_and_cross(V)
+        products = moments.products(V, cross=True)
+        XtXV, C = products[0], products.cross
         if self.factor is None:
             return XtXV, C
         if self._kept is None or self._kept[0] is not C:
@@ -402,7 +403,7 @@ class Discriminant(Problem[DiscriminantSolution]):
         reduced = hasattr(inverse, "product")
         rows = reduced or not moments.held
         dense = reduced or (self.X.readable and self.X.nnz == math.prod(self.X.shape))
-        means = moments.squares_taken(0) if rows and not dense else None
+        means = moments.columns.squares_subtracted(0) if rows and not dense else None
         if means is not None:  # they are subtracted from the products, which adds rounding
             d = d + means
         G, D = to_host(W.T @ MW), to_host(W.T @ (W * d[:, None]))
@@ -423,7 +424,7 @@ class Discriminant(Problem[DiscriminantSolution]):
         xp = moments.home.xp
         squares = [float(to_host(xp.sum(d))) for d in moments.diagonal()]
         # If means are subtracted from products, the rounding has the size of the subtracted part.
-        squares = [square + moments.subtracted(i) for i, square in enumerate(squares)]
+        squares = [square + moments.columns.subtracted_from_products(i) for i, square in enumerate(squares)]
         turned = 1.0 if self.factor is None else moments.home.norm(self.factor)
         return self.resolution * math.sqrt(squares[0] * squares[1]) * turned
 
@@ -444,7 +445,7 @@ class Discriminant(Problem[DiscriminantSolution]):
                     f"X has numerical rank {rank} of {self.X.shape[1]} columns: the weights have least norm."
                 )
                 facts.append((Status.RANK_DEFICIENT, text))
-            if rank >= moments.most_rank:
+            if rank >= moments.columns.most_rank:
                 text = f"X has as many independent columns as rows ({moments.n}), so any targets are met exactly. Add "
                 text += "a ridge, and score other rows to distinguish real directions from chance."
                 facts.append((Status.DEGENERATE, text))

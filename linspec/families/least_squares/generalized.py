@@ -90,7 +90,7 @@ def generalized(
 
 def _estimates(problem: Any, ridges: Sequence[float], solver: Any) -> dict[str, cost.Estimate]:
     """What each way takes, of those that the data allow."""
-    sizes = cost.sizes_of(problem.A, problem.B, 1)
+    sizes = cost.sizes_of([problem.A, problem.B], 1)
     n, p, q = sizes.n, sizes.p, sizes.q
     found: dict[str, cost.Estimate] = {}
     held = cost.moments_estimates(sizes, 0, 1).get("dense")

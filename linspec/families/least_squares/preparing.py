@@ -155,7 +155,7 @@ class _Prepared:
 
 FORMS: dict[str, Callable[[LinearOperator], Any]] = {
     "an operator": lambda A: A,
-    "a centred operator": lambda A: A.centered(Moments(A, center=True, form="implicit").column_means()[0]),
+    "a centred operator": lambda A: A.centered(Moments(A, center=True, form="implicit").columns.means()[0]),
     "moments that are held": lambda A: Moments(A, form="dense"),
     "moments that sweep": lambda A: Moments(A, form="implicit"),
     "centred moments": lambda A: Moments(A, center=True, form="implicit"),

@@ -216,7 +216,8 @@ class LeastSquares(Problem[LeastSquaresSolution]):
         home = moments.home
         returned = self.A.home.place(x, self.A.dtype)
         x = home.place(returned)
-        AtAx, AtB = moments.gram_and_cross(x)
+        products = moments.products(x, cross=True)
+        AtAx, AtB = products[0], products.cross
         gap = home.concat([AtB] * len(self.ridges)) - AtAx - x * home.place(self.column_ridges)[None, :]
         gaps, scales = home.column_norms(gap), home.column_norms(AtB)
         ratios = [ratio(a, b) for a, b in zip(gaps, np.tile(scales, len(self.ridges)), strict=True)]
@@ -244,7 +245,7 @@ class LeastSquares(Problem[LeastSquaresSolution]):
         A step along column j lowers the sum of squares by gⱼ²/(‖aⱼ‖² + ridge), for the gap g of the normal
         equations. If ‖aⱼ‖ is small, the norm of g does not show it.
         """
-        diagonals = moments.known_diagonals()
+        diagonals = moments.columns.known_diagonals()
         if diagonals is None:
             return ()
         home, (d, squares) = moments.home, diagonals

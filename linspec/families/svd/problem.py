@@ -164,8 +164,8 @@ class SVD(Problem[SVDSolution]):
             fields["U"] = chosen * self.A.home.place(flips, self.A.dtype)[None, :]
         fields |= self.taken_fields(moments)
         fields["rows"] = moments.total
-        total = fields["total_squares"] = moments.total_squares()
-        squares = moments.column_squares()
+        total = fields["total_squares"] = moments.columns.total_squares()
+        squares = moments.columns.squares()
         if squares is not None:
             fields["column_norms"] = np.sqrt(np.maximum(to_host(squares), 0.0))
         fields["total_norm"] = None if total is None else math.sqrt(max(total, 0.0))
@@ -175,7 +175,7 @@ class SVD(Problem[SVDSolution]):
         )
         findings += self.lost_to_centring(moments)
         conclusion = Conclusion(fields, residual, findings)
-        if judged and not len(S) and not moments.vanishes(0):
+        if judged and not len(S) and not moments.columns.vanishes(0):
             return without_answer(conclusion, "A is not zero")
         return conclusion
 

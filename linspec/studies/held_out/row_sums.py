@@ -22,7 +22,6 @@ import scipy.sparse
 from linspec import cost
 from linspec.arrays import Array, Home, HostArray, to_host
 from linspec.errors import InvalidProblem, MissingCapability, NonFiniteData
-from linspec.moments.slices import common_blocks
 from linspec.operators import LinearOperator, SparseOperator, sparse_products
 from linspec.operators.largest_entry import magnitude_of
 from linspec.operators.range_of_entries import ORDINARY, Magnitude, check_magnitude
@@ -32,6 +31,7 @@ from linspec.sweeps.blocks import map_reduce
 from linspec.sweeps.finite import explain_non_finite, first_non_finite
 from linspec.sweeps.first_sweep import Sizes
 from linspec.sweeps.held_grams import RunningGram
+from linspec.sweeps.slices import common_blocks
 from linspec.sweeps.task import Task
 from linspec.sweeps.views import View, gram_rows
 
@@ -216,7 +216,7 @@ class CellPart:
         if self.pairs is not None:
             return replace(self.pairs, count=self.count, rows=self.rows)
         running: Any = self.running
-        origin, mean, gram = (to_host(a) for a in (self.origin, running.means[0], running.gram.Sx))
+        origin, mean, gram = (to_host(a) for a in (self.origin, running.means[0], running.gram.upper[0][0]))
         return RowSums(self.count, self.rows, origin, mean, gram)
 
 
@@ -336,7 +336,7 @@ class CellSums(Task[dict[int, CellPart]]):
                 yield np.diag(cell.pairs.gram)
             if cell.running is not None:
                 yield cell.running.means[0]
-                yield self.home.xp.linalg.diagonal(cell.running.gram.Sx)
+                yield self.home.xp.linalg.diagonal(cell.running.gram.upper[0][0])
 
 
 def _counted(own: HostArray, w: HostArray | None) -> tuple[float, int]:
@@ -451,8 +451,4 @@ def _by_pairs(views: Sequence[View]) -> bool:
     sparse = all(in_blocks) or all(isinstance(A, SparseOperator) for A in operators)
     if not sparse or any(view.taken is not None for view in views):
         return False
-    return cost.sparse_gram_is_cheaper(cost.sizes_of(*_two(operators), 1))
-
-
-def _two(operators: Sequence[Any]) -> tuple[Any, Any]:
-    return operators[0], operators[1] if len(operators) > 1 else None
+    return cost.sparse_gram_is_cheaper(cost.sizes_of(operators, 1))

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import combinations
 from typing import Any
 
 import numpy as np
@@ -89,17 +90,17 @@ def estimated_fill(views: Sequence[LinearOperator], pairs: Sequence[int]) -> tup
     Parameters
     ----------
     views : sequence of LinearOperator
-        One or two, in sparse blocks.
+        In sparse blocks.
     pairs : sequence of int
         Of each view with itself.
     """
     total = sum(pairs)
     products = [(view, view) for view in views]
     counted: dict[int, HostArray] = {}
-    if len(views) == 2:  # pairs of entries of both are known by no view alone
-        products.append((views[0], views[1]))
-        counted[2] = map_reduce(CountedColumns(), list(views), 1)
-        total += int(counted[2][-1])
+    for pair in combinations(views, 2):  # pairs of entries of both are known by no view alone
+        counted[len(products)] = map_reduce(CountedColumns(), list(pair), 1)
+        total += int(counted[len(products)][-1])
+        products.append(pair)
     if total <= WORTH_SAMPLING:
         return total, None
     filled = 0.0

@@ -135,7 +135,7 @@ class BlockOperator(LinearOperator):
         self.largest = max(one.largest for one in facts)
         self.column_names = first.names
         self._beside: WeakKeyDictionary[LinearOperator, list[Handle]] = WeakKeyDictionary()
-        self._fills: dict[int, tuple[list[Handle], tuple[int, float | None]]] = {}
+        self._fills: dict[tuple[int, ...], tuple[list[list[Handle]], tuple[int, float | None]]] = {}
         self._models: WeakKeyDictionary[OfRows, list[Handle]] = WeakKeyDictionary()
 
     # ---- facts --------------------------------------------------------------------------------
@@ -181,7 +181,7 @@ class BlockOperator(LinearOperator):
         Parameters
         ----------
         *others : LinearOperator
-            The other view, if there is one; sparse blocks, too.
+            The other views, if there are any; sparse blocks, too.
 
         Returns
         -------
@@ -189,11 +189,11 @@ class BlockOperator(LinearOperator):
             The entries are estimated from some columns, and known where there are many pairs. Both are kept.
         """
         views: list[Any] = [self, *others]
-        beside = views[-1].handles
-        known, found = self._fills.get(id(beside), (None, (0, None)))
-        if known is not beside:
+        beside = [view.handles for view in views]
+        known, found = self._fills.get(tuple(map(id, beside)), (None, (0, None)))
+        if known is None:
             found = estimated_fill(views, [view._pairs for view in views])
-            self._fills[id(beside)] = beside, found
+            self._fills[tuple(map(id, beside))] = beside, found  # which keeps what the numbers stand for
         return found
 
     # ---- where the blocks lie -----------------------------------------------------------------

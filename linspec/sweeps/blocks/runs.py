@@ -22,7 +22,7 @@ from linspec.operators.row_model import OfRows
 from linspec.process import machine
 from linspec.process.blas_threads import one_blas_thread
 from linspec.sweeps.blocks.readings import Reading
-from linspec.sweeps.runners import row_slices
+from linspec.sweeps.in_memory import row_slices
 from linspec.sweeps.task import Task, Tree
 
 Part = TypeVar("Part")

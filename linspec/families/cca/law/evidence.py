@@ -151,7 +151,7 @@ def norms_by(
             continue
         diagonals = moments.diagonal() if diagonals is None else diagonals
         d = diagonals[i]
-        if not moments.exact_diagonal:
+        if not moments.columns.exact:
             d = raised_diagonal(probe.block, SOmega, ridge, home)
         P = from_sketch(probe.block, SOmega, ridge, d, None, home)
         if moments.form == "sparse" and judging:

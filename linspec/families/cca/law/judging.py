@@ -183,7 +183,7 @@ class _Law:
         below, above = (sides[0].below + sides[1].below), (sides[0].above + sides[1].above)
         noise, lost = self.rounding, self._lost()
         unseen = bool(
-            self.terms.underflowing or self.moments.underflowing
+            self.terms.underflowing or self.moments.columns.underflowing
         )  # columns whose squares are no numbers
         if lost or unseen or any(basis.short.shape[1] for basis in self.answer.bases):
             above = np.full_like(above, np.inf)  # directions that were cut, or have no squares, have no bound
@@ -237,7 +237,7 @@ class _Law:
         """The ratio of column means to the deviations from them. The rounding of entries grows by this factor."""
         worst = 1.0
         for i, d in enumerate(self.moments.diagonal()):
-            squares = self.moments.squares_taken(i)
+            squares = self.moments.columns.squares_subtracted(i)
             if squares is None:
                 continue
             of_mean, spread = to_host(squares), to_host(d)
@@ -272,8 +272,8 @@ class _Law:
 
     def _taken(self, i: int, W: Array, d: Array) -> float:
         """‖T/√d‖‖TᵀW‖, where TTᵀW is subtracted from AᵀAW: the condition number multiplies the rounding of it."""
-        taken = self.moments.squares_taken(i)
-        if taken is None or self.moments.centring_error(i) == 0:
+        taken = self.moments.columns.squares_subtracted(i)
+        if taken is None or self.moments.columns.centring_error(i) == 0:
             return 0.0
         xp = self.home.xp
         lengths = to_host(xp.sum(W * W * taken[:, None], axis=0)).max(initial=0.0)
@@ -282,7 +282,7 @@ class _Law:
 
     def _subtracted(self) -> float:
         """The error of a correlation from what was subtracted from the Gram matrices that were factored."""
-        return max(self._condition(i) * self.moments.centring_error(i) for i in (0, 1))
+        return max(self._condition(i) * self.moments.columns.centring_error(i) for i in (0, 1))
 
     def _condition(self, i: int) -> float:
         """The condition number of the Gram matrix of a view, where it was factored; else 0."""
@@ -318,7 +318,7 @@ class _Law:
     def _cancelled(self) -> float:
         """The relative error of held Gram matrices from what is subtracted from them."""
         held = self.moments.held and self.answer.reduced is None and not self.answer.bases
-        return self.moments.centring_error() if held else 0.0
+        return self.moments.columns.centring_error() if held else 0.0
 
     # ---- the loss -----------------------------------------------------------------------------
 
@@ -450,7 +450,7 @@ class _Law:
         """
         square, last = float(above.sum()) / 2, float(self.rho[-1])
         p, q = self.problem.X.shape[1], self.problem.Y.shape[1]
-        if not self.moments.held and (self.terms.passes_left < 1 or not self.moments.exact_diagonal):
+        if not self.moments.held and (self.terms.passes_left < 1 or not self.moments.columns.exact):
             return None
         if not math.isfinite(square) or 24.0 * (p + q) ** 2 > self.moments.home.free_memory() / 2:
             return None
@@ -594,7 +594,7 @@ class _Law:
         outer = ECE - Ix.T @ WCE - ECW @ Iy + Ix.T @ WCW @ Iy
         U, along, Vt = np.linalg.svd(outer)
         found = np.linalg.svd(np.block([[WCW, right], [left, outer]]), compute_uv=False)
-        subtracted = 0.0 if self.answer.reduced is not None else self.moments.centring_error()
+        subtracted = 0.0 if self.answer.reduced is not None else self.moments.columns.centring_error()
         rounding = k * max(100 * self.answer.unit_of_sums, subtracted) / kept
         total, every = (float(np.clip(found[:j], 0.0, 1.0).sum()) for j in (k, self.problem.k))
         m = len(along)
@@ -694,7 +694,7 @@ class _Law:
         found = []
         for i, name in enumerate("XY"):
             condition = self._condition(i)
-            off = condition * max(self.answer.unit_of_sums, self.moments.centring_error(i))
+            off = condition * max(self.answer.unit_of_sums, self.moments.columns.centring_error(i))
             if off > max(TOLERATED * self.terms.tol, SQUARED):
                 text = f"The Gram matrix of {name} has condition number {condition:.0e}: correlations may "
                 text += (

@@ -1,107 +1,24 @@
-"""Views of which at least one comes slice by slice: all is made in one sweep of the slices, centred or not.
+"""Rows that come slice by slice, of several views side by side.
 
-Problem: an iterator of slices is read once, so means cannot be learnt before the products are made; and the slices of
-two views need not end at the same rows.
-Method: the slices are cut again where those of any view end, and every block of rows goes through the same tasks as
-data in memory, which tell the means as well. Rows of a view in memory are cut out beside the slices of another.
+Problem: the slices of two views need not end at the same rows, and rows of a view in memory stand beside slices.
+Method: the slices are cut again where those of any view end. Rows in memory are cut out beside them.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import zip_longest
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 
-from linspec import cost
-from linspec.arrays import Array
 from linspec.errors import InvalidProblem
-from linspec.moments.row_sweeps import RowSweeps
 from linspec.operators import LinearOperator, uncounted
 from linspec.operators.column_statistics import ColumnStatistics
 from linspec.operators.row_model import RowModel
-from linspec.sweeps.gram_matrices import GramMatrices
-from linspec.sweeps.held_grams import HeldGram
-from linspec.sweeps.products import FusedProducts, Request, Sums
-from linspec.sweeps.runners import row_slices, run_in_memory
-from linspec.sweeps.task import Task
 from linspec.sweeps.views import View
 from linspec.sweeps.witness import Witness, witness
-
-Part = TypeVar("Part")
-
-
-class SliceSweeps(RowSweeps):
-    """The means come with the first sweep, whatever it makes."""
-
-    streamed = True
-    exact_norms = True
-    gram_cost = 1.0
-
-    def _before(self) -> list[View]:
-        return [view for view in self.views if view.unlearnt and view.scales]
-
-    def _request(self, blocks: list[Array | None], onto: tuple[int, ...] = (0, 1)) -> Request:
-        """Without probes: column norms are gathered from the rows."""
-        return Request(blocks, [None, None], self.home, onto)
-
-    def _summed(self, request: Request, image: int = 0) -> Sums:
-        """One sweep of products; the views learn their means from the first."""
-        unknown = any(view.mean is None for view in self.views)
-        center = self.center and unknown
-        task = FusedProducts(
-            request,
-            self.home,
-            about=[None if center else view.taken for view in self.views],
-            center=center,
-            means=unknown,
-            statistics=tuple(i for i, view in enumerate(self.views) if self._wants_norms(view)),
-            image=image,
-            model=self.model,
-        )
-        found = self.run(task, request.columns)
-        self._learn(found)
-        return found
-
-    def _wants_norms(self, view: View) -> bool:
-        """Whether column norms are gathered: methods for two views ask for them, and the warning of sparse rows."""
-        request = len(self.views) > 1 or (self.center and view.operator.sparse)
-        return (request or view.unlearnt) and view.squares is None
-
-    def _gram(self, form: str, sizes: Callable[[], cost.Sizes]) -> HeldGram:
-        unknown = any(view.mean is None for view in self.views)
-        center = self.center and unknown
-        about = [None if center else view.taken for view in self.views]
-        task = GramMatrices(self.home, about, center=center, means=unknown, model=self.model)
-        whole, lacking = self._looking(task)
-        made: Any = None
-        for start, operators in as_many_blocks(self.views, self.model):
-            made = whole.part(operators, start, made)  # in one place: such matrices may be large
-            # While the block is there: rows that are read once cannot be searched afterwards.
-            self._check(whole, made, always=True)
-        part = self._looked(lacking, self._there(made))
-        for view in self.views:
-            view.record(0, sum(self.widths), sweeps=1.0)
-        return self._corrected_gram(task, part)
-
-    def _run(self, task: Task[Part], columns: int) -> Part:
-        """A task over all slices: each block on the threads of rows in memory, and merged with those before."""
-        part: Part | None = None
-        for start, operators in as_many_blocks(self.views, self.model):
-            more = run_in_memory(task, operators, row_slices(operators, columns), start)
-            part = more if part is None else task.merge(part, more)
-            # While the block is there: rows that are read once cannot be searched afterwards.
-            self._check(task, part, always=True)
-        return self._there(part)
-
-    def _there(self, part: Part | None) -> Part:
-        if part is None:
-            raise InvalidProblem(
-                f"{self.names} must have rows; got no slice that has any. Pass slices with rows."
-            )
-        return part
 
 
 def as_many_blocks(views: Sequence[View], model: RowModel) -> Iterator[tuple[int, list[LinearOperator]]]:

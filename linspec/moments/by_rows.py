@@ -1,0 +1,262 @@
+"""The way of views whose rows can be had: one sweep makes products, means, Gram matrices and triangles.
+
+Problem: dense rows in memory, sparse matrices, slices that come one after the other and blocks that lie elsewhere are
+read in different ways, and the same is made of them.
+Method: what is made of rows is a task, and `linspec.sweeps.runners.swept` runs it wherever the rows are. The first
+sweep finds the means, whatever it makes: an iterator is read once, and other rows need no reading before it. Every
+block is read, converted and centred once for all products. SciPy matrices in memory are multiplied by threads of their
+own over slabs with equally many entries (`linspec.operators.sparse_products`), and their column statistics are read
+off. Of one such matrix with few rows and many columns, products with XᵀX go by rows of X and rows of Xᵀ, where memory
+has room for both.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from linspec import cost
+from linspec.arrays import Array, HostArray, cast, to_host, triangular_factor
+from linspec.moments.by_products import ByProducts
+from linspec.operators import LinearOperator, SparseOperator, sparse_products
+from linspec.operators.base import less_outer
+from linspec.sweeps.gram_matrices import GramMatrices, SparseGramMatrices
+from linspec.sweeps.held_grams import DenseGram, HeldGram, SparseGram
+from linspec.sweeps.image_triangles import ImageTriangle
+from linspec.sweeps.images import ImageGram
+from linspec.sweeps.products import FusedProducts, Identity, Products, Request
+from linspec.sweeps.runners import swept
+from linspec.sweeps.views import View
+
+
+class ByRows(ByProducts):
+    """The rows are multiplied some at a time.
+
+    Attributes
+    ----------
+    in_slabs : bool
+        Whether all views are SciPy matrices in memory.
+    remote : bool
+        Whether rows of a view lie in blocks elsewhere: a sweep is one round of all blocks, and nothing large travels.
+    """
+
+    passes = 1.0
+
+    def __init__(self, views: list[View]) -> None:
+        super().__init__(views)
+        operators = [view.operator for view in views]
+        self.in_slabs = all(isinstance(A, SparseOperator) for A in operators)
+        self.remote = any(A.remote for A in operators)
+        self.streamed = any(view.streamed for view in views)
+        self.sparse = self.in_slabs or all(A.sparse and A.remote for A in operators)
+        self.reads_blocks = not self.in_slabs
+        self.adjusts = any(view.adjustment is not None for view in views)
+
+    # ---- facts --------------------------------------------------------------------------------
+
+    @property
+    def exact_norms(self) -> bool:
+        """Whether column norms are exact, or estimated from probes."""
+        return self.streamed or super().exact_norms
+
+    @property
+    def by_entries(self) -> bool:
+        """Whether Gram matrices are made of entries."""
+        return self.remote or self._has_few_columns
+
+    @property
+    def means_cost(self) -> float:
+        """None: the means come with the products; the factors of scaled columns come before them."""
+        return 1.0 if not self.in_slabs and self._before() else 0.0
+
+    @property
+    def gram_cost(self) -> float:
+        """Passes that forming the Gram matrices would take now; sparse ones elsewhere take one more for the means."""
+        return 1.0 if self.streamed else super().gram_cost
+
+    def identity(self, index: int) -> Any:
+        """One that is never built, where rows are dense, and nothing multiplies it on the way."""
+        A = self.views[index].operator
+        dense = all(view.operator.readable and not view.operator.sparse for view in self.views)
+        return Identity(A.shape[1]) if dense and not self.adjusts else super().identity(index)
+
+    # ---- what is known before the first product -----------------------------------------------
+
+    def _before(self) -> list[View]:
+        """The views of which something must be known before the first product."""
+        return [
+            view
+            for view in self.views
+            if view.unlearnt and (view.scales or not (self.streamed or view.operator.readable))
+        ]
+
+    def _prepare(self) -> None:
+        if self.in_slabs:
+            self._settle()
+        else:
+            self.gather(self._before())
+
+    def _settle(self) -> None:
+        if not self.in_slabs:
+            super()._settle()
+            return
+        for view in self.views:  # means and norms are read off the matrices, as part of the first sweep
+            if view.squares is None:
+                view.learn_from_matrix()
+            view.warn_of_cancellation()
+
+    # ---- products -----------------------------------------------------------------------------
+
+    def _request(self, blocks: list[Array | None], onto: tuple[int, ...] | None = None) -> Request:
+        """The blocks; without probes where column norms are gathered from the rows.
+
+        Blocks that travel are in float32 where all rows are: products round them to it anyway.
+        """
+        if not self.streamed:
+            return super()._request(blocks, onto)
+        if self.remote and all(view.operator.dtype == np.float32 for view in self.views):
+            blocks = [V if V is None or isinstance(V, Identity) else cast(V, np.float32) for V in blocks]
+        return Request(blocks, [None for _ in blocks], self.home, onto)
+
+    def _products(
+        self, blocks: list[Array | None], onto: tuple[int, ...] | None, *, image: bool, triangle: int | None
+    ) -> Products:
+        if self.in_slabs:
+            return self._in_slabs(blocks, onto, image=image, triangle=triangle)
+        request, columns = self._request(blocks, onto), triangle or 0
+        found = self.run(self._task(request, columns), request.columns)
+        for i, gathered in found.statistics.items():
+            self.views[i].learn(gathered)
+        for i, view in enumerate(self.views):
+            if found.means is not None and view.mean is None:
+                view.mean = found.means[i] + 0.0
+            view.learn_means()
+            view.warn_of_cancellation()
+        products = self._conclude(request, found.products, sweeps=1.0)
+        if triangle is not None:
+            products.triangle = self._with_constant(found.triangle, blocks[0], columns)
+        return products
+
+    def _task(self, request: Request, image: int) -> FusedProducts:
+        unknown = any(view.mean is None for view in self.views)
+        center = self.center and unknown
+        return FusedProducts(
+            request,
+            self.home,
+            about=[None if center else view.taken for view in self.views],
+            center=center,
+            means=unknown and self.streamed,
+            statistics=tuple(i for i, view in enumerate(self.views) if self._wants_norms(view)),
+            image=image,
+            model=self.model,
+        )
+
+    def _wants_norms(self, view: View) -> bool:
+        """Whether column norms are gathered: of slices for methods of two views, and the warning of sparse rows."""
+        if not self.streamed:
+            return view.squares is None and view.operator.readable
+        wanted = len(self.views) > 1 or (self.center and view.operator.sparse)
+        return (wanted or view.unlearnt) and view.squares is None
+
+    def _in_slabs(
+        self, blocks: list[Array | None], onto: tuple[int, ...] | None, *, image: bool, triangle: int | None
+    ) -> Products:
+        """Products of SciPy matrices in memory."""
+        if triangle is not None:
+            raise self.no_triangle()
+        X = self.views[0].operator
+        if len(self.views) == 1 and is_wide(X):
+            return self._by_transposed(X, blocks[0], self.views[0].taken, image=image)
+        request = Request(blocks, [None for _ in blocks], self.home, onto)
+        task = FusedProducts(request, self.home, [view.taken for view in self.views], model=self.model)
+        found = task.part([view.operator for view in self.views])
+        return self._conclude(request, found.products, sweeps=1.0)
+
+    def _by_transposed(self, X: SparseOperator, V: Array, mean: Array | None, *, image: bool) -> Products:
+        """Xᵀ(X V), centred, by rows of X and rows of Xᵀ."""
+        P = sparse_products.matmat(X.matrix, V, X.dtype)
+        if mean is not None:
+            P -= (mean @ V)[None, :]
+        weights = self.model.weights_of(0, self.n, self.home)
+        Q = P if weights is None else P * weights[:, None]
+        self.views[0].record(V.shape[1], V.shape[1], sweeps=1.0)
+        product = sparse_products.matmat(X.transposed, Q, X.dtype)
+        found = Products([product if mean is None else less_outer(product, mean, Q.sum(axis=0))])
+        if image and self.model.basis is None:
+            found.image = P.T @ Q
+        return found
+
+    # ---- images ---------------------------------------------------------------------------------
+
+    def image_triangle(self, V: Array) -> HostArray:
+        """The triangle R of the QR factorisation of X V of the first view, in one sweep."""
+        if self.in_slabs:
+            raise self.no_triangle()
+        view = self.views[0]
+        with np.errstate(all="ignore"):  # what is not finite is found by the check
+            scaled = self.prepared([V, *(None for _ in self.views[1:])])[0]
+            about = None if view.lacks_mean else view.taken
+            task = ImageTriangle(scaled, about, view.lacks_mean, view.model)
+            part = self.run(task, V.shape[1])
+        view.record(V.shape[1], 0, sweeps=1.0)
+        return self._with_constant(task.finished(part), scaled, V.shape[1])
+
+    def _with_constant(self, R: HostArray, V: Array, columns: int) -> HostArray:
+        """The triangle of an image, with the direction of the constant that is put back."""
+        kept = self.views[0].kept
+        if kept is None:
+            return R
+        return to_host(triangular_factor(np.vstack([R, to_host(kept @ V[:, :columns])])))
+
+    def image_gram(self, index: int, V: Array) -> HostArray:
+        """(XV)ᵀ(XV) of one view by way of XV, in one sweep."""
+        view = self.views[index]
+        if not view.operator.remote:
+            return super().image_gram(index, V)
+        self.gather([view] if view.needs_sweep else [])
+        found = swept(ImageGram(V, view.taken_out), [view], V.shape[1])
+        view.record(V.shape[1], 0, sweeps=1.0)
+        return found
+
+    # ---- Gram matrices ------------------------------------------------------------------------
+
+    def _gram(self, form: str, sizes: Callable[[], cost.Sizes]) -> HeldGram:
+        if form == "sparse":
+            return self._sparse_gram()
+        if self.in_slabs and cost.sparse_gram_is_cheaper(sizes()):
+            return self._sparse_gram().as_dense(self.home)
+        return self._gram_of_rows() if self.streamed else super()._gram(form, sizes)
+
+    def _gram_of_rows(self) -> DenseGram:
+        """The Gram matrices of rows that come slice by slice or lie elsewhere, and the means that are not known."""
+        unknown = any(view.mean is None for view in self.views)
+        center = self.center and unknown
+        about = [None if center else view.taken for view in self.views]
+        task = GramMatrices(self.home, about, center=center, means=unknown, model=self.model)
+        part = self.run(task, sum(self.widths), threads=False)
+        for view in self.views:
+            view.record(0, sum(self.widths), sweeps=1.0)
+        return self._corrected_gram(task, part)
+
+    def _sparse_gram(self) -> SparseGram:
+        task = SparseGramMatrices(self.model)
+        if self.in_slabs:
+            found = task.part([view.operator for view in self.views])
+            for view in self.views:
+                view.learn_from_matrix()
+        else:
+            self.gather([view for view in self.views if view.squares is None])
+            entries = cost.sizes_of([view.operator for view in self.views], 1)
+            # In units of arrays as wide as a row, as runs of blocks are measured.
+            columns = int(np.ceil(2.0 * entries.sparse_gram_entries / sum(self.widths)))
+            found = self.run(task, columns)
+        for view in self.views:
+            view.record(0, sum(self.widths), sweeps=1.0)
+        return SparseGram.of(self.views, found, self.total)
+
+
+def is_wide(X: LinearOperator) -> bool:
+    """Whether X has fewer rows than columns, and a copy of Xᵀ is worth its memory."""
+    return isinstance(X, SparseOperator) and X.worth_transposing

@@ -1,0 +1,246 @@
+"""What moments know of the columns: means, squared lengths, and what was subtracted from them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from functools import wraps
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
+
+import numpy as np
+
+from linspec.arrays import Array, at_home, on_device, to_host
+from linspec.moments.by_products import CONSTANT
+from linspec.process.turns import in_turn
+from linspec.sweeps.held_grams import HeldGram
+from linspec.sweeps.views import View
+
+if TYPE_CHECKING:
+    from linspec.moments.moments import Moments
+
+P = ParamSpec("P")
+R = TypeVar("R")
+S = TypeVar("S", bound="Moments | Columns")
+
+
+def one_at_a_time(method: Callable[Concatenate[S, P], R]) -> Callable[Concatenate[S, P], R]:
+    """A method that one thread at a time runs, on the device of the blocks.
+
+    Held matrices are formed once, and every sweep is counted rightly.
+    """
+
+    @wraps(method)
+    def alone(self: S, *args: P.args, **kwargs: P.kwargs) -> R:
+        with in_turn(self._of_all), on_device(self.home):
+            return method(self, *args, **kwargs)
+
+    return alone  # type: ignore[return-value]  # it is called like the method
+
+
+class Columns:
+    """Facts of the columns of the views of `moments`.
+
+    Attributes
+    ----------
+    exact : bool
+        Whether squared lengths are exact, or estimated from probes.
+    confounded : bool
+        Whether confounds are subtracted from the columns.
+    means_cost : float
+        The passes that `means` would take now.
+    """
+
+    def __init__(self, moments: Moments) -> None:
+        self._moments, self.home = moments, moments.home
+        self._views, self._sweeps = moments._views, moments._sweeps
+
+    @property
+    def _of_all(self) -> Moments:
+        return self._moments._of_all
+
+    # ---- means --------------------------------------------------------------------------------
+
+    @one_at_a_time
+    def means(self) -> tuple[Array, ...]:
+        """The column means of each view."""
+        if self._moments.form != "implicit" and self._moments.center:
+            self._moments._held_gram()
+        self._sweeps.gather([view for view in self._views if view.mean is None])
+        return tuple(view.mean_as_given for view in self._views)
+
+    @at_home
+    def sums(self) -> tuple[Array, ...]:
+        """The column sums of each view."""
+        return tuple(mean * self._moments.n for mean in self.means())
+
+    @property
+    def means_cost(self) -> float:
+        """The passes that `means` would take now."""
+        known = all(view.mean is not None for view in self._views)
+        return 0.0 if known else self._moments.setup_cost or 1.0
+
+    # ---- squared lengths ----------------------------------------------------------------------
+
+    @property
+    def exact(self) -> bool:
+        """Whether squared lengths are exact, or estimated from probes."""
+        return self._sweeps.exact_norms or self._moments.form != "implicit"
+
+    @at_home
+    def known_diagonals(self) -> list[Array] | None:
+        """The exact diagonals of the Gram matrices, or None if no earlier sweep has computed them."""
+        if self._moments.held:
+            return list(self._moments._held_gram().diagonals())
+        found = [view.squares if view.operator.readable else None for view in self._views]
+        return None if any(d is None for d in found) else found
+
+    @at_home
+    def squares(self) -> Array | None:
+        """The sum of the squared entries of each column of X, about the column means with centring. Makes no sweep.
+
+        Returns
+        -------
+        array of shape (p,) or None
+            None before the sweep that computes it, and for operators that only give products: they would need
+            a product with every column of the identity.
+        """
+        view = self._views[0]
+        if self._moments.held:
+            return self._moments._held_gram().diagonals()[0]
+        return view.squares if view.operator.readable else None
+
+    @at_home
+    def total_squares(self) -> float | None:
+        """The sum of `squares`, or None where these are."""
+        squares = self.squares()
+        return None if squares is None else float(to_host(self.home.xp.sum(squares)))
+
+    @one_at_a_time
+    def vanishes(self, index: int) -> bool:
+        """Whether a view is zero, or what is left of it is no more than the rounding of what was subtracted.
+
+        Parameters
+        ----------
+        index : int
+        """
+        xp, subtracted = self.home.xp, self.squares_subtracted(index)
+        left = float(to_host(xp.sum(self._moments.diagonal()[index])))
+        before = 0.0 if subtracted is None else float(to_host(xp.sum(subtracted)))
+        unit = CONSTANT * float(np.finfo(self._views[index].given.dtype).eps)
+        return left <= unit**2 * before
+
+    # ---- what was subtracted ------------------------------------------------------------------
+
+    @property
+    def confounded(self) -> bool:
+        """Whether confounds are subtracted from the columns."""
+        return any(view.model.basis is not None for view in self._views)
+
+    @property
+    def explained(self) -> dict[str, tuple[int, ...]]:
+        """By view, the columns of which confounds leave little more than rounding, as far as this is known."""
+        found = {view.name: view.adjustment for view in self._views if view.adjustment is not None}
+        return {name: adjustment.explained for name, adjustment in found.items() if adjustment.explained}
+
+    @property
+    def underflowing(self) -> dict[str, tuple[int, ...]]:
+        """By view that scale divides, the columns whose squared lengths have few digits; not of entries in memory."""
+        views = [view for view in self._views if view.scales and not view.in_memory]
+        found = {view.name: view.adjustment.underflowing for view in views if view.adjustment is not None}
+        return {name: columns for name, columns in found.items() if columns}
+
+    @property
+    def most_rank(self) -> float:
+        """The largest rank that the views can have by their rows: rows that count, less the directions subtracted."""
+        model = self._sweeps.model
+        rows = self._moments.n if model.weights is None else np.count_nonzero(model.weights)
+        return float(rows - model.removed)
+
+    @at_home
+    def squares_subtracted(self, index: int) -> Array | None:
+        """The squares of what means and confounds subtract from the columns of one view; None where nothing is.
+
+        By so much the squares of the entries are larger than those of what is left, and so is their rounding. What
+        confounds explain counts with the square of their condition number.
+
+        Parameters
+        ----------
+        index : int
+        """
+        view = self._views[index]
+        if view.adjustment is None:
+            means: Any = self.means()[index] if self._moments.center else None
+            return None if means is None else means**2 * self._moments.n
+        if view.needs_sweep:
+            self.means()
+        of_means = None if view.mean is None or not view.model.center else view.mean**2 * view.total
+        explained = view.explained_squares
+        if explained is not None:
+            explained = explained * view.model.condition**2
+        if of_means is None or explained is None:
+            found = explained if of_means is None else of_means
+        else:
+            found = of_means + explained
+        if found is None or view.factors is None:
+            return found
+        # Columns whose squares are no numbers are named elsewhere.
+        with np.errstate(over="ignore", invalid="ignore"):
+            return found * view.factors**2
+
+    @at_home
+    def subtracted_from_products(self, index: int) -> float:
+        """The sum of squares that centring and confounds subtract from the products of one view; 0 for centred entries.
+
+        Parameters
+        ----------
+        index : int
+        """
+        view = self._views[index]
+        if view.lacks_mean:
+            self.means()
+        squares = view.explained_squares
+        if view.corrects_products and not (self._moments.held and self._sweeps.by_entries):
+            of_means = self.home.place(view.taken) ** 2 * view.total
+            squares = of_means if squares is None else squares + of_means
+        if squares is None:
+            return 0.0
+        squares = squares if view.factors is None else squares * view.factors * view.factors  # of any size
+        return float(to_host(self.home.xp.sum(squares)))
+
+    @at_home
+    def centring_error(self, index: int | None = None) -> float:
+        """The approximate relative error from subtracting means from products. Makes no sweep.
+
+        It is 0 if the entries are centred.
+
+        Parameters
+        ----------
+        index : int, optional
+            The view; by default the worst of all.
+        """
+        held = self._moments._held_gram() if self._moments.held else None
+        squares = [view.squares for view in self._views] if held is None else held.diagonals()
+        pairs = list(zip(self._views, squares, strict=True))
+        return max(
+            self._cancelled(*pair, held) for pair in (pairs if index is None else pairs[index : index + 1])
+        )
+
+    def _cancelled(self, view: View, squares: Array | None, held: HeldGram | None) -> float:
+        eps = float(np.finfo(view.operator.dtype).eps)
+        if view.unresolved:
+            return 1.0
+        of_rows = held is not None and held.rows is not None
+        if view.adjustment is not None and view.adjustment.lost > 1.0 and not of_rows:
+            rounding = eps if held is None else float(np.finfo(np.float64).eps)
+            ratio = view.adjustment.lost  # of squares, where the error is relative to lengths
+            lost: float = rounding * max(ratio, view.model.condition * math.sqrt(ratio - 1))
+            return max(lost, self._cancelled_by_means(view, squares, held, eps))
+        return self._cancelled_by_means(view, squares, held, eps)
+
+    def _cancelled_by_means(
+        self, view: View, squares: Array | None, held: HeldGram | None, eps: float
+    ) -> float:
+        if not view.corrects_products:
+            return 0.0
+        lost = view.cancelled(squares)
+        return eps * (lost if held is None else held.magnified(lost, by_entries=self._sweeps.by_entries))

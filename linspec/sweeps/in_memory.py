@@ -1,0 +1,97 @@
+"""Who runs a task over all rows: threads over blocks in memory, or one block after the other as they come.
+
+Threads. A thin product of one block is over in a fraction of a millisecond. Threads that share each of them, as
+those of a BLAS do, meet some hundred times a second; where another process holds one of the cores, each meeting
+waits for the system to come round (measured: five times slower than one thread). So each thread here takes some
+blocks after one another and its products on one BLAS thread, and they meet once a sweep.
+The blocks are gathered into runs whose number depends on the data alone. They are merged by a fixed tree: the same data
+give the same bits on one thread and on many.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import TypeVar
+
+import numpy as np
+
+from linspec.operators import LinearOperator
+from linspec.operators.row_blocks import rows_per_block
+from linspec.process import machine
+from linspec.process.blas_threads import one_blas_thread, usual_blas_threads
+from linspec.sweeps.task import Task, Tree
+
+Part = TypeVar("Part")
+
+FEWEST_BLOCKS, MOST_RUNS = 4, 64
+"""Blocks that are worth a thread, and runs of blocks at most: what each adds up is merged with the others'."""
+
+
+def row_slices(operators: Sequence[LinearOperator], columns: int = 0) -> list[slice]:
+    """The blocks of rows in which operators are read together, for products with so many columns in all."""
+    n = operators[0].shape[0]
+    size = max(n, 1)
+    if all(A.sliceable for A in operators):
+        sum_bytes = 8 * columns * sum(A.shape[1] for A in operators)
+        size = rows_per_block(sum(A.row_bytes for A in operators), operators[0].home, sum_bytes)
+    return [slice(start, min(start + size, n)) for start in range(0, n, size)]
+
+
+def run_in_memory(
+    task: Task[Part], operators: Sequence[LinearOperator], slices: Sequence[slice], first_row: int = 0
+) -> Part:
+    """A task over rows that can be cut out, on as many threads as the BLAS would use.
+
+    Parameters
+    ----------
+    task : Task
+    operators : sequence of LinearOperator
+        With equally many rows.
+    slices : sequence of slice
+        `row_slices` of them.
+    first_row : int, default 0
+        The number of their first row.
+    """
+    count = _runs(operators, len(slices))
+    cuts = [len(slices) * i // count for i in range(count + 1)]
+    runs = [slices[a:b] for a, b in pairwise(cuts)]
+    threads = min(count, usual_blas_threads(), machine.cpu_count())
+    tree, numbers = Tree(task, count), itertools.count()
+
+    def work(_: int) -> None:
+        # Some libraries have a limit for each thread. What is not finite is found in the sums.
+        with one_blas_thread(needed=threads > 1), np.errstate(all="ignore"):
+            while (number := next(numbers)) < count:
+                tree.add(number, _run(task, operators, runs[number], first_row))
+
+    with one_blas_thread(needed=threads > 1):
+        machine.map_parallel(work, range(threads))
+    return tree.root()
+
+
+def _run(
+    task: Task[Part], operators: Sequence[LinearOperator], slices: Sequence[slice], first_row: int
+) -> Part:
+    """One block after the other, in memory that is used again."""
+
+    def made(rows: slice, into: Part | None) -> Part:
+        some = [A.rows(rows) if A.sliceable else A for A in operators]
+        part = task.part(some, first_row + rows.start, into)
+        for A in operators:
+            A.release()
+        return part
+
+    first, *others = slices
+    part = made(first, None)
+    for rows in others:
+        part = made(rows, part)
+    return part
+
+
+def _runs(operators: Sequence[LinearOperator], blocks: int) -> int:
+    """Runs of blocks for threads; one where blocks are few, or where the rows are not for several threads at once."""
+    if not all(A.concurrent for A in operators) or not operators[0].home.on_host:
+        return 1
+    return max(1, min(blocks // FEWEST_BLOCKS, MOST_RUNS)) if blocks >= 2 * FEWEST_BLOCKS else 1
