@@ -1,7 +1,7 @@
-"""Second moments of one or two matrices: Gram matrices that are held, or products that sweep the rows.
+"""Second moments of one or more matrices: Gram matrices that are held, or products that sweep the rows.
 
-Read `moments` first, which has the class `linspec.Moments`; `source` is what it inherits, and decides what is held.
-`base`, `row_sweeps`, `by_products`, `sparse` and `transposed` are the ways to sweep.
+Read `moments` first, which has the class `linspec.Moments`, and decides what is held; `columns` has the facts of the
+columns. `by_rows` and `by_products` are the two ways to sweep, and `base` is what both offer.
 """
 
 from __future__ import annotations

@@ -22,7 +22,7 @@ import numpy as np
 
 from linspec.algebra.small_matrices import EPS, LEAST_LENGTH
 from linspec.arrays import Array, Home, HostArray, reciprocal, to_host, triangular_factor
-from linspec.errors import InvalidProblem, NonFiniteData
+from linspec.errors import NonFiniteData
 from linspec.operators import (
     AdjustedOperator,
     CountedOperator,
@@ -30,13 +30,12 @@ from linspec.operators import (
     LinearOperator,
     uncounted,
 )
-from linspec.operators.range_of_entries import Magnitude, check_magnitude
+from linspec.operators.range_of_entries import check_magnitude
 from linspec.operators.row_model import RowModel
 from linspec.sweeps.adjusted_rows import AdjustedRows
-from linspec.sweeps.blocks import map_reduce
 from linspec.sweeps.finite import explain_non_finite
-from linspec.sweeps.first_sweep import Measured, Sizes
-from linspec.sweeps.slices import as_many_blocks
+from linspec.sweeps.first_sweep import Measured, MeasuredPart
+from linspec.sweeps.runners import swept
 from linspec.sweeps.triangles import Triangle, TrianglePart
 from linspec.sweeps.views import View
 
@@ -174,44 +173,35 @@ def _with_factors(
 def _triangle_of(task: Triangle, views: Mapping[str, LinearOperator]) -> TrianglePart:
     """The triangle of all rows, wherever they are."""
     operators = list(views.values())
-    if any(A.remote for A in operators):
-        sides = [View(name, A, center=False) for name, A in views.items()]
-        all_, none = (tuple(value for _ in sides) for value in (True, False))
-        measured = Measured(
-            AdjustedRows(task, [view.taken_out for view in sides]), tuple(views), all_, none, task.model
-        )
-        found = map_reduce(measured, [view.operator for view in sides], sum(A.shape[1] for A in operators))
-        for view, size in zip(sides, found.sizes, strict=True):
-            check_magnitude(view.name, size)
-            view.record(0, 0, sweeps=1.0)
-        return found.part
-    return _of_slices(task, views) if any(A.streamed for A in operators) else task.part(operators)
-
-
-def _of_slices(task: Triangle, views: Mapping[str, LinearOperator]) -> TrianglePart:
-    """Views of which at least one comes slice by slice: the triangle of the slices so far, and one slice of each."""
+    if not any(A.streamed or A.remote for A in operators):
+        return task.part(operators)
     sides = [View(name, _in_rows(A), center=False) for name, A in views.items()]
-    part: TrianglePart | None = None
-    sizes: list[Magnitude] = []
-    for start, blocks in as_many_blocks(sides, task.model):
-        sizes = Sizes(task.model).part(blocks, start, sizes)
-        for view, size in zip(sides, sizes, strict=True):
-            check_magnitude(view.name, size, complete=False)
-        rows = [view.centred(block) for view, block in zip(sides, blocks, strict=True)]
-        part = task.part(rows, start, part)
-        # While the block is there: rows that are read once cannot be searched afterwards.
-        if not np.isfinite(float(to_host(task.home.xp.sum(part.R)))):
+    all_, none = (tuple(value for _ in sides) for value in (True, False))
+    adjusted = AdjustedRows(task, [view.taken_out for view in sides])
+
+    def check(_: Any, found: MeasuredPart[TrianglePart], gone: bool) -> None:
+        """Refuse what slices show before they are gone."""
+        for view, size in zip(sides, found.sizes, strict=True):
+            check_magnitude(view.name, size, complete=not gone)
+        if gone and not np.isfinite(float(to_host(task.home.xp.sum(found.part.R)))):
             raise NonFiniteData(explain_non_finite(views))
-    if part is None:
-        raise InvalidProblem(f"{' and '.join(views)} must have rows; got no slice that has any.")
-    for view, size in zip(sides, sizes, strict=True):
+
+    found = swept(
+        Measured(adjusted, tuple(views), all_, none, task.model),
+        sides,
+        sum(A.shape[1] for A in operators),
+        model=task.model,
+        check=check,
+        threads=False,
+    )
+    for view, size in zip(sides, found.sizes, strict=True):
         check_magnitude(view.name, size)
         view.record(0, 0, sweeps=1.0)
-    return part
+    return found.part
 
 
 def _in_rows(A: LinearOperator) -> LinearOperator:
-    """What stands beside a stream, cut into rows as the slices come."""
+    """What stands beside rows that come slice by slice, cut into rows as these come."""
     return A if A.streamed or A.sliceable else DenseOperator(A.dense())
 
 

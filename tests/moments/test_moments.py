@@ -28,7 +28,7 @@ from linspec.operators import (
 )
 from linspec.process import blas_threads, machine
 from linspec.sweeps import in_memory, views
-from linspec.sweeps.blocks import BlockOperator
+from linspec.sweeps.blocks import BlockOperator, InProcess
 from linspec.sweeps.finite import first_non_finite
 from linspec.testing import BACKENDS
 
@@ -1100,3 +1100,82 @@ def test_a_constant_column_of_an_operator_is_no_loss(monkeypatch):
     m = Moments(Duck(given), center=True, form="dense")
     assert np.all(m.dense()[0][3] == 0)
     assert m.columns.centring_error() < 1e-10
+
+
+# ---- any number of views ------------------------------------------------------------------------------
+
+Z = np.random.default_rng(9).standard_normal((N, 3)) * 2 + 5
+VZ = np.random.default_rng(10).standard_normal((3, 2))
+
+
+CUTS = {"early": (13, 40), "late": (29,)}
+"""Where views that come slice by slice are cut."""
+
+
+def moments_of(kinds, **options):
+    given = []
+    for kind, A in zip(kinds, (X, Y, Z), strict=True):
+        if kind in CUTS:
+            given.append(np.split(A, CUTS[kind]))
+        elif kind == "sparse-blocks":
+            rows = [scipy.sparse.csr_array(part) for part in np.split(A, [20, 31])]
+            given.append(BlockOperator(rows, InProcess()))
+        elif kind == "blocks":
+            given.append(BlockOperator(np.split(A, [20, 31]), InProcess()))
+        else:
+            given.append(A.astype(np.float32) if kind == "float32" else KINDS[kind](A))
+    return Moments(*given, **options)
+
+
+@pytest.mark.parametrize("center", [False, True])
+@pytest.mark.parametrize(
+    "kinds",
+    [
+        ("numpy", "numpy", "numpy"),
+        ("csr", "csr", "csr"),
+        ("csr", "numpy", "csr"),
+        ("slices", "slices", "numpy"),
+        ("early", "late", "numpy"),
+        ("blocks", "numpy", "blocks"),
+        ("sparse-blocks", "sparse-blocks", "sparse-blocks"),
+        ("duck", "numpy", "duck"),
+        ("float32", "numpy", "numpy"),
+    ],
+    ids="-".join,
+)
+def test_three_views_are_what_their_entries_say(kinds, center, blocks):
+    views = [A - A.mean(axis=0) if center else A for A in (X, Y, Z)]
+    for form in (
+        "implicit",
+        "dense",
+        *(["sparse"] if len({*kinds} & {"csr", "sparse-blocks"}) == len({*kinds}) else []),
+    ):
+        m = moments_of(kinds, center=center, form=form)
+        V = [m.home.place(W) for W in (VX, VY, VZ)]
+        found = m.products(*V)
+        wanted = [A.T @ (B @ W) for A in views for B, W in zip(views, (VX, VY, VZ), strict=True)]
+        loose = 3e-5 if "float32" in kinds else 1e-10
+        for a, b in zip(found, wanted, strict=True):
+            np.testing.assert_allclose(to_host(a), b, rtol=loose, atol=loose * np.abs(b).max())
+        alone = m.products(None, None, V[2])
+        assert [i for i, a in enumerate(alone) if a is not None] == [2, 5, 8]
+        assert m.shape == (N, P, Q, 3)
+        if m.columns.exact:
+            for d, A in zip(m.diagonal(), views, strict=True):
+                np.testing.assert_allclose(to_host(d), (A**2).sum(axis=0), rtol=1e-5)
+        upper = [A.T @ B for i, A in enumerate(views) for B in views[i:]]
+        for a, b in zip(m.dense(), upper, strict=True):
+            np.testing.assert_allclose(to_host(a), b, rtol=loose, atol=loose * np.abs(b).max())
+        third = m.view(2).products(V[2])[0]
+        np.testing.assert_allclose(
+            to_host(third), wanted[8], rtol=loose, atol=loose * np.abs(wanted[8]).max()
+        )
+
+
+def test_views_are_named_by_their_numbers():
+    with pytest.raises(InvalidProblem, match="X1 and X3 must have equally many rows; got 57 and 56"):
+        Moments(X, Y, Z[:-1])
+    with pytest.raises(InvalidProblem, match=r"V3 must have shape \(3, k\); got \(2, 2\)"):
+        Moments(X, Y, Z).products(None, None, np.ones((2, 2)))
+    with pytest.raises(InvalidProblem, match="moments are those of matrices; got none"):
+        Moments(None)
