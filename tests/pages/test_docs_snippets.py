@@ -215,7 +215,7 @@ def test_links_within_the_repository_lead_somewhere(page: Path) -> None:
 @pytest.fixture(scope="module")
 def records() -> ModuleType:
     """The script that writes the tables."""
-    spec = importlib.util.spec_from_file_location("docs_records", ROOT / "docs" / "records.py")
+    spec = importlib.util.spec_from_file_location("docs_records", ROOT / "docs" / "site" / "records.py")
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
@@ -226,7 +226,7 @@ def records() -> ModuleType:
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_tables_say_what_the_records_say(page: Path, records: ModuleType) -> None:
     text = page.read_text("utf-8")
-    stale = f"the tables of {page.name} are not those of the records: python docs/records.py writes them"
+    stale = f"the tables of {page.name} are not those of the records: python docs/site/records.py writes them"
     assert records.rewritten(text) == text, stale
 
 

@@ -370,7 +370,7 @@ def _compared(numbers: dict[str, Any], names: Iterable[str], problem: str) -> st
     said = (
         f"{escaped(numbers['data'])} Each solver has its default options. Seconds are those of "
         f"{escaped(numbers['machine'])}, one BLAS thread, {numbers['date']}; passes do not depend on the machine. "
-        "``python docs/solver_numbers.py`` measures them."
+        "``python docs/site/solver_numbers.py`` measures them."
     )
     return said + "\n\n" + table(head, rows)
 

@@ -1,8 +1,8 @@
 """What the pages of problems compare: every solver of a problem on one data set, with its default options.
 
-    python docs/solver_numbers.py [PROBLEM ...]
+    python docs/site/solver_numbers.py [PROBLEM ...]
 
-writes `docs/solver-numbers.json`, for all problems or for those that are named, and keeps the rest of the file.
+writes `docs/site/solver-numbers.json`, for all problems or for those that are named, and keeps the rest of the file.
 Seconds are CPU seconds on this machine, with one BLAS thread; passes, residuals and endings do not depend on it.
 """
 

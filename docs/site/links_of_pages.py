@@ -3,7 +3,7 @@
 Problem: the same Markdown is read in the repository, where a link may name a folder or a file outside `docs`, and on
 the site, where only pages can be linked.
 Method: when Sphinx reads a page, links to a folder become links to a page that lists its files, links to the files of
-the repository that the site has become links to those pages, and the tables that `docs/records.py` writes get
+the repository that the site has become links to those pages, and the tables that `docs/site/records.py` writes get
 links to the pages of solvers. The files themselves stay as they are.
 """
 
@@ -17,7 +17,7 @@ from typing import Any
 from pages_of_records import Pages, solver_page
 from sphinx.application import Sphinx
 
-DOCS = Path(__file__).parent
+DOCS = Path(__file__).parents[1]
 ROOT = DOCS.parent
 ON_THE_SITE = {
     "README.md": "index.md",
@@ -98,7 +98,7 @@ def _target(target: str, page: Path, up: str) -> str:
 
 
 def _with_links(match: re.Match[str], up: str) -> str:
-    """A table of `docs/records.py` whose names lead to the pages of what they name."""
+    """A table of `docs/site/records.py` whose names lead to the pages of what they name."""
     lines = []
     for line in match[0].splitlines():
         cells = line.split(" | ")

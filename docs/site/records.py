@@ -1,4 +1,4 @@
-"""Write the tables of the pages, from what linspec registers and from recorded figures: ``python docs/records.py``.
+"""Write the tables of the pages, from records of linspec and recorded figures: ``python docs/site/records.py``.
 
 A table stands between two comments, the first of which says what it lists::
 
@@ -23,7 +23,7 @@ from typing import Any
 from linspec.registry import Registry
 from linspec.registry.spec import TRAITS
 
-ROOT = Path(__file__).resolve().parents[1]
+ROOT = Path(__file__).resolve().parents[2]
 MEASURED = ROOT / "asv_bench" / "measured.json"
 RECORDED = ROOT / "docs" / "experiments" / "recorded"
 PAGES = [
