@@ -29,7 +29,7 @@ QUICK = (
     "plugins/test_svd_exact.py",
 )
 """Tests that show within a minute whether an installed linspec finds its solvers and computes."""
-TEMPLATES = (ROOT / "docs" / "plugin-template", ROOT / "docs" / "problem-template")
+TEMPLATES = (ROOT / "docs" / "templates" / "plugin", ROOT / "docs" / "templates" / "problem")
 
 KERNELS = (
     *("Prescott", "Core2", "Penryn", "Dunnington", "Nehalem", "Atom", "Barcelona", "Bobcat"),

@@ -26,8 +26,8 @@ ON_THE_SITE = {
 }
 """Files of the repository, and the pages that have their place on the site."""
 
-FOLDERS = ("plugin-template", "problem-template")
-"""Folders that pages link to."""
+TEMPLATES = ("plugin", "problem")
+"""Folders of `docs/templates`, which pages link to."""
 
 LINK = re.compile(r"(?<=\]\()([^)\s#:]+)(?=(#[^)\s]*)?\))")
 TABLE = re.compile(
@@ -44,18 +44,21 @@ def write_listings(app: Sphinx, config: Any) -> None:
         if page.startswith("listings/"):
             text = (ROOT / name).read_text("utf-8")
             pages.write(Path(page).name, LINK.sub(lambda match: _from_listings(match[1]), text))
-    for folder in FOLDERS:
-        lines = [f"# {folder}\n", "The files of this folder of `docs`. Copy the folder to begin.\n"]
-        for file in sorted((DOCS / folder).rglob("*")):
+    for folder in TEMPLATES:
+        lines = [
+            f"# {folder}-template\n",
+            f"The files of `docs/templates/{folder}`. Copy the folder to begin.\n",
+        ]
+        for file in sorted((DOCS / "templates" / folder).rglob("*")):
             if file.suffix in LANGUAGES and file.stat().st_size:
-                name = file.relative_to(DOCS / folder).as_posix()
+                name = file.relative_to(DOCS / "templates" / folder).as_posix()
                 lines += [
                     f"## {name}\n",
-                    f"````{{literalinclude}} ../{folder}/{name}",
+                    f"````{{literalinclude}} ../templates/{folder}/{name}",
                     f":language: {LANGUAGES[file.suffix]}",
                     "````\n",
                 ]
-        pages.write(f"{folder}.md", "\n".join(lines))
+        pages.write(f"{folder}-template.md", "\n".join(lines))
     pages.finish()
 
 
@@ -90,8 +93,8 @@ def rewrite(app: Sphinx, docname: str, source: list[str]) -> None:
 def _target(target: str, page: Path, up: str) -> str:
     """The target on the site."""
     file = Path(os.path.normpath(page.parent / target))
-    if file.parent == DOCS and file.name in FOLDERS:
-        return f"{up}listings/{file.name}.md"
+    if file.parent == DOCS / "templates" and file.name in TEMPLATES:
+        return f"{up}listings/{file.name}-template.md"
     if file.parent == ROOT and file.name in ON_THE_SITE:
         return up + ON_THE_SITE[file.name]
     return target
