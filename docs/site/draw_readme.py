@@ -1,4 +1,4 @@
-"""Draw the picture of the README, `docs/digits.svg`: ``python docs/site/draw_readme.py [FILE]``.
+"""Draw the picture of the README, `docs/pictures/digits.svg`: ``python docs/site/draw_readme.py [FILE]``.
 
 1797 handwritten digits of 8 x 8 pixels come with scikit-learn. X has the left four columns of pixels of each, Y the
 right four. On the left the first pairs: each pixel's correlation with the variate of its half, in the place of the
@@ -59,4 +59,4 @@ def main(path: Path) -> None:
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]) if len(sys.argv) > 1 else Path(__file__).parents[1] / "digits.svg")
+    main(Path(sys.argv[1]) if len(sys.argv) > 1 else Path(__file__).parents[1] / "pictures" / "digits.svg")
