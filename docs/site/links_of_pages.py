@@ -71,8 +71,6 @@ def _from_listings(target: str) -> str:
 
 OPTIONAL = {
     "auto_gallery/index": "gallery/plot_*.py",
-    "start/install": "start/install.md",
-    "start/coming-from-*": "start/coming-from-*.md",
 }
 """Entries of tables of contents whose pages may be missing, and the files that they need."""
 

@@ -45,8 +45,8 @@ GROUPS = {
 """The groups of the index, by the modules in which names are defined; inference has a group by names."""
 
 INTRODUCTION = """\
-``import linspec as ls`` loads a name with its first use. What is listed here is public: :doc:`/stability` says what
-that promises.
+``import linspec as ls`` loads a name with its first use. What is listed here is public: :doc:`/about/stability` says
+what that promises.
 """
 
 INFERENCE = (

@@ -63,7 +63,7 @@ Each solver was given the first planted case of its problem as each kind of data
 that linspec refuses before anything is computed, and names solvers that can take the data; – means that the library or
 the device was not there. *array API* is array-api-strict, which stands for libraries that follow it; *slices*
 are rows that come from a function, an *iterator* gives them once; *products* can only be multiplied.
-Frames become arrays, and what takes NumPy arrays takes them: :doc:`what can be passed as data </data>`.
+Frames become arrays, and what takes NumPy arrays takes them: :doc:`what can be passed as data </guide/data>`.
 """
 
 
@@ -421,7 +421,8 @@ def _data(taken: dict[str, str]) -> str:
     words = {TAKES: "Takes", REFUSES: "Refuses", UNTRIED: "Not tried here"}
     groups = {answer: [kind for kind, got in taken.items() if got == answer] for answer in words}
     said = " ".join(f"{words[answer]}: {', '.join(kinds)}." for answer, kinds in groups.items() if kinds)
-    return f"{said} See :doc:`the table of all solvers <../data>`, and :doc:`what can be passed as data </data>`.\n"
+    passed = ":doc:`what can be passed as data </guide/data>`"
+    return f"{said} See :doc:`the table of all solvers <../data>`, and {passed}.\n"
 
 
 def _data_page(taken: dict[tuple[str, str], dict[str, str]]) -> str:

@@ -29,7 +29,7 @@ RECORDED = ROOT / "docs" / "experiments" / "recorded"
 PAGES = [
     ROOT / "README.md",
     *sorted((ROOT / "docs").glob("*.md")),
-    *sorted((ROOT / "docs/start").glob("*.md")),
+    *sorted(page for page in (ROOT / "docs").glob("*/*.md") if page.parent.name != "listings"),
 ]
 
 MARK = r"<!-- docs/records\.py: (?!end)[^>]*-->\n"

@@ -22,10 +22,10 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 TEMPLATE = ROOT / "docs" / "templates" / "plugin"
-PAGE = ROOT / "docs" / "write-a-plugin.md"
+PAGE = ROOT / "docs" / "extend" / "write-a-plugin.md"
 PACKAGE = TEMPLATE / "linspec_two_point"
 PROBLEM_TEMPLATE = ROOT / "docs" / "templates" / "problem"
-PROBLEM_PAGE = ROOT / "docs" / "a-problem-of-your-own.md"
+PROBLEM_PAGE = ROOT / "docs" / "extend" / "a-problem-of-your-own.md"
 PROBLEM_PACKAGE = PROBLEM_TEMPLATE / "linspec_pls"
 
 PROBLEM = """
