@@ -69,12 +69,6 @@ def _from_listings(target: str) -> str:
     return os.path.relpath(ROOT / target, DOCS / "listings")
 
 
-OPTIONAL = {
-    "auto_gallery/index": "gallery/plot_*.py",
-}
-"""Entries of tables of contents whose pages may be missing, and the files that they need."""
-
-
 def rewrite(app: Sphinx, docname: str, source: list[str]) -> None:
     """Change the links of a page as Sphinx reads it."""
     page = Path(app.srcdir) / f"{docname}.md"
@@ -82,9 +76,6 @@ def rewrite(app: Sphinx, docname: str, source: list[str]) -> None:
         return
     up = "../" * docname.count("/")
     text = LINK.sub(lambda match: _target(match[1], page, up), source[0])
-    for entry, pattern in OPTIONAL.items():
-        if not any(DOCS.glob(pattern)):
-            text = text.replace(f"\n{entry}\n", "\n")
     source[0] = TABLE.sub(lambda match: _with_links(match, up), text)
 
 
