@@ -31,7 +31,7 @@ TEMPLATES = ("plugin", "problem")
 
 LINK = re.compile(r"(?<=\]\()([^)\s#:]+)(?=(#[^)\s]*)?\))")
 TABLE = re.compile(
-    r"<!-- docs/records\.py: (problems|solvers) ?([a-z0-9-]*) -->\n.*?<!-- docs/records\.py: end -->",
+    r"<!-- docs/site/records\.py: (problems|solvers) ?([a-z0-9-]*) -->\n.*?<!-- docs/site/records\.py: end -->",
     re.DOTALL,
 )
 LANGUAGES = {".py": "python", ".toml": "toml", ".md": "markdown"}

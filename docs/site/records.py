@@ -2,8 +2,8 @@
 
 A table stands between two comments, the first of which says what it lists::
 
-    <!-- docs/records.py: solvers cca -->
-    <!-- docs/records.py: end -->
+    <!-- docs/site/records.py: solvers cca -->
+    <!-- docs/site/records.py: end -->
 
 `problems`, `solvers PROBLEM`, `normalizers`, `test-matrices` and `traits` can be listed. Of plugins only linspec's own
 are, so that the pages are the same whatever is installed. `measured NAME` shows a record of `asv_bench/measured.json`,
@@ -32,10 +32,12 @@ PAGES = [
     *sorted(page for page in (ROOT / "docs").glob("*/*.md") if page.parent.name != "listings"),
 ]
 
-MARK = r"<!-- docs/records\.py: (?!end)[^>]*-->\n"
+MARK = r"<!-- \S*records\.py: (?!end)[^>]*-->\n"
+"""Of a table, also one with the path wrong, which is an error and not overlooked."""
+
 BLOCK = re.compile(
-    r"(<!-- docs/records\.py: (?P<what>[a-z-]+)(?: (?P<of>[a-z0-9_-]+))? -->\n)"
-    rf"(?:(?!{MARK}).)*?(<!-- docs/records\.py: end -->)",
+    r"(<!-- docs/site/records\.py: (?P<what>[a-z-]+)(?: (?P<of>[a-z0-9_-]+))? -->\n)"
+    rf"(?:(?!{MARK}).)*?(<!-- docs/site/records\.py: end -->)",
     re.DOTALL,
 )
 
@@ -139,7 +141,8 @@ def rewritten(text: str) -> str:
     written, count = BLOCK.subn(lambda m: m[1] + _listed(m["what"], m["of"]) + m[4], text)
     if count != len(re.findall(MARK, text)):
         raise ValueError(
-            "a table must open with <!-- docs/records.py: WHAT --> and close with <!-- docs/records.py: end -->"
+            "a table must open with <!-- docs/site/records.py: WHAT --> "
+            "and close with <!-- docs/site/records.py: end -->"
         )
     return written
 

@@ -303,7 +303,7 @@ def test_everything_that_is_registered_is_listed_with_its_summary() -> None:
 
 
 def test_a_table_is_mended_and_one_without_an_end_is_named(records: ModuleType) -> None:
-    head, end = "<!-- docs/records.py: solvers svd -->\n", "<!-- docs/records.py: end -->\n"
+    head, end = "<!-- docs/site/records.py: solvers svd -->\n", "<!-- docs/site/records.py: end -->\n"
     stale = f"before\n{head}| old |\n{end}after\n"
     mended = records.rewritten(stale)
     assert mended.startswith(f"before\n{head}| solver | what it does |")
@@ -311,12 +311,12 @@ def test_a_table_is_mended_and_one_without_an_end_is_named(records: ModuleType) 
     assert "| `lanczos` |" in mended
     assert "old" not in mended
     assert records.rewritten(mended) == mended
-    for broken in (head, f"{head}{stale}", f"{head}{head}{end}"):
+    for broken in (head, f"{head}{stale}", f"{head}{head}{end}", stale.replace("docs/site/", "docs/")):
         with pytest.raises(ValueError, match="a table must open with"):
             records.rewritten(broken)
     for unknown in ("solvers", "options", "problems svd"):
         with pytest.raises(ValueError, match=f"can be listed; got {unknown}"):
-            records.rewritten(f"<!-- docs/records.py: {unknown} -->\n{end}")
+            records.rewritten(f"<!-- docs/site/records.py: {unknown} -->\n{end}")
 
 
 def test_blocks_are_found() -> None:
