@@ -29,7 +29,7 @@ QUICK = (
     "plugins/test_svd_exact.py",
 )
 """Tests that show within a minute whether an installed linspec finds its solvers and computes."""
-TEMPLATES = (ROOT / "docs" / "plugin-template", ROOT / "docs" / "problem-template")
+TEMPLATES = (ROOT / "docs" / "templates" / "plugin", ROOT / "docs" / "templates" / "problem")
 
 KERNELS = (
     *("Prescott", "Core2", "Penryn", "Dunnington", "Nehalem", "Atom", "Barcelona", "Bobcat"),
@@ -360,7 +360,7 @@ def docs(session: nox.Session) -> None:
     began = time.monotonic()
     env = {"OPENBLAS_NUM_THREADS": "1", "MPLBACKEND": "Agg"}
     session.run("sphinx-build", "-q", "-W", "--keep-going", "-b", "html", "docs", "docs/_build/html", env=env)
-    session.run("python", "docs/check_site.py", "docs/_build/html", "--began", str(began))
+    session.run("python", "docs/site/check_site.py", "docs/_build/html", "--began", str(began))
 
 
 def _python_of(environment: Path) -> str:

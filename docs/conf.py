@@ -10,8 +10,8 @@ import os
 import sys
 from pathlib import Path
 
-# For the extensions in this folder. One BLAS thread, as in the tests: many small examples run.
-sys.path.insert(0, str(Path(__file__).parent))
+# For the extensions in `site`. One BLAS thread, as in the tests: many small examples run.
+sys.path.insert(0, str(Path(__file__).parent / "site"))
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 os.environ.setdefault("MPLBACKEND", "Agg")
 
@@ -35,7 +35,7 @@ extensions = [
     "links_of_pages",
     "mathml",
 ]
-exclude_patterns = ["_build", "**/.*", "gallery", "plugin-template", "problem-template", "experiments"]
+exclude_patterns = ["_build", "**/.*", "gallery", "templates", "experiments"]
 root_doc = "index"
 
 # Markdown

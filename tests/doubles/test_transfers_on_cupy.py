@@ -74,7 +74,7 @@ def test_budgets_only_fall(tmp_path, monkeypatch):
 
 
 def test_the_page_shows_the_budgets():
-    text = (Path(__file__).parents[2] / "docs" / "gpu.md").read_text(encoding="utf-8")
+    text = (Path(__file__).parents[2] / "docs" / "guide" / "gpu.md").read_text(encoding="utf-8")
     table = text.partition("<!-- transfers -->")[2].partition("<!-- /transfers -->")[0]
     rows = [line.strip("| ").split(" | ") for line in table.strip().splitlines()[2:]]
     shown = {name: {"down": int(down), "up": int(up)} for name, _, _, down, up in rows}

@@ -32,8 +32,15 @@ ROOT = Path(__file__).parents[2]
 PAGES = [
     ROOT / "README.md",
     *sorted((ROOT / "docs").glob("*.md")),
-    *sorted((ROOT / "docs/start").glob("*.md")),
+    *sorted(page for page in (ROOT / "docs").glob("*/*.md") if page.parent.name != "listings"),
 ]
+
+
+def place_of(page: Path) -> str:
+    """A page, by its place in the repository."""
+    return page.relative_to(ROOT).as_posix()
+
+
 BLOCK = re.compile(
     r"^(<!-- not run: [^\n]+ -->\n)?(?:^<!-- needs (\w+): [^\n]+ -->\n)?^```(\w+)[ \t]*\n(.*?)^```[ \t]*$",
     re.MULTILINE | re.DOTALL,
@@ -78,13 +85,13 @@ def commands() -> list[Any]:
             lines = block.text.replace("\\\n", " ").splitlines()
             if block.language == "console":  # the rest is output
                 lines = [line.removeprefix("$ ") for line in lines if line.startswith("$ ")]
-            placed = [(f"{page.name}:{block.line}", line) for line in lines if line.strip()]
+            placed = [(f"{place_of(page)}:{block.line}", line) for line in lines if line.strip()]
             if lines and lines[0].startswith("python docs/experiments/"):
                 found += [pytest.param(page, [one], marks=pytest.mark.slow, id=one[1]) for one in placed]
             elif lines and lines[0].startswith(("linspec ", "python -m linspec")):
                 own += placed
         if own:
-            found.append(pytest.param(page, own, id=page.name))
+            found.append(pytest.param(page, own, id=place_of(page)))
     return found
 
 
@@ -123,7 +130,7 @@ def run(arguments: list[str], folder: Path) -> subprocess.CompletedProcess[str]:
     return forked.run([sys.executable, *arguments], cwd=folder, env=environment)
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+@pytest.mark.parametrize("page", PAGES, ids=place_of)
 @pytest.mark.slow(keep=12)
 def test_python_blocks_run_one_after_the_other(page: Path, folder: Path) -> None:
     """As a script of their own, at the lines where they stand, so that a traceback points into the page."""
@@ -148,7 +155,7 @@ def test_python_blocks_run_one_after_the_other(page: Path, folder: Path) -> None
 
 
 def test_jobs_are_short_and_end_with_a_fact() -> None:
-    jobs = blocks(ROOT / "docs" / "jobs.md")
+    jobs = blocks(ROOT / "docs" / "start" / "jobs.md")
     assert len(jobs) == 10
     for job in jobs:
         assert len(job.text.splitlines()) <= 15, job.line
@@ -204,7 +211,7 @@ def test_the_numbers_of_an_experiment_on_small_data_are_not_recorded(folder: Pat
     assert recorded.read_bytes() == before
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+@pytest.mark.parametrize("page", PAGES, ids=place_of)
 def test_links_within_the_repository_lead_somewhere(page: Path) -> None:
     text = BLOCK.sub("", page.read_text("utf-8"))
     targets = [target.partition("#")[0] for target in re.findall(r"\]\(([^)\s]+)\)", text)]
@@ -215,7 +222,7 @@ def test_links_within_the_repository_lead_somewhere(page: Path) -> None:
 @pytest.fixture(scope="module")
 def records() -> ModuleType:
     """The script that writes the tables."""
-    spec = importlib.util.spec_from_file_location("docs_records", ROOT / "docs" / "records.py")
+    spec = importlib.util.spec_from_file_location("docs_records", ROOT / "docs" / "site" / "records.py")
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
@@ -223,10 +230,10 @@ def records() -> ModuleType:
     return module
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+@pytest.mark.parametrize("page", PAGES, ids=place_of)
 def test_tables_say_what_the_records_say(page: Path, records: ModuleType) -> None:
     text = page.read_text("utf-8")
-    stale = f"the tables of {page.name} are not those of the records: python docs/records.py writes them"
+    stale = f"the tables of {place_of(page)} are not those of the records: python docs/site/records.py writes them"
     assert records.rewritten(text) == text, stale
 
 
@@ -296,7 +303,7 @@ def test_everything_that_is_registered_is_listed_with_its_summary() -> None:
 
 
 def test_a_table_is_mended_and_one_without_an_end_is_named(records: ModuleType) -> None:
-    head, end = "<!-- docs/records.py: solvers svd -->\n", "<!-- docs/records.py: end -->\n"
+    head, end = "<!-- docs/site/records.py: solvers svd -->\n", "<!-- docs/site/records.py: end -->\n"
     stale = f"before\n{head}| old |\n{end}after\n"
     mended = records.rewritten(stale)
     assert mended.startswith(f"before\n{head}| solver | what it does |")
@@ -304,12 +311,12 @@ def test_a_table_is_mended_and_one_without_an_end_is_named(records: ModuleType) 
     assert "| `lanczos` |" in mended
     assert "old" not in mended
     assert records.rewritten(mended) == mended
-    for broken in (head, f"{head}{stale}", f"{head}{head}{end}"):
+    for broken in (head, f"{head}{stale}", f"{head}{head}{end}", stale.replace("docs/site/", "docs/")):
         with pytest.raises(ValueError, match="a table must open with"):
             records.rewritten(broken)
     for unknown in ("solvers", "options", "problems svd"):
         with pytest.raises(ValueError, match=f"can be listed; got {unknown}"):
-            records.rewritten(f"<!-- docs/records.py: {unknown} -->\n{end}")
+            records.rewritten(f"<!-- docs/site/records.py: {unknown} -->\n{end}")
 
 
 def test_blocks_are_found() -> None:

@@ -32,7 +32,7 @@ class Zero(ls.Solver):
 @pytest.fixture
 def pages(monkeypatch: pytest.MonkeyPatch) -> Iterator[ModuleType]:
     pytest.importorskip("sphinx")
-    monkeypatch.syspath_prepend(str(DOCS))
+    monkeypatch.syspath_prepend(str(DOCS / "site"))
     yield importlib.import_module("pages_of_records")
     sys.modules.pop("pages_of_records", None)
 
@@ -71,7 +71,7 @@ def test_every_problem_states_an_example(pages: ModuleType) -> None:
 
 
 def test_links_that_lead_nowhere_are_found(tmp_path: Path) -> None:
-    spec = importlib.util.spec_from_file_location("check_site", DOCS / "check_site.py")
+    spec = importlib.util.spec_from_file_location("check_site", DOCS / "site" / "check_site.py")
     assert spec is not None
     assert spec.loader is not None
     checker = importlib.util.module_from_spec(spec)

@@ -81,7 +81,7 @@ def test_the_contract_the_docstring_and_the_page_draw_the_same_house():
     (layers,) = [one["layers"] for one in contracts if one["id"] == "layers"]
     wanted = [set(re.findall(r"\w+", layer)) for layer in layers]
     assert _rows(ls.__doc__, "estimators   ") == wanted
-    page = (ROOT / "docs" / "architecture.md").read_text("utf-8")
+    page = (ROOT / "docs" / "extend" / "architecture.md").read_text("utf-8")
     assert _rows(page, "estimators   ") == wanted
     there = {path.stem for path in CORE.iterdir() if path.suffix == ".py" or (path / "__init__.py").exists()}
     assert set.union(*wanted) == there - {"__init__", "__main__"}
@@ -129,7 +129,9 @@ def test_every_list_of_packages_has_all_of_them():
 
 
 def test_plugins_import_what_the_page_promises_to_authors():
-    table = (ROOT / "docs" / "stability.md").read_text("utf-8").split("## Public")[1].split("\n\n")[1]
+    table = (
+        (ROOT / "docs" / "about" / "stability.md").read_text("utf-8").split("## Public")[1].split("\n\n")[1]
+    )
     promised: dict[str, set[str]] = {}
     for row in table.splitlines()[2:]:
         names, whom = row.strip("| ").split(" | ")
@@ -144,7 +146,7 @@ def test_plugins_import_what_the_page_promises_to_authors():
 
 
 def test_what_is_to_be_read_is_there_in_the_same_order():
-    page = (ROOT / "docs" / "architecture.md").read_text("utf-8")
+    page = (ROOT / "docs" / "extend" / "architecture.md").read_text("utf-8")
     files = re.findall(r"^\| \d+ \| `([\w/]+\.py)`", page, re.MULTILINE)
     read = ls.__doc__[ls.__doc__.index("To be read") :].split("\n\n")[0]
     assert [file.removeprefix("plugins/")[:-3].replace("/", ".") for file in files] == re.findall(

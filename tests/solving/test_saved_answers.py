@@ -109,7 +109,7 @@ def test_the_header_says_what_was_asked_and_how_it_ended(tmp_path):
 
 
 def test_a_file_written_by_hand_is_read_and_later_fields_have_their_defaults(tmp_path):
-    """By the description of format 1 in docs/answers.md, with NumPy and JSON alone."""
+    """By the description of format 1 in docs/guide/answers.md, with NumPy and JSON alone."""
     Vh = np.eye(2, 3)
     arrays = {
         "Vh": Vh,

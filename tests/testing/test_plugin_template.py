@@ -21,11 +21,11 @@ import numpy as np
 import pytest
 
 ROOT = Path(__file__).parents[2]
-TEMPLATE = ROOT / "docs" / "plugin-template"
-PAGE = ROOT / "docs" / "write-a-plugin.md"
+TEMPLATE = ROOT / "docs" / "templates" / "plugin"
+PAGE = ROOT / "docs" / "extend" / "write-a-plugin.md"
 PACKAGE = TEMPLATE / "linspec_two_point"
-PROBLEM_TEMPLATE = ROOT / "docs" / "problem-template"
-PROBLEM_PAGE = ROOT / "docs" / "a-problem-of-your-own.md"
+PROBLEM_TEMPLATE = ROOT / "docs" / "templates" / "problem"
+PROBLEM_PAGE = ROOT / "docs" / "extend" / "a-problem-of-your-own.md"
 PROBLEM_PACKAGE = PROBLEM_TEMPLATE / "linspec_pls"
 
 PROBLEM = """
