@@ -78,7 +78,7 @@ def row_images(
     confounds: HostArray | None = None,
     slopes: HostArray | None = None,
 ) -> BlockOperator:
-    """(A − 1 meanᵀ) V + 1 offsetᵀ − Z S, in blocks of the same heights.
+    """(A − 1 meanᵀ) V + 1 offsetᵀ − Z S, in blocks of the same heights, left where those of A lie.
 
     Parameters
     ----------
@@ -92,10 +92,25 @@ def row_images(
     slopes : numpy.ndarray of shape (c, k), optional
         S.
 
+    Returns
+    -------
+    BlockOperator of shape (n, k)
+
     Raises
     ------
     InvalidProblem
         The confounds do not have a row for each row.
+    DataLost
+        A block is gone.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from linspec.sweeps import BlockOperator, row_images
+    >>> A = np.array([[1.0, 2.0], [3.0, 4.0], [5.0, 9.0]])
+    >>> scores = row_images(BlockOperator([A[:2], A[2:]]), np.ones((2, 1)), mean=A.mean(axis=0))
+    >>> scores.layout, scores.brought_here().ravel()
+    ((2, 1), array([-5., -1.,  6.]))
     """
     if confounds is not None and len(confounds) != A.shape[0]:
         raise InvalidProblem(

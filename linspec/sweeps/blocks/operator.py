@@ -74,7 +74,7 @@ class BlockOperator(LinearOperator):
     --------
     >>> import numpy as np
     >>> import linspec as ls
-    >>> from linspec.sweeps.blocks import BlockOperator
+    >>> from linspec.sweeps import BlockOperator
     >>> A = np.random.default_rng(0).standard_normal((200, 10)) * np.geomspace(10, 1, 10)
     >>> X = BlockOperator([A[:120], A[120:]])
     >>> X.shape, X.layout
