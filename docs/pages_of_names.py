@@ -203,6 +203,13 @@ def escape_help(app: Sphinx, ctx: Any, lines: list[str]) -> None:
     lines[:] = [line.replace("|", "\\|") for line in lines]
 
 
+def shorten_signature(
+    app: Sphinx, what: str, name: str, found: Any, options: Any, signature: str | None, returned: str | None
+) -> tuple[str | None, str | None]:
+    """Name the default home, whose text has a path of the machine that builds the pages."""
+    return signature and re.sub(r"Home\(xp=<module .*?>, device='cpu'\)", "HOST", signature), returned
+
+
 def skip_member(app: Sphinx, what: str, name: str, found: Any, skip: bool, options: Any) -> bool | None:
     """Leave out the methods that scikit-learn adds to every estimator to route metadata."""
     return True if re.fullmatch(r"set_\w+_request", name) else None
@@ -212,6 +219,7 @@ def setup(app: Sphinx) -> dict[str, Any]:
     """Register with Sphinx: pages are written before it looks for them."""
     app.connect("config-inited", write_pages)
     app.connect("autodoc-process-docstring", escape_docstring, priority=100)  # before numpydoc
+    app.connect("autodoc-process-signature", shorten_signature)
     app.connect("autodoc-skip-member", skip_member)
     app.setup_extension("sphinx_click")  # which has these events
     for part in ("description", "options", "arguments", "epilog"):

@@ -177,12 +177,12 @@ class Sizes:
         return seconds / self.workers + passes * self.round_seconds
 
     @property
-    def told(self) -> str:
+    def sharing(self) -> str:
         """Who works on the rows, in words: a sentence, or nothing where it is this process."""
         if self.workers == 1 and not self.round_seconds:
             return ""
-        told = f" Work on the rows is shared by {self.workers} worker{'s' * (self.workers != 1)}"
-        return f"{told}, and each pass takes {human_seconds(self.round_seconds)} for a round."
+        said = f" Work on the rows is shared by {self.workers} worker{'s' * (self.workers != 1)}"
+        return f"{said}, and each pass takes {human_seconds(self.round_seconds)} for a round."
 
     @property
     def gram_entries(self) -> float:

@@ -221,7 +221,7 @@ class SketchNorm:
     Parameters
     ----------
     preconditioner : Preconditioner
-        As `from_sketch` makes it.
+        As `preconditioner_from_sketch` makes it.
     ridge : float
         The ridge in S.
     home : Home
@@ -236,11 +236,11 @@ class SketchNorm:
     Examples
     --------
     >>> import numpy as np
-    >>> from linspec.algebra import SketchNorm, from_sketch
+    >>> from linspec.algebra import SketchNorm, preconditioner_from_sketch
     >>> from linspec.arrays import HOST
     >>> G, ridge = np.array([[5.0, 2.0], [2.0, 3.0]]), 0.5
     >>> S, Omega, R = G + ridge * np.eye(2), np.ones((2, 1)), np.array([[1.0], [0.0]])
-    >>> norm = SketchNorm(from_sketch(Omega, S @ Omega, ridge, np.diag(G), None, HOST), ridge, HOST)
+    >>> norm = SketchNorm(preconditioner_from_sketch(Omega, S @ Omega, ridge, np.diag(G), None, HOST), ridge, HOST)
     >>> exact, found = np.sum(R * np.linalg.solve(S, R), axis=0), norm.lengths(R, Omega, S @ Omega)
     >>> bool(found.below <= exact), bool(exact <= found.above)
     (True, True)

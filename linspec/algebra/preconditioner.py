@@ -40,7 +40,9 @@ ROUNDING = 1e-12
 
 @dataclass(frozen=True, eq=False)
 class Preconditioner:
-    """An approximation P of a Gram matrix with its ridge, applied as P⁻¹ R = R / E − L Lᵀ R: see `from_sketch`.
+    """An approximation P of a Gram matrix with its ridge, applied as P⁻¹ R = R / E − L Lᵀ R.
+
+    `preconditioner_from_sketch` makes it.
 
     Parameters
     ----------
@@ -82,7 +84,7 @@ def jacobi(diagonal: Array, home: Home) -> Preconditioner:
     return Preconditioner(home, reciprocal(diagonal), home.zeros((diagonal.shape[0], 0)))
 
 
-def from_sketch(
+def preconditioner_from_sketch(
     Omega: Array, SOmega: Array, ridge: float, diagonal: Array, rank: int | None, home: Home
 ) -> Preconditioner:
     """The preconditioner of S = XᵀX + ridge·I from the product of S with a thin block Ω: P = FFᵀ + E.
@@ -111,11 +113,11 @@ def from_sketch(
     Examples
     --------
     >>> import numpy as np
-    >>> from linspec.algebra import from_sketch
+    >>> from linspec.algebra import preconditioner_from_sketch
     >>> from linspec.arrays import HOST
     >>> G, ridge = 100 * np.ones((3, 3)) + np.diag([1.0, 2.0, 3.0]), 0.1
     >>> S, Omega = G + ridge * np.eye(3), np.ones((3, 1))
-    >>> P = from_sketch(Omega, S @ Omega, ridge, np.diag(G), None, HOST)
+    >>> P = preconditioner_from_sketch(Omega, S @ Omega, ridge, np.diag(G), None, HOST)
     >>> bool(np.linalg.cond(S) > 100), bool(np.linalg.cond(P.solve(S.copy())) < 2)
     (True, True)
     """

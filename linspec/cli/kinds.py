@@ -87,8 +87,8 @@ class Kind:
         Takes the values of the parameters, returns what is said of them beside k, ridge and centring.
     share : str, default "of best"
         At the head of a column: the score over the best one.
-    second_columns : str, default "--y-columns"
-        The option that picks columns for the second matrix.
+    second_columns : str, optional
+        The option that picks columns for the second matrix; by default ``--y-columns``.
     labels : tuple of str, default ()
         The matrices that may be a column of texts.
     path : bool, default False

@@ -31,7 +31,7 @@ def check_memory(path: Any, needed: int, what: str, remedy: str = "") -> None:
     what : str
         What takes them, a phrase.
     remedy : str, optional
-        What to do. By default: use a machine with more memory, or a `.npy` file, which is read in blocks.
+        What to do. By default: use a machine with more memory, or a ``.npy`` file, which is read in blocks.
 
     Raises
     ------

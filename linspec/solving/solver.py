@@ -378,7 +378,7 @@ def _chosen(problem: Problem[Any], sizes: cost.Sizes) -> _Choice:
         within = f" of those within {cost.human_bytes(memory)}"
     name = cost.least_time(estimates, memory)
     if name:
-        return _Choice(problem, name, estimates, rough, within, sizes.told)
+        return _Choice(problem, name, estimates, rough, within, sizes.sharing)
     others = [name for name in registry.records_of_solvers(problem).iterative if name not in estimates]
     also = f" By name, {', '.join(others)} can be tried: they iterate." if others else ""
     raise NoSuitableSolver(

@@ -88,9 +88,9 @@ def row_images(
     mean : numpy.ndarray of shape (p,), optional
     offset : numpy.ndarray of shape (k,), optional
     confounds : numpy.ndarray of shape (n, c), optional
-        Z, of which every block gets its own rows.
+        Z: every block gets its own rows.
     slopes : numpy.ndarray of shape (c, k), optional
-        S.
+        S, those of the confounds.
 
     Returns
     -------

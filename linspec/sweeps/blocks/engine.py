@@ -143,7 +143,7 @@ class Engine(ABC):
         return list(second)
 
     def release(self, handles: Sequence[Handle]) -> None:  # noqa: B027 (most engines see that nobody has them any more)
-        """Handles that nobody will use again; what is made of them may still be on its way."""
+        """Give up handles that nobody will use again; what is made of them may still be on its way."""
 
     def fetch_once(self, handles: Sequence[Handle]) -> list[Any]:
         """The values behind handles that are not used again."""

@@ -200,7 +200,7 @@ class KeptRows:
         return bool(View("A", A, center=False).operator.remote)
 
     def another(self) -> KeptRows:
-        """No rows yet, beside the same matrices."""
+        """`KeptRows` beside the same matrices, without rows yet."""
         twin = object.__new__(KeptRows)
         twin._sides, twin._operators = self._sides, self._operators
         twin._columns, twin._kept = self._columns, []

@@ -16,7 +16,7 @@ import numpy as np
 
 from linspec import cost
 from linspec.algebra.inverse_norm import FactorNorm, InverseNorm, QuadratureNorm, SketchNorm
-from linspec.algebra.preconditioner import from_sketch, raised_diagonal
+from linspec.algebra.preconditioner import preconditioner_from_sketch, raised_diagonal
 from linspec.algebra.whitener import Whitener, squared_cut
 from linspec.arrays import Array, HostArray
 from linspec.solving.solution import Status
@@ -226,7 +226,7 @@ def norms_by(
         d = diagonals[i]
         if not moments.exact_diagonal:
             d = raised_diagonal(rider.block, SOmega, ridge, home)
-        P = from_sketch(rider.block, SOmega, ridge, d, None, home)
+        P = preconditioner_from_sketch(rider.block, SOmega, ridge, d, None, home)
         if moments.form == "sparse" and judging:
             found.append(QuadratureNorm(_multiplied(moments, i, ridge), P, ridge, home))
         else:
