@@ -23,10 +23,34 @@ import numpy as np
 from linspec.errors import InvalidOption, UnsupportedData, shown
 from linspec.process import machine
 
+__all__ = [
+    "HOST",
+    "Array",
+    "Home",
+    "HostArray",
+    "all_finite",
+    "at_home",
+    "cast",
+    "from_host",
+    "host_dtype",
+    "is_array",
+    "largest_magnitude",
+    "namespace",
+    "on_device",
+    "random_generator",
+    "reciprocal",
+    "symmetric_inverse",
+    "to_host",
+    "to_host_together",
+    "triangular_factors",
+    "working_dtype",
+]
+
 Array = Any
-"""An array of any supported library: NumPy, CuPy, torch, array-api-strict."""
+"""An array of any supported library: NumPy, CuPy, torch, array-api-strict. It may lie on a device."""
 
 HostArray = np.ndarray[Any, np.dtype[Any]]
+"""A NumPy array, in the memory of the host."""
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -46,6 +70,21 @@ def is_array(x: object) -> bool:
 
     The answer is False for SciPy sparse matrices, and for the lazy, immutable or sparse arrays of dask, JAX,
     ndonnx and pydata/sparse. These follow the standard in part, and linspec needs more of it.
+
+    Parameters
+    ----------
+    x : object
+
+    Returns
+    -------
+    bool
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from linspec.arrays import is_array
+    >>> is_array(np.ones(3)), is_array([1.0, 1.0, 1.0])
+    (True, False)
     """
     if isinstance(x, np.ndarray):
         return True
@@ -66,7 +105,32 @@ _OF_NUMPY: ModuleType = compat.array_namespace(np.empty(0))
 
 
 def namespace(*arrays: Array) -> ModuleType:
-    """The array API namespace that all `arrays` share."""
+    """The array API namespace that arrays share.
+
+    Parameters
+    ----------
+    *arrays : array
+        At least one.
+
+    Returns
+    -------
+    module
+        That of array-api-compat: the standard's functions by their names, for any supported library.
+
+    Raises
+    ------
+    UnsupportedData
+        The arrays come from several libraries, or from none.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from linspec.arrays import namespace
+    >>> x = np.array([3.0, 4.0])
+    >>> xp = namespace(x)
+    >>> float(xp.sqrt(xp.sum(x * x)))
+    5.0
+    """
     if all(type(x) is np.ndarray for x in arrays) and arrays:
         return _OF_NUMPY
     try:
@@ -94,7 +158,21 @@ def on_device(*things: Any) -> AbstractContextManager[Any]:
 
     Parameters
     ----------
-    *things : array, sparse matrix, or anything with a `home`: operators, moments, problems, solutions
+    *things : array, sparse matrix, or anything with a `home`
+        Such as operators, moments, problems, solutions.
+
+    Returns
+    -------
+    context manager
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from linspec.arrays import on_device
+    >>> A = np.ones((3, 2))
+    >>> with on_device(A):  # on the host it is nothing
+    ...     A.sum(axis=0)
+    array([3., 3.])
     """
     if "cupy" in sys.modules:
         for thing in things:
@@ -121,7 +199,28 @@ def _current(device: Any) -> Iterator[None]:
 
 
 def at_home(function: Callable[P, R]) -> Callable[P, R]:
-    """A function that runs on the device of the first of its arguments that has one: see `on_device`."""
+    """A function that runs on the device of the first of its arguments that has one: see `on_device`.
+
+    Parameters
+    ----------
+    function : callable
+
+    Returns
+    -------
+    callable
+        With the same signature.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from linspec.arrays import at_home, namespace
+    >>> @at_home
+    ... def lengths(V):
+    ...     xp = namespace(V)
+    ...     return xp.sqrt(xp.sum(V * V, axis=0))
+    >>> lengths(np.array([[3.0, 0.0], [4.0, 1.0]]))
+    array([5., 1.])
+    """
 
     @wraps(function)
     def entered(*args: P.args, **kwargs: P.kwargs) -> R:
@@ -134,7 +233,29 @@ def at_home(function: Callable[P, R]) -> Callable[P, R]:
 
 
 def host_dtype(x: Array) -> np.dtype[Any]:
-    """The NumPy dtype that corresponds to the dtype of `x`."""
+    """The NumPy dtype that corresponds to the dtype of an array.
+
+    Parameters
+    ----------
+    x : array
+
+    Returns
+    -------
+    numpy.dtype
+        float32 for bfloat16, which NumPy has not.
+
+    Raises
+    ------
+    UnsupportedData
+        The dtype is none of real or complex numbers, or of bools.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from linspec.arrays import host_dtype
+    >>> host_dtype(np.ones(3, dtype=np.float32))
+    dtype('float32')
+    """
     if isinstance(x.dtype, np.dtype):
         return x.dtype
     xp = namespace(x)
@@ -150,10 +271,27 @@ def working_dtype(dtype: Any, what: str = "data") -> np.dtype[Any]:
     float32 and float64 stay. bool, float16 and integers of up to 16 bits become float32, which represents
     them exactly. Wider integers and extended floats become float64.
 
+    Parameters
+    ----------
+    dtype : numpy.dtype or its name
+    what : str, default "data"
+        What messages call the data.
+
+    Returns
+    -------
+    numpy.dtype
+        float32 or float64.
+
     Raises
     ------
     UnsupportedData
         For complex, object, string and other dtypes that are not real numbers.
+
+    Examples
+    --------
+    >>> from linspec.arrays import working_dtype
+    >>> working_dtype("int16"), working_dtype("int32")
+    (dtype('float32'), dtype('float64'))
     """
     try:
         # NumPy would take None for float64.
@@ -173,9 +311,24 @@ def working_dtype(dtype: Any, what: str = "data") -> np.dtype[Any]:
 
 
 def to_host(x: Array) -> HostArray:
-    """`x` as a NumPy array. All transfers from a device to the host are made here.
+    """An array as a NumPy array. All transfers from a device to the host are made here.
 
-    A NumPy array is returned as it is. The result for other arrays may share memory with `x`.
+    Parameters
+    ----------
+    x : array
+
+    Returns
+    -------
+    numpy.ndarray
+        `x` itself if it is one. The result for other arrays may share memory with `x`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from linspec.arrays import to_host
+    >>> x = np.ones(3)
+    >>> to_host(x) is x
+    True
     """
     if isinstance(x, np.ndarray):
         return x
@@ -197,7 +350,25 @@ def to_host_together(*arrays: Array) -> list[HostArray]:
     """Small arrays of one home and one dtype as NumPy arrays, in one transfer.
 
     A transfer waits for the device, however little it carries. So the small matrices of a step travel together:
-    `Home.place_together` is the way back. NumPy arrays among them are returned as they are.
+    `Home.place_together` is the way back.
+
+    Parameters
+    ----------
+    *arrays : array
+        NumPy arrays among them are returned as they are.
+
+    Returns
+    -------
+    list of numpy.ndarray
+        Of the same shapes.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from linspec.arrays import to_host_together
+    >>> G, d = to_host_together(np.eye(2), np.ones(3))
+    >>> G.shape, d.shape
+    ((2, 2), (3,))
     """
     there = [x for x in arrays if not isinstance(x, np.ndarray)]
     if len(there) < 2:
@@ -275,7 +446,25 @@ def copied(x: Array) -> Array:
 
 
 def cast(x: Array, dtype: Any) -> Array:
-    """`x` in another dtype (a NumPy dtype or its name), without a copy if `x` has this dtype."""
+    """An array in another dtype, without a copy if it has this dtype.
+
+    Parameters
+    ----------
+    x : array
+    dtype : numpy.dtype or its name
+
+    Returns
+    -------
+    array
+        Of the same library and device.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from linspec.arrays import cast
+    >>> cast(np.array([1, 2]), "float32")
+    array([1., 2.], dtype=float32)
+    """
     if isinstance(x, np.ndarray):
         return x.astype(dtype, copy=False)
     xp = namespace(x)
@@ -286,8 +475,24 @@ def cast(x: Array, dtype: Any) -> Array:
 class Home:
     """The library and device of arrays, and whether the device has float64.
 
-    `place` brings an array here. Solvers iterate on p x k blocks of float64. On a device without float64, the
-    home of these blocks is the host.
+    Solvers iterate on p x k blocks of float64. On a device without float64, the home of these blocks is the host.
+
+    Parameters
+    ----------
+    xp : module
+        The namespace of the library: see `namespace`.
+    device : object
+        As the library has it.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from linspec.arrays import Home
+    >>> home = Home.of(np.ones((3, 2), dtype=np.float32))
+    >>> str(home), home.on_host, home.blocks == home
+    ('numpy on cpu', True, True)
+    >>> home.column_norms(home.place(np.array([[3.0, 0.0], [4.0, 2.0]])))
+    array([5., 2.])
     """
 
     xp: Any
@@ -338,7 +543,23 @@ class Home:
 
     @at_home
     def place(self, x: Array, dtype: Any = np.float64) -> Array:
-        """`x`, from the host or from this library, as an array of `dtype` here."""
+        """An array, from the host or from this library, as an array of `dtype` here.
+
+        Parameters
+        ----------
+        x : array
+        dtype : numpy.dtype or its name, default float64
+
+        Returns
+        -------
+        array
+            `x` itself if it is one.
+
+        Raises
+        ------
+        UnsupportedData
+            The array is of another library, and no NumPy array.
+        """
         if self.on_host:
             return np.asarray(to_host(x), dtype=dtype)
         if isinstance(x, np.ndarray):
@@ -375,7 +596,15 @@ class Home:
     def column_norms(self, V: Array, squares: HostArray | None = None) -> HostArray:
         """Euclidean norms of columns, on the host. They are right even if squares overflow or underflow.
 
-        `squares` are their squares, where these have been brought down with something else.
+        Parameters
+        ----------
+        V : array of shape (p, k)
+        squares : numpy.ndarray of shape (k,), optional
+            Their squares, where these have been brought down with something else.
+
+        Returns
+        -------
+        numpy.ndarray of shape (k,)
         """
         with np.errstate(all="ignore"):
             if squares is None:
@@ -409,7 +638,7 @@ class Home:
 
     @at_home
     def concat(self, blocks: list[Array]) -> Array:
-        """Blocks side by side."""
+        """Blocks side by side: of shapes (p, a), (p, b) one of shape (p, a + b)."""
         return blocks[0] if len(blocks) == 1 else self.xp.concat(blocks, axis=1)
 
     def __str__(self) -> str:
@@ -426,9 +655,24 @@ HOST = Home(compat.array_namespace(np.empty(0)), "cpu")
 
 
 def from_host(host: HostArray, *, like: Array) -> Array:
-    """`host` as an array of the library and on the device of `like`.
+    """A NumPy array as an array of the library and on the device of another one.
 
-    Its dtype is kept, except that float64 becomes float32 on a device that has no float64.
+    Parameters
+    ----------
+    host : numpy.ndarray
+    like : array
+
+    Returns
+    -------
+    array
+        Of the dtype of `host`, except that float64 becomes float32 on a device that has no float64.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from linspec.arrays import from_host
+    >>> from_host(np.ones(2), like=np.zeros(3, dtype=np.float32))
+    array([1., 1.])
     """
     home = Home.of(like)
     narrow = host.dtype == np.float64 and home.blocks != home
@@ -454,7 +698,25 @@ def empty_at(library: ModuleType, device: Any = None) -> Array:
 
 @at_home
 def reciprocal(d: Array) -> Array:
-    """1/d if that is a number and d positive, 0 otherwise: a column of zeros gets the weight 0 and not infinity."""
+    """1/d if that is a number and d positive, 0 otherwise: a column of zeros gets the weight 0 and not infinity.
+
+    Parameters
+    ----------
+    d : array
+        Of a floating dtype.
+
+    Returns
+    -------
+    array
+        Of the same shape and dtype.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from linspec.arrays import reciprocal
+    >>> reciprocal(np.array([4.0, 0.0, -1.0]))
+    array([0.25, 0.  , 0.  ])
+    """
     xp = namespace(d)
     live = d >= xp.finfo(d.dtype).smallest_normal
     return xp.where(live, 1.0 / xp.where(live, d, xp.ones_like(d)), xp.zeros_like(d))
@@ -462,7 +724,23 @@ def reciprocal(d: Array) -> Array:
 
 @at_home
 def all_finite(x: Array) -> bool:
-    """Whether every entry is finite. For finite entries the test costs one sum."""
+    """Whether every entry is finite. For finite entries of a NumPy array the test costs one sum.
+
+    Parameters
+    ----------
+    x : array
+
+    Returns
+    -------
+    bool
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from linspec.arrays import all_finite
+    >>> all_finite(np.array([1.0, 2.0])), all_finite(np.array([1.0, np.inf]))
+    (True, False)
+    """
     if isinstance(x, np.ndarray):
         if x.dtype.kind not in "fc":
             return True
@@ -477,7 +755,25 @@ def all_finite(x: Array) -> bool:
 
 @at_home
 def largest_magnitude(x: Array) -> float:
-    """The largest |entry|, in two readings and without a copy: NaN if an entry is NaN, 0 without entries."""
+    """The largest |entry|, in two readings and without a copy.
+
+    Parameters
+    ----------
+    x : array
+        Of real numbers.
+
+    Returns
+    -------
+    float
+        NaN if an entry is NaN, 0 without entries.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from linspec.arrays import largest_magnitude
+    >>> largest_magnitude(np.array([[1.0, -3.0], [2.0, 0.0]]))
+    3.0
+    """
     xp = np if isinstance(x, np.ndarray) else namespace(x)
     if 0 in tuple(x.shape):
         return 0.0
@@ -505,7 +801,23 @@ def triangular_factor(M: Array) -> Array:
 def symmetric_inverse(G: Array) -> Array:
     """The inverse of a small positive definite matrix where it lies, without a wait for the device.
 
-    Nobody is told that a matrix is singular: then the entries are NaN, infinite, or only rounding.
+    No error says that a matrix is singular: then the entries are NaN, infinite, or only rounding.
+
+    Parameters
+    ----------
+    G : array of shape (k, k)
+
+    Returns
+    -------
+    array of shape (k, k)
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from linspec.arrays import symmetric_inverse
+    >>> symmetric_inverse(np.diag([4.0, 2.0]))
+    array([[0.25, 0.  ],
+           [0.  , 0.5 ]])
     """
     xp = namespace(G)
     with np.errstate(all="ignore"):
@@ -519,7 +831,23 @@ def symmetric_inverse(G: Array) -> Array:
 def triangular_factors(G: Array) -> tuple[Array, Array]:
     """T with TᵀGT = I, and τ = T⁻¹, of a small positive definite matrix where it lies, without a wait for the device.
 
-    Both are upper triangular. Where the matrix is singular, entries are NaN, infinite, or only rounding.
+    Parameters
+    ----------
+    G : array of shape (k, k)
+
+    Returns
+    -------
+    T, tau : array of shape (k, k)
+        Both upper triangular, G = τᵀτ. Where the matrix is singular, entries are NaN, infinite, or only rounding.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from linspec.arrays import triangular_factors
+    >>> G = np.array([[4.0, 2.0], [2.0, 3.0]])
+    >>> T, tau = triangular_factors(G)
+    >>> bool(np.allclose(T.T @ G @ T, np.eye(2))), bool(np.allclose(tau.T @ tau, G))
+    (True, True)
     """
     xp = namespace(G)
     with np.errstate(all="ignore"):
@@ -554,10 +882,20 @@ def random_generator(seed: Any, name: str = "rng") -> np.random.Generator:
     name : str, default "rng"
         What messages call it.
 
+    Returns
+    -------
+    numpy.random.Generator
+
     Raises
     ------
     InvalidOption
         When it is none of these.
+
+    Examples
+    --------
+    >>> from linspec.arrays import random_generator
+    >>> int(random_generator(0).integers(100)) == int(random_generator(0).integers(100))
+    True
     """
     try:
         if not isinstance(seed, bool):

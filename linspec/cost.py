@@ -27,17 +27,35 @@ from linspec.operators import (
 )
 from linspec.operators.sparse_products import gram_entries
 
+__all__ = [
+    "CHOLESKY_RATE",
+    "DENSE_RATE",
+    "FACTOR_RATE",
+    "PAIR_RATE",
+    "READING",
+    "SPARSE_RATE",
+    "Estimate",
+    "Sizes",
+    "gram_seconds",
+    "human_bytes",
+    "moments_estimates",
+    "moments_form",
+    "sizes_of",
+    "spare_bytes",
+    "sweeps_estimate",
+]
+
 DENSE_RATE = 2e10
 """Operations (multiplications and additions) per second in dense matrix products."""
 
 FACTOR_RATE = 5e9
-"""The same in QR factorisations and eigen-decompositions."""
+"""Operations per second in QR factorisations and eigen-decompositions."""
 
 CHOLESKY_RATE = 1.5e10
-"""The same in Cholesky factorisations, which consist mostly of matrix products."""
+"""Operations per second in Cholesky factorisations, which consist mostly of matrix products."""
 
 SPARSE_RATE = 1.5e9
-"""The same in products of a sparse matrix with a thin block."""
+"""Operations per second in products of a sparse matrix with a thin block."""
 
 PAIR_RATE = 1e8
 """Pairs of entries per second when a sparse Gram matrix is formed."""
@@ -69,14 +87,21 @@ EXPECTED_PRODUCTS = 60
 class Estimate:
     """The estimated cost of a method.
 
-    Attributes
+    Parameters
     ----------
     seconds : float
         Time on one ordinary core, or on the workers that share the rows and one core.
     bytes : float
         Peak memory, in addition to the data.
-    note : str
+    note : str, default ""
         How the estimate was made, in words.
+
+    Examples
+    --------
+    >>> from linspec.cost import DENSE_RATE, Estimate
+    >>> n, p = 100_000, 200
+    >>> print(Estimate(n * p**2 / DENSE_RATE, 8 * p**2, "half of AᵀA"))
+    200 ms and 320 kB
     """
 
     seconds: float
@@ -91,7 +116,7 @@ class Estimate:
 class Sizes:
     """The sizes of some views, from which estimates are made.
 
-    Attributes
+    Parameters
     ----------
     n, p, q : int
         Rows, columns of the first view, columns of the others together (0 without any).
@@ -106,7 +131,7 @@ class Sizes:
         Whether all entries can be read, at least in one sweep.
     filled : float or None, default None
         The estimated number of entries of the sparse Gram matrices; None if only `pairs` is known.
-    home : Home
+    home : Home, default HOST
         Where the blocks and Gram matrices lie, and so whose memory they take.
     one_entry : bool, default False
         Whether the views are sparse and no row has more than one entry, as of one-hot rows. The Gram matrices of the
@@ -115,6 +140,13 @@ class Sizes:
         How many share the work of a pass.
     round_seconds : float, default 0.0
         What a pass costs beside that work: tasks that are sent and sums that come back.
+
+    Examples
+    --------
+    >>> from linspec.cost import Sizes
+    >>> sizes = Sizes(n=1000, p=20, q=10, nnz=30_000, pairs=None, k=5, readable=True)
+    >>> sizes.gram_entries, sizes.scattered, sizes.shared(2.0)
+    (700.0, False, 2.0)
     """
 
     n: int
@@ -131,16 +163,28 @@ class Sizes:
     round_seconds: float = 0.0
 
     def shared(self, seconds: float, passes: float = 1) -> float:
-        """The seconds of work on rows that takes one core so many, in some passes."""
+        """The seconds of some passes over rows by all workers, from the seconds of their work on one core.
+
+        Parameters
+        ----------
+        seconds : float
+            Of the work on one core.
+        passes : float, default 1
+            Each costs `round_seconds`, too.
+
+        Returns
+        -------
+        float
+        """
         return seconds / self.workers + passes * self.round_seconds
 
     @property
-    def note_on_workers(self) -> str:
+    def sharing(self) -> str:
         """Who works on the rows, in words: a sentence, or nothing where it is this process."""
         if self.workers == 1 and not self.round_seconds:
             return ""
-        shared = f" Work on the rows is shared by {self.workers} worker{'s' * (self.workers != 1)}"
-        return f"{shared}, and each pass takes {human_seconds(self.round_seconds)} for a round."
+        said = f" Work on the rows is shared by {self.workers} worker{'s' * (self.workers != 1)}"
+        return f"{said}, and each pass takes {human_seconds(self.round_seconds)} for a round."
 
     @property
     def gram_entries(self) -> float:
@@ -165,7 +209,27 @@ class Sizes:
 
 
 def sizes_of(matrices: Sequence[LinearOperator], k: int) -> Sizes:
-    """Get the sizes of some views from their operators; of sparse ones the row lengths are read."""
+    """The sizes of some matrices with equally many rows; of sparse ones the row lengths are read.
+
+    Parameters
+    ----------
+    matrices : sequence of LinearOperator of shape (n, p)
+    k : int
+        Columns of the blocks.
+
+    Returns
+    -------
+    Sizes
+
+    Examples
+    --------
+    >>> import scipy.sparse
+    >>> import linspec as ls
+    >>> from linspec.cost import sizes_of
+    >>> sizes = sizes_of([ls.as_operator(scipy.sparse.eye_array(100, 50, format="csr"))], k=3)
+    >>> sizes.n, sizes.p, sizes.q, sizes.nnz, sizes.pairs, sizes.one_entry
+    (100, 50, 0, 50, 50, True)
+    """
     views = [bare(A) for A in matrices]
     pairs: int | None = None
     sparse = [view for view in views if isinstance(view, SparseOperator)]
@@ -213,7 +277,28 @@ def bare(operator: LinearOperator) -> LinearOperator:
 
 
 def moments_estimates(sizes: Sizes, products: int, columns: int) -> dict[str, Estimate]:
-    """The cost of each form of the moments for `products` products of `columns` columns."""
+    """The cost of each form of `linspec.Moments` for some products with a block.
+
+    Parameters
+    ----------
+    sizes : Sizes
+    products : int
+        How many products are made.
+    columns : int
+        The columns of each block.
+
+    Returns
+    -------
+    dict of str to Estimate
+        "implicit"; and of readable data "dense", of sparse data "sparse".
+
+    Examples
+    --------
+    >>> from linspec.cost import Sizes, moments_estimates
+    >>> found = moments_estimates(Sizes(10**6, 100, 0, 10**8, None, 5, readable=True), products=60, columns=5)
+    >>> sorted(found), found["dense"].seconds < found["implicit"].seconds
+    (['dense', 'implicit'], True)
+    """
     sweep = 4.0 * sizes.nnz * columns * (2 if sizes.q else 1)
     rate = SPARSE_RATE if sizes.scattered else DENSE_RATE
     swept = sizes.shared(products * sweep / rate, products)
@@ -235,7 +320,24 @@ def moments_estimates(sizes: Sizes, products: int, columns: int) -> dict[str, Es
 
 
 def moments_form(sizes: Sizes, products: int, columns: int) -> tuple[str, Estimate]:
-    """The fastest form of the moments that fits into their part of the memory, and its cost."""
+    """The fastest form of `linspec.Moments` that fits into its part of the memory, and its cost.
+
+    Parameters
+    ----------
+    sizes, products, columns
+        As for `moments_estimates`.
+
+    Returns
+    -------
+    form : {"implicit", "sparse", "dense"}
+    estimate : Estimate
+
+    Examples
+    --------
+    >>> from linspec.cost import Sizes, moments_form
+    >>> moments_form(Sizes(10**6, 100, 0, 10**8, None, 5, readable=True), products=60, columns=5)[0]
+    'dense'
+    """
     estimates = moments_estimates(sizes, products, columns)
     fastest = least_time(estimates, math.inf)
     if estimates[fastest].bytes < ALWAYS_AVAILABLE:
@@ -254,6 +356,16 @@ def sweeps_estimate(sizes: Sizes, products: int, spare: int = 0) -> Estimate:
         The expected number of iterations.
     spare : int, default 0
         Columns of one additional product, a sketch.
+
+    Returns
+    -------
+    Estimate
+
+    Examples
+    --------
+    >>> from linspec.cost import Sizes, sweeps_estimate
+    >>> sweeps_estimate(Sizes(10**6, 100, 0, 10**8, None, 5, readable=True), products=20).note
+    '20 sweeps with blocks of 5 columns'
     """
     rate = SPARSE_RATE if sizes.scattered else DENSE_RATE
     each = sizes.shared(sizes.nnz * (READING + 4.0 * sizes.k) / rate)
@@ -275,6 +387,20 @@ def gram_seconds(sizes: Sizes) -> float:
 
     Sparse rows are made dense in blocks, whatever the number of their entries; or the pairs of entries are multiplied.
     The columns of wide sparse data are not counted: an entry is in at most n pairs.
+
+    Parameters
+    ----------
+    sizes : Sizes
+
+    Returns
+    -------
+    float
+
+    Examples
+    --------
+    >>> from linspec.cost import Sizes, gram_seconds
+    >>> gram_seconds(Sizes(10**6, 100, 0, 10**8, None, 5, readable=True))  # n p² operations at DENSE_RATE
+    0.5
     """
     if sizes.p <= sizes.n:
         return moments_estimates(sizes, 0, sizes.k)["dense"].seconds
@@ -297,12 +423,43 @@ def least_time(estimates: dict[str, Estimate], memory: float) -> str:
 
 
 def spare_bytes(home: Home = HOST) -> int:
-    """The memory that a solver may use by default at a place: a quarter of what is free there."""
+    """The memory that a solver may use by default at a place: a quarter of what is free there.
+
+    Parameters
+    ----------
+    home : Home, default HOST
+
+    Returns
+    -------
+    int
+        Bytes.
+
+    Examples
+    --------
+    >>> from linspec.cost import spare_bytes
+    >>> spare_bytes() >= 0
+    True
+    """
     return home.free_memory() // 4
 
 
 def human_bytes(count: float) -> str:
-    """Bytes in words."""
+    """Bytes in words, in three digits; a kB has 1000 bytes.
+
+    Parameters
+    ----------
+    count : float
+
+    Returns
+    -------
+    str
+
+    Examples
+    --------
+    >>> from linspec.cost import human_bytes
+    >>> human_bytes(320), human_bytes(2.5e9)
+    ('320 B', '2.5 GB')
+    """
     for unit in ("B", "kB", "MB", "GB", "TB"):
         if count < 1000 or unit == "TB":
             return f"{count:.3g} {unit}"

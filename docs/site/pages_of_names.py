@@ -7,6 +7,7 @@ imported by their own name (`linspec.estimators`) have one page with all that th
 
 from __future__ import annotations
 
+import ast
 import inspect
 import re
 from importlib import import_module
@@ -15,6 +16,7 @@ from typing import Any
 
 from pages_of_records import Pages, escaped, title
 from sphinx.application import Sphinx
+from sphinx.pycode import ModuleAnalyzer
 
 import linspec
 
@@ -123,17 +125,38 @@ def _module_page(name: str) -> str:
     module = import_module(f"linspec.{name}")
     first = escaped((module.__doc__ or "").strip().partition("\n")[0])
     lines = [title(f"linspec.{name}"), first + "\n", f".. currentmodule:: linspec.{name}\n"]
-    for member in getattr(module, "__all__", ()):
+    for member in module.__all__:
         found = getattr(module, member)
         if member in linspec.__all__ and getattr(linspec, member) is found:
             lines.append(f":doc:`{member}` has a page of its own.\n")
             continue
-        kind = "autoclass" if inspect.isclass(found) else "autofunction" if callable(found) else "autodata"
-        lines.append(
-            f".. {kind}:: {member}\n"
-            + ("   :members:\n" if kind == "autoclass" else "   :no-value:\n" if kind == "autodata" else "")
-        )
+        below = docstring_below(_holder(module, member), member)
+        if below:
+            lines.append(f".. py:data:: {member}\n\n" + "\n".join(f"   {line}".rstrip() for line in below))
+        elif inspect.isclass(found):
+            lines.append(f".. autoclass:: {member}\n   :members:\n")
+        else:
+            lines.append(f".. autofunction:: {member}\n")
     return "\n".join(lines)
+
+
+def _holder(module: Any, member: str) -> str:
+    """The module that defines what another one hands on."""
+    table = getattr(module, "_HOLDERS", {})
+    if member in table:
+        return str(table[member])
+    imports = (node for node in ast.parse(inspect.getsource(module)).body if isinstance(node, ast.ImportFrom))
+    names = {alias.name: node.module for node in imports for alias in node.names}
+    return names.get(member) or module.__name__
+
+
+def docstring_below(module: str, constant: str) -> list[str]:
+    """The lines of the docstring below a constant: Python does not keep it, and autodoc looks in one file alone."""
+    found = ModuleAnalyzer.for_module(module).find_attr_docs()
+    return [
+        BAR_OR_TAIL.sub(lambda match: match[1] or "\\" + match[0], line)
+        for line in found.get(("", constant), [])
+    ]
 
 
 def _index() -> str:
@@ -180,6 +203,13 @@ def escape_help(app: Sphinx, ctx: Any, lines: list[str]) -> None:
     lines[:] = [line.replace("|", "\\|") for line in lines]
 
 
+def shorten_signature(
+    app: Sphinx, what: str, name: str, found: Any, options: Any, signature: str | None, returned: str | None
+) -> tuple[str | None, str | None]:
+    """Name the default home, whose text has a path of the machine that builds the pages."""
+    return signature and re.sub(r"Home\(xp=<module .*?>, device='cpu'\)", "HOST", signature), returned
+
+
 def skip_member(app: Sphinx, what: str, name: str, found: Any, skip: bool, options: Any) -> bool | None:
     """Leave out the methods that scikit-learn adds to every estimator to route metadata."""
     return True if re.fullmatch(r"set_\w+_request", name) else None
@@ -189,6 +219,7 @@ def setup(app: Sphinx) -> dict[str, Any]:
     """Register with Sphinx: pages are written before it looks for them."""
     app.connect("config-inited", write_pages)
     app.connect("autodoc-process-docstring", escape_docstring, priority=100)  # before numpydoc
+    app.connect("autodoc-process-signature", shorten_signature)
     app.connect("autodoc-skip-member", skip_member)
     app.setup_extension("sphinx_click")  # which has these events
     for part in ("description", "options", "arguments", "epilog"):

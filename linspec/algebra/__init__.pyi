@@ -5,7 +5,7 @@ from linspec.algebra.inverse_norm import SketchNorm as SketchNorm
 from linspec.algebra.inverse_norm import diagonal_norm as diagonal_norm
 from linspec.algebra.inverse_norm import squares_together as squares_together
 from linspec.algebra.preconditioner import Preconditioner as Preconditioner
-from linspec.algebra.preconditioner import from_sketch as from_sketch
+from linspec.algebra.preconditioner import preconditioner_from_sketch as preconditioner_from_sketch
 from linspec.algebra.preconditioner import raised_diagonal as raised_diagonal
 from linspec.algebra.small_matrices import EPS as EPS
 from linspec.algebra.small_matrices import LEAST_LENGTH as LEAST_LENGTH

@@ -53,40 +53,80 @@ class Lengths:
 
 
 class InverseNorm(Protocol):
-    """The norm of the inverse of one Gram matrix, its ridge included.
+    """The norm of S⁻¹ for one Gram matrix S, its ridge included: (ϱᵀS⁻¹ϱ)^(1/2) for a column ϱ.
+
+    It turns residuals ϱ into losses. `FactorNorm`, `BasisNorm` and `SketchNorm` are such norms.
 
     Attributes
     ----------
-    kind : {"exact", "quadrature", "preconditioned"}
+    kind : {"exact", "quadrature", "preconditioned", "diagonal"}
         The value for `Solution.residual_kind`.
     condition : float
         A bound on the condition number of S with unit diagonal, or infinity.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from linspec.algebra import FactorNorm, InverseNorm, Whitener
+    >>> from linspec.arrays import HOST
+    >>> norm: InverseNorm = FactorNorm(Whitener(np.diag([4.0, 1.0]), 0.0, 1e-15, HOST), HOST)
+    >>> norm.squares(np.array([[2.0], [3.0]])).round(12)  # 2²/4 + 3²/1
+    array([10.])
     """
 
     kind: str
     condition: float
 
     def squares(self, R: Array) -> HostArray:
-        """Squared lengths of the columns of a block."""
+        """Squared lengths of the columns of a block of shape (p, k): a NumPy array of shape (k,)."""
 
     def squares_there(self, R: Array) -> Array:
         """The same where the block is, so that they travel with others; on the host, where they are made there."""
 
     def solve(self, R: Array) -> Array:
-        """S⁻¹ R, or its approximation."""
+        """S⁻¹ R, or its approximation, of shape (p, k) where R is."""
 
     def lengths(self, R: Array, Z: Array | None = None, SZ: Array | None = None) -> Lengths:
-        """Squared lengths with bounds. Z is a block whose product SZ is known."""
+        """Squared lengths with bounds.
+
+        Parameters
+        ----------
+        R : array of shape (p, k)
+        Z, SZ : array of shape (p, m), optional
+            A block whose product with S, ridge included, is known: it may narrow the bounds.
+
+        Returns
+        -------
+        Lengths
+            NumPy arrays `squares`, `below` and `above` of shape (k,); `above` is infinite if there is no upper bound.
+        """
 
 
 class FactorNorm:
-    """The norm from a factor of S.
+    """The norm of S⁻¹ from a factor of S.
 
     Parameters
     ----------
     factor : Whitener or DiagonalWhitener
-        F with S = F Fᵀ on the numerical range.
+        F with S = F Fᵀ on the numerical range, of order r.
     home : Home
+
+    Attributes
+    ----------
+    kind : str
+        "exact".
+    condition : float
+        That of the factor.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from linspec.algebra import FactorNorm, Whitener
+    >>> from linspec.arrays import HOST
+    >>> norm = FactorNorm(Whitener(np.array([[2.0, 1.0], [1.0, 2.0]]), 0.0, 1e-15, HOST), HOST)
+    >>> R = np.array([[1.0], [1.0]])
+    >>> norm.solve(R).ravel().round(12), norm.squares(R).round(12)
+    (array([0.33333333, 0.33333333]), array([0.66666667]))
     """
 
     kind = "exact"
@@ -96,11 +136,11 @@ class FactorNorm:
         self.condition = factor.condition
 
     def coordinates(self, R: Array) -> Array:
-        """F⁻¹ R: the Euclidean lengths of its columns are the lengths in this norm."""
+        """F⁻¹ R, of shape (r, k): the Euclidean lengths of its columns are the lengths in this norm."""
         return self.factor.solve(R)
 
     def squares(self, R: Array) -> HostArray:
-        """Squared lengths of the columns of a block."""
+        """Squared lengths of the columns of a block of shape (p, k): a NumPy array of shape (k,)."""
         return to_host(self.squares_there(R))
 
     def squares_there(self, R: Array) -> Array:
@@ -109,11 +149,11 @@ class FactorNorm:
         return self.home.xp.sum(T * T, axis=0)
 
     def solve(self, R: Array) -> Array:
-        """S⁻¹ R."""
+        """S⁻¹ R, of shape (p, k)."""
         return self.factor.solve_adjoint(self.factor.solve(R))
 
     def lengths(self, R: Array, Z: Array | None = None, SZ: Array | None = None) -> Lengths:
-        """Squared lengths, with bounds from the rounding of the factor."""
+        """Squared lengths, with bounds from the rounding of the factor; Z and SZ are not used."""
         squares = self.squares(R)
         open_ = min(10 * R.shape[0] * EPS * self.factor.condition, 1.0)
         above = squares * (1 + open_) / (1 - open_) if open_ < 1 else np.full_like(squares, np.inf)
@@ -121,7 +161,7 @@ class FactorNorm:
 
 
 class BasisNorm:
-    """The norm from a basis W of the column space with WᵀSW = I, so that S⁻¹ = WWᵀ there.
+    """The norm of S⁻¹ from a basis W of the column space with WᵀSW = I, so that S⁻¹ = WWᵀ there.
 
     Parameters
     ----------
@@ -129,6 +169,20 @@ class BasisNorm:
     condition : float
         The condition number of S with unit diagonal.
     home : Home
+
+    Attributes
+    ----------
+    kind : str
+        "exact".
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from linspec.algebra import BasisNorm, whitening
+    >>> from linspec.arrays import HOST
+    >>> norm = BasisNorm(whitening(np.diag([4.0, 1.0])), 1.0, HOST)
+    >>> norm.squares(np.array([[2.0], [3.0]])).round(12)  # 2²/4 + 3²/1
+    array([10.])
     """
 
     kind = "exact"
@@ -137,11 +191,11 @@ class BasisNorm:
         self.W, self.condition, self.home = W, condition, home
 
     def coordinates(self, R: Array) -> Array:
-        """WᵀR: the Euclidean lengths of its columns are the lengths in this norm."""
+        """WᵀR, of shape (r, k): the Euclidean lengths of its columns are the lengths in this norm."""
         return self.W.T @ R
 
     def squares(self, R: Array) -> HostArray:
-        """Squared lengths of the columns of a block."""
+        """Squared lengths of the columns of a block of shape (p, k): a NumPy array of shape (k,)."""
         return to_host(self.squares_there(R))
 
     def squares_there(self, R: Array) -> Array:
@@ -150,23 +204,46 @@ class BasisNorm:
         return self.home.xp.sum(T * T, axis=0)
 
     def solve(self, R: Array) -> Array:
-        """S⁻¹ R."""
+        """S⁻¹ R, of shape (p, k)."""
         return self.W @ (self.W.T @ R)
 
     def lengths(self, R: Array, Z: Array | None = None, SZ: Array | None = None) -> Lengths:
-        """Squared lengths, with bounds that allow a millionth for rounding."""
+        """Squared lengths, with bounds that allow a millionth for rounding; Z and SZ are not used."""
         squares = self.squares(R)
         return Lengths(squares, squares * (1 - 1e-6), squares * (1 + 1e-6))
 
 
 class SketchNorm:
-    """The norm from a preconditioner, which is made from a product with a random block.
+    """The norm of S⁻¹ from a preconditioner P of S = XᵀX + ridge·I, which is made from a product with a random block.
+
+    ϱᵀP⁻¹ϱ / μ with μ = min(1, ridge / max E) is an upper bound of ϱᵀS⁻¹ϱ; without a ridge there is none.
 
     Parameters
     ----------
     preconditioner : Preconditioner
+        As `preconditioner_from_sketch` makes it.
     ridge : float
+        The ridge in S.
     home : Home
+
+    Attributes
+    ----------
+    kind : str
+        "preconditioned".
+    condition : float
+        p / μ, or infinity without a ridge.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from linspec.algebra import SketchNorm, preconditioner_from_sketch
+    >>> from linspec.arrays import HOST
+    >>> G, ridge = np.array([[5.0, 2.0], [2.0, 3.0]]), 0.5
+    >>> S, Omega, R = G + ridge * np.eye(2), np.ones((2, 1)), np.array([[1.0], [0.0]])
+    >>> norm = SketchNorm(preconditioner_from_sketch(Omega, S @ Omega, ridge, np.diag(G), None, HOST), ridge, HOST)
+    >>> exact, found = np.sum(R * np.linalg.solve(S, R), axis=0), norm.lengths(R, Omega, S @ Omega)
+    >>> bool(found.below <= exact), bool(exact <= found.above)
+    (True, True)
     """
 
     kind = "preconditioned"
@@ -177,7 +254,7 @@ class SketchNorm:
         self.condition = preconditioner.weights.shape[0] / self.least if self.least > 0 else np.inf
 
     def squares(self, R: Array) -> HostArray:
-        """ϱᵀP⁻¹ϱ."""
+        """ϱᵀP⁻¹ϱ for the columns ϱ of a block of shape (p, k): a NumPy array of shape (k,)."""
         return to_host(self.squares_there(R))
 
     def squares_there(self, R: Array) -> Array:
@@ -190,11 +267,11 @@ class SketchNorm:
         return xp.where(squares < 0, xp.zeros_like(squares), squares)
 
     def solve(self, R: Array) -> Array:
-        """P⁻¹ R."""
+        """P⁻¹ R, of shape (p, k); R stays as it is."""
         return self.P.solve(R + 0.0)
 
     def lengths(self, R: Array, Z: Array | None = None, SZ: Array | None = None) -> Lengths:
-        """The larger of ϱᵀP⁻¹ϱ and the lower bound from Z, with bounds."""
+        """The larger of ϱᵀP⁻¹ϱ and the lower bound from Z, with bounds: see `InverseNorm.lengths`."""
         by_sketch = self.squares(R)
         above = by_sketch / self.least if self.least > 0 else np.full_like(by_sketch, np.inf)
         below = np.zeros_like(by_sketch)
@@ -212,12 +289,56 @@ class DiagonalNorm(SketchNorm):
 
 
 def squares_together(norms: Sequence[InverseNorm], blocks: Sequence[Array]) -> list[HostArray]:
-    """Squared lengths of the columns of blocks, each in a norm of its own, in one transfer."""
+    """Squared lengths of the columns of blocks, each in a norm of its own, in one transfer to the host.
+
+    Parameters
+    ----------
+    norms : sequence of InverseNorm
+    blocks : sequence of array
+        As many, of one library and device; block i is of shape (p_i, k_i).
+
+    Returns
+    -------
+    list of numpy.ndarray
+        Of shapes (k_i,).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from linspec.algebra import diagonal_norm, squares_together
+    >>> from linspec.arrays import HOST
+    >>> norms = [diagonal_norm(np.array([4.0, 1.0]), 0.0, HOST), diagonal_norm(np.array([9.0]), 0.0, HOST)]
+    >>> squares_together(norms, [np.array([[2.0], [3.0]]), np.array([[3.0, 6.0]])])
+    [array([10.]), array([1., 4.])]
+    """
     return to_host_together(*(norm.squares_there(R) for norm, R in zip(norms, blocks, strict=True)))
 
 
 def diagonal_norm(diagonal: Array, ridge: float, home: Home) -> InverseNorm:
-    """The norm of diag(S)⁻¹, ridge included."""
+    """The norm of diag(S)⁻¹, which is that of S⁻¹ only if columns do not overlap: no answer is judged by it.
+
+    Parameters
+    ----------
+    diagonal : array of shape (p,)
+        The diagonal of S, ridge included; a zero gives its column the length 0.
+    ridge : float
+        The ridge in it, for the upper bound: see `SketchNorm`.
+    home : Home
+
+    Returns
+    -------
+    InverseNorm
+        Its kind is "diagonal".
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from linspec.algebra import diagonal_norm
+    >>> from linspec.arrays import HOST
+    >>> norm = diagonal_norm(np.array([4.0, 1.0]), 0.0, HOST)
+    >>> norm.kind, norm.squares(np.array([[2.0], [3.0]]))  # 2²/4 + 3²/1
+    ('diagonal', array([10.]))
+    """
     return DiagonalNorm(jacobi(diagonal, home), ridge, home)
 
 

@@ -40,13 +40,25 @@ ROUNDING = 1e-12
 
 @dataclass(frozen=True, eq=False)
 class Preconditioner:
-    """P⁻¹ R = R / E − L Lᵀ R.
+    """An approximation P of a Gram matrix with its ridge, applied as P⁻¹ R = R / E − L Lᵀ R.
 
-    Attributes
+    `preconditioner_from_sketch` makes it.
+
+    Parameters
     ----------
+    home : Home
     weights : array of shape (p,)
-        1 / E.
+        1 / E; 0 for a column of zeros.
     L : array of shape (p, r)
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from linspec.algebra import Preconditioner
+    >>> from linspec.arrays import HOST
+    >>> P = Preconditioner(HOST, np.array([0.5, 0.25]), np.zeros((2, 0)))  # the inverse of diag(2, 4)
+    >>> P.rank, P.solve(np.array([[2.0], [2.0]])).ravel()
+    (0, array([1. , 0.5]))
     """
 
     home: Home
@@ -55,11 +67,11 @@ class Preconditioner:
 
     @property
     def rank(self) -> int:
-        """The number of columns in the part of low rank."""
+        """The number r of columns in the part of low rank."""
         return int(self.L.shape[1])
 
     def solve(self, R: Array) -> Array:
-        """P⁻¹ R, which overwrites R."""
+        """P⁻¹ R, of shape (p, k), which overwrites R."""
         inside = self.L.T @ R if self.rank else None
         R *= self.weights[:, None]
         if inside is not None:
@@ -72,21 +84,42 @@ def jacobi(diagonal: Array, home: Home) -> Preconditioner:
     return Preconditioner(home, reciprocal(diagonal), home.zeros((diagonal.shape[0], 0)))
 
 
-def from_sketch(
+def preconditioner_from_sketch(
     Omega: Array, SOmega: Array, ridge: float, diagonal: Array, rank: int | None, home: Home
 ) -> Preconditioner:
-    """The preconditioner from a product with a block.
+    """The preconditioner of S = XᵀX + ridge·I from the product of S with a thin block Ω: P = FFᵀ + E.
+
+    FFᵀ is the Nyström approximation of XᵀX by Ω, and E what is left of the diagonal, with the ridge.
 
     Parameters
     ----------
     Omega, SOmega : array of shape (p, l)
-        A block and its product with the Gram matrix, ridge included.
+        A block and its product with S, ridge included.
     ridge : float
     diagonal : array of shape (p,)
-        The diagonal of the Gram matrix, without the ridge.
+        The diagonal of XᵀX, without the ridge: see `raised_diagonal` where it is not known.
     rank : int or None
-        The largest rank of the part of low rank; by default the data decide.
+        The largest rank of the part of low rank. None: the data decide; 0: the diagonal alone.
     home : Home
+
+    Returns
+    -------
+    Preconditioner
+
+    References
+    ----------
+    Frangella, Tropp & Udell 2023, doi:10.1137/21M1466244, with a multiple of the identity for E.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from linspec.algebra import preconditioner_from_sketch
+    >>> from linspec.arrays import HOST
+    >>> G, ridge = 100 * np.ones((3, 3)) + np.diag([1.0, 2.0, 3.0]), 0.1
+    >>> S, Omega = G + ridge * np.eye(3), np.ones((3, 1))
+    >>> P = preconditioner_from_sketch(Omega, S @ Omega, ridge, np.diag(G), None, HOST)
+    >>> bool(np.linalg.cond(S) > 100), bool(np.linalg.cond(P.solve(S.copy())) < 2)
+    (True, True)
     """
     xp = home.xp
     if rank == 0:
@@ -105,7 +138,34 @@ def from_sketch(
 
 
 def raised_diagonal(signs: Array, Ssigns: Array, ridge: float, home: Home) -> Array:
-    """A safe estimate of the diagonal of a Gram matrix, without ridge, from its product with random signs."""
+    """An estimate of the diagonal of XᵀX, rarely too small, from the product of S = XᵀX + ridge·I with random signs.
+
+    Each entry is the mean over the signs plus twice its standard error, because a preconditioner suffers from an entry
+    that is too small, and not from one that is too large.
+
+    Parameters
+    ----------
+    signs : array of shape (p, l)
+        Entries −1 and 1.
+    Ssigns : array of shape (p, l)
+        Their product with S, ridge included.
+    ridge : float
+    home : Home
+
+    Returns
+    -------
+    array of shape (p,)
+        Without the ridge; 0 where an entry is only rounding.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from linspec.algebra import raised_diagonal
+    >>> from linspec.arrays import HOST
+    >>> S, signs = np.diag([3.5, 1.5, 0.5]), np.array([[1.0, 1.0], [1.0, -1.0], [-1.0, 1.0]])
+    >>> raised_diagonal(signs, S @ signs, 0.5, HOST)  # exact, because columns do not overlap
+    array([3., 1., 0.])
+    """
     xp = home.xp
     samples = signs * (Ssigns - signs * ridge)
     count = signs.shape[1]

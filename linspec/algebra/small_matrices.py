@@ -14,6 +14,7 @@ import scipy.linalg
 from linspec.arrays import HostArray
 
 EPS = float(np.finfo(np.float64).eps)
+"""The machine epsilon of float64, 2⁻⁵²: the distance from 1 to the next number."""
 
 ALL_AT_ONCE = 16
 """Up to this order, all eigenvectors are computed as quickly as some."""
@@ -27,7 +28,22 @@ LEAST_LENGTH = 10.0
 
 
 def ratio(a: float, b: float) -> float:
-    """a / b for the laws: 0 if a is 0, and infinity if only b is 0."""
+    """a / b for numbers that are not negative: 0 if a is 0, and infinity if only b is 0.
+
+    Parameters
+    ----------
+    a, b : float
+
+    Returns
+    -------
+    float
+
+    Examples
+    --------
+    >>> from linspec.algebra import ratio
+    >>> ratio(1.0, 4.0), ratio(0.0, 0.0), ratio(1.0, 0.0)
+    (0.25, 0.0, inf)
+    """
     a, b = float(a), float(b)
     if a == 0:
         return 0.0
@@ -53,15 +69,27 @@ def raised(gap: HostArray, squares: HostArray) -> HostArray:
 
 
 def rounding_of_rows(dtype: Any, ridge: float = 0.0) -> float:
-    """The rounding of one number of rows that are decomposed in float64.
+    """The relative rounding of one number of rows that are decomposed in float64.
 
     Parameters
     ----------
     dtype : numpy.dtype
-        Of the data.
+        Of the data, float32 or float64.
     ridge : float, default 0.0
         Where there is one, √ridge·I stands below the rows: no direction is null, so the entries count as exact, and
         only the decomposition rounds.
+
+    Returns
+    -------
+    float
+        The machine epsilon of `dtype`, or that of float64 with a ridge.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from linspec.algebra import rounding_of_rows
+    >>> f"{rounding_of_rows(np.float32):.1e}", f"{rounding_of_rows(np.float32, ridge=1.0):.1e}"
+    ('1.2e-07', '2.2e-16')
     """
     return EPS if ridge > 0 else float(np.finfo(dtype).eps)
 
@@ -74,10 +102,26 @@ def rank_cut(shape: tuple[int, int], dtype: Any, ridge: float = 0.0) -> float:
 
     Parameters
     ----------
-    shape : tuple
-        (n, p).
-    dtype, ridge
+    shape : (int, int)
+        Rows n and columns p; n is positive.
+    dtype : numpy.dtype
+        Of the data: see `rounding_of_rows`.
+    ridge : float, default 0.0
         See `rounding_of_rows`.
+
+    Returns
+    -------
+    float
+        8 eps (1 + √p) (1 + √(p / n)).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from linspec.algebra import rank_cut
+    >>> A = np.random.default_rng(0).standard_normal((50, 2)) @ np.ones((2, 4))
+    >>> s = np.linalg.svd(A / np.linalg.norm(A, axis=0), compute_uv=False)
+    >>> int(np.sum(s > rank_cut(A.shape, A.dtype) * s[0]))
+    1
     """
     n, p = shape
     eps = rounding_of_rows(dtype, ridge)
@@ -85,7 +129,29 @@ def rank_cut(shape: tuple[int, int], dtype: Any, ridge: float = 0.0) -> float:
 
 
 def metric_rounding(columns: int, dtype: Any) -> float:
-    """The relative rounding of VᵀSV: sums are float64, but products with float32 data round V to float32."""
+    """The relative rounding of the entries of VᵀSV for a Gram matrix S = XᵀX that is known by products.
+
+    Sums are float64. Products with float32 data round V to float32, and the error does not grow with its length.
+
+    Parameters
+    ----------
+    columns : int
+        The columns p of X, over which float64 sums go.
+    dtype : numpy.dtype
+        Of the products: float32 or float64.
+
+    Returns
+    -------
+    float
+        10 eps for float32, p eps for float64. It is a `cut` for `whitening_above_noise`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from linspec.algebra import metric_rounding
+    >>> f"{metric_rounding(100, np.float32):.1e}", f"{metric_rounding(100, np.float64):.1e}"
+    ('1.2e-06', '2.2e-14')
+    """
     eps = float(np.finfo(dtype).eps)
     return 10 * eps if np.dtype(dtype) == np.float32 else columns * eps
 
@@ -99,10 +165,27 @@ def eigenpairs(G: HostArray) -> tuple[HostArray, HostArray]:
     Parameters
     ----------
     G : numpy.ndarray of shape (k, k)
+        Its lower triangle is read.
 
     Returns
     -------
-    numpy.ndarray of shape (k,), numpy.ndarray of shape (k, k)
+    values : numpy.ndarray of shape (k,)
+    vectors : numpy.ndarray of shape (k, k)
+        One in each column.
+
+    Raises
+    ------
+    numpy.linalg.LinAlgError
+        The matrix has an entry that is not finite, and LAPACK reports it.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from linspec.algebra import eigenpairs
+    >>> G = np.array([[2.0, 1.0], [1.0, 2.0]])
+    >>> values, vectors = eigenpairs(G)
+    >>> values.round(12), bool(np.allclose(G @ vectors, vectors * values))
+    (array([1., 3.]), True)
     """
     try:
         values, vectors = np.linalg.eigh(G)
@@ -123,12 +206,28 @@ def leading_eigenpairs(G: HostArray, k: int) -> tuple[HostArray, HostArray]:
     Parameters
     ----------
     G : numpy.ndarray of shape (m, m)
+        Its lower triangle is read.
     k : int
         At most m.
 
     Returns
     -------
-    numpy.ndarray of shape (k,), numpy.ndarray of shape (m, k)
+    values : numpy.ndarray of shape (k,)
+    vectors : numpy.ndarray of shape (m, k)
+        One in each column.
+
+    Raises
+    ------
+    numpy.linalg.LinAlgError
+        As for `eigenpairs`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from linspec.algebra import leading_eigenpairs
+    >>> values, vectors = leading_eigenpairs(np.diag([4.0, 1.0, 9.0]), 2)
+    >>> values, abs(vectors[:, 1])
+    (array([4., 9.]), array([0., 0., 1.]))
     """
     order = len(G)
     if k < order > ALL_AT_ONCE:
@@ -151,12 +250,23 @@ def whitening(G: HostArray, cut: float = EPS) -> HostArray:
     Parameters
     ----------
     G : numpy.ndarray of shape (k, k)
+        Rounding may have made it a little unsymmetric or indefinite.
     cut : float, default machine epsilon
-        Eigenvalues of the scaled matrix below k · cut times the largest are taken for zero.
+        Eigenvalues of the scaled matrix up to k · cut times the largest are taken for zero.
 
     Returns
     -------
     numpy.ndarray of shape (k, r)
+        r is the rank that is left.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from linspec.algebra import whitening
+    >>> G = np.array([[4.0, 2.0, 0.0], [2.0, 1.0, 0.0], [0.0, 0.0, 9.0]])  # of rank 2
+    >>> T = whitening(G)
+    >>> T.shape, bool(np.allclose(T.T @ G @ T, np.eye(2)))
+    ((3, 2), True)
     """
     d = np.sqrt(np.maximum(np.diag(G), 0.0))
     scale = np.divide(1.0, d, out=np.zeros_like(d), where=d > 0)
@@ -174,12 +284,12 @@ def whitening_above_noise(
     Parameters
     ----------
     G : numpy.ndarray of shape (k, k)
-        WᵀSW for a block W.
+        WᵀSW for a block W of k columns and a Gram matrix S.
     H : numpy.ndarray of shape (k, k)
         Wᵀ diag(S) W. If S almost annihilates a vector, its G is far below its H, whatever its length, and G
         is only rounding there.
     cut : float
-        Directions with G below `cut` times the largest, in units of H, are left out.
+        Directions with G below `cut` times the largest, in units of H, are left out: see `metric_rounding`.
     dependent : float, default machine epsilon
         The `cut` with which H is whitened: columns of W that differ by less differ only by rounding.
     least : float, default 0.0
@@ -189,6 +299,15 @@ def whitening_above_noise(
     Returns
     -------
     numpy.ndarray of shape (k, r)
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from linspec.algebra import whitening_above_noise
+    >>> G, H = np.diag([4.0, 1e-15]), np.diag([2.0, 2.0])  # W of two columns, the second nearly annihilated by S
+    >>> whitening_above_noise(G, H, cut=1e-12)
+    array([[0.5],
+           [0. ]])
     """
     first = whitening(H, dependent)
     values, vectors = eigenpairs(first.T @ ((G + G.T) / 2) @ first)
@@ -230,21 +349,34 @@ def canonical_rotation(
     k: int,
     noise: tuple[tuple[HostArray, float], tuple[HostArray, float]] | None = None,
 ) -> tuple[tuple[HostArray, HostArray], HostArray]:
-    """Exact CCA of two spans, given their metrics and cross products.
+    """Exact canonical correlation analysis of two spans, by their metrics and their cross products.
 
     Parameters
     ----------
-    Gx, C, Gy : numpy.ndarray
-        WxᵀSxWx, WxᵀCWy and WyᵀSyWy for bases Wx, Wy.
+    Gx, Gy : numpy.ndarray of shapes (a, a), (b, b)
+        WxᵀSxWx and WyᵀSyWy for bases Wx of a and Wy of b columns.
+    C : numpy.ndarray of shape (a, b)
+        WxᵀCWy.
     k : int
         The number of pairs to compute.
     noise : pair of (numpy.ndarray, float), optional
-        Per span, the `H` and `cut` of `whitening_above_noise`.
+        For each span the `H` and `cut` of `whitening_above_noise`; by default `whitening` finds the ranks.
 
     Returns
     -------
-    (Tx, Ty), correlations
-        Wx Tx and Wy Ty are canonical weights, of at most k pairs: fewer if a span has lower rank.
+    (Tx, Ty) : pair of numpy.ndarray of shapes (a, j), (b, j)
+        Wx Tx and Wy Ty are canonical weights, of at most k pairs: j is less than k if a span has lower rank.
+    correlations : numpy.ndarray of shape (j,)
+        Decreasing, between 0 and 1.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from linspec.algebra import canonical_rotation
+    >>> C = np.array([[0.0, 0.5], [0.9, 0.0]])
+    >>> (Tx, Ty), rho = canonical_rotation(np.eye(2), C, np.eye(2), 2)
+    >>> rho, bool(np.allclose(Tx.T @ C @ Ty, np.diag(rho)))
+    (array([0.9, 0.5]), True)
     """
     if noise is None:
         Ux, Uy = whitening(Gx), whitening(Gy)

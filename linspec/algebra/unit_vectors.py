@@ -16,7 +16,30 @@ CACHED_NUMBERS = 2**17
 
 
 def lengths_in(W: Array, MW: Array, dtype: np.dtype[Any], home: Home) -> HostArray:
-    """Lengths in a metric, from products with it; lengths within float32 rounding of 1 become 1."""
+    """Lengths √(wᵀMw) of columns w in a metric M, from their products with it.
+
+    Parameters
+    ----------
+    W, MW : array of shape (p, k)
+        Columns, and their products with M.
+    dtype : numpy.dtype
+        Of the data: for float32, lengths within a thousandth of 1 are rounding, and become 1.
+    home : Home
+
+    Returns
+    -------
+    numpy.ndarray of shape (k,)
+        Divisors: a length of 0 becomes 1, too.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from linspec.algebra import lengths_in
+    >>> from linspec.arrays import HOST
+    >>> W, M = np.array([[1.0, 0.0], [0.0, 0.0]]), np.diag([9.0, 4.0])
+    >>> lengths_in(W, M @ W, np.dtype(np.float64), HOST)
+    array([3., 1.])
+    """
     length = np.sqrt(np.maximum(to_host(home.xp.sum(W * MW, axis=0)), 0.0))
     near = np.abs(length - 1) < (1e-3 if dtype == np.float32 else 0.0)
     lengths: HostArray = np.where(near | (length == 0), 1.0, length)
@@ -24,14 +47,54 @@ def lengths_in(W: Array, MW: Array, dtype: np.dtype[Any], home: Home) -> HostArr
 
 
 def selection_matrix(count: int, order: HostArray) -> HostArray:
-    """The matrix that selects columns in an order."""
+    """The matrix T that selects columns in an order: V T = V[:, order].
+
+    Parameters
+    ----------
+    count : int
+        Columns of V.
+    order : numpy.ndarray of int, shape (m,)
+
+    Returns
+    -------
+    numpy.ndarray of shape (count, m)
+        float64, with a single 1 in each column.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from linspec.algebra import selection_matrix
+    >>> np.array([[5.0, 6.0, 7.0]]) @ selection_matrix(3, np.array([2, 0]))
+    array([[7., 5.]])
+    """
     T = np.zeros((count, len(order)))
     T[order, np.arange(len(order))] = 1.0
     return T
 
 
 def signs(V: Array, home: Home) -> HostArray:
-    """Per column, the sign of its largest entry (the first among those within a millionth of it)."""
+    """The sign of the largest entry of each column, by which vectors are multiplied to fix their signs.
+
+    Of entries within a millionth of the largest, the first counts.
+
+    Parameters
+    ----------
+    V : array of shape (p, k)
+    home : Home
+
+    Returns
+    -------
+    numpy.ndarray of shape (k,)
+        −1 or 1; 1 for a column of zeros.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from linspec.algebra import signs
+    >>> from linspec.arrays import HOST
+    >>> signs(np.array([[1.0, -2.0, 0.0], [-3.0, 2.0, 0.0]]), HOST)
+    array([-1., -1.,  1.])
+    """
     if home.on_host:
         return _host_signs(V)
     xp = home.xp

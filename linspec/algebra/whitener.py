@@ -19,8 +19,11 @@ import scipy.linalg
 from linspec.algebra.small_matrices import EPS, LEAST_LENGTH, leading_eigenpairs, rank_cut
 from linspec.arrays import Array, Home, HostArray, reciprocal, to_host
 
-SMALL, TINY = 500, 100
-"""Up to these orders all singular vectors take a few hundredths of a second, and less than one hundredth."""
+SMALL = 500
+"""Up to this order all singular vectors take a few hundredths of a second."""
+
+TINY = 100
+"""Up to this order they take less than one hundredth of a second."""
 
 FEW = 4
 """Only the leading singular vectors are computed if this many times their number is below the order."""
@@ -39,7 +42,27 @@ CHOLESKY_LIMIT = 1e-12
 
 
 def squared_cut(A: Any) -> float:
-    """The fraction of the largest eigenvalue of a scaled Gram matrix that is rounding, of the matrix or of the data."""
+    """The fraction of the largest eigenvalue of a scaled Gram matrix AᵀA that is rounding, of its sums or of the data.
+
+    Parameters
+    ----------
+    A : LinearOperator of shape (n, p)
+        Its entries count as rounded in `A.rounded_dtype`.
+
+    Returns
+    -------
+    float
+        The larger of p eps for float64 and the square of `rank_cut`: the `cut` of a `Whitener`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import linspec as ls
+    >>> from linspec.algebra import squared_cut
+    >>> A = np.ones((100, 4))
+    >>> f"{squared_cut(ls.as_operator(A)):.0e}", f"{squared_cut(ls.as_operator(A.astype(np.float32))):.0e}"
+    ('9e-16', '1e-11')
+    """
     return float(max(A.shape[1] * EPS, rank_cut(A.shape, A.rounded_dtype) ** 2))
 
 
@@ -49,8 +72,9 @@ class Whitener:
     Parameters
     ----------
     S : array of shape (p, p)
-        A Gram matrix, float64.
+        A Gram matrix, float64, of the library and device of `home`.
     ridge : float
+        Added to the diagonal; 0 for none.
     cut : float
         Eigenvalues of the scaled matrix up to this fraction of the largest are rounding: see `squared_cut`.
     home : Home
@@ -61,7 +85,7 @@ class Whitener:
     Attributes
     ----------
     rank : int
-        Order of the numerical range.
+        Order r of the numerical range.
     condition : float
         Condition number of the scaled matrix on that range; an estimate if a Cholesky factor was taken.
     cut : array of shape (p, m) or None
@@ -74,6 +98,18 @@ class Whitener:
         The largest eigenvalue of the scaled matrix; 1 if a Cholesky factor was taken.
     rounding : float
         The rounding of the images of `cut`, in units of that of one number.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from linspec.algebra import Whitener
+    >>> from linspec.arrays import HOST
+    >>> S = np.array([[4.0, 2.0], [2.0, 3.0]])
+    >>> F = Whitener(S, 0.0, 1e-15, HOST)
+    >>> F.rank, bool(np.allclose(F.solve(F.solve(S).T), np.eye(2)))  # F⁻¹ S F⁻ᵀ = I
+    (2, True)
+    >>> Whitener(np.ones((2, 2)), 0.0, 1e-15, HOST).rank
+    1
     """
 
     rounding = 1.0
@@ -107,7 +143,7 @@ class Whitener:
                 self.short = self.half[:, : int(np.sum(host[first:] < SHORT * host[-1]))]
 
     def solve(self, M: Array) -> Array:
-        """F⁻¹ M."""
+        """F⁻¹ M, of shape (r, k) for a block M of shape (p, k)."""
         if self.lower is None:
             return self.half.T @ M
         return scipy.linalg.solve_triangular(
@@ -115,7 +151,7 @@ class Whitener:
         )
 
     def solve_adjoint(self, U: Array) -> Array:
-        """F⁻ᵀ U."""
+        """F⁻ᵀ U, of shape (p, k) for a block U of shape (r, k)."""
         if self.lower is None:
             return self.half @ U
         solved = scipy.linalg.solve_triangular(self.lower, U, lower=True, trans="T", check_finite=False)
@@ -123,7 +159,7 @@ class Whitener:
 
 
 class DiagonalWhitener:
-    """The factor of a diagonal matrix less few columns, D + ridge·I - L Lᵀ, on its numerical range.
+    """The factor of a diagonal matrix less few columns, D + ridge·I − L Lᵀ = F Fᵀ, on its numerical range.
 
     Parameters
     ----------
@@ -132,6 +168,7 @@ class DiagonalWhitener:
     L : numpy.ndarray of shape (p, m)
         L Lᵀ is at most D.
     ridge : float
+        Added to the diagonal; 0 for none.
     cut : float
         See `Whitener`.
 
@@ -141,7 +178,16 @@ class DiagonalWhitener:
         See `Whitener`. Columns of zeros do not count as directions that were cut. What is taken out of an image is a
         sum over the columns.
     root : numpy.ndarray of shape (p,)
-        (D + ridge·I)^(-1/2), so that F⁻¹ = (I - QΣ²Qᵀ)^(-1/2) diag(root).
+        (D + ridge·I)^(-1/2), so that F⁻¹ = (I − QΣ²Qᵀ)^(-1/2) diag(root).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from linspec.algebra import DiagonalWhitener
+    >>> d, L = np.array([2.0, 3.0]), np.array([[1.0], [1.0]])
+    >>> F = DiagonalWhitener(d, L, 0.0, 1e-15)
+    >>> bool(np.allclose(F.solve(F.solve(np.diag(d) - L @ L.T).T), np.eye(2)))  # F⁻¹ S F⁻ᵀ = I
+    True
     """
 
     def __init__(self, d: HostArray, L: HostArray, ridge: float, cut: float) -> None:
@@ -162,16 +208,16 @@ class DiagonalWhitener:
             self.short = directions[:, ~null & (left < SHORT)] * (self.stretch + 1)[~null & (left < SHORT)]
 
     def solve(self, M: HostArray) -> HostArray:
-        """F⁻¹ M."""
+        """F⁻¹ M, of shape (p, k) as M."""
         return self.stretched(self.root[:, None] * M)
 
     def solve_adjoint(self, U: HostArray) -> HostArray:
-        """F⁻ᵀ U."""
+        """F⁻ᵀ U, of shape (p, k) as U."""
         solved: HostArray = self.root[:, None] * self.stretched(U)
         return solved
 
     def stretched(self, U: HostArray) -> HostArray:
-        """(I - QΣ²Qᵀ)^(-1/2) U."""
+        """(I − QΣ²Qᵀ)^(-1/2) U, of shape (p, k) as U."""
         return U + self.Q @ (self.stretch[:, None] * (self.Q.T @ U)) if self.Q.shape[1] else U
 
 
@@ -214,7 +260,38 @@ def has_short_directions(moments: Any, index: int, factor: Whitener | DiagonalWh
 
 
 def leading_svd(T: Array, k: int, home: Home) -> tuple[Array, HostArray, Array]:
-    """The k leading singular triplets (U, s, V) of a matrix that fits into memory."""
+    """The leading singular triplets of a matrix that fits into memory.
+
+    Large matrices are squared, and their leading left and right vectors corrected by a second step. Where a value that
+    is wanted is too small for that, all triplets are computed.
+
+    Parameters
+    ----------
+    T : array of shape (m, n)
+        float64, of the library and device of `home`, with at least one row and one column.
+    k : int
+        At least 1; at most min(m, n) triplets are returned.
+    home : Home
+
+    Returns
+    -------
+    U : array of shape (m, k)
+        Where T lies.
+    s : numpy.ndarray of shape (k,)
+        Singular values, decreasing, on the host.
+    V : array of shape (n, k)
+        Where T lies.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from linspec.algebra import leading_svd
+    >>> from linspec.arrays import HOST
+    >>> T = np.diag([3.0, 1.0, 2.0])
+    >>> U, s, V = leading_svd(T, 2, HOST)
+    >>> s, bool(np.allclose(T @ V, U * s))
+    (array([3., 2.]), True)
+    """
     k = min(k, *T.shape)
     m = min(T.shape)
     if m > (TINY if FEW * k < m else SMALL):

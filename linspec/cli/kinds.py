@@ -42,12 +42,21 @@ SHOWN = 10
 class Score:
     """One number that says how much of the answer was found; the larger the better.
 
-    Attributes
+    Parameters
     ----------
-    name, short : str
-        In a sentence, and at the head of a column.
+    name : str
+        In a sentence.
+    short : str
+        At the head of a column.
     of : callable
-        Takes the fields of a solution by name.
+        Takes the fields of a solution by name, returns a float.
+
+    Examples
+    --------
+    >>> from linspec.cli import Score
+    >>> score = Score("sum of the correlations", "sum ρ", lambda fields: float(sum(fields["correlations"])))
+    >>> score.of({"correlations": [0.75, 0.5]})
+    1.25
     """
 
     name: str
@@ -57,9 +66,9 @@ class Score:
 
 @dataclass(frozen=True)
 class Kind:
-    """A problem as the command line knows it.
+    """A problem as the command line knows it: what `linspec.ProblemSpec` names as its `command`.
 
-    Attributes
+    Parameters
     ----------
     name : str
         As in the registry.
@@ -71,35 +80,51 @@ class Kind:
         Takes a solution, returns the rows (label, text) of its table.
     score : Score or None
         What a comparison compares beside residuals.
-    arrange : callable or None
+    arrange : callable, optional
         Takes the matrices of the files and the values of the parameters, and returns both as the constructor takes
-        them. None: they are.
-    words : callable or None
+        them. By default they are.
+    words : callable, optional
         Takes the values of the parameters, returns what is said of them beside k, ridge and centring.
-    share : str
+    share : str, default "of best"
         At the head of a column: the score over the best one.
-    second_columns : str
-        The option that picks columns for the second matrix.
-    labels : tuple of str
+    second_columns : str, optional
+        The option that picks columns for the second matrix; by default ``--y-columns``.
+    labels : tuple of str, default ()
         The matrices that may be a column of texts.
-    path : bool
+    path : bool, default False
         Whether the problem takes several ridges at once. Others are solved once for each.
-    explained : callable or None
+    explained : callable, optional
         Takes a solution, the matrices and the confounds, and reads the matrices again. Returns the head and the rows of
         a table that says how much of the matrices the answer explains.
-    solver : str
+    solver : str, default "auto"
         What `solve` takes without ``--solver``.
-    solver_parameters : callable or None
+    solver_parameters : callable, optional
         Makes click options that stand for options of solvers: ``--width 64`` for ``--option width=64``.
-    varied : tuple of str
+    varied : tuple of str, default ()
         The parameters, or options of solvers, of which `compare` takes several values.
-    unused : callable or None
+    unused : callable, optional
         Takes the values of the parameters, returns the names of those that the others make meaningless, such as the
         degree of a kernel that has none. `compare` runs combinations that differ in these only once.
-    scored : bool
+    scored : bool, default False
         Whether solutions have `score`, so that rows can be held out.
-    variates : bool
+    variates : bool, default False
         Whether `solution.transform` of the matrices gives two blocks whose columns belong in pairs: they are drawn.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from linspec.cli import Kind, center_option, count_option, leading
+    >>> kind = Kind(
+    ...     name="svd",
+    ...     matrices=("A",),
+    ...     parameters=lambda: [count_option("singular triplets"), center_option(False)],
+    ...     answer=lambda solution: [("singular values", leading(solution.S, ".5g"))],
+    ...     score=None,
+    ... )
+    >>> kind.stated({"k": 2, "center": True})
+    'k = 2, centred'
+    >>> kind.construct([np.eye(3)], {"k": 2, "center": True}).k
+    2
     """
 
     name: str
@@ -131,7 +156,7 @@ class Kind:
         return [*self.parameters(), *(self.solver_parameters() if self.solver_parameters else ())]
 
     def values(self, given: Mapping[str, Any]) -> dict[str, Any]:
-        """Of all that was given the parameters of the problem."""
+        """The parameters of the problem, by name, among all options that were given."""
         return {parameter.name: given[parameter.name] for parameter in self.parameters() if parameter.name}
 
     def option_texts(self, given: Mapping[str, Any]) -> list[str]:
@@ -145,7 +170,28 @@ class Kind:
         values: Mapping[str, Any],
         rows: Mapping[str, NamedMatrix] = MappingProxyType({}),
     ) -> Any:
-        """The problem with these matrices and the values of its parameters; files of rows may have been read."""
+        """The problem with these matrices and the values of its parameters.
+
+        Parameters
+        ----------
+        matrices : sequence of data
+            In the order of `matrices` of the record.
+        values : mapping of str
+            As `values` gives them; None is left to the constructor.
+        rows : mapping of str, optional
+            Weights and confounds whose files have been read, by parameter; other files are read here.
+
+        Returns
+        -------
+        Problem
+
+        Raises
+        ------
+        InvalidProblem
+            The constructor refuses the matrices or the values.
+        click.ClickException
+            A matrix holds texts where the problem takes numbers, or there are several ridges where it takes one.
+        """
         read = [given if isinstance(given, NamedMatrix) else NamedMatrix(given) for given in matrices]
         for name, matrix in zip(self.matrices, read, strict=True):
             if matrix.text and name not in self.labels:
@@ -209,7 +255,26 @@ def offered() -> tuple[str, ...]:
 
 
 def count_option(what: str, *, by_default: str = "") -> click.Option:
-    """The number k, required unless something is said of its default."""
+    """The option ``-k``, required unless something is said of its default.
+
+    Parameters
+    ----------
+    what : str
+        What is counted, in the plural, for the help.
+    by_default : str, default ""
+        What is taken where the option is not given, for the help.
+
+    Returns
+    -------
+    click.Option
+
+    Examples
+    --------
+    >>> from linspec.cli import count_option
+    >>> option = count_option("singular triplets")
+    >>> option.name, option.required, option.help
+    ('k', True, 'How many singular triplets.')
+    """
     text = f"How many {what}.{' By default ' if by_default else ''}{by_default}"
     return click.Option(["-k"], type=int, required=not by_default, metavar="K", help=text)
 
@@ -229,7 +294,24 @@ class _Ridges(click.ParamType):  # type: ignore[type-arg]  # of older releases i
 
 
 def ridge_option(help_: str) -> click.Option:
-    """The ridge, 0 by default; several with commas between them."""
+    """The option ``--ridge``, 0 by default; several with commas between them become a tuple.
+
+    Parameters
+    ----------
+    help_ : str
+        To what the ridge is added, a sentence.
+
+    Returns
+    -------
+    click.Option
+
+    Examples
+    --------
+    >>> from linspec.cli import ridge_option
+    >>> option = ridge_option("Added to the diagonal of AᵀA.")
+    >>> option.default, option.type.convert("1,10", option, None)
+    (0.0, (1.0, 10.0))
+    """
     text = f"{help_} Several, as in 1,10,100: `solve` shows an answer for each."
     return click.Option(
         ["--ridge"], type=_Ridges(), default=0.0, show_default=True, metavar="NUMBER", help=text
@@ -243,7 +325,25 @@ def _in_words(ridge: Any) -> str:
 def center_option(
     default: bool, text: str = "Take the column means out; sparse data stay sparse."
 ) -> click.Option:
-    """Whether column means are taken out."""
+    """The option ``--center/--no-center``: whether column means are taken out.
+
+    Parameters
+    ----------
+    default : bool
+    text : str, optional
+        The help.
+
+    Returns
+    -------
+    click.Option
+
+    Examples
+    --------
+    >>> from linspec.cli import center_option
+    >>> option = center_option(False)
+    >>> option.opts, option.secondary_opts, option.default
+    (['--center'], ['--no-center'], False)
+    """
     return click.Option(["--center/--no-center"], default=default, show_default=True, help=text)
 
 
@@ -252,7 +352,18 @@ ROW_FILES = {"sample_weight": "weights", "confounds": "confounds"}
 
 
 def row_options() -> list[click.Parameter]:
-    """Scale, weights and confounds."""
+    """The options ``--scale``, ``--sample-weight`` and ``--confounds``, for problems that have these parameters.
+
+    Returns
+    -------
+    list of click.Parameter
+
+    Examples
+    --------
+    >>> from linspec.cli import row_options
+    >>> [option.name for option in row_options()]
+    ['scale', 'sample_weight', 'confounds']
+    """
     scale = "Divide columns by what is left of them: with centring, by their standard deviations."
     weights = "How often each row counts: a file with one number for each row of the data."
     confounds = "Take the linear effect of these variables out of every column: a file with a row for each."
@@ -273,6 +384,26 @@ def _of_rows(found: NamedMatrix) -> Any:
 
 
 def leading(values: Any, form: str) -> str:
-    """The first numbers of an answer, and how many there are."""
+    """The first numbers of an answer, and how many there are, for a row of its table.
+
+    Parameters
+    ----------
+    values : sequence of numbers
+    form : str
+        The format of one, as `format` takes it.
+
+    Returns
+    -------
+    str
+        At most ten numbers.
+
+    Examples
+    --------
+    >>> from linspec.cli import leading
+    >>> leading([0.912, 0.5], ".2f")
+    '0.91  0.50'
+    >>> leading(range(12), ".0f")
+    '0  1  2  3  4  5  6  7  8  9  … (12 in all)'
+    """
     shown = "  ".join(format(float(value), form) for value in values[:SHOWN])
     return shown + (f"  … ({len(values)} in all)" if len(values) > SHOWN else "")

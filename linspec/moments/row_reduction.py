@@ -58,14 +58,32 @@ def reduce_rows(
     Returns
     -------
     list of array
-        One float64 array for each view, with equally many rows.
+        One float64 array of shape (m, p) for each view, with equally many rows: m does not grow with those of the
+        views.
 
     Raises
     ------
+    InvalidProblem
+        A source of slices has no rows.
     NonFiniteData
         The rows have an entry that is not finite; the message names it.
     SweptOnce
         Rows that can be read once have been read.
+
+    References
+    ----------
+    Demmel, Grigori, Hoemmen & Langou 2012, doi:10.1137/080731992.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import linspec as ls
+    >>> from linspec.moments import reduce_rows
+    >>> rng = np.random.default_rng(0)
+    >>> X, Y = rng.standard_normal((1000, 3)), rng.standard_normal((1000, 2))
+    >>> Rx, Ry = reduce_rows({"X": ls.as_operator(X), "Y": ls.as_operator(Y)})
+    >>> Rx.shape, bool(np.allclose(Rx.T @ Rx, X.T @ X)), bool(np.allclose(Rx.T @ Ry, X.T @ Y))
+    ((5, 3), True, True)
     """
     return reduced(views, center=center).with_ridges(ridges)
 
@@ -108,13 +126,36 @@ class ReducedRows:
 
 
 def reduced(views: Mapping[str, LinearOperator], *, center: bool = False) -> ReducedRows:
-    """The rows of some views reduced, in one sweep.
+    """The rows of some views reduced, in one sweep, with the means that were taken out.
 
     Parameters
     ----------
     views : mapping from str to LinearOperator
         As `reduce_rows` takes them.
     center : bool, default False
+        Whether to centre the columns.
+
+    Returns
+    -------
+    ReducedRows
+        `R`, an array of shape (m, p) with the columns of all views side by side; `widths`, the columns of each view;
+        `mean`, an array of shape (p,), or None without centring; `means`, the same for each view; and
+        `with_ridges(ridges)`, which gives what `reduce_rows` returns.
+
+    Raises
+    ------
+    InvalidProblem, NonFiniteData, SweptOnce
+        As for `reduce_rows`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import linspec as ls
+    >>> from linspec.moments import reduced
+    >>> A = np.array([[1.0, 0.0], [3.0, 4.0], [5.0, 2.0]])
+    >>> found = reduced({"A": ls.as_operator(A)}, center=True)
+    >>> found.mean, found.widths, bool(np.allclose(found.R.T @ found.R, 3 * np.cov(A.T, bias=True)))
+    (array([3., 2.]), [2], True)
     """
     operators = list(views.values())
     home = operators[0].home.blocks
@@ -223,6 +264,23 @@ def reduced_views(problem: Any, run: Any, *, ridges: tuple[float, ...] = ()) -> 
     -------
     list of array
         One float64 array for each matrix, with equally many rows.
+
+    Raises
+    ------
+    InvalidProblem, NonFiniteData, SweptOnce
+        As for `reduce_rows`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import linspec as ls
+    >>> from linspec.moments import reduced_views
+    >>> A = np.random.default_rng(0).standard_normal((1000, 3))
+    >>> problem = ls.SVD(A, k=1, center=True)
+    >>> run = ls.Run(problem, ls.get_solver("svd/direct")(), "direct")  # what `solve` is given
+    >>> (R,) = reduced_views(problem, run)
+    >>> R.shape, bool(np.allclose(R.T @ R, 1000 * np.cov(A.T, bias=True)))
+    ((3, 3), True)
     """
     if any(A.streamed for A in problem.matrices.values()):
         found: list[Array] = run.moments("implicit").reduced_rows(ridges, hold=problem.sweeps == 1)
@@ -266,11 +324,30 @@ def column_basis(R: Array, cut: float, home: Home, unit: float = EPS) -> ColumnB
     Parameters
     ----------
     R : array of shape (m, p)
+        As `reduce_rows` returns it.
     cut : float
-        Singular values below this fraction of the largest are outside the numerical range.
+        Singular values up to this fraction of the largest are outside the numerical range: see
+        `linspec.algebra.rank_cut`.
     home : Home
     unit : float, default machine epsilon
-        The rounding of the data.
+        The rounding of the data: see `linspec.algebra.rounding_of_rows`.
+
+    Returns
+    -------
+    ColumnBasis
+        `W`, an array of shape (p, r) with orthonormal `U` = RW of shape (m, r); `rank`, r; `condition`, that of the
+        columns at unit length on the numerical range; `short`, an array of shape (p, s) of directions that were cut
+        although their images are longer than rounding, and `U_short` of shape (m, s), these images, orthonormal.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from linspec.arrays import HOST
+    >>> from linspec.moments import column_basis
+    >>> R = np.array([[1.0, 2.0, 0.0], [0.0, 0.0, 3.0]])  # the second column is twice the first
+    >>> basis = column_basis(R, 1e-12, HOST)
+    >>> basis.rank, bool(np.allclose(R @ basis.W, basis.U))
+    (2, True)
     """
     xp = home.xp
     scale = reciprocal(xp.sqrt(xp.sum(R * R, axis=0)))
@@ -286,7 +363,32 @@ def column_basis(R: Array, cut: float, home: Home, unit: float = EPS) -> ColumnB
 
 
 def sum_with_short(x: ColumnBasis, y: ColumnBasis, k: int, home: Home) -> float:
-    """The sum of the k leading correlations if the short directions of both views are included."""
+    """The sum of the k leading canonical correlations if the short directions of both views are included.
+
+    It is `Evidence.short` of `linspec.families.cca` for solvers that reduce rows.
+
+    Parameters
+    ----------
+    x, y : ColumnBasis
+        As `column_basis` returns them, of rows that were reduced together.
+    k : int
+    home : Home
+
+    Returns
+    -------
+    float
+        Between 0 and k.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from linspec.arrays import HOST
+    >>> from linspec.moments import column_basis, sum_with_short
+    >>> x = column_basis(np.array([[1.0], [0.0]]), 1e-12, HOST)
+    >>> y = column_basis(np.array([[3.0], [4.0]]), 1e-12, HOST)
+    >>> round(sum_with_short(x, y, 1, HOST), 12)  # the cosine of the angle between both columns
+    0.6
+    """
     T = home.concat([x.U, x.U_short]).T @ home.concat([y.U, y.U_short])
     found = np.linalg.svd(to_host(T), compute_uv=False)
     return float(np.clip(found[:k], 0.0, 1.0).sum())

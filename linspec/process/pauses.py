@@ -35,10 +35,24 @@ class Ended(BaseException):
 def pause() -> None:
     """Ask the run in force, if there is one, whether it goes on.
 
+    Call it between the blocks of a loop that takes long and makes no product: products, slices and sweeps pause
+    themselves. What it raises is no `Exception`, so that only `linspec.solve` catches it; clean up with ``finally``.
+
     Raises
     ------
     Ended
-        When it does not.
+        The run is over: by an interrupt, or by its time.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from linspec.process import pause
+    >>> total = 0.0
+    >>> for block in np.arange(6.0).reshape(3, 2):
+    ...     pause()  # outside a run nothing happens
+    ...     total += float(block.sum())
+    >>> total
+    15.0
     """
     look = _look.get()
     if look is not None:

@@ -11,16 +11,23 @@ def count_of(number: float, noun: str, plural: str = "") -> str:
     Parameters
     ----------
     number : float
+        An integer is written in full, any other number in six digits.
     noun : str
         For one.
     plural : str, optional
         For any other number; by default the noun with an "s", or with "es" after an "s".
 
+    Returns
+    -------
+    str
+
     Examples
     --------
-    >>> from linspec.process.plurals import count_of
+    >>> from linspec.process import count_of
     >>> count_of(1.0, "pass"), count_of(2.5, "pass"), count_of(3_000_000, "row")
     ('1 pass', '2.5 passes', '3000000 rows')
+    >>> count_of(2, "entry", "entries")
+    '2 entries'
     """
     shown = str(number) if isinstance(number, int) else f"{number:g}"
     plural = plural or noun + ("es" if noun.endswith("s") else "s")

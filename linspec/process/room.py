@@ -31,12 +31,21 @@ def check_memory(path: Any, needed: int, what: str, remedy: str = "") -> None:
     what : str
         What takes them, a phrase.
     remedy : str, optional
-        What to do. By default: convert the file to `.npy`, which is read in blocks.
+        What to do. By default: use a machine with more memory, or a ``.npy`` file, which is read in blocks.
 
     Raises
     ------
     InvalidProblem
         There is less memory than that.
+
+    Examples
+    --------
+    >>> from linspec.process import check_memory
+    >>> check_memory("small.csv", 1000, "a matrix of 25 x 5 numbers")
+    >>> check_memory("large.csv", 2**80, "a matrix of 2^75 x 4 numbers")  # doctest: +ELLIPSIS
+    Traceback (most recent call last):
+        ...
+    linspec.errors.InvalidProblem: large.csv: a matrix of 2^75 x 4 numbers takes more than ... of memory; ...
     """
     available = machine.available_memory()
     if needed > available:
@@ -65,6 +74,15 @@ def check_memory_for_sparse(path: Any, shape: tuple[int, int], entries: int) -> 
     InvalidProblem
         There is less memory than compressed rows take, and one vector as long as the columns, which every solver
         needs.
+
+    Examples
+    --------
+    >>> from linspec.process import check_memory_for_sparse
+    >>> check_memory_for_sparse("counts.mtx", (1000, 500), 20_000)
+    >>> check_memory_for_sparse("counts.mtx", (1000, 2**62), 20_000)  # doctest: +ELLIPSIS
+    Traceback (most recent call last):
+        ...
+    linspec.errors.InvalidProblem: counts.mtx: a sparse matrix of ... takes ... of memory; ...
     """
     rows, columns = shape
     needed = 8 * (rows + 1) + 8 * columns + 12 * entries

@@ -35,7 +35,28 @@ from linspec.registry.options import is_number
 
 
 def check_flag(name: str, value: Any) -> None:
-    """Refuse anything but True and False."""
+    """Refuse anything but True and False.
+
+    Parameters
+    ----------
+    name : str
+        The argument, for the message.
+    value : object
+
+    Raises
+    ------
+    InvalidProblem
+        It is no bool of Python or NumPy.
+
+    Examples
+    --------
+    >>> from linspec.solving import check_flag
+    >>> check_flag("center", True)
+    >>> check_flag("center", "no")
+    Traceback (most recent call last):
+        ...
+    linspec.errors.InvalidProblem: center must be True or False; got 'no'.
+    """
     if not isinstance(value, bool | np.bool_):
         raise InvalidProblem(f"{name} must be True or False; got {shown(value)}.")
 
@@ -51,7 +72,29 @@ def several(name: str, values: Any) -> list[Any]:
 
 
 def check_rows(name_a: str, A: LinearOperator, name_b: str, B: LinearOperator) -> None:
-    """Refuse two matrices with different numbers of rows, or with the same labels of rows in another order."""
+    """Refuse two matrices with different numbers of rows, or with the same labels of rows in another order.
+
+    Parameters
+    ----------
+    name_a, name_b : str
+        Their names, for the message.
+    A, B : LinearOperator of shape (n, p), (n, q)
+        A stream whose rows have not been counted has infinitely many, and passes.
+
+    Raises
+    ------
+    InvalidProblem
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import linspec as ls
+    >>> from linspec.solving import check_rows
+    >>> check_rows("X", ls.as_operator(np.ones((3, 2))), "Y", ls.as_operator(np.ones((4, 1))))
+    Traceback (most recent call last):
+        ...
+    linspec.errors.InvalidProblem: X and Y must have equally many rows; got 3 and 4.
+    """
     if A.shape[0] != B.shape[0] and math.inf not in (A.shape[0], B.shape[0]):
         raise InvalidProblem(
             f"{name_a} and {name_b} must have equally many rows; got {A.shape[0]} and {B.shape[0]}."
@@ -75,7 +118,29 @@ def of_pairs(data: Any) -> str:
 
 
 def refuse_once(data: Mapping[str, Any]) -> None:
-    """Refuse iterators: two matrices are read side by side, and that needs more than one reading."""
+    """Refuse iterators: matrices that are read side by side are read several times.
+
+    Parameters
+    ----------
+    data : mapping of str to data
+        Two matrices by their names in messages, as the problem was given them.
+
+    Raises
+    ------
+    SweptOnce
+        One is an iterator, or an object with `sweeps` equal to 1.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from linspec.solving import refuse_once
+    >>> A = np.ones((4, 2))
+    >>> refuse_once({"X": A, "Y": A})
+    >>> refuse_once({"X": iter([A]), "Y": A})  # doctest: +ELLIPSIS
+    Traceback (most recent call last):
+        ...
+    linspec.errors.SweptOnce: X must be readable several times, beside Y; ...
+    """
     for name, given in data.items():
         if hasattr(given, "__next__") or getattr(given, "sweeps", math.inf) == 1:
             raise SweptOnce(
@@ -84,7 +149,26 @@ def refuse_once(data: Mapping[str, Any]) -> None:
 
 
 def check_place(name_a: str, A: LinearOperator, name_b: str, B: LinearOperator) -> None:
-    """Refuse two matrices of different libraries or devices."""
+    """Refuse two matrices of different libraries or devices.
+
+    Parameters
+    ----------
+    name_a, name_b : str
+        Their names, for the message.
+    A, B : LinearOperator
+
+    Raises
+    ------
+    UnsupportedData
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import linspec as ls
+    >>> from linspec.solving import check_place
+    >>> A = ls.as_operator(np.ones((3, 2)))
+    >>> check_place("X", A, "Y", A)  # both are NumPy's
+    """
     if A.home != B.home:
         raise UnsupportedData(
             f"{name_a} and {name_b} must come from one library and device; got {_place(A.home)} and "
@@ -101,7 +185,32 @@ MOST_BY_DEFAULT = 4096
 
 
 def check_k(k: Any, sizes: Mapping[str, int]) -> int:
-    """Check k, an integer from 1 to the least of some sizes; messages name the sizes."""
+    """Check k, an integer from 1 to the least of some sizes.
+
+    Parameters
+    ----------
+    k : object
+    sizes : mapping of str to int
+        By their names in the message, in the plural; infinity for what is not known.
+
+    Returns
+    -------
+    int
+
+    Raises
+    ------
+    InvalidProblem
+
+    Examples
+    --------
+    >>> from linspec.solving import check_k
+    >>> check_k(2, {"rows": 10, "columns": 3})
+    2
+    >>> check_k(4, {"rows": 10, "columns": 3})
+    Traceback (most recent call last):
+        ...
+    linspec.errors.InvalidProblem: k must be between 1 and 3 for 10 rows, 3 columns; got 4.
+    """
     if not is_number(k, int):
         raise InvalidProblem(f"k must be an integer; got {shown(k)}.")
     limit = min(sizes.values())
@@ -126,7 +235,30 @@ def _counts(sizes: Mapping[str, int]) -> str:
 
 
 def check_ridge(ridge: Any) -> float:
-    """Check one ridge, which must be finite and at least 0."""
+    """Check one ridge, which must be a finite number of at least 0.
+
+    Parameters
+    ----------
+    ridge : object
+
+    Returns
+    -------
+    float
+
+    Raises
+    ------
+    InvalidProblem
+
+    Examples
+    --------
+    >>> from linspec.solving import check_ridge
+    >>> check_ridge(1)
+    1.0
+    >>> check_ridge(-1)
+    Traceback (most recent call last):
+        ...
+    linspec.errors.InvalidProblem: ridge must be finite and at least 0; got -1.
+    """
     if not is_number(ridge):
         raise InvalidProblem(f"ridge must be a number; got {shown(ridge)}.")
     if not (math.isfinite(ridge) and ridge >= 0):
@@ -146,7 +278,39 @@ def check_ridges(ridge: Any) -> float | tuple[float, ...]:
 
 
 def finite_array(x: Any, name: str) -> Array:
-    """Check that an array, or a list, holds finite real numbers; a list becomes an array."""
+    """Check that an array, or a list, holds finite real numbers.
+
+    Parameters
+    ----------
+    x : array or list
+    name : str
+        For the message.
+
+    Returns
+    -------
+    array
+        Of the same library and device and in its own dtype where that is floating; integers and bools become float64.
+        A list becomes a NumPy array.
+
+    Raises
+    ------
+    InvalidProblem
+        It holds no real numbers.
+    NonFiniteData
+        An entry is NaN or infinite.
+    UnsupportedData
+        Its entries are masked, or not stored one by one.
+
+    Examples
+    --------
+    >>> from linspec.solving import finite_array
+    >>> finite_array([1, 2, 3], "centers")
+    array([1., 2., 3.])
+    >>> finite_array([1.0, float("nan")], "centers")
+    Traceback (most recent call last):
+        ...
+    linspec.errors.NonFiniteData: centers must be finite; got NaN or infinity.
+    """
     try:
         array = plain_array(x, name) if is_array(x) else np.asarray(x)
     except ValueError as error:

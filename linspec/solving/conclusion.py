@@ -14,15 +14,15 @@ from linspec.solving.solution import Status
 class Conclusion:
     """The result of a law for a solver's arrays: the fields of the solution, and the verdict.
 
-    Attributes
+    Parameters
     ----------
     fields : mapping of str to arrays and numbers
     residual : float
-    findings : tuple of (Status or None, str)
+    findings : tuple of (Status or None, str), default ()
         None: text for the message, which changes no status.
-    kind : str
+    kind : str, default ""
         `Solution.residual_kind`, if it tells more than the source of the products.
-    lost : bool
+    lost : bool, default False
         Whether directions of the data are missing. Then the run has not converged, whatever the residual.
 
     Examples
@@ -41,16 +41,22 @@ class Conclusion:
 
 @dataclass(frozen=True)
 class Terms:
-    """The values that the run gives to a law.
+    """The values that the run gives to a law, as the argument `terms` of `Problem.conclude`.
 
-    Attributes
+    Parameters
     ----------
-    tol : float
+    tol : float, default 0.0
         The tolerance in force.
-    passes_left : float
+    passes_left : float, default infinity
         The passes that the law may make in addition to its own.
-    underflowing : bool
+    underflowing : bool, default False
         Whether columns have no squares: nothing bounds what they would add.
+
+    Examples
+    --------
+    >>> from linspec.solving import Terms
+    >>> Terms(tol=1e-6)
+    Terms(tol=1e-06, passes_left=inf, underflowing=False)
     """
 
     tol: float = 0.0
@@ -59,7 +65,7 @@ class Terms:
 
 
 NO_TERMS = Terms()
-"""The default terms, for an answer outside a run."""
+"""The default terms, for an answer outside a run: `Terms()`."""
 
 
 def without_answer(conclusion: Conclusion, what: str) -> Conclusion:
@@ -69,14 +75,55 @@ def without_answer(conclusion: Conclusion, what: str) -> Conclusion:
 
 
 def left_out_nearby(estimate: float, residual: float) -> tuple[Status, str]:
-    """The finding that more of the sum of the correlations may be missing than the residual says."""
+    """The finding that more of the sum of the correlations may be missing than the residual says.
+
+    Parameters
+    ----------
+    estimate : float
+        The fraction of the sum that may be missing.
+    residual : float
+        The residual that is reported beside it.
+
+    Returns
+    -------
+    (Status, str)
+        `Status.CLUSTERED` and its text: one of the `findings` of a `Conclusion`.
+
+    Examples
+    --------
+    >>> from linspec.solving import left_out_nearby
+    >>> status, text = left_out_nearby(2e-3, 1e-5)
+    >>> status.name, "2.0e-03" in text
+    ('CLUSTERED', True)
+    """
     text = f"Correlations that were left out are close to those returned: about {estimate:.1e} of the sum may be "
     text += f"missing, while the residual is {residual:.1e}. Lower tol, or ask for more pairs."
     return Status.CLUSTERED, text
 
 
 def fewer_than_asked(found: int, wanted: int, what: str) -> tuple[tuple[Status, str], ...]:
-    """A finding if there are fewer than k."""
+    """The findings where there are fewer vectors than were asked for.
+
+    Parameters
+    ----------
+    found, wanted : int
+        How many are returned, and k.
+    what : str
+        What there is no more of, in the plural.
+
+    Returns
+    -------
+    tuple of (Status, str)
+        Empty if there are enough, or one finding with `Status.RANK_DEFICIENT`: `findings` of a `Conclusion`.
+
+    Examples
+    --------
+    >>> from linspec.solving import fewer_than_asked
+    >>> fewer_than_asked(2, 2, "singular values above rounding")
+    ()
+    >>> fewer_than_asked(2, 3, "singular values above rounding")[0][1]
+    '2 of the 3 asked for are returned: there are no more singular values above rounding.'
+    """
     if found >= wanted:
         return ()
     return (

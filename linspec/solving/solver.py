@@ -322,14 +322,14 @@ class _Choice:
     estimates: dict[str, cost.Estimate]
     rough: frozenset[str]
     within: str
-    note_on_workers: str = ""
+    sharing: str = ""
 
     @property
     def reason(self) -> str:
         """The figures on which the choice rests."""
         return (
             f"{self.name} takes the least time{self.within}: {_listed(self.estimates)}."
-            f"{self.note_on_workers}"
+            f"{self.sharing}"
             f"{_what_is_not_known(self.problem, self.name, self.rough)}"
         )
 
@@ -378,7 +378,7 @@ def _chosen(problem: Problem[Any], sizes: cost.Sizes) -> _Choice:
         within = f" of those within {cost.human_bytes(memory)}"
     name = cost.least_time(estimates, memory)
     if name:
-        return _Choice(problem, name, estimates, rough, within, sizes.note_on_workers)
+        return _Choice(problem, name, estimates, rough, within, sizes.sharing)
     others = [name for name in registry.records_of_solvers(problem).iterative if name not in estimates]
     also = f" By name, {', '.join(others)} can be tried: they iterate." if others else ""
     raise NoSuitableSolver(

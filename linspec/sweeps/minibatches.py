@@ -41,11 +41,21 @@ def rows_at_once(A: LinearOperator) -> int:
 
     Parameters
     ----------
-    A : LinearOperator
+    A : LinearOperator of shape (n, p)
+        On an accelerator the chunk is larger: see `DEVICE_FACTOR`.
 
     Returns
     -------
     int
+        At least 2 · `FEWEST_ROWS`; it may be more than n.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import linspec as ls
+    >>> from linspec.sweeps import rows_at_once
+    >>> rows_at_once(ls.as_operator(np.ones((10_000, 1024))))  # rows of 8 kB
+    512
     """
     size = CHUNK_BYTES if A.home.on_host else DEVICE_FACTOR * CHUNK_BYTES
     return int(max(size // A.row_bytes, 2 * FEWEST_ROWS))
@@ -61,6 +71,12 @@ def equal_slices(n: int, size: int) -> Iterator[slice]:
     Yields
     ------
     slice
+
+    Examples
+    --------
+    >>> from linspec.sweeps import equal_slices
+    >>> [(part.start, part.stop) for part in equal_slices(10, 3)]
+    [(0, 3), (3, 6), (6, 10)]
     """
     count = max(1, round(n / size))
     for i in range(count):
@@ -70,16 +86,25 @@ def equal_slices(n: int, size: int) -> Iterator[slice]:
 def random_order(A: LinearOperator, rng: np.random.Generator) -> HostArray:
     """As many row numbers as there are rows, in random order: each once, or in proportion to the weights of the rows.
 
-    The rows are taken by `LinearOperator.drawn`.
+    `LinearOperator.drawn` takes the rows.
 
     Parameters
     ----------
-    A : LinearOperator
+    A : LinearOperator of shape (n, p)
     rng : numpy.random.Generator
 
     Returns
     -------
     numpy.ndarray of int, shape (n,)
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import linspec as ls
+    >>> from linspec.sweeps import random_order
+    >>> order = random_order(ls.as_operator(np.ones((5, 2))), np.random.default_rng(0))
+    >>> np.sort(order)
+    array([0, 1, 2, 3, 4])
     """
     n = int(A.shape[0])
     order, adjustment = rng.permutation(n), uncounted(A)[0].adjustment
@@ -103,8 +128,26 @@ class RandomRows:
     Parameters
     ----------
     matrices : sequence of LinearOperator
-        Operators with row slices, and with equally many rows.
+        Operators with row slices, and with equally many rows n.
     rng : numpy.random.Generator
+
+    Attributes
+    ----------
+    n : int
+        The number of rows.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import linspec as ls
+    >>> from linspec.sweeps import RandomRows
+    >>> X = ls.as_operator(np.arange(10.0).reshape(5, 2))
+    >>> rows = RandomRows([X], np.random.default_rng(0))
+    >>> chosen = [rows.draw(2) for _ in range(3)]
+    >>> np.sort(np.concatenate(chosen)), rows.left  # every row once; then all are left again
+    (array([0, 1, 2, 3, 4]), 5)
+    >>> rows.rows_of(X, chosen[0]).shape
+    (2, 2)
     """
 
     def __init__(self, matrices: Sequence[LinearOperator], rng: np.random.Generator) -> None:
@@ -138,9 +181,13 @@ class RandomRows:
 
         Parameters
         ----------
-        A : LinearOperator
-        chosen : numpy.ndarray of int
+        A : LinearOperator of shape (n, p)
+        chosen : numpy.ndarray of int, shape (m,)
             As `draw` returned them.
+
+        Returns
+        -------
+        LinearOperator of shape (m, p)
         """
         return A.drawn(chosen) if self._run == 1 else A.rows(chosen)
 

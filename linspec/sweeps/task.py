@@ -23,7 +23,27 @@ Part = TypeVar("Part")
 
 
 class Task(ABC, Generic[Part]):
-    """What is made of the rows of some views in one sweep."""
+    """What one sweep makes of the rows of some matrices, and how two results are merged.
+
+    A class that derives from it has `part` and `merge`. It can be pickled, has no memory of its own, and writes into
+    nothing that it is given but a part that is its own.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import linspec as ls
+    >>> from linspec.sweeps import Task
+    >>> class Sums(Task):
+    ...     def part(self, rows, first_row=0, into=None):
+    ...         found = rows[0].rmatmat(np.ones((rows[0].shape[0], 1)))
+    ...         return found if into is None else into + found
+    ...
+    ...     def merge(self, left, right):
+    ...         return left + right
+    >>> A, task = ls.as_operator(np.arange(6.0).reshape(3, 2)), Sums()
+    >>> task.merge(task.part([A.rows(slice(0, 2))]), task.part([A.rows(slice(2, 3))], 2)).ravel()
+    array([6., 9.])
+    """
 
     @abstractmethod
     def part(self, rows: Sequence[LinearOperator], first_row: int = 0, into: Part | None = None) -> Part:
@@ -32,11 +52,16 @@ class Task(ABC, Generic[Part]):
         Parameters
         ----------
         rows : sequence of LinearOperator
-            The same rows of every view.
+            The same rows of every matrix.
         first_row : int, default 0
             The number of the first of them.
         into : optional
             What the rows just before give: this call may overwrite it, and answers for the rows of both.
+
+        Returns
+        -------
+        part
+            Of any type that can be pickled.
         """
 
     @abstractmethod
@@ -52,6 +77,10 @@ class Task(ABC, Generic[Part]):
         ----------
         change : callable
             Gives the model that takes the place of another.
+
+        Returns
+        -------
+        Task
         """
         own: Any = self
         return replace(own, model=change(own.model)) if hasattr(own, "model") else self
@@ -61,7 +90,7 @@ class Task(ABC, Generic[Part]):
         return self
 
     def looked_at(self, part: Part) -> Iterable[Array]:
-        """Arrays that are finite where the rows are."""
+        """Arrays of a part that are finite where the rows are."""
         return ()
 
 

@@ -46,8 +46,8 @@ from linspec import (
 from linspec.algebra import (
     Preconditioner,
     SketchNorm,
-    from_sketch,
     metric_rounding,
+    preconditioner_from_sketch,
     raised_diagonal,
     ratio,
     squares_together,
@@ -291,7 +291,7 @@ class LOBPCG(Solver):
             V, SV = blocks[i], products[3 * i]
             if not moments.columns.exact and V.shape[1] - signs >= FEWEST_SIGNS:
                 d = raised_diagonal(V[:, signs:], SV[:, signs:], r, moments.home)
-            preconditioners.append(from_sketch(V, SV, r, d, None, moments.home))
+            preconditioners.append(preconditioner_from_sketch(V, SV, r, d, None, moments.home))
             views.append(_view(A, d, r, moments, moments.precision(i) if single is None else single))
         space = SearchSpace((views[0], views[1]))
         space.append([view.without_dead(V) for view, V in zip(views, blocks, strict=True)], products)

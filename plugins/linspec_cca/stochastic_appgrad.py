@@ -50,7 +50,7 @@ from linspec import (
     part,
     tol_option,
 )
-from linspec.algebra import EPS, SketchNorm, from_sketch
+from linspec.algebra import EPS, SketchNorm, preconditioner_from_sketch
 from linspec.arrays import Array, Home, HostArray, reciprocal, to_host, to_host_together
 from linspec.families.cca import SKETCH, random_signs
 from linspec.operators import CenteredOperator, DenseOperator, SparseOperator, uncounted
@@ -247,7 +247,7 @@ class _Steps:
         SZx, _, _, SZy = local.products(*Z)
         made = zip(Z, (SZx, SZy), raw, problem.ridge, strict=True)
         return [
-            SketchNorm(from_sketch(V, SV * share + V * r, r, d, None, self.home), r, self.home)
+            SketchNorm(preconditioner_from_sketch(V, SV * share + V * r, r, d, None, self.home), r, self.home)
             for V, SV, d, r in made
         ]
 

@@ -14,7 +14,7 @@ from linspec.algebra.inverse_norm import (
     diagonal_norm,
     galerkin,
 )
-from linspec.algebra.preconditioner import from_sketch, jacobi
+from linspec.algebra.preconditioner import jacobi, preconditioner_from_sketch
 from linspec.algebra.whitener import Whitener
 from linspec.arrays import HOST
 
@@ -67,7 +67,7 @@ def test_gauss_is_below_and_gauss_radau_above_after_any_number_of_steps(monkeypa
         M = S + ridge * np.eye(ORDER)
         R = residuals(M, rng)
         Omega = rng.integers(0, 2, (ORDER, ORDER // 3)) * 2.0 - 1.0
-        by_sketch = from_sketch(Omega, M @ Omega, ridge, np.diag(S), None, HOST)
+        by_sketch = preconditioner_from_sketch(Omega, M @ Omega, ridge, np.diag(S), None, HOST)
         P = by_sketch if sketched else jacobi(np.diag(M), HOST)
         norm = QuadratureNorm(lambda V, M=M: M @ V, P, ridge, HOST)
         found, truth = norm.lengths(R), exact(M, R)
@@ -109,7 +109,9 @@ def test_a_preconditioner_is_bounded_by_its_ridge_and_by_products(ridge):
         S, rng = gram(seed, last=1e-2, columns=60)
         M = S + ridge * np.eye(60)
         Omega = rng.integers(0, 2, (60, 15)) * 2.0 - 1.0
-        norm = SketchNorm(from_sketch(Omega, M @ Omega, ridge, np.diag(S), None, HOST), ridge, HOST)
+        norm = SketchNorm(
+            preconditioner_from_sketch(Omega, M @ Omega, ridge, np.diag(S), None, HOST), ridge, HOST
+        )
         R = residuals(M, rng)
         truth = exact(M, R)
         alone, Z = norm.lengths(R), norm.solve(R)

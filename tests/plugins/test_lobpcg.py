@@ -10,7 +10,7 @@ import scipy.sparse
 from scipy.sparse.linalg import LinearOperator, aslinearoperator
 
 import linspec as ls
-from linspec.algebra.preconditioner import from_sketch, raised_diagonal
+from linspec.algebra.preconditioner import preconditioner_from_sketch, raised_diagonal
 from linspec.arrays import HOST
 from linspec.metrics import subspace_distance
 from linspec.testing import CountingOperator, planted_cca
@@ -324,8 +324,8 @@ def test_low_rank_and_diagonal_are_inverted_together(ridge):
     S = (U * np.geomspace(1e4, 1e2, 8)) @ U.T + np.diag(rng.uniform(0.5, 2, 200))
     Omega = rng.choice([-1.0, 1.0], (200, 30))
     full = S + ridge * np.eye(200)
-    P = from_sketch(Omega, full @ Omega, ridge, np.diag(S), None, HOST)
-    jacobi = from_sketch(Omega, full @ Omega, ridge, np.diag(S), 0, HOST)
+    P = preconditioner_from_sketch(Omega, full @ Omega, ridge, np.diag(S), None, HOST)
+    jacobi = preconditioner_from_sketch(Omega, full @ Omega, ridge, np.diag(S), 0, HOST)
     assert P.rank >= 8
     assert jacobi.rank == 0
     least, largest = spread(P, full)
@@ -340,7 +340,7 @@ def test_exact_low_rank_and_ridge_are_inverted_exactly():
     F = rng.standard_normal((100, 6)) * np.geomspace(100, 10, 6)
     S, Omega = F @ F.T, rng.standard_normal((100, 10))
     full = S + np.eye(100)
-    P = from_sketch(Omega, full @ Omega, 1.0, np.diag(S), None, HOST)
+    P = preconditioner_from_sketch(Omega, full @ Omega, 1.0, np.diag(S), None, HOST)
     least, largest = spread(P, full)
     # The share of the diagonal that is always left adds to the ridge.
     assert 1 / (1 + 2e-4 * np.diag(S).max()) < least
@@ -351,7 +351,7 @@ def test_orthogonal_columns_are_merely_scaled():
     rng = np.random.default_rng(0)
     d = rng.uniform(1, 3, 500)
     Omega, R = rng.choice([-1.0, 1.0], (500, 20)), rng.standard_normal((500, 4))
-    P = from_sketch(Omega, d[:, None] * Omega, 0.0, d, None, HOST)
+    P = preconditioner_from_sketch(Omega, d[:, None] * Omega, 0.0, d, None, HOST)
     assert P.rank == 0
     np.testing.assert_allclose(P.solve(R.copy()), R / d[:, None])
 

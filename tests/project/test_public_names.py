@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import ast
 import doctest
 import importlib
 import inspect
 import re
+import tomllib
+from itertools import pairwise
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
@@ -18,22 +22,30 @@ OTHERS = {"hookimpl"}
 """Names whose docstring is another library's: pluggy's marker."""
 
 MODULES = (
+    "algebra",
     "arrays",
+    "cli",
     "cost",
     "datasets",
     "errors",
     "estimators",
+    "families.cca",
     "features",
     "kernels",
     "metrics",
+    "moments",
     "operators",
     "plots",
+    "process",
+    "solving",
+    "sweeps",
     "targets",
     "testing",
 )
 """Public modules: those of `linspec.__all__`, and those that are imported by their own name. Each has a page."""
 
 WITHOUT_EXAMPLE = {
+    "cli.main": "a command of click: its docstring is what `linspec --help` shows",
     "operators.CupySparseOperator": "needs a GPU; `as_operator` makes it of a matrix of cupyx",
 }
 """Classes and functions of these modules that have no example, and why."""
@@ -46,6 +58,31 @@ def modules_with_examples() -> list[str]:
         for file in sorted(base.glob("linspec*/**/*.py"))
         if re.search(r"^\s*>>> ", file.read_text("utf-8"), re.MULTILINE)
     ]
+
+
+def holder_of(module: ModuleType, member: str) -> ModuleType:
+    """The module that defines what another one hands on."""
+    imports = (node for node in ast.parse(inspect.getsource(module)).body if isinstance(node, ast.ImportFrom))
+    holders = {alias.name: node.module for node in imports for alias in node.names if node.module}
+    holders |= getattr(module, "_HOLDERS", {})
+    return importlib.import_module(holders[member]) if member in holders else module
+
+
+def constants_of(module: ModuleType) -> dict[str, bool]:
+    """The names to which a module assigns a value, and whether a docstring stands below them."""
+    found: dict[str, bool] = {}
+    for statement, below in pairwise(ast.parse(inspect.getsource(module)).body):
+        targets = (
+            statement.targets
+            if isinstance(statement, ast.Assign)
+            else [statement.target]
+            if isinstance(statement, ast.AnnAssign)
+            else []
+        )
+        text = below.value if isinstance(below, ast.Expr) else None
+        documented = isinstance(text, ast.Constant) and isinstance(text.value, str)
+        found |= {target.id: documented for target in targets if isinstance(target, ast.Name)}
+    return found
 
 
 def test_every_public_name_has_a_docstring_with_an_example() -> None:
@@ -61,14 +98,19 @@ def test_every_public_name_has_a_docstring_with_an_example() -> None:
 
 @pytest.mark.parametrize("name", MODULES)
 def test_every_name_of_a_public_module_has_a_docstring_with_an_example(name: str) -> None:
-    """Constants, such as `linspec.testing.BACKENDS`, have their docstring in the source, which Python does not keep."""
+    """Constants, such as `linspec.testing.BACKENDS`, have their docstring below them in the source."""
     if name in {"estimators", "plots"}:
         pytest.importorskip({"estimators": "sklearn", "plots": "matplotlib"}[name])
     module = importlib.import_module(f"linspec.{name}")
     assert (module.__doc__ or "").strip()
+    assert module.__all__, f"{name} lists nothing: whoever reads that list finds no fault"
     lacking = []
-    for member in getattr(module, "__all__", ()):
+    for member in module.__all__:
         found = getattr(module, member)
+        constants = constants_of(holder_of(module, member))
+        if member in constants:
+            lacking += [] if constants[member] else [f"{name}.{member}: no docstring below it"]
+            continue
         if not callable(found):
             continue
         if not (found.__doc__ or "").strip():
@@ -88,6 +130,14 @@ def test_the_exceptions_have_no_example() -> None:
 def test_all_public_modules_are_looked_at() -> None:
     named = {name for name in linspec.__all__ if inspect.ismodule(getattr(linspec, name))}
     assert named <= set(MODULES)
+
+
+def test_all_modules_that_plugins_may_import_are_looked_at() -> None:
+    contracts = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["tool"]["importlinter"][
+        "contracts"
+    ]
+    (public,) = (contract for contract in contracts if contract["id"] == "public")
+    assert {allowed.removeprefix("** -> linspec.") for allowed in public["ignore_imports"]} <= set(MODULES)
 
 
 @pytest.mark.parametrize("name", modules_with_examples())

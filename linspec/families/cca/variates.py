@@ -166,7 +166,7 @@ def paired_views(X: Any, Y: Any, **beside: Any) -> tuple[Any, Any]:
 
 
 def one_or_both(found: list[Any], needs: str) -> Any:
-    """What was made of one view, or a pair of what was made of both.
+    """What was made of one view, or a pair of what was made of both: the answer of a method of two optional views.
 
     Parameters
     ----------
@@ -174,6 +174,24 @@ def one_or_both(found: list[Any], needs: str) -> Any:
         One entry for each view that was given.
     needs : str
         What the message says where none was: "transform needs X, Y or both".
+
+    Returns
+    -------
+    object or tuple
+        The only entry, or a tuple of both.
+
+    Raises
+    ------
+    InvalidProblem
+        The list is empty.
+
+    Examples
+    --------
+    >>> from linspec.families.cca import one_or_both
+    >>> one_or_both(["of X"], "transform needs X, Y or both")
+    'of X'
+    >>> one_or_both(["of X", "of Y"], "transform needs X, Y or both")
+    ('of X', 'of Y')
     """
     if not found:
         raise InvalidProblem(f"{needs}; got neither.")

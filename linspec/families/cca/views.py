@@ -44,9 +44,24 @@ def loadings_tables(solution: Solution, X: Any, Y: Any, library: str | None, **b
 class TwoViewSolution(Solution):
     """What answers share whose variates may be any functions of the rows of two views: scores, loadings, tables.
 
-    Notes
-    -----
-    A class has `transform(X, Y)`, and says with `center_of` whether correlations are about means.
+    A class that derives from it has the fields of `linspec.Solution` and its own, and a method `transform`.
+
+    Attributes
+    ----------
+    center_of : mapping of str to str
+        For "X" and "Y" the field that is None where the problem does not centre: by default "x_mean" and "y_mean".
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import linspec as ls
+    >>> from linspec.families.cca import TwoViewSolution
+    >>> X = np.linspace(-1, 1, 40)[:, None]
+    >>> solution = ls.solve(ls.get_problem("kernel-cca")(X, X**2, k=1, ridge=0.1))
+    >>> isinstance(solution, TwoViewSolution)
+    True
+    >>> solution.loadings(X=X).shape, solution.score(X, X**2).rows
+    ((1, 1), 40)
     """
 
     vector_name: ClassVar[str] = "pair"
@@ -56,7 +71,22 @@ class TwoViewSolution(Solution):
     }  # the field that is None without centring
 
     def transform(self, X: Any = None, Y: Any = None) -> Any:
-        """Variates of rows of X, of Y, or of both."""
+        """Variates of rows of X, of Y, or of both.
+
+        Parameters
+        ----------
+        X, Y : data of shape (n, p), (n, q), optional
+
+        Returns
+        -------
+        array of shape (n, k), or a pair of arrays when both are given
+            See `one_or_both`.
+
+        Raises
+        ------
+        NotImplementedError
+            The class has no `transform` of its own.
+        """
         raise NotImplementedError
 
     def checked_views(self, X: Any, Y: Any) -> tuple[Any, Any]:
@@ -65,6 +95,10 @@ class TwoViewSolution(Solution):
         Parameters
         ----------
         X, Y : data of shape (n, p), (n, q), or None
+
+        Returns
+        -------
+        LinearOperator or None, LinearOperator or None
 
         Raises
         ------

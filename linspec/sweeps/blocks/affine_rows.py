@@ -78,7 +78,7 @@ def row_images(
     confounds: HostArray | None = None,
     slopes: HostArray | None = None,
 ) -> BlockOperator:
-    """(A − 1 meanᵀ) V + 1 offsetᵀ − Z S, in blocks of the same heights.
+    """(A − 1 meanᵀ) V + 1 offsetᵀ − Z S, in blocks of the same heights, left where those of A lie.
 
     Parameters
     ----------
@@ -88,14 +88,29 @@ def row_images(
     mean : numpy.ndarray of shape (p,), optional
     offset : numpy.ndarray of shape (k,), optional
     confounds : numpy.ndarray of shape (n, c), optional
-        Z, of which every block gets its own rows.
+        Z: every block gets its own rows.
     slopes : numpy.ndarray of shape (c, k), optional
-        S.
+        S, those of the confounds.
+
+    Returns
+    -------
+    BlockOperator of shape (n, k)
 
     Raises
     ------
     InvalidProblem
         The confounds do not have a row for each row.
+    DataLost
+        A block is gone.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from linspec.sweeps import BlockOperator, row_images
+    >>> A = np.array([[1.0, 2.0], [3.0, 4.0], [5.0, 9.0]])
+    >>> scores = row_images(BlockOperator([A[:2], A[2:]]), np.ones((2, 1)), mean=A.mean(axis=0))
+    >>> scores.layout, scores.brought_here().ravel()
+    ((2, 1), array([-5., -1.,  6.]))
     """
     if confounds is not None and len(confounds) != A.shape[0]:
         raise InvalidProblem(

@@ -30,7 +30,7 @@ FAN = 8
 
 @dataclass(frozen=True)
 class Call:
-    """One call of a function.
+    """One call of a function by an `Engine`: work(number, values behind the handles).
 
     Parameters
     ----------
@@ -38,6 +38,14 @@ class Call:
         Handed on as it is.
     handles : tuple
         Of the values that it is called with.
+
+    Examples
+    --------
+    >>> from linspec.sweeps import Call, InProcess
+    >>> engine = InProcess()
+    >>> two, three = engine.hold([2, 3])
+    >>> engine.fetch(engine.map(lambda number, a, b: (number, a * b), [Call(7, (two, three))]))
+    [(7, 6)]
     """
 
     number: int
@@ -45,12 +53,24 @@ class Call:
 
 
 class Engine(ABC):
-    """What has values behind handles, and calls functions with them.
+    """What has values behind handles, and calls functions with them: this process, or a cluster.
+
+    A class that derives from it has `hold`, `map` and `fetch`; the other methods have defaults that use these.
 
     Attributes
     ----------
-    round_seconds, call_seconds : float
+    round_seconds, call_seconds : float, default 0.0
         What a reduction takes beside its work, and each of its calls: by it "auto" reckons what a further pass costs.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from linspec.sweeps import Call, Engine, InProcess
+    >>> engine: Engine = InProcess()
+    >>> handles = engine.hold([np.array([1.0, 2.0]), np.array([3.0])])
+    >>> calls = [Call(i, (handle,)) for i, handle in enumerate(handles)]
+    >>> float(engine.reduce(lambda number, x: x.sum(), calls, lambda number, *sums: sum(sums)))
+    6.0
     """
 
     round_seconds: float = 0.0
@@ -69,23 +89,40 @@ class Engine(ABC):
         ----------
         values : sequence
             NumPy arrays, SciPy sparse matrices, or objects that can be pickled.
+
+        Returns
+        -------
+        list of handles
+            Of any type; one for each value.
         """
 
     @abstractmethod
     def map(self, work: Work, calls: Sequence[Call]) -> list[Handle]:
-        """Handles of work(call.number, *values of call.handles), one for each call.
+        """Handles of the results of ``work(call.number, *values)``, one for each call and the values of its handles.
 
         Parameters
         ----------
         work : callable
-            It may be large: an engine sends it once, and not with every call.
+            It may be large: an engine sends it once, and not with every call. It changes none of the values.
         calls : sequence of Call
             They are independent of each other, and may be repeated where a result is lost.
+
+        Returns
+        -------
+        list of handles
         """
 
     @abstractmethod
     def fetch(self, handles: Sequence[Handle]) -> list[Any]:
         """The values behind handles, in this process.
+
+        Parameters
+        ----------
+        handles : sequence of handles
+
+        Returns
+        -------
+        list
 
         Raises
         ------
@@ -106,7 +143,7 @@ class Engine(ABC):
         return list(second)
 
     def release(self, handles: Sequence[Handle]) -> None:  # noqa: B027 (most engines see that nobody has them any more)
-        """Handles that nobody will use again; what is made of them may still be on its way."""
+        """Give up handles that nobody will use again; what is made of them may still be on its way."""
 
     def fetch_once(self, handles: Sequence[Handle]) -> list[Any]:
         """The values behind handles that are not used again."""
@@ -116,14 +153,26 @@ class Engine(ABC):
             self.release(handles)
 
     def reduce(self, work: Work, calls: Sequence[Call], merge: Work) -> Any:
-        """The results of all calls, merged.
+        """The results of all calls, merged by a tree over their order.
 
         Parameters
         ----------
         work : callable
+            As for `map`.
         calls : sequence of Call
+            At least one.
         merge : callable
-            merge(number, *results) of neighbouring results in their order.
+            ``merge(number, *results)`` of neighbouring results in their order.
+
+        Returns
+        -------
+        result
+            In this process.
+
+        Raises
+        ------
+        DataLost
+            As for `fetch`.
         """
         level = self.map(work, calls)
         while len(level) > 1:
@@ -136,7 +185,17 @@ class Engine(ABC):
 
 
 class InProcess(Engine):
-    """Blocks in this process, where a handle is the value itself; several threads take calls."""
+    """Blocks in this process, where a handle is the value itself; several threads take calls.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from linspec.sweeps import Call, InProcess
+    >>> engine, block = InProcess(), np.ones((3, 2))
+    >>> (handle,) = engine.hold([block])
+    >>> handle is block, engine.fetch(engine.map(lambda number, rows: rows.shape, [Call(0, (handle,))]))
+    (True, [(3, 2)])
+    """
 
     def hold(self, values: Sequence[Any]) -> list[Handle]:
         return list(values)

@@ -31,7 +31,25 @@ Sums = TypeVar("Sums")
 
 
 class Step(ABC, Generic[Sums]):
-    """What one sweep makes of long rows. It can be pickled, and has no memory of its own."""
+    """What one sweep makes of long rows, vectors that `KeptRows` keeps beside the rows of matrices.
+
+    A class that derives from it has `made` and `merge`. It can be pickled, and has no memory of its own.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from linspec.sweeps import BlockOperator, KeptRows, Step
+    >>> class Normalised(Step):
+    ...     def made(self, rows, before):
+    ...         new = rows[0].dense() if before is None else before / np.abs(before).max()
+    ...         return new, float(np.sum(new**2))
+    ...
+    ...     def merge(self, left, right):
+    ...         return left + right
+    >>> kept = KeptRows({"A": BlockOperator([np.array([[1.0], [2.0]]), np.array([[2.0]])])}, 1)
+    >>> kept.advance(Normalised()), kept.advance(Normalised())
+    (9.0, 2.25)
+    """
 
     @abstractmethod
     def made(self, rows: Sequence[LinearOperator], before: HostArray | None) -> tuple[HostArray, Sums]:
@@ -40,9 +58,16 @@ class Step(ABC, Generic[Sums]):
         Parameters
         ----------
         rows : sequence of LinearOperator
-            The same rows of every matrix.
-        before : numpy.ndarray of shape (rows, columns), optional
+            The same m rows of every matrix.
+        before : numpy.ndarray of shape (m, columns), optional
             The long rows of the step before; None in the first. It is not to be changed.
+
+        Returns
+        -------
+        numpy.ndarray of shape (m, columns)
+            Any number of columns, also 0.
+        sums
+            Of any type that can be pickled.
         """
 
     @abstractmethod
@@ -134,15 +159,30 @@ def _sums_of(_number: int, pieces: Pieces[Any]) -> Any:
 
 
 class KeptRows:
-    """Long rows beside the rows of some matrices, of which at least one lies in blocks.
+    """Long rows beside the rows of some matrices, at least one of them in blocks: what an iteration leaves there.
 
     Parameters
     ----------
     matrices : mapping of str to LinearOperator
-        By their names in messages; with equally many rows. Where it is not known yet what is taken out of the rows of
+        By their names in messages; with equally many rows n. Where it is not known yet what is taken out of the rows of
         one, its rows are read once.
     columns : int
-        The columns of an array as wide as a row that the sums hold: runs are larger than it.
+        The columns of an array as wide as a row that the sums hold: runs of blocks are larger than it.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from linspec.sweeps import BlockOperator, KeptRows, Step
+    >>> class Image(Step):
+    ...     def made(self, rows, before):
+    ...         return rows[0].matmat(np.ones((2, 1))), rows[0].shape[0]
+    ...
+    ...     def merge(self, left, right):
+    ...         return left + right
+    >>> X = BlockOperator([np.array([[1.0, 2.0], [3.0, 4.0]]), np.array([[5.0, 6.0]])])
+    >>> kept = KeptRows({"X": X}, 0)
+    >>> kept.advance(Image()), kept.operator("the image").brought_here().ravel()
+    (3, array([ 3.,  7., 11.]))
     """
 
     def __init__(self, matrices: Mapping[str, LinearOperator], columns: int) -> None:
@@ -160,7 +200,7 @@ class KeptRows:
         return bool(View("A", A, center=False).operator.remote)
 
     def another(self) -> KeptRows:
-        """No rows yet, beside the same matrices."""
+        """`KeptRows` beside the same matrices, without rows yet."""
         twin = object.__new__(KeptRows)
         twin._sides, twin._operators = self._sides, self._operators
         twin._columns, twin._kept = self._columns, []
@@ -173,6 +213,10 @@ class KeptRows:
         ----------
         name : str
             What messages call it.
+
+        Returns
+        -------
+        BlockOperator of shape (n, columns)
         """
         leader: Any = next(A for A in self._operators if A.remote)
         calls = [Call(i, (kept,)) for i, kept in enumerate(self._kept)]

@@ -74,7 +74,7 @@ class BlockOperator(LinearOperator):
     --------
     >>> import numpy as np
     >>> import linspec as ls
-    >>> from linspec.sweeps.blocks import BlockOperator
+    >>> from linspec.sweeps import BlockOperator
     >>> A = np.random.default_rng(0).standard_normal((200, 10)) * np.geomspace(10, 1, 10)
     >>> X = BlockOperator([A[:120], A[120:]])
     >>> X.shape, X.layout
@@ -208,6 +208,11 @@ class BlockOperator(LinearOperator):
         other : LinearOperator
             Blocks of an engine that this one joins, or rows of this process that can be cut out.
 
+        Returns
+        -------
+        list of handles
+            One for each block.
+
         Raises
         ------
         UnsupportedData
@@ -232,6 +237,11 @@ class BlockOperator(LinearOperator):
         ----------
         model : OfRows
             Of all rows.
+
+        Returns
+        -------
+        list of handles
+            One for each block.
 
         Raises
         ------
@@ -275,6 +285,10 @@ class BlockOperator(LinearOperator):
             What messages call the result.
         beside : LinearOperator, optional
             A matrix with as many rows: work(number, block, rows) is called with the same rows of it, too.
+
+        Returns
+        -------
+        BlockOperator
         """
         views = [self.handles] if beside is None else [self.handles, self.alongside(beside)]
         calls = [Call(i, handles) for i, handles in enumerate(zip(*views, strict=True))]
