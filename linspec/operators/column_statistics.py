@@ -179,10 +179,11 @@ class ColumnStatistics:
         if self.count == 0:
             self.count, self._mean, self.spread = count, mean, spread
             return
-        step, n = mean - self._mean, self.count + count
-        self.spread = self.spread + spread + step**2 * (self.count * (count / n))
-        self._mean = self._mean + step * (count / n)
-        self.count = n
+        step = mean - self._mean
+        weight, share = merged(self.count, count)
+        self.spread = self.spread + spread + step**2 * weight
+        self._mean = self._mean + step * share
+        self.count += count
 
     def absorb(self, other: ColumnStatistics) -> None:
         """Add the rows that another instance has added."""
@@ -198,6 +199,28 @@ class ColumnStatistics:
         """Sums of squares about a point for each column, or about zero without points."""
         gap = self.mean if point is None else (self._origin - point) + self._mean
         return self.spread + self.count * gap**2
+
+
+def merged(count: float, more: float) -> tuple[float, float]:
+    """Numbers by which moments about means are merged.
+
+    With d from the mean of some rows to that of more rows,
+
+        the sum of both about the mean of both  =  the one  +  the other  +  weight · d dᵀ,
+        the mean of both  =  the mean of the one  +  share · d.
+
+    Parameters
+    ----------
+    count, more : float
+        What the rows count together.
+
+    Returns
+    -------
+    weight, share : float
+        As Chan, Golub & LeVeque (1983, doi:10.1080/00031305.1983.10483115) have them: nothing large is subtracted.
+    """
+    share = more / ((count + more) or 1.0)
+    return count * share, share
 
 
 def counted(n: int, weights: Array | None, home: Home) -> float:

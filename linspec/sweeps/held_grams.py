@@ -11,7 +11,7 @@ import numpy as np
 from linspec.arrays import Array, Home, HostArray, namespace
 from linspec.errors import AccuracyWarning, warn
 from linspec.operators import sparse_products
-from linspec.operators.column_statistics import counted, without_mean
+from linspec.operators.column_statistics import counted, merged, without_mean
 from linspec.sweeps.views import DIGITS_TO_WARN, View
 
 STRIPS, NARROWEST_STRIP = 8, 64
@@ -220,11 +220,10 @@ class RunningGram:
     def _merge(self, means: list[Array], count: float) -> None:
         """Merge the means of some rows into those of all."""
         steps = [new - mean for new, mean in zip(means, self.means, strict=True)]
-        seen = self._count
-        if seen:
-            self.gram.add_rows([step[None, :] * (seen * (count / (seen + count))) ** 0.5 for step in steps])
-        self._count = seen + count
-        share = count / self._count if self._count else 0.0
+        weight, share = merged(self._count, count)
+        if self._count:
+            self.gram.add_rows([step[None, :] * weight**0.5 for step in steps])
+        self._count += count
         self.means = [m + step * share for m, step in zip(self.means, steps, strict=True)]
 
 

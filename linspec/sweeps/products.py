@@ -26,7 +26,7 @@ import numpy as np
 from linspec.arrays import Array, Home, HostArray, host_dtype, to_host
 from linspec.operators import LinearOperator, SparseOperator, sparse_products
 from linspec.operators.base import less_outer
-from linspec.operators.column_statistics import ColumnStatistics, block_mean, counted
+from linspec.operators.column_statistics import ColumnStatistics, block_mean, counted, merged
 from linspec.operators.row_blocks import RowBuffer
 from linspec.operators.row_model import PLAIN, RowModel
 from linspec.sweeps.task import Task
@@ -340,16 +340,16 @@ class FusedProducts(Task[Sums]):
         """From the means of two parts to those of both."""
         if left.gaps is None or right.gaps is None or left.points is None or right.points is None:
             return
-        n = (left.count + right.count) or 1.0
+        weight, share = merged(left.count, right.count)
         moves = [b - a for a, b in zip(left.points, right.points, strict=True)]
         triples = zip(moves, left.gaps, right.gaps, strict=True)
         steps = [move + (b - a) for move, a, b in triples]
         if self.center:
-            along = left.count * (right.count / n) * self._along(steps)
+            along = weight * self._along(steps)
             for product, d in zip(total.products, steps, strict=True):
                 if product is not None:
                     product += d[:, None] * along[None, :]
-        total.gaps = [gap + d * (right.count / n) for gap, d in zip(left.gaps, steps, strict=True)]
+        total.gaps = [gap + d * share for gap, d in zip(left.gaps, steps, strict=True)]
 
     def looked_at(self, part: Sums) -> Iterable[Array]:
         """The products."""

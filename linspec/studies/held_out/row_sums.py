@@ -23,15 +23,16 @@ from linspec import cost
 from linspec.arrays import Array, Home, HostArray, to_host
 from linspec.errors import InvalidProblem, MissingCapability, NonFiniteData
 from linspec.operators import LinearOperator, SparseOperator, sparse_products
+from linspec.operators.column_statistics import merged
 from linspec.operators.largest_entry import magnitude_of
-from linspec.operators.range_of_entries import ORDINARY, Magnitude, check_magnitude
+from linspec.operators.range_of_entries import ORDINARY, check_magnitude
 from linspec.operators.row_model import OfRows, RowModel
 from linspec.studies.held_out.folds import Folds
 from linspec.sweeps.blocks import map_reduce
 from linspec.sweeps.finite import explain_non_finite, first_non_finite
-from linspec.sweeps.first_sweep import Sizes
+from linspec.sweeps.first_sweep import Measured, Sizes
 from linspec.sweeps.held_grams import RunningGram
-from linspec.sweeps.slices import common_blocks
+from linspec.sweeps.runners import swept
 from linspec.sweeps.task import Task
 from linspec.sweeps.views import View, gram_rows
 
@@ -68,12 +69,12 @@ class RowSums:
         """The moments of the rows of both."""
         if 0 in (self.count, other.count):
             return other if self.count == 0 else self
-        count, step = self.count + other.count, self.less(other.origin, other.mean)
-        gram = np.outer(step, step * -(self.count * (other.count / count)))
+        step, (weight, share) = self.less(other.origin, other.mean), merged(self.count, other.count)
+        gram = np.outer(step, step * -weight)
         np.subtract(self.gram, gram, out=gram)
         gram += other.gram
-        mean = self.mean - step * (other.count / count)
-        return RowSums(count, self.rows + other.rows, self.origin, mean, gram)
+        mean = self.mean - step * share
+        return RowSums(self.count + other.count, self.rows + other.rows, self.origin, mean, gram)
 
     def less(self, origin: HostArray, mean: HostArray) -> HostArray:
         """The column means less others, which are a sum as well."""
@@ -408,31 +409,24 @@ def _swept(task: CellSums, views: list[View], model: RowModel) -> tuple[dict[int
     """What the task makes of all rows, wherever they are, and how many these are."""
     operators = [view.operator for view in views]
     named = {view.name: view.operator for view in views}
-    remote = any(A.remote for A in operators)
-    if not remote and any(view.streamed for view in views):
-        part: dict[int, CellPart] = {}
-        sizes: list[Magnitude] = []
-        seen = 0
-        for start, blocks in common_blocks(views):
-            seen = start + blocks[0].shape[0]
-            if seen <= task.model.rows:
-                sizes = Sizes(model).part(blocks, start, sizes)
-                part = task.part(blocks, start, part)
-                # While the block is there: rows that are read once cannot be searched afterwards.
-                _check(task, part, named)
-        for view, size in zip(views, sizes, strict=False):
-            check_magnitude(view.name, size)
-            view.measured = True
-        return part, seen
-    if min(A.shape[0] for A in operators) != task.model.rows:
+    streamed = any(view.streamed for view in views) and not any(A.remote for A in operators)
+    if not streamed and min(A.shape[0] for A in operators) != task.model.rows:
         return {}, int(operators[0].shape[0])
-    if remote:
-        columns = sum(A.shape[1] for A in operators) * len(task.model.cells)
-        part = map_reduce(task, operators, columns)
-    else:
-        part = task.part(operators)
-    _check(task, part, named)
-    return part, task.model.rows
+    measured = Measured(
+        task, tuple(named), tuple(streamed for _ in views), tuple(False for _ in views), model
+    )
+    found = swept(
+        measured,
+        views,
+        sum(A.shape[1] for A in operators) * len(task.model.cells),
+        model=model,
+        check=lambda _, part, __: _check(task, part.part, named),
+        threads=False,
+    )
+    for view, size in zip(views, found.sizes if streamed else (), strict=False):
+        check_magnitude(view.name, size)
+        view.measured = True
+    return found.part, int(operators[0].shape[0])
 
 
 def _check(task: CellSums, part: dict[int, CellPart], named: Mapping[str, LinearOperator]) -> None:
