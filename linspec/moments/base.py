@@ -253,18 +253,28 @@ class Sweeps(ABC):
         threads : bool, default True
             As `swept` has it.
         """
+        found = swept(
+            self.whole(task), self.views, columns, model=self.model, check=self._check, threads=threads
+        )
+        part: Part = self.part_of(found)
+        return part
+
+    def whole(self, task: Task[Part]) -> Task[Any]:
+        """The task, what identifies the rows, and a look at the size of entries, as far as these are not known."""
         lacking = self._lacking_witnesses
-        whole: Task[Any] = Together(task, lacking) if lacking.views else task
-        whole = self._measured(whole) or whole
-        found: Any = swept(whole, self.views, columns, model=self.model, check=self._check, threads=threads)
+        both: Task[Any] = Together(task, lacking) if lacking.views else task
+        return self._measured(both) or both
+
+    def part_of(self, found: Any) -> Any:
+        """The part of the task alone, once the rest is known."""
+        lacking = self._lacking_witnesses
         if isinstance(found, MeasuredPart):
             self._sized(found.sizes)
             found = found.part
         if lacking.views:
             found, witnesses = found
             self._identified(lacking, witnesses)
-        part: Part = found
-        return part
+        return found
 
     def _measured(self, task: Task[Part]) -> Measured[Part] | None:
         """The task, with a look at the size of entries that no sweep has seen; None if that is known."""

@@ -23,7 +23,7 @@ from linspec.operators.watched import WatchedOperator
 from linspec.process.log import timed
 from linspec.sweeps.gram_matrices import GramMatrices, GramPart
 from linspec.sweeps.held_grams import DenseGram, HeldGram
-from linspec.sweeps.products import Products, Request, forward
+from linspec.sweeps.products import Products, Request
 from linspec.sweeps.views import View
 from linspec.sweeps.witness import Together
 
@@ -106,7 +106,9 @@ class ByProducts(Sweeps):
         `spreads` collects the squared lengths of the forward products about their own means.
         """
         operators = [view.centred(self._watched(view)) for view in self.views]
-        W = forward(operators, request)
+        home, dtype = operators[0].home, np.result_type(*(A.dtype for A in operators))
+        pairs = zip(operators, request.wide, strict=True)
+        W = home.concat([home.place(A.matmat(V), dtype) for A, V in pairs if V is not None])
         if spreads is not None:
             P = self.home.place(W)
             if self.model.weights is None:

@@ -32,7 +32,7 @@ import numpy as np
 
 from linspec import cost
 from linspec.algebra.whitener import DiagonalWhitener, Whitener, squared_cut
-from linspec.arrays import Array, Home, HostArray, at_home, host_dtype
+from linspec.arrays import Array, Home, HostArray, at_home, host_dtype, on_device
 from linspec.errors import InvalidProblem, shown
 from linspec.frames import check_order
 from linspec.moments import single_precision, transposed
@@ -43,6 +43,7 @@ from linspec.operators import CountedOperator, LinearOperator, SparseOperator, a
 from linspec.operators.row_model import RowModel
 from linspec.process.log import LOG, tells, timed
 from linspec.process.pauses import pause
+from linspec.process.turns import in_turn
 from linspec.registry.options import FORMS
 from linspec.sweeps.finite import explain_non_finite, first_non_finite
 from linspec.sweeps.held_grams import DenseGram, HeldGram, ReducedGram, SparseGram, symmetric_product
@@ -330,21 +331,24 @@ class Moments:
             A triangle is wanted, and the rows are neither streamed nor can some of them be taken, or are those of a
             sparse matrix. For all data there is `image`.
         """
-        return self._products(list(blocks), onto, image=image, triangle=triangle, cross=cross)
+        with in_turn(self._of_all), on_device(self.home):
+            placed = self._placed(list(blocks))
+            if cross:
+                return self._with_cross(placed[0])
+            if self.form == "implicit" and onto != ():
+                found = self._sweeps.products(placed, onto=onto, image=image, triangle=triangle)
+            else:
+                found = self._held_or_forward(placed, onto, image=image, triangle=triangle)
+            if image and found.image is None:
+                index = next(i for i, V in enumerate(placed) if V is not None)
+                product = found[index * len(placed) + index]
+                found.image = symmetric_product(self.home.place(placed[index]), product, self.home)
+            return found
 
-    @one_at_a_time
-    def _products(
-        self,
-        given: list[Array | None],
-        onto: tuple[int, ...] | None,
-        *,
-        image: bool,
-        triangle: int | None,
-        cross: bool,
+    def _held_or_forward(
+        self, blocks: list[Array | None], onto: tuple[int, ...] | None, *, image: bool, triangle: int | None
     ) -> Products:
-        blocks = self._placed(given)
-        if cross:
-            return self._with_cross(blocks[0])
+        """Products with Gram matrices that are held, or what one forward product gives."""
         index = next((i for i, V in enumerate(blocks) if V is not None), 0)
         if onto == ():
             found = Products(None for _ in blocks for _ in blocks)
@@ -355,18 +359,12 @@ class Moments:
             return found
         if triangle is not None:
             return self._sweeps.products(blocks, onto=onto, triangle=triangle)
-        found = self._made(blocks, onto, image=image)
-        if image and found.image is None:
-            product = found[index * len(blocks) + index]
-            found.image = symmetric_product(self.home.place(blocks[index]), product, self.home)
-        return found
+        return self._made(blocks)
 
-    def _made(
-        self, blocks: list[Array | None], onto: tuple[int, ...] | None = None, *, image: bool = False
-    ) -> Products:
+    def _made(self, blocks: list[Array | None], onto: tuple[int, ...] | None = None) -> Products:
         """The products with Gram matrices that are held, or by a sweep; those onto other views may be left out."""
         if self.form == "implicit":
-            return self._sweeps.products(blocks, onto=onto, image=image)
+            return self._sweeps.products(blocks, onto=onto)
         pause()
         return Products(self._held_gram().products(blocks))
 

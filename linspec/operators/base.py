@@ -28,6 +28,7 @@ from linspec.arrays import (
     at_home,
     host_dtype,
     is_array,
+    on_device,
     to_host,
     working_dtype,
 )
@@ -147,7 +148,6 @@ class LinearOperator(ABC):
         n, p = self.shape
         return int(min(p * self.dtype.itemsize, self.nnz * (self.dtype.itemsize + 4) // max(n, 1) + 1))
 
-    @at_home
     def matmat(self, V: Array) -> Array:
         """A V.
 
@@ -159,11 +159,11 @@ class LinearOperator(ABC):
         -------
         array of shape (n, k), in the operator's working dtype
         """
-        self._check_block(V, self.shape[1], "matmat")
-        pause()
-        return self._matmat(self.home.blocks.place(V))
+        with on_device(self):
+            self._check_block(V, self.shape[1], "matmat")
+            pause()
+            return self._matmat(self.home.blocks.place(V))
 
-    @at_home
     def rmatmat(self, U: Array) -> Array:
         """Aᵀ U.
 
@@ -175,9 +175,10 @@ class LinearOperator(ABC):
         -------
         array of shape (p, k), float64
         """
-        self._check_block(U, self.shape[0], "rmatmat")
-        pause()
-        return self._rmatmat(self.home.place(U, self.dtype))
+        with on_device(self):
+            self._check_block(U, self.shape[0], "rmatmat")
+            pause()
+            return self._rmatmat(self.home.place(U, self.dtype))
 
     @at_home
     def rows(self, selection: Selection) -> LinearOperator:

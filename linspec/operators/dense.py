@@ -16,6 +16,7 @@ import mmap
 import os
 from collections.abc import Iterator
 from contextlib import suppress
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -58,6 +59,7 @@ class DenseOperator(LinearOperator):
     centres_entries = True
     concurrent = True
 
+    in_one_piece = True  # whether the whole array can be multiplied at once
     _ready = False  # whether rows were copied into an order that BLAS takes
 
     def __init__(self, array: Array, mean: Array | None = None, dtype: Any = None) -> None:
@@ -88,13 +90,11 @@ class DenseOperator(LinearOperator):
         """The same rows, converted block by block where they are multiplied."""
         return self if dtype == self.dtype else type(self)(self._source, self.mean, dtype)
 
-    @property
+    @cached_property
     def plain(self) -> bool:
         """Whether the array itself can be multiplied: no conversion, no centring, no copy inside BLAS."""
-        return self.mean is None and self._as_stored
-
-    @property
-    def _as_stored(self) -> bool:
+        if self.mean is not None:
+            return False
         stored = self.array.dtype
         if isinstance(self.array, np.ndarray):
             return self._ready or (bool(stored == self.dtype) and _fits_blas(self.array))
@@ -121,13 +121,8 @@ class DenseOperator(LinearOperator):
     def _piece(self, rows: slice) -> LinearOperator:
         return DenseOperator(self.array[rows, :], self.mean, self.dtype)
 
-    @property
-    def _at_once(self) -> bool:
-        """Whether the whole array can be multiplied in one piece."""
-        return self.plain
-
     def _matmat(self, V: Array) -> Array:
-        if self._at_once:
+        if self.in_one_piece and self.plain:
             return self.array @ self.home.place(V, self.dtype)
         product = self.home.zeros((self.shape[0], V.shape[1]), self.dtype)
         for rows, block in self._blocks():
@@ -135,7 +130,11 @@ class DenseOperator(LinearOperator):
         return product
 
     def _rmatmat(self, U: Array) -> Array:
-        if self._at_once and (self.dtype == np.float64 or self.shape[0] <= longest_stretch(self.home)):
+        if (
+            self.in_one_piece
+            and self.plain
+            and (self.dtype == np.float64 or self.shape[0] <= longest_stretch(self.home))
+        ):
             return self.home.blocks.place(self.array.T @ U)
         total = self.home.blocks.zeros((self.shape[1], U.shape[1]))
         for rows, block in self._blocks():
@@ -213,6 +212,8 @@ class MappedOperator(DenseOperator):
     ('MappedOperator', array([1., 5., 9.]))
     """
 
+    in_one_piece = False
+
     def __init__(self, array: HostArray, mean: Array | None = None, dtype: Any = None) -> None:
         super().__init__(array, mean, dtype)
         self._mapped = array
@@ -260,10 +261,6 @@ class MappedOperator(DenseOperator):
                 f"{size} of {self._end} bytes are left. Write another file and rename it, and leave one that is read "
                 "as it is."
             )
-
-    @property
-    def _at_once(self) -> bool:
-        return False
 
     def _piece(self, rows: slice) -> LinearOperator:
         return self.rows(rows)

@@ -13,7 +13,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Sequence
 from itertools import pairwise
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -64,30 +64,20 @@ def run_in_memory(
         # Some libraries have a limit for each thread. What is not finite is found in the sums.
         with one_blas_thread(needed=threads > 1), np.errstate(all="ignore"):
             while (number := next(numbers)) < count:
-                tree.add(number, _run(task, operators, runs[number], first_row))
+                part: Any = None
+                for rows in runs[number]:  # one block after the other, in memory that is used again
+                    some = [A.rows(rows) if A.sliceable else A for A in operators]
+                    part = task.part(some, first_row + rows.start, part)
+                    for A in operators:
+                        A.release()
+                tree.add(number, part)
 
     with one_blas_thread(needed=threads > 1):
-        machine.map_parallel(work, range(threads))
+        if threads > 1:
+            machine.map_parallel(work, range(threads))
+        else:
+            work(0)
     return tree.root()
-
-
-def _run(
-    task: Task[Part], operators: Sequence[LinearOperator], slices: Sequence[slice], first_row: int
-) -> Part:
-    """One block after the other, in memory that is used again."""
-
-    def made(rows: slice, into: Part | None) -> Part:
-        some = [A.rows(rows) if A.sliceable else A for A in operators]
-        part = task.part(some, first_row + rows.start, into)
-        for A in operators:
-            A.release()
-        return part
-
-    first, *others = slices
-    part = made(first, None)
-    for rows in others:
-        part = made(rows, part)
-    return part
 
 
 def _runs(operators: Sequence[LinearOperator], blocks: int) -> int:

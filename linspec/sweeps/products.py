@@ -48,11 +48,6 @@ class Identity:
         return self.order, self.order
 
 
-def times(A: LinearOperator, V: Any) -> Array:
-    """A V."""
-    return A.dense() if isinstance(V, Identity) else A.matmat(V)
-
-
 def combined(row: Array, V: Any) -> Array:
     """A row times V."""
     return row if isinstance(V, Identity) else row @ V
@@ -223,7 +218,13 @@ class FusedProducts(Task[Sums]):
     ) -> Sums:
         triples = zip(rows, about, buffers, strict=True)
         slabs = [(A if a is None else A.centered(a)).loaded(buffer) for A, a, buffer in triples]
-        W, n = forward(slabs, self.request), rows[0].shape[0]
+        n, dtype = rows[0].shape[0], np.result_type(*(A.dtype for A in slabs))
+        images = [
+            A.dense() if isinstance(V, Identity) else A.matmat(V)
+            for A, V in zip(slabs, self.request.wide, strict=True)
+            if V is not None
+        ]
+        W = slabs[0].home.concat([slabs[0].home.place(P, dtype) for P in images])
         image = self._triangle(W, about[0], *imaged) if self.image else None
         count = counted(n, weights, self.home)
         if weights is None:
@@ -354,10 +355,3 @@ class FusedProducts(Task[Sums]):
     def looked_at(self, part: Sums) -> Iterable[Array]:
         """The products."""
         return [product for product in part.products if product is not None]
-
-
-def forward(operators: Sequence[LinearOperator], request: Request) -> Array:
-    """[P Q] = [X Vx, Y Vy]."""
-    home, dtype = operators[0].home, np.result_type(*(A.dtype for A in operators))
-    pairs = zip(operators, request.wide, strict=True)
-    return home.concat([home.place(times(A, V), dtype) for A, V in pairs if V is not None])
