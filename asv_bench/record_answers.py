@@ -30,6 +30,8 @@ from typing import Any
 import numpy as np
 import scipy.sparse
 import scipy.sparse.linalg
+
+sys.path.append(str(Path(__file__).parents[1] / "docs" / "evidence"))
 from datasets import (
     arguments,
     bigrams,

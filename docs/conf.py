@@ -35,7 +35,7 @@ extensions = [
     "links_of_pages",
     "mathml",
 ]
-exclude_patterns = ["_build", "**/.*", "gallery", "plugin-template", "problem-template", "experiments"]
+exclude_patterns = ["_build", "**/.*", "gallery", "plugin-template", "problem-template", "evidence"]
 root_doc = "index"
 
 # Markdown
