@@ -33,7 +33,6 @@ import scipy.sparse.linalg
 
 sys.path.append(str(Path(__file__).parents[1] / "docs" / "evidence"))
 from datasets import (
-    arguments,
     bigrams,
     digits_halves,
     images,
@@ -43,6 +42,7 @@ from datasets import (
     patch_halves,
     titles_and_queries,
 )
+from showing import arguments
 
 import linspec as ls
 from linspec.arrays import is_array, to_host

@@ -32,17 +32,14 @@ from __future__ import annotations
 
 import argparse
 import sys
-import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 from captured import Followed, Judge, follow, installed
-from real_data import arguments
-from showing import Claim, as_curves, panels, parsed, record, versions, write_table
-from view_pairs import cut, next_words, titles_and_queries
+from datasets import most_frequent, next_words, titles_and_queries
+from showing import Claim, Report, arguments, panels
 
 import linspec as ls
 
@@ -162,9 +159,10 @@ def cases(given: argparse.Namespace, name: str) -> Iterator[Case]:
         for number, row in enumerate(steps, 1):
             yield Case(name, f"setting {number}", views.X, views.Y, components, row)
         return
-    views, columns = titles_and_queries(given), QUICK_COLUMNS if given.quick else CUT_COLUMNS
+    views = titles_and_queries(given, common=True)
+    columns = QUICK_COLUMNS if given.quick else CUT_COLUMNS
     for pair, row in zip(QUICK_CUTS if given.quick else CUTS, steps, strict=True):
-        X, Y = (cut(A, without, columns) for A, without in zip((views.X, views.Y), pair, strict=True))
+        X, Y = (most_frequent(A, without, columns) for A, without in zip(views, pair, strict=True))
         yield Case(name, f"without the {pair[0]}, {pair[1]} most frequent", X, Y, components, row)
 
 
@@ -360,32 +358,28 @@ def claims_on_cuts(found: list[Found], time: str) -> Iterator[Claim]:
 # ---- showing ---------------------------------------------------------------------------------------
 
 
-def show(found: list[Found]) -> None:
+def show(report: Report, found: list[Found]) -> None:
     """The table of one set."""
     case = found[0].case
-    print(f"\n{case.name}: {case.X.shape[0]} rows, {case.X.shape[1]} and {case.Y.shape[1]} columns")
-    print(
-        f"{'':30s} {'method':13s} {'time':11s} {'setting':>7s} {'CPU s':>8s} {'passes':>7s} {'sum':>9s} {'share':>7s} "
-        f"{'rho_1':>7s} {'rho_10':>7s} {'rho_20':>7s}"
-    )
+    table = report.table(
+        "", "method", "time", "setting", "CPU s::.2f", "passes::.1f", "sum::.5f", "share::.4f", "ρ₁::.4f", "ρ₁₀::.4f",
+        "ρ₂₀::.4f", title=f"{case.name}: {case.X.shape[0]} rows, {case.X.shape[1]} and {case.Y.shape[1]} columns",
+    )  # fmt: skip
     for one in found:
         rho = one.exact
-        print(
-            f"{one.case.label:30s} {'truth':13s} {'':11s} {'':7s} {'':8s} {'':7s} {rho.sum():9.5f} {1:7.4f} "
-            f"{rho[0]:7.4f} {rho[9]:7.4f} {rho[19]:7.4f}"
-        )
+        table.row(one.case.label, "truth", "", "", "", "", rho.sum(), 1.0, *rho[[0, 9, 19]])
         for row in one.results:
             rho = row.correlations
-            print(
-                f"{'':30s} {row.method:13s} {row.time:11s} {row.setting:7d} {row.cpu:8.2f} {row.passes:7.1f} "
-                f"{rho.sum():9.5f} {rho.sum() / one.exact.sum():7.4f} {rho[0]:7.4f} {rho[9]:7.4f} {rho[19]:7.4f}"
+            share = rho.sum() / one.exact.sum()
+            table.row(
+                "", row.method, row.time, row.setting, row.cpu, row.passes, rho.sum(), share, *rho[[0, 9, 19]]
             )
 
 
 STYLES = {DCCA: "k:", RPCCA: "C0-", LCCA: "C1-", OUR_LCCA: "C1--", GCCA: "C2-", OURS: "C3-", HELD: "C3--"}
 
 
-def draw(name: str, found: list[Found], out: Path) -> None:
+def draw(name: str, found: list[Found]) -> Any:
     """Correlations against their index, a panel for each case."""
     figure, (row,) = panels(1, len(found), sharey=True)
     for axes, one in zip(row, found, strict=True):
@@ -397,7 +391,7 @@ def draw(name: str, found: list[Found], out: Path) -> None:
         axes.set(xlabel="index", title=f"{name}, {one.case.label}")
     row[0].set_ylabel("canonical correlation, equal time")
     row[0].legend(fontsize="small")
-    figure.savefig(out / f"{name}.png", dpi=120)
+    return figure
 
 
 def rows(found: list[Found]) -> Iterator[Outcome]:
@@ -412,38 +406,25 @@ def rows(found: list[Found]) -> Iterator[Outcome]:
 # ---- the command -----------------------------------------------------------------------------------
 
 
-def main() -> None:
+def main() -> int:
     """Measure, print, write."""
-    parser = arguments(__doc__ or "")
+    parser = arguments(__doc__)
     parser.add_argument("--sets", nargs="+", choices=list(SETTINGS), default=list(SETTINGS), help="both")
     parser.add_argument("--ridge", type=float, default=RIDGE, help="added to XᵀX and YᵀY (1)")
     parser.add_argument("--seed", type=int, default=0, help="of everything random (0)")
-    parser.add_argument("--out", type=Path, default=Path("cca-at-equal-time"), help="folder to write to")
-    given = parsed(parser)
-    # Runs are stopped long before their tolerance on purpose.
-    for category in (ls.errors.ConvergenceWarning, ls.errors.AccuracyWarning):
-        warnings.simplefilter("ignore", category)
-    listed = {name: list(cases(given, name)) for name in given.sets}
-    given.out.mkdir(parents=True, exist_ok=True)
-    print(versions())
+    report = Report(parser)
+    given = report.given
     everything: list[Outcome] = []
-    verdicts: list[Claim] = []
-    for name, problems in listed.items():
+    for name, problems in {name: list(cases(given, name)) for name in given.sets}.items():
         found = [measure(case, given.ridge, given.seed) for case in problems]
-        show(found)
-        print()
-        for claim in claims(name, found):
-            print(f"CLAIM ({name}) {claim}")
-            verdicts.append(claim.about(name))
-        draw(name, found, given.out)
+        show(report, found)
+        report.say(claims(name, found), name)
+        report.picture(name, draw, name, found)
         everything += rows(found)
-    write_table(given.out / "cca_at_equal_time.csv", everything)
-    print(f"\nwritten: cca_at_equal_time.csv and {len(listed)} figures, in {given.out}")
-    if given.record:
-        by = ("data", "case", "method", "time", "setting", "cpu", "passes", "flops")
-        tables = {"correlations": as_curves(everything, by, ("correlation", "exact"))}
-        print(f"written: {record('cca_at_equal_time', tables, verdicts)}")
+    by = ("data", "case", "method", "time", "setting", "cpu", "passes", "flops")
+    report.keep("correlations", everything, by, ("correlation", "exact"))
+    return report.end()
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

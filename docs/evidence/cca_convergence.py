@@ -19,13 +19,13 @@ threshold and of the exact solution with the ridge that is best on the rows left
 
 from __future__ import annotations
 
-import argparse
+import sys
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from typing import Any
 
 import numpy as np
-from showing import Claim, parsed, record, versions
+from showing import Claim, Report, arguments, at_most
 
 import linspec as ls
 
@@ -149,7 +149,7 @@ def claims_on_rates(found: list[Rate]) -> Iterator[Claim]:
         rows = [row for row in found if row.case.endswith(ending)]
         off = max(abs(row.measured / row.theorem - 1) for row in rows)
         told = "; ".join(f"{row.measured:.4f} for {row.theorem:.4f}" for row in rows)
-        yield Claim(words, off <= ROOM, told)
+        yield at_most(words, off, ROOM, told)
     rows = [row for row in found if row.case.endswith("gradients")]
     told = "; ".join(f"{row.measured:.4f} an iteration, correlation {row.straight:.4f}" for row in rows)
     yield Claim(
@@ -228,40 +228,34 @@ def claims_on_sparse(found: list[Sparse]) -> Iterator[Claim]:
         )
 
 
-def main() -> None:
+def main() -> int:
     """Measure, print, record."""
-    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser = arguments(__doc__)
     parts = ("als", "sparse")
-    parser.add_argument("--quick", action="store_true", help="small views: seconds")
     parser.add_argument("--parts", nargs="+", choices=parts, default=list(parts), help="both")
     parser.add_argument("--seeds", type=int, default=3, help="views of each shape (3)")
-    given = parsed(parser)
-    print(versions())
-    claims: list[Claim] = []
-    tables: dict[str, list[Any]] = {}
+    report = Report(parser)
+    given = report.given
     if "als" in given.parts:
-        tables["steps"], tables["rates"] = rates(300 if given.quick else 2000)
-        for row in tables["rates"]:
-            print(f"{row.case:35} {row.measured:.5f}, theorem {row.theorem:.5f}")
-        claims += claims_on_rates(tables["rates"])
+        steps, found = rates(300 if given.quick else 2000)
+        table = report.table("case", "an iteration::.5f", "theorem::.5f", "straight::.4f")
+        for rate in found:
+            table.row(*astuple(rate))
+        report.keep("steps", steps)
+        report.keep("rates", found)
+        report.say(claims_on_rates(found))
     if "sparse" in given.parts:
         shapes = (
             ((500, 20), (100, 150)) if given.quick else ((1000, 50), (1000, 200), (1000, 500), (300, 500))
         )
-        tables["sparse"] = [
-            row for shape in shapes for row in sparse(*shape, 1 if given.quick else given.seeds)
-        ]
-        for row in tables["sparse"]:
-            print(
-                f"{row.n:5} x {row.columns:<5} {row.method:20} F1 {row.f1:.3f}  new rows {row.held_out:.3f}"
-            )
-        claims += claims_on_sparse(tables["sparse"])
-    print()
-    for claim in claims:
-        print(f"CLAIM {claim}")
-    if given.record:
-        print(f"\nwritten: {record('cca_convergence', tables, claims)}")
+        rows = [row for shape in shapes for row in sparse(*shape, 1 if given.quick else given.seeds)]
+        table = report.table("n", "columns", "method", "F1::.3f", "new rows::.3f")
+        for row in rows:
+            table.row(*astuple(row))
+        report.keep("sparse", rows)
+        report.say(claims_on_sparse(rows))
+    return report.end()
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

@@ -28,18 +28,15 @@ from __future__ import annotations
 
 import argparse
 import sys
-import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import cycle
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 from captured import Judge, Look, follow, installed
-from real_data import arguments
-from showing import Claim, as_curves, panels, parsed, record, versions, write_table
-from view_pairs import Views, image_halves, next_words, titles_and_queries, wide
+from datasets import Views, next_words, split_halves, titles_and_queries, wide_words
+from showing import Claim, Report, arguments, panels
 
 import linspec as ls
 
@@ -168,7 +165,7 @@ def stochastic(given: argparse.Namespace) -> Iterator[tuple[str, Points, list[Cl
     """Both sets, and the claim on the two."""
     seen: dict[str, Points] = {}
     for data in ("images", "words"):
-        views = image_halves(given) if data == "images" else next_words(given, 10_000, halves=True)
+        views = split_halves(given) if data == "images" else next_words(given, 10_000, halves=True)
         ridge = 0.005 * views.X.shape[0] if data == "images" else 1.0
         form = "dense" if data == "images" else "sparse"
         one = task("stochastic", data, views, ridge, 0.0 if data == "images" else ridge, form)
@@ -278,7 +275,10 @@ def claims_on_stochastic(data: str, found: Points) -> Iterator[Claim]:
 def heuristics(given: argparse.Namespace) -> Iterator[tuple[str, Points, list[Claim]]]:
     """Titles and queries, and the wide pair."""
     for data in ("titles", "wide"):
-        views = titles_and_queries(given) if data == "titles" else wide(given, given.rows, given.columns)
+        if data == "titles":
+            views = Views(*titles_and_queries(given, common=True))
+        else:
+            views = wide_words(given, given.rows, given.columns)
         one = task(
             "heuristics",
             data,
@@ -352,7 +352,7 @@ def start_at(x: np.ndarray, y: np.ndarray) -> ls.TestMatrix:
 def naive(given: argparse.Namespace) -> Iterator[tuple[str, Points, list[Claim]]]:
     """The example, then the images."""
     yield "example", {}, list(claims_on_example())
-    views = image_halves(given)
+    views = split_halves(given)
     one = task("naive", "images", views, 0.005 * views.X.shape[0], 0.0, "dense")
     shared = ls.CCA(one.judges[0].moments, k=K, ridge=one.problem.ridge, center=False)
     exact = exact_solution(shared)
@@ -430,26 +430,19 @@ def claims_on_naive(found: Points) -> Iterator[Claim]:
 # ---- showing ---------------------------------------------------------------------------------------
 
 
-def show(data: str, found: Points) -> None:
+def show(report: Report, data: str, found: Points) -> None:
     """What every method had, at the levels and in the end."""
-    if not found:
-        return
-    print(
-        f"{data:9s} {'method':30s} "
-        + " ".join(f"{f'to {level}':>9s}" for level in LEVELS)
-        + f" {'captured':>9s} {'held out':>9s} {'sum':>8s} {'flops':>9s} {'passes':>8s} {'CPU s':>7s} {'it.':>6s}"
-    )
+    table = report.table(
+        "method", *(f"to {level}::.1e" for level in LEVELS), "captured::.4f", "held out::.4f", "sum::.4f", "flops::.1e",
+        "passes::.1f", "CPU s::.1f", "iterations", title=data,
+    )  # fmt: skip
     for method, points in found.items():
-        last = points[-1]
-        costs = [work(points, level) for level in LEVELS]
-        cells = " ".join(f"{cost:9.1e}" if np.isfinite(cost) else f"{'never':>9s}" for cost in costs)
-        print(
-            f"{'':9s} {method:30s} {cells} {last.captured:9.4f} {last.captured_held_out:9.4f} {last.total:8.4f} "
-            f"{last.flops:9.1e} {last.passes:8.1f} {last.cpu:7.1f} {last.iteration:6d}"
-        )
+        last, costs = points[-1], [work(points, level) for level in LEVELS]
+        shares = last.captured, last.captured_held_out, last.total
+        table.row(method, *costs, *shares, last.flops, last.passes, last.cpu, last.iteration)
 
 
-def draw(part: str, sets: dict[str, Points], out: Path) -> None:
+def draw(part: str, sets: dict[str, Points]) -> Any:
     """Captured against flops, or against iterations for the naive gradient."""
     held_out = part == "stochastic"
     figure, grid = panels(2 if held_out else 1, len(sets))
@@ -469,7 +462,7 @@ def draw(part: str, sets: dict[str, Points], out: Path) -> None:
                 ylabel="captured" + (", rows held out" if row else ""), title=data,
             )  # fmt: skip
             axes.legend(fontsize="x-small")
-    figure.savefig(out / f"{part}.png", dpi=120)
+    return figure
 
 
 # ---- the command -----------------------------------------------------------------------------------
@@ -477,44 +470,32 @@ def draw(part: str, sets: dict[str, Points], out: Path) -> None:
 PARTS = {"stochastic": stochastic, "heuristics": heuristics, "naive": naive}
 
 
-def main() -> None:
+def main() -> int:
     """Measure, print, write."""
-    parser = arguments(__doc__ or "")
+    parser = arguments(__doc__)
     parser.add_argument("--parts", nargs="+", choices=PARTS, default=list(PARTS), help="all three")
     parser.add_argument("--rows", type=int, default=300_000, help="of the wide pair (300000)")
     parser.add_argument("--columns", type=int, default=100_000, help="of each of its views (100000)")
-    parser.add_argument("--out", type=Path, default=Path("cca-gradients"), help="folder to write to")
-    given = parsed(parser)
-    # Runs are stopped long before their tolerance on purpose.
-    for category in (ls.errors.ConvergenceWarning, ls.errors.AccuracyWarning):
-        warnings.simplefilter("ignore", category)
+    report = Report(parser)
+    given = report.given
     # Data that are missing are missed before anything is computed.
     if {"stochastic", "naive"} & set(given.parts):
-        image_halves(given)
-    given.out.mkdir(parents=True, exist_ok=True)
-    print(versions())
+        split_halves(given)
     everything: list[Point] = []
-    verdicts: list[Claim] = []
     for part in given.parts:
-        print(f"\n{part}")
         sets: dict[str, Points] = {}
         for data, found, claims in PARTS[part](given):
-            show(data, found)
-            for claim in claims:
-                print(f"CLAIM ({part}, {data}) {claim}")
-                verdicts.append(claim.about(f"{part}, {data}"))
             if found:
+                show(report, f"{part}, {data}", found)
                 sets[data] = found
                 everything += [point for points in found.values() for point in points]
+            report.say(claims, f"{part}, {data}")
         if sets:
-            draw(part, sets, given.out)
-    write_table(given.out / "cca_gradients.csv", everything)
-    print(f"\nwritten: cca_gradients.csv and {len(given.parts)} figures, in {given.out}")
-    if given.record:
-        of = ("iteration", "passes", "flops", "cpu", "captured", "captured_held_out")
-        tables = {"captured": as_curves(everything, ("part", "data", "method"), of)}
-        print(f"written: {record('cca_gradients', tables, verdicts)}")
+            report.picture(part, draw, part, sets)
+    of = ("iteration", "passes", "flops", "cpu", "captured", "captured_held_out")
+    report.keep("captured", everything, ("part", "data", "method"), of)
+    return report.end()
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

@@ -10,13 +10,13 @@ Source: Sun, Ceran & Ye 2010, doi:10.1145/1835804.1835846, Theorem 4 and Algorit
 
 from __future__ import annotations
 
-import resource
 import time
-from pathlib import Path
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
-import scipy.linalg
 import scipy.sparse.linalg
 
 import linspec as ls
@@ -24,19 +24,33 @@ import linspec as ls
 LSQR_TOL = 1e-10
 """Of SciPy's lsqr, atol and btol."""
 
+NO_DIRECTION = 1e-10
+"""Singular values below this share of the largest are no directions of the oracle."""
+
 SEED = 20_240_101
 
 
+def difference(W: np.ndarray, best: np.ndarray) -> float:
+    """‖WWᵀ − W₀W₀ᵀ‖ in the spectral norm."""
+    R = np.linalg.qr(np.hstack([best, W]), mode="r")
+    signs = np.r_[np.ones(best.shape[1]), -np.ones(W.shape[1])]
+    return float(np.abs(np.linalg.eigvalsh((R * signs) @ R.T)).max())
+
+
 def distance(W: np.ndarray, best: np.ndarray) -> float:
-    """‖WWᵀ − W₀W₀ᵀ‖ / ‖W₀W₀ᵀ‖ in the spectral norm."""
-    R = np.linalg.qr(np.hstack([W, best]), mode="r")
-    signs = np.repeat([1.0, -1.0], [W.shape[1], best.shape[1]])
-    return float(np.abs(np.linalg.eigvalsh((R * signs) @ R.T)).max() / np.linalg.norm(best, 2) ** 2)
+    """The same, over ‖W₀W₀ᵀ‖."""
+    return difference(W, best) / float(np.linalg.norm(best, 2) ** 2)
 
 
-def target(labels: Any, technique: str) -> Any:
-    """H, by the name of the technique."""
-    return getattr(ls.targets, technique)(labels)
+TARGETS: dict[str, Callable[[Any], Any]] = {
+    "LDA": ls.targets.lda,
+    "CCA": ls.targets.cca,
+    "OPLS": ls.targets.opls,
+    "HSL clique": partial(ls.targets.hsl, laplacian="clique"),
+    "HSL star": partial(ls.targets.hsl, laplacian="star"),
+    "HSL Zhou": partial(ls.targets.hsl, laplacian="zhou"),
+}
+"""What labels become, by technique."""
 
 
 def dense_targets(H: Any) -> np.ndarray:
@@ -44,16 +58,31 @@ def dense_targets(H: Any) -> np.ndarray:
     return np.asarray(ls.as_operator(H).dense())
 
 
-def by_svd(X: Any, H: np.ndarray, ridge: float, k: int | None) -> np.ndarray:
-    """W₀."""
-    A = X.toarray() if scipy.sparse.issparse(X) else X
-    U, s, Vt = scipy.linalg.svd(A - A.mean(axis=0), full_matrices=False)
-    kept = s > max(A.shape) * np.finfo(float).eps * s[0]
-    U, s, V = U[:, kept], s[kept], Vt[kept].T
-    root = np.sqrt(s**2 + ridge)
-    P, values, _ = scipy.linalg.svd((s / root)[:, None] * (U.T @ (H - H.mean(axis=0))), full_matrices=False)
-    P = P[:, values > 1e-12 * values[0]][:, :k]
-    return np.asarray((V / root) @ P)
+@dataclass(frozen=True)
+class Rows:
+    """The singular value decomposition of centred rows, over the singular values above rounding."""
+
+    U: np.ndarray
+    s: np.ndarray
+    Vt: np.ndarray
+
+    @classmethod
+    def of(cls, X: Any) -> Rows:
+        """Of rows that are not centred yet."""
+        A = X.toarray() if scipy.sparse.issparse(X) else X
+        U, s, Vt = np.linalg.svd(A - A.mean(axis=0), full_matrices=False)
+        rank = int(np.sum(s > max(A.shape) * np.finfo(float).eps * s[0]))
+        return cls(U[:, :rank], s[:rank], Vt[:rank])
+
+    def oracle(self, H: np.ndarray, ridge: float, k: int | None = None) -> np.ndarray:
+        """W₀ for targets and a ridge."""
+        H, root = H - H.mean(axis=0), np.sqrt(self.s**2 + ridge)
+        _, b, VBt = np.linalg.svd((H.T @ self.U) * (self.s / root), full_matrices=False)
+        return np.asarray(self.Vt.T @ (VBt[b > NO_DIRECTION * b[0]][:k].T / root[:, None]))
+
+    def condition(self, ridge: float) -> float:
+        """Of XᵀX + γI within the span of the rows."""
+        return float((self.s[0] ** 2 + ridge) / (self.s[-1] ** 2 + ridge))
 
 
 class Columns(NamedTuple):
@@ -104,21 +133,3 @@ def by_columns(X: Any, H: Any, ridge: float, k: int | None, sample: int | None =
     rest = time.perf_counter() - done[0], time.process_time() - done[1]
     times = [spent + more for spent, more in zip(times, rest, strict=True)]
     return Columns(W @ (vectors[:, order] / np.sqrt(values[order])), values[order], t, t, sweeps, *times)
-
-
-def forget_peak() -> float:
-    """Begin anew with the largest resident set of this process; what it is now, in mebibytes."""
-    Path("/proc/self/clear_refs").write_text("5", "ascii")
-    return peak()
-
-
-def peak() -> float:
-    """The largest resident set since `forget_peak`, in mebibytes."""
-    lines = Path("/proc/self/status").read_text("ascii").splitlines()
-    return next(int(line.split()[1]) / 1024 for line in lines if line.startswith("VmHWM"))
-
-
-def limit_memory(gigabytes: float) -> None:
-    """Above this, allocations fail with a MemoryError instead of bringing the machine down."""
-    most = int(gigabytes * 2**30)
-    resource.setrlimit(resource.RLIMIT_AS, (most, most))

@@ -30,21 +30,18 @@ from __future__ import annotations
 
 import argparse
 import sys
-import time
-import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
-from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 import scipy.sparse
-from real_data import Labelled, arguments, homedepot, newsgroups
-from showing import Claim, panels, parsed, record, versions, write_table
-from sklearn.exceptions import ConvergenceWarning
+from datasets import Classified, all_newsgroups, relevant_titles
+from showing import Claim, Report, arguments, panels
 from sklearn.linear_model import LogisticRegression
+from timing import Stopwatch
 
 import linspec as ls
 from linspec_sketches.gaussian import Gaussian
@@ -62,7 +59,10 @@ PENALTY, TOLERANCE, ITERATIONS = 10.0, 1e-4, 100
 IDENTICAL = 1e-3
 """Accuracies are called identical when they differ by no more than this share of the rows held out, or by one row."""
 
-SETS: dict[str, Callable[[argparse.Namespace], Labelled]] = {"newsgroups": newsgroups, "homedepot": homedepot}
+SETS: dict[str, Callable[[argparse.Namespace], Classified]] = {
+    "newsgroups": all_newsgroups,
+    "homedepot": relevant_titles,
+}
 
 MATRICES: dict[str, ls.TestMatrix] = {
     "gaussian": Gaussian(),
@@ -101,24 +101,8 @@ class Outcome:
     fit_wall: float
 
 
-@dataclass
-class Stopwatch:
-    """Seconds of the processor and of the clock."""
-
-    cpu: float = 0.0
-    wall: float = 0.0
-
-    def __enter__(self) -> Self:
-        self._begin = time.process_time(), time.perf_counter()
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self.cpu += time.process_time() - self._begin[0]
-        self.wall += time.perf_counter() - self._begin[1]
-
-
 def measure(
-    name: str, data: Labelled, ks: tuple[int, ...], seeds: int, model: LogisticRegression
+    name: str, data: Classified, ks: tuple[int, ...], seeds: int, model: LogisticRegression
 ) -> Iterator[Outcome]:
     """All methods, numbers of columns, matrices and seeds on one data set."""
     judged = partial(outcome, data, name, model)
@@ -135,7 +119,7 @@ def measure(
 
 
 def outcome(
-    data: Labelled, name: str, model: LogisticRegression, method: str, label: str, k: int, seed: int
+    data: Classified, name: str, model: LogisticRegression, method: str, label: str, k: int, seed: int
 ) -> Outcome:
     """One reduction and one fit."""
     (rows, classes), (new, expected) = data.training, data.testing
@@ -160,8 +144,8 @@ def outcome(
         accuracy = classified(model, (reduced, classes), (held_out, expected), fitting)
     sys.stderr.write(f"{name}, {method}, {label or 'no Ω'}, k = {k}, seed {seed}: {accuracy:.4f}\n")
     return Outcome(
-        name, method, label, k, seed, accuracy, reducing.cpu - certifying.cpu, reducing.wall - certifying.wall,
-        certifying.cpu, fitting.cpu, fitting.wall,
+        name, method, label, k, seed, accuracy, reducing.cpu - certifying.cpu, reducing.clock - certifying.clock,
+        certifying.cpu, fitting.cpu, fitting.clock,
     )  # fmt: skip
 
 
@@ -278,31 +262,25 @@ def curves() -> list[tuple[str, str]]:
     return [*pairs, (SPCA_QR, PAPERS), (TRUE, "")]
 
 
-def show(name: str, data: Labelled, found: Found) -> None:
+def show(report: Report, name: str, data: Classified, found: Found) -> None:
     """The table of one set."""
     (rows, classes), (new, expected) = data.training, data.testing
     most = float(np.mean(expected == np.bincount(classes).argmax()))
-    whole = found.summary(WHOLE, "", 0)
-    print(f"\n{name}: {rows.shape[0]} rows to learn from, {new.shape[0]} held out, {rows.shape[1]} columns")
-    print(
-        f"always the most frequent class: {most:.4f}; no reduction: {whole.accuracy:.4f}, fit {whole.fit:.1f} s"
-    )
-    print(
-        f"{'method':13s} {'Ω':22s} {'k':>5s} {'accuracy':>8s} {'spread':>7s} {'reduce':>8s} {'certif.':>8s} {'fit':>7s}"
-    )
-    for method, label in curves():
+    table = report.table(
+        "method", "Ω", "k", "accuracy::.4f", "spread::.4f", "reduce::.2f", "certificate::.2f", "fit::.2f",
+        title=f"{name}: {rows.shape[0]} rows to learn from, {new.shape[0]} held out, {rows.shape[1]} columns; always "
+        f"the most frequent class: {most:.4f}",
+    )  # fmt: skip
+    for method, label in [(WHOLE, ""), *curves()]:
         for k in found.ks(method, label):
             s = found.summary(method, label, k)
-            print(
-                f"{method:13s} {label:22s} {k:5d} {s.accuracy:8.4f} {s.spread:7.4f} {s.reduce:8.2f} "
-                f"{s.certificate:8.2f} {s.fit:7.2f}"
-            )
+            table.row(method, label, k, s.accuracy, s.spread, s.reduce, s.certificate, s.fit)
 
 
 STYLES = {RP: ":", SPCA: "-", LAZY: "--", SPCA_QR: "-.", TRUE: "-"}
 
 
-def draw(name: str, found: Found, out: Path) -> None:
+def draw(name: str, found: Found) -> Any:
     """Accuracy against k, and seconds against k."""
     figure, ((accuracy, seconds),) = panels(1, 2)
     for method, label in curves():
@@ -322,50 +300,34 @@ def draw(name: str, found: Found, out: Path) -> None:
         axes.set_xticks(found.ks(LAZY, PAPERS), [str(k) for k in found.ks(LAZY, PAPERS)])
         axes.minorticks_off()
         axes.legend(fontsize="x-small")
-    figure.savefig(out / f"{name}.png", dpi=120)
+    return figure
 
 
 # ---- the command -----------------------------------------------------------------------------------
 
 
-def main() -> None:
+def main() -> int:
     """Measure, print, write."""
-    parser = arguments(__doc__ or "")
+    parser = arguments(__doc__)
     parser.add_argument("--sets", nargs="+", choices=SETS, default=list(SETS), help="both")
     parser.add_argument("--ks", type=int, nargs="+", help="columns after reduction (10 to 1000)")
     parser.add_argument("--seeds", type=int, help="Ω drawn of each kind (3; 2 with --quick)")
     parser.add_argument("--tol", type=float, default=TOLERANCE, help="of the classifier (1e-4)")
     parser.add_argument("--iterations", type=int, default=ITERATIONS, help="of the classifier at most (100)")
-    parser.add_argument("--out", type=Path, default=Path("lazy-accuracy"), help="folder to write to")
-    given = parsed(parser)
-    for category in (ConvergenceWarning, ls.errors.ConvergenceWarning, ls.errors.AccuracyWarning):
-        warnings.simplefilter("ignore", category)
+    report = Report(parser, "scikit-learn")
+    given = report.given
     ks = tuple(sorted(given.ks or (QUICK_KS if given.quick else KS)))
     model = LogisticRegression(C=PENALTY, tol=given.tol, max_iter=given.iterations)
     seeds = given.seeds or (2 if given.quick else 3)
     # Data that are missing are missed before anything is computed.
-    listed = {name: SETS[name](given) for name in given.sets}
-    given.out.mkdir(parents=True, exist_ok=True)
-    print(versions("scikit-learn"))
-    measured = {
-        name: Found(int(data.held_out.sum()), list(measure(name, data, ks, seeds, model)))
-        for name, data in listed.items()
-    }
-    for name, found in measured.items():
-        show(name, listed[name], found)
-        draw(name, found, given.out)
-    write_table(given.out / "accuracy.csv", [row for found in measured.values() for row in found.outcomes])
-    print()
-    verdicts = {name: list(claims(found)) for name, found in measured.items()}
-    for name, said in verdicts.items():
-        for claim in said:
-            print(f"CLAIM ({name}) {claim}")
-    print(f"\nwritten: accuracy.csv and {len(measured)} figures, in {given.out}")
-    if given.record:
-        tables = {name: found.outcomes for name, found in measured.items()}
-        all_said = [claim.about(name) for name, said in verdicts.items() for claim in said]
-        print(f"written: {record('lazy_accuracy', tables, all_said, 'scikit-learn')}")
+    for name, data in {name: SETS[name](given) for name in given.sets}.items():
+        found = Found(int(data.held_out.sum()), list(measure(name, data, ks, seeds, model)))
+        show(report, name, data, found)
+        report.picture(name, draw, name, found)
+        report.keep(name, found.outcomes)
+        report.say(claims(found), name)
+    return report.end()
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

@@ -16,17 +16,16 @@ tracemalloc, at both; and the chordal distance of both subspaces for one seed.
 
 from __future__ import annotations
 
-import argparse
-import time
+import sys
 import tracemalloc
-import warnings
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from typing import Any
 
 import numpy as np
 import scipy.sparse
-from showing import Claim, parsed, record, versions
+from showing import Claim, Report, arguments, at_most
+from timing import alternate
 
 import linspec as ls
 from linspec_sketches.very_sparse import VerySparse
@@ -90,19 +89,15 @@ def solved(solver: str, n: int, p: int, k: int) -> Any:
 
 def measured(solver: str, n: int, p: int, k: int) -> Run:
     """CPU seconds without those of the generator, and the peak of another run."""
-
-    def seconds(work: Any) -> float:
-        begin = time.process_time()
-        work()
-        return time.process_time() - begin
-
-    making = min(seconds(lambda: sum(block.nnz for block in stream(n, p))) for _ in range(REPEATS))
-    cpu = min(seconds(lambda: solved(solver, n, p, k)) for _ in range(REPEATS)) - making
+    turns = alternate(
+        {"making": lambda: sum(block.nnz for block in stream(n, p)), "all": lambda: solved(solver, n, p, k)},
+        REPEATS,
+    )
     tracemalloc.start()
     solved(solver, n, p, k)
     peak = tracemalloc.get_traced_memory()[1] / 1e6
     tracemalloc.stop()
-    return Run(solver, n, p, k, cpu, peak)
+    return Run(solver, n, p, k, min(turns["all"].cpu) - min(turns["making"].cpu), peak)
 
 
 def claims(runs: list[Run], distances: list[Distance], ks: tuple[int, ...], n: int) -> Iterator[Claim]:
@@ -122,45 +117,36 @@ def claims(runs: list[Run], distances: list[Distance], ks: tuple[int, ...], n: i
         GROWTH[0] <= growth <= GROWTH[1],
         f"{growth:.2f} times for 4 times the rows",
     )
-    yield Claim(
+    yield at_most(
         "its memory does not depend on the rows",
-        many.peak_mb <= 1.1 * few.peak_mb,
-        f"{few.peak_mb:.1f} MB and {many.peak_mb:.1f} MB",
+        many.peak_mb,
+        1.1 * few.peak_mb,
+        f"{few.peak_mb:.1f} MB and {{value:.1f}} MB",
     )
     farthest = max(row.chordal for row in distances)
-    yield Claim(
-        "both find the same subspace (Proposition 2)",
-        farthest <= SAME,
-        f"chordal distance {farthest:.1e} at most",
-    )
+    words = "both find the same subspace (Proposition 2)"
+    yield at_most(words, farthest, SAME, "chordal distance {value:.1e} at most")
 
 
-def main() -> None:
+def main() -> int:
     """Measure, print, record."""
-    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("--quick", action="store_true", help="a short stream: seconds")
-    given = parsed(parser)
-    warnings.simplefilter("ignore", ls.errors.AccuracyWarning)
-    warnings.simplefilter("ignore", ls.errors.ConvergenceWarning)
-    n, p, ks = (4000, 300, (5, 10, 20)) if given.quick else (160_000, 4000, (25, 100, 400))
-    print(versions())
-    runs = [measured(solver, n, p, k) for k in ks for solver in SOLVERS]
-    runs += [measured("lazy-spca", rows, p, ks[len(ks) // 2]) for rows in (MANY * n, 4 * MANY * n)]
-    for run in runs:
-        print(
-            f"{run.solver:10} {run.rows:7} x {run.columns}  k {run.k:4}  {run.cpu:6.2f} CPU s  {run.peak_mb:6.1f} MB"
-        )
+    report = Report(arguments(__doc__))
+    n, p, ks = (4000, 300, (5, 10, 20)) if report.given.quick else (160_000, 4000, (25, 100, 400))
+    shapes = [(solver, n, k) for k in ks for solver in SOLVERS]
+    shapes += [("lazy-spca", rows, ks[len(ks) // 2]) for rows in (MANY * n, 4 * MANY * n)]
+    table, runs = report.table("solver", "rows", "columns", "k", "CPU s::.2f", "MB::.1f"), []
+    for solver, rows, k in shapes:
+        runs.append(measured(solver, rows, p, k))
+        table.row(*astuple(runs[-1]))
     distances = [
         Distance(k, ls.metrics.chordal_distance(*(solved(solver, n, p, k).Vh.T for solver in SOLVERS)))
         for k in ks
     ]
-    found = list(claims(runs, distances, ks, n))
-    print()
-    for claim in found:
-        print(f"CLAIM {claim}")
-    if given.record:
-        print(f"\nwritten: {record('lazy_stream', {'runs': runs, 'distances': distances}, found)}")
+    report.keep("runs", runs)
+    report.keep("distances", distances)
+    report.say(claims(runs, distances, ks, n))
+    return report.end()
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

@@ -26,20 +26,19 @@ Source: Wojnowicz 2017, Lazy stochastic principal component analysis, arXiv:1709
 from __future__ import annotations
 
 import argparse
-import time
-import warnings
+import sys
 from collections import defaultdict
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from itertools import product
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import scipy.linalg
 import scipy.spatial.distance
-from real_data import arguments, mnist, newsgroups, titles
-from showing import Claim, as_curves, panels, parsed, record, versions, write_table
+from datasets import all_newsgroups, smooth_images, titles
+from showing import Claim, Report, arguments, at_most, panels
+from timing import timed
 
 import linspec as ls
 from linspec_sketches.gaussian import Gaussian
@@ -137,10 +136,10 @@ def cases(given: argparse.Namespace) -> Iterator[Case]:
     small = given.quick
     readers = {
         "newsgroups": lambda: Case(
-            "newsgroups", newsgroups(given).training[0], False, (10, 25) if small else (100, 500)
+            "newsgroups", all_newsgroups(given).training[0], False, (10, 25) if small else (100, 500)
         ),
         "titles": lambda: Case("titles", titles(given), False, (10,) if small else (100,)),
-        "mnist": lambda: Case("mnist", mnist(given), True, (5, 10) if small else (50, 100)),
+        "mnist": lambda: Case("mnist", smooth_images(given), True, (5, 10) if small else (50, 100)),
     }
     for name in given.sets:
         yield readers[name]()
@@ -155,27 +154,28 @@ def equalities(case: Case) -> Iterator[Equality]:
         truth = ls.solve(problem, "block-krylov", rng=0, tol=1e-4).Vh.T
         for (label, matrix), (form, (extra, options)) in product(MATRICES.items(), FORMS.items()):
             shared = {"oversampling": extra, "test_matrix": matrix}
-            V, *spca_seconds = timed(problem, "spca", 0, shared)
-            W, *lazy_seconds = timed(problem, "lazy-spca", 0, {**shared, **options})
-            other = timed(problem, "lazy-spca", 1, {**shared, **options})[0]
+            (V, spca), (W, lazy), (other, _) = (
+                timed(span, problem, *run)
+                for run in (
+                    ("spca", 0, shared), ("lazy-spca", 0, shared | options), ("lazy-spca", 1, shared | options),
+                )
+            )  # fmt: skip
             Omega = matrix.draw(plain.shape[1], k + extra, np.random.default_rng(0))
             D = by_definition(plain, Omega, k)
-            spans = [(V, W), (D, V), (D, W), (V, other)]
+            pairs = [(V, W), (D, V), (D, W), (V, other)]
             yield Equality(
                 case.name, k, label, form,
-                *(chordal(*pair) for pair in spans),
+                *(chordal(*pair) for pair in pairs),
                 pairs_differ(sample @ V, sample @ W),
                 max(off_orthonormal(V), off_orthonormal(W)),
-                *(chordal(truth, span) for span in (V, W, np.linalg.qr(Omega[:, :k])[0])),
-                *spca_seconds, *lazy_seconds,
+                *(chordal(truth, other) for other in (V, W, np.linalg.qr(Omega[:, :k])[0])),
+                spca.cpu, spca.clock, lazy.cpu, lazy.clock,
             )  # fmt: skip
 
 
-def timed(problem: Any, solver: str, seed: int, options: dict[str, Any]) -> tuple[np.ndarray, float, float]:
-    """Right vectors as columns, and seconds of the processor and of the clock, certificate included."""
-    cpu, wall = time.process_time(), time.perf_counter()
-    V = ls.solve(problem, solver, rng=seed, **options).Vh.T
-    return V, time.process_time() - cpu, time.perf_counter() - wall
+def span(problem: Any, solver: str, seed: int, options: dict[str, Any]) -> np.ndarray:
+    """Right vectors as columns, certificate included."""
+    return np.asarray(ls.solve(problem, solver, rng=seed, **options).Vh.T)
 
 
 def by_definition(A: Any, Omega: np.ndarray, k: int) -> np.ndarray:
@@ -284,8 +284,7 @@ def claims_on_data(found: list[Equality]) -> Iterator[Claim]:
 
 def below(text: str, limit: float, *groups: tuple[float, ...]) -> Claim:
     """A claim that some distances vanish."""
-    values = [value for group in groups for value in group]
-    return Claim(text, all(value <= limit for value in values), f"largest {max(values):.1e}")
+    return at_most(text, max(value for group in groups for value in group), limit, "largest {value:.1e}")
 
 
 def claims_on_losses(found: list[Loss]) -> Iterator[Claim]:
@@ -297,12 +296,12 @@ def claims_on_losses(found: list[Loss]) -> Iterator[Claim]:
         share = worst.distance / (worst.eps * worst.ratio**power)
         order = "eps (σ₁/σ_k)²" if power == 2 else "eps σ₁/σ_k"
         place = f"largest share {share:.2g}, at {worst.ratio:.0e}"
-        yield Claim(
-            f"{solver}, {dtype}: what it returns is off by the order of {order}", share <= ROOM, place
+        yield at_most(
+            f"{solver}, {dtype}: what it returns is off by the order of {order}", share, ROOM, place
         )
         off = max(row.orthogonality for row in rows)
         text = f"{solver}, {dtype}: the rows of Vh are orthonormal to rounding"
-        yield Claim(text, off <= ORTHOGONAL * rows[0].eps, f"off by {off:.1e} at most")
+        yield at_most(text, off, ORTHOGONAL * rows[0].eps, "off by {value:.1e} at most")
         silent = [row for row in rows if row.silent]
         yield Claim(
             f"{solver}, {dtype}: what is lost beyond {ROOM:g} eps σ₁/σ_k and {LOUD:g}, or missing, is said",
@@ -317,51 +316,39 @@ def claims_on_losses(found: list[Loss]) -> Iterator[Claim]:
 # ---- showing ---------------------------------------------------------------------------------------
 
 
-def show_equalities(found: list[Equality]) -> None:
-    """The table, and times."""
-    print("\nchordal distances; pairs: relative difference of the distances between rows")
-    print(
-        f"{'data':11s} {'k':>4s} {'Ω':22s} {'form':8s} {'lazy-spca':>9s} {'spca-def':>9s} {'lazy-def':>9s} "
-        f"{'oth.seed':>8s} {'pairs':>8s} {'VhVhᵀ-I':>8s} {'spca-true':>9s} {'lazy-true':>9s} {'Ω-true':>7s}"
-    )
-    for r in found:
-        print(
-            f"{r.data:11s} {r.k:4d} {r.matrix:22s} {r.form:8s} {r.distance:9.1e} {r.spca_from_definition:9.1e} "
-            f"{r.lazy_from_definition:9.1e} {r.other_seed:8.3g} {r.pairs:8.1e} {r.orthogonality:8.1e} "
-            f"{r.spca_from_truth:9.3f} {r.lazy_from_truth:9.3f} {r.projection_from_truth:7.3f}"
-        )
-    print("\nseconds of the processor (of the clock), certificate included")
-    for r in found:
-        print(
-            f"{r.data:11s} {r.k:4d} {r.matrix:22s} {r.form:8s} spca {r.spca_cpu:7.2f} ({r.spca_wall:.2f}), "
-            f"lazy-spca {r.lazy_cpu:7.2f} ({r.lazy_wall:.2f})"
-        )
+def show_equalities(report: Report, found: list[Equality]) -> None:
+    """The table, times with it."""
+    table = report.table(
+        "data", "k", "Ω", "form", "spca to lazy-spca::.1e", "spca to definition::.1e", "lazy to definition::.1e",
+        "other seed::.3g", "pairs::.1e", "VhVhᵀ − I::.1e", "spca to true::.3f", "lazy to true::.3f", "Ω to true::.3f",
+        "spca CPU s::.2f", "clock::.2f", "lazy CPU s::.2f", "clock::.2f",
+        title="chordal distances; pairs: relative difference of the distances between rows; seconds with certificate",
+    )  # fmt: skip
+    for row in found:
+        table.row(*astuple(row))
 
 
-def show_losses(found: list[Loss]) -> None:
+def show_losses(report: Report, found: list[Loss]) -> None:
     """The worst of the seeds, and what the first seed's solution says."""
     groups: dict[tuple[str, str, float], list[Loss]] = defaultdict(list)
     for row in found:
         groups[row.dtype, row.solver, row.ratio].append(row)
-    print(
-        f"\n{'dtype':8s} {'solver':20s} {'σ₁/σ_k':>7s} {'returned':>9s} {'distance':>9s} {'VhVhᵀ-I':>8s} status"
+    table = report.table(
+        "dtype", "solver", "σ₁/σ_k::.0e", "returned", "of", "distance::.1e", "VhVhᵀ − I::.1e", "status"
     )
-    for (dtype, solver, ratio), rows in groups.items():
-        returned = f"{min(row.returned for row in rows)}/{rows[0].wanted}"
+    for key, rows in groups.items():
         distance, off = (max(getattr(row, name) for row in rows) for name in ("distance", "orthogonality"))
         status = ", ".join(dict.fromkeys(row.status for row in rows))
-        print(f"{dtype:8s} {solver:20s} {ratio:7.0e} {returned:>9s} {distance:9.1e} {off:8.1e} {status}")
-    print("\nWhat they say")
+        table.row(*key, min(row.returned for row in rows), rows[0].wanted, distance, off, status)
     said: dict[tuple[str, str, str, bool], Loss] = {}
     for row in found:
         said.setdefault((row.dtype, row.solver, row.status, row.returned < row.wanted), row)
+    table = report.table("dtype", "solver", "σ₁/σ_k::.0e", "returned", "of", "what they say")
     for row in said.values():
-        print(
-            f"{row.dtype}, {row.solver}, {row.ratio:.0e}, {row.returned} of {row.wanted}: {row.status}: {row.message}"
-        )
+        table.row(row.dtype, row.solver, row.ratio, row.returned, row.wanted, f"{row.status}: {row.message}")
 
 
-def draw_equalities(found: list[Equality], out: Path) -> None:
+def draw_equalities(found: list[Equality]) -> Any:
     """Distances of each case, on a logarithmic axis."""
     figure, (row,) = panels(1, 2, sharey=True)
     names = list(dict.fromkeys(f"{r.data}, {r.k}" for r in found))
@@ -392,10 +379,10 @@ def draw_equalities(found: list[Equality], out: Path) -> None:
         axes.set(yscale="log", title=f"{form} form", xticks=range(len(names)))
         axes.set_xticklabels(names, rotation=20)
     row[0].legend(fontsize="small")
-    figure.savefig(out / "equality.png", dpi=120)
+    return figure
 
 
-def draw_losses(found: list[Loss], out: Path) -> None:
+def draw_losses(found: list[Loss]) -> Any:
     """Distance from the truth and orthogonality against σ₁/σ_k; hollow where vectors are missing."""
     figure, grid = panels(2, 2, sharex=True, sharey="row")
     for axes, dtype in zip(grid[0], DTYPES, strict=True):
@@ -423,53 +410,40 @@ def draw_losses(found: list[Loss], out: Path) -> None:
             axes.set(xscale="log", yscale="log", xlabel="σ₁/σ_k")
     grid[0, 0].legend(fontsize="small")
     figure.suptitle("hollow: fewer vectors than asked for")
-    figure.savefig(out / "loss.png", dpi=120)
+    return figure
 
 
 # ---- the command -----------------------------------------------------------------------------------
 
 
-def main() -> None:
+def main() -> int:
     """Measure, print, write."""
-    parser = arguments(__doc__ or "")
+    parser = arguments(__doc__)
     sets = ("newsgroups", "titles", "mnist")
     parser.add_argument("--sets", nargs="+", choices=sets, default=list(sets), help="all three")
     parser.add_argument(
         "--parts", nargs="+", choices=("data", "sweep"), default=["data", "sweep"], help="both"
     )
     parser.add_argument("--seeds", type=int, default=3, help="matrices of each kind in the sweep (3)")
-    parser.add_argument("--out", type=Path, default=Path("lazy-subspace"), help="folder to write to")
-    given = parsed(parser)
-    warnings.simplefilter("ignore", ls.errors.AccuracyWarning)
-    warnings.simplefilter("ignore", ls.errors.ConvergenceWarning)
+    report = Report(parser)
+    given = report.given
     # Data that are missing are missed before anything is computed.
     listed = list(cases(given)) if "data" in given.parts else []
-    given.out.mkdir(parents=True, exist_ok=True)
-    print(versions())
-    claims: list[Claim] = []
-    tables: dict[str, list[Any]] = {}
     if listed:
         equal = [found for case in listed for found in equalities(case)]
-        show_equalities(equal)
-        write_table(given.out / "equality.csv", equal)
-        draw_equalities(equal, given.out)
-        claims += claims_on_data(equal)
-        tables["equality"] = equal
+        show_equalities(report, equal)
+        report.keep("equality", equal)
+        report.picture("equality", draw_equalities, equal)
+        report.say(claims_on_data(equal))
     if "sweep" in given.parts:
         lost = list(losses(given))
-        show_losses(lost)
-        write_table(given.out / "loss.csv", lost)
-        draw_losses(lost, given.out)
-        claims += claims_on_losses(lost)
+        show_losses(report, lost)
         of = ("ratio", "returned", "distance", "orthogonality", "status")
-        tables["loss"] = as_curves(lost, ("dtype", "solver", "seed", "wanted"), of)
-    print()
-    for claim in claims:
-        print(f"CLAIM {claim}")
-    print(f"\nwritten: tables and figures, in {given.out}")
-    if given.record:
-        print(f"written: {record('lazy_subspace', tables, claims)}")
+        report.keep("loss", lost, ("dtype", "solver", "seed", "wanted"), of)
+        report.picture("loss", draw_losses, lost)
+        report.say(claims_on_losses(lost))
+    return report.end()
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

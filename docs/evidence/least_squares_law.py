@@ -1,4 +1,4 @@
-"""What the measuring scripts know of least squares without asking linspec: the law, the optimum, a table.
+"""What the measuring scripts know of least squares without asking linspec: the law, the optimum.
 
 Problem: a figure that a solver reports about itself proves nothing, and f(x) − f(x*) cancels to nothing.
 Method: the residual is recomputed from data and answer by NumPy and SciPy alone. The objective's distance from
@@ -10,7 +10,6 @@ Source: Golub & Van Loan (2013), sections 5.3 and 11.3.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -84,14 +83,3 @@ def iterated(A: Any, B: np.ndarray, ridge: float, tol: float = 1e-13, steps: int
         rr, old = np.sum(r * r, axis=0), rr
         p = r + p * (rr / np.maximum(old, 1e-300))
     return x
-
-
-def print_head(*names: str) -> None:
-    """The head of a Markdown table."""
-    print_row(names)
-    print_row(["---"] * len(names))
-
-
-def print_row(cells: Iterable[Any]) -> None:
-    """One row of a Markdown table, at once: a long run shows what it has."""
-    print("| " + " | ".join(str(cell) for cell in cells) + " |", flush=True)

@@ -20,14 +20,14 @@ Median angles tell how far the pairs, and the span of the first two, are from th
 
 from __future__ import annotations
 
-import argparse
 import itertools
-import time
-from typing import NamedTuple
+import sys
+from typing import Any, NamedTuple
 
 import numpy as np
-from datasets import arguments
 from scipy.special import ndtr, ndtri
+from showing import Report, Table, arguments, at_most
+from timing import Stopwatch
 
 import linspec as ls
 
@@ -41,10 +41,10 @@ class Source(NamedTuple):
     k: int
     tails: int = 0
 
-    def __str__(self) -> str:
-        rows = f"t({self.tails})" if self.tails else "normal"
+    def cells(self) -> tuple[Any, ...]:
+        """As the first cells of a row."""
         rho = ", ".join(f"{r:g}" for r in self.rho)
-        return f"{self.n} | {self.p} + {self.p} | {rho} | {self.k} | {rows}"
+        return self.n, f"{self.p} + {self.p}", rho, self.k, f"t({self.tails})" if self.tails else "normal"
 
 
 COVERED = (
@@ -75,6 +75,9 @@ TIED = (
 )
 
 METHODS = ("corrected", "in order", "matched", "rotated", "basic", "normal", "BCa", "asymptotic")
+
+SAME = 1e-8
+"""Intervals are called the same up to this difference."""
 
 MOST_JACKKNIFED = 400
 """BCa is left out for more rows."""
@@ -248,63 +251,74 @@ class Tally:
         self.inside.append(inside.reshape(-1, inside.shape[-1]).mean(axis=0))
         self.width.append((ends[1] - ends[0]).reshape(-1, inside.shape[-1]).mean(axis=0))
 
-    def __str__(self) -> str:
+    def cells(self) -> tuple[str, str]:
+        """As the last cells of a row."""
         mean, error = np.mean(self.inside, axis=0), np.std(self.inside, axis=0) / np.sqrt(len(self.inside))
         shares = ", ".join(f"{100 * m:.1f}" for m in mean)
         widths = ", ".join(f"{w:.2f}" for w in np.median(self.width, axis=0))
-        return f"{shares} (± {100 * error.max():.1f}) | {widths}"
+        return f"{shares} (± {100 * error.max():.1f})", widths
 
 
-def coverage(sources: list[Source], sets: int, draws: int) -> None:
+SOURCE = ("rows", "columns", "correlations", "k", "entries")
+
+
+def coverage(report: Report, sources: list[Source], sets: int, draws: int) -> None:
     """Coverage, widths and angles of each source."""
-    print(
-        f"coverage in % of {sets} sets, {draws} draws each, of each pair (± largest standard error) | median width"
-    )
     for source in sources:
-        rng, begin, k = np.random.default_rng(1), time.process_time(), source.k
-        tallies: dict[tuple[str, str], Tally] = {}
-        bias, angles = [], []
-        for _ in range(sets):
-            A = rng.standard_normal((source.p, source.p))
-            X, Y = draw(rng, source)
-            rows = Rows(X @ A, Y, k)
-            one = rows.pairs(np.ones((1, source.n)))
-            drawn = rows.pairs(
-                rng.multinomial(source.n, np.full(source.n, 1 / source.n), size=draws).astype(float)
-            )
-            truth = {
-                "x": np.linalg.inv(A)[:, :k],
-                "loadings": (A.T / np.linalg.norm(A, axis=0)[:, None])[:, :k],
-            }
-            likeness = [A @ one.x[0], one.y[0]]  # coordinates in the pairs of the source
-            sign = np.where(sum(np.diag(B) for B in likeness) < 0, -1.0, 1.0)
-            for (name, quantity), ends in intervals(rows, one, drawn).items():
-                tallies.setdefault((name, quantity), Tally()).add(ends, truth[quantity] * sign)
-            for name, ends in intervals_of_correlations(one, drawn).items():
-                tallies.setdefault((name, "correlations"), Tally()).add(ends, np.array(source.rho[:k]))
-            bias.append(one.correlations[0] - source.rho[:k])
-            Q = [np.linalg.qr(B[:, :2])[0][:2] for B in likeness]
-            units = [np.abs(np.diag(B)) / np.linalg.norm(B, axis=0) for B in likeness]
-            spans = [np.linalg.svd(B, compute_uv=False)[-1] for B in Q]
-            angles.append(np.degrees(np.arccos(np.minimum([*np.mean(units, axis=0), np.mean(spans)], 1))))
-        seconds = time.process_time() - begin
-        print(f"\n| {source} | CPU s {seconds:.0f}")
-        print(f"  bias of correlations {np.round(np.mean(bias, axis=0), 4)}")
-        *each, span = np.median(angles, axis=0)
-        print(
-            f"  median angles to the source: pairs {np.round(each, 0)}, span of the first two {span:.0f} degrees"
+        table = report.table(
+            *("quantity", "method", "coverage in %, of each pair (± largest standard error)", "median width"),
+            title=f"{', '.join(map(str, source.cells()))}: {sets} sets, {draws} draws each",
         )
-        for quantity in ("correlations", "loadings", "x"):
-            for name in METHODS:
-                if (name, quantity) in tallies:
-                    label = "weights" if quantity == "x" else quantity
-                    print(f"  | {label} | {name} | {tallies[name, quantity]} |", flush=True)
+        with Stopwatch() as watch:
+            lines = covered(table, source, sets, draws)
+        print(f"\n{lines}; CPU s {watch.cpu:.0f}")
 
 
-def ties(sets: int, draws: int) -> None:
+def covered(table: Table, source: Source, sets: int, draws: int) -> str:
+    """The rows of one source, and how far its pairs are from the truth."""
+    rng, k = np.random.default_rng(1), source.k
+    tallies: dict[tuple[str, str], Tally] = {}
+    bias, angles = [], []
+    for _ in range(sets):
+        A = rng.standard_normal((source.p, source.p))
+        X, Y = draw(rng, source)
+        rows = Rows(X @ A, Y, k)
+        one = rows.pairs(np.ones((1, source.n)))
+        drawn = rows.pairs(
+            rng.multinomial(source.n, np.full(source.n, 1 / source.n), size=draws).astype(float)
+        )
+        truth = {
+            "x": np.linalg.inv(A)[:, :k],
+            "loadings": (A.T / np.linalg.norm(A, axis=0)[:, None])[:, :k],
+        }
+        likeness = [A @ one.x[0], one.y[0]]  # coordinates in the pairs of the source
+        sign = np.where(sum(np.diag(B) for B in likeness) < 0, -1.0, 1.0)
+        for (name, quantity), ends in intervals(rows, one, drawn).items():
+            tallies.setdefault((name, quantity), Tally()).add(ends, truth[quantity] * sign)
+        for name, ends in intervals_of_correlations(one, drawn).items():
+            tallies.setdefault((name, "correlations"), Tally()).add(ends, np.array(source.rho[:k]))
+        bias.append(one.correlations[0] - source.rho[:k])
+        Q = [np.linalg.qr(B[:, :2])[0][:2] for B in likeness]
+        units = [np.abs(np.diag(B)) / np.linalg.norm(B, axis=0) for B in likeness]
+        spans = [np.linalg.svd(B, compute_uv=False)[-1] for B in Q]
+        angles.append(np.degrees(np.arccos(np.minimum([*np.mean(units, axis=0), np.mean(spans)], 1))))
+    for quantity in ("correlations", "loadings", "x"):
+        for name in METHODS:
+            if (name, quantity) in tallies:
+                label = "weights" if quantity == "x" else quantity
+                table.row(label, name, *tallies[name, quantity].cells())
+    *each, span = np.median(angles, axis=0)
+    return (
+        f"bias of correlations {np.round(np.mean(bias, axis=0), 4)}; median angles to the source: pairs "
+        f"{np.round(each, 0)}, span of the first two {span:.0f} degrees"
+    )
+
+
+def ties(report: Report, sets: int, draws: int) -> None:
     """How often a tie is rejected at 5 %."""
-    print(
-        f"\nties rejected at 5 % in % of {sets} sets, {draws} draws each, standard error at most 1.6 of 1000"
+    table = report.table(
+        *(*SOURCE, "ties rejected at 5 %, in %"),
+        title=f"ties: {sets} sets, {draws} draws each, standard error at most 1.6 of 1000",
     )
     for source in TIED:
         rng, rejected = np.random.default_rng(2), []
@@ -314,7 +328,7 @@ def ties(sets: int, draws: int) -> None:
             counts = rng.multinomial(source.n, np.full(source.n, 1 / source.n), size=draws)
             p = corrected_gaps(one, turned(one, rows.pairs(counts.astype(float))).M)[2]
             rejected.append(p <= 0.05)
-        print(f"| {source} | {', '.join(f'{100 * r:.1f}' for r in np.mean(rejected, axis=0))} |", flush=True)
+        table.row(*source.cells(), ", ".join(f"{100 * r:.1f}" for r in np.mean(rejected, axis=0)))
 
 
 class Listed(np.random.Generator):
@@ -328,9 +342,9 @@ class Listed(np.random.Generator):
         return self.counts.pop(0)
 
 
-def same(draws: int) -> None:
+def same(report: Report, draws: int) -> None:
     """The largest difference between these intervals and those of linspec.bootstrap."""
-    source, worst, taken = COVERED[2], 0.0, 0.0
+    source, worst, watch = COVERED[2], 0.0, Stopwatch()
     rng = np.random.default_rng(3)
     X, Y = draw(rng, source)
     rows = Rows(X, Y, source.k)
@@ -338,22 +352,23 @@ def same(draws: int) -> None:
     one, drawn = rows.pairs(np.ones((1, source.n))), rows.pairs(counts.astype(float))
     expected = intervals(rows, one, drawn)
     for method, name in (("corrected", "corrected"), ("percentile", "in order")):
-        begin = time.process_time()
-        found = ls.bootstrap(ls.CCA(X, Y, source.k), "gram", draws=draws, method=method, rng=Listed(counts))
-        taken += time.process_time() - begin
+        with watch:
+            found = ls.bootstrap(
+                ls.CCA(X, Y, source.k), "gram", draws=draws, method=method, rng=Listed(counts)
+            )
         sign = np.sign(np.sum(found.solution.x_weights * one.x[0], axis=0))
         for quantity, ends in (("loadings", found.x_loadings), ("x", found.x_weights * np.sqrt(source.n))):
             ours = expected[name, quantity]
             ours = np.where(sign < 0, -ours[::-1], ours)
             worst = max(worst, float(np.abs(ours - ends).max()))
-    print(
-        f"same: linspec.bootstrap differs by at most {worst:.1e}; {1000 * taken / draws / 2:.1f} CPU ms a draw"
-    )
+    print(f"\n{1000 * watch.cpu / draws / 2:.1f} CPU ms a draw of linspec.bootstrap")
+    words = "linspec.bootstrap has the intervals of these methods, from the same draws"
+    report.say([at_most(words, worst, SAME, "differs by at most {value:.1e}", own=True)])
 
 
-def main() -> None:
+def main() -> int:
     """Measure and print."""
-    parser: argparse.ArgumentParser = arguments(__doc__)
+    parser = arguments(__doc__)
     parser.add_argument("--parts", nargs="+", default=["same", "coverage", "ties"])
     every = range(len(COVERED))
     parser.add_argument(
@@ -361,15 +376,17 @@ def main() -> None:
     )
     parser.add_argument("--sets", type=int, default=1000, help="sets of rows")
     parser.add_argument("--draws", type=int, default=300, help="bootstrap draws of each set")
-    given = parser.parse_args()
+    report = Report(parser)
+    given = report.given
     sets, draws = (3, 20) if given.quick else (given.sets, given.draws)
     if "same" in given.parts:
-        same(draws)
+        same(report, draws)
     if "coverage" in given.parts:
-        coverage([COVERED[i] for i in given.sources], sets, draws)
+        coverage(report, [COVERED[i] for i in given.sources], sets, draws)
     if "ties" in given.parts:
-        ties(sets, draws)
+        ties(report, sets, draws)
+    return report.end()
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

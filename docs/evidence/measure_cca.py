@@ -16,18 +16,18 @@ of the certificate are added, and the count is that of the operators. Solvers wi
 from __future__ import annotations
 
 import argparse
+import sys
 import time
-import warnings
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import scipy.sparse.linalg
-from datasets import arguments, bigrams, mnist_halves, titles_and_queries
-from least_squares_law import print_head, print_row
+from captured import Judge
+from datasets import bigrams, mnist_halves, titles_and_queries
+from showing import Report, arguments
 
 import linspec as ls
-from linspec.algebra.small_matrices import canonical_rotation
 
 K = 20
 TARGETS = (0.9, 0.99, 0.999, 0.9999, 0.99999)
@@ -59,28 +59,22 @@ SOLVERS: dict[str, tuple[str, dict[str, Any]]] = {
 class Reference:
     """What answers are scored by."""
 
-    moments: Any
-    ridge: float
+    judge: Judge
     total: float
 
     @classmethod
     def of(cls, X: Any, Y: Any, ridge: float) -> Reference:
         """Gram matrices of the whole data, and the exact sum."""
         dense = not scipy.sparse.issparse(X)
-        moments = ls.Moments(X, Y, form="dense" if dense else "sparse")
-        problem = ls.CCA(moments, k=K, ridge=ridge, center=False)
+        judge = Judge(X, Y, ridge, "dense" if dense else "sparse")
+        problem = ls.CCA(judge.moments, k=K, ridge=ridge, center=False)
         options = {} if dense else {"tol": 1e-12, "max_iterations": 1500, "oversample": 40}
         answer = ls.solve(problem, "gram" if dense else "lobpcg", rng=1, **options)
-        return cls(moments, ridge, float(answer.correlations.sum()))
+        return cls(judge, float(answer.correlations.sum()))
 
     def captured(self, x: Any, y: Any) -> float:
         """The proportion of correlations captured."""
-        Sx, Cy, _, Sy = self.moments.products(x, y)
-        r = self.ridge
-        return (
-            float(canonical_rotation(x.T @ (Sx + r * x), x.T @ Cy, y.T @ (Sy + r * y), K)[1].sum())
-            / self.total
-        )
+        return float(self.judge.correlations(x, y)[:K].sum()) / self.total
 
 
 class Counted(scipy.sparse.linalg.LinearOperator):
@@ -142,13 +136,11 @@ def follow(
         score(weights["x_weights"], weights["y_weights"], count, begun)
         return len(passes) == len(given.targets)
 
-    problem = ls.CCA(*(operators or (X, Y)), K, ridge=reference.ridge, center=False)
+    problem = ls.CCA(*(operators or (X, Y)), K, ridge=reference.judge.ridge, center=False)
     fields = {option.name for option in ls.describe(f"cca/{name}").options}
     form = {"form": given.form} if "form" in fields and given.form != "operators" else {}
     begun = time.process_time()
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        s = ls.solve(problem, name, rng=seed, callback=watch, max_passes=cap, **form, **options)
+    s = ls.solve(problem, name, rng=seed, callback=watch, max_passes=cap, **form, **options)
     score(s.x_weights, s.y_weights, s.passes, begun)
     return Outcome(passes, seconds, best[0], s.status.name, s.residual, s.passes)
 
@@ -162,15 +154,14 @@ def middle(outcomes: list[Outcome], target: float) -> str:
     return f"{median:g}" if len(found) == 1 else f"{median:g} ({'-' if np.isinf(worst) else f'{worst:g}'})"
 
 
-def seconds_of(outcomes: list[Outcome], target: float) -> str:
+def seconds_of(outcomes: list[Outcome], target: float) -> float:
     """Median CPU seconds."""
-    found = float(np.median([outcome.seconds.get(target, np.inf) for outcome in outcomes]))
-    return "-" if np.isinf(found) else f"{found:.1f}"
+    return float(np.median([outcome.seconds.get(target, np.inf) for outcome in outcomes]))
 
 
-def main() -> None:
+def main() -> int:
     """Measure and print."""
-    parser = arguments(main.__doc__ or "")
+    parser = arguments(__doc__)
     parser.add_argument("--sets", nargs="+", default=list(SETS), help="name:ridge")
     parser.add_argument("--solvers", nargs="+", default=list(SOLVERS))
     parser.add_argument("--seeds", type=int, default=1)
@@ -178,7 +169,8 @@ def main() -> None:
     parser.add_argument("--form", default="implicit", choices=("implicit", "auto", "operators"))
     parser.add_argument("--targets", nargs="+", type=float, default=list(TARGETS[:4]))
     parser.add_argument("--oversample", type=int, help="of lobpcg")
-    given = parser.parse_args()
+    report = Report(parser)
+    given = report.given
     for chosen in given.sets:
         source, _, ridge = chosen.partition(":")
         X, Y = next(read for name, read in SETS.items() if name.startswith(source))(given)
@@ -188,29 +180,29 @@ def main() -> None:
             if given.quick or chosen not in KNOWN
             else f", off the known sum by {reference.total - KNOWN[chosen]:.1e}"
         )
-        print(
-            f"\n{source}, ridge {ridge}, form {given.form}: sum of {K} correlations {reference.total:.9f}{off}\n"
-        )
         shares = [f"passes to {target}" for target in given.targets]
-        print_head("solver", *shares, "CPU s to .99", "to .999", "best PCC", "passes", "status", "residual")
+        table = report.table(
+            *("solver", *shares, "CPU s to .99::.1f", "to .999::.1f", "best PCC::.6f", "passes::g", "status"),
+            "residual::.1e",
+            title=f"{source}, ridge {ridge}, form {given.form}: sum of {K} correlations {reference.total:.9f}{off}",
+        )
         for label in given.solvers:
             name, options = SOLVERS[label]
             if given.oversample is not None and name == "lobpcg":
                 options = {**options, "oversample": given.oversample}
             runs = [follow(reference, X, Y, name, options, given, seed) for seed in range(given.seeds)]
-            print_row(
-                [
-                    label,
-                    *(middle(runs, target) for target in given.targets),
-                    seconds_of(runs, 0.99),
-                    seconds_of(runs, 0.999),
-                    f"{min(run.best for run in runs):.6f}",
-                    f"{max(run.total_passes for run in runs):g}",
-                    runs[0].status,
-                    f"{max(run.residual for run in runs):.1e}",
-                ]
+            table.row(
+                label,
+                *(middle(runs, target) for target in given.targets),
+                seconds_of(runs, 0.99),
+                seconds_of(runs, 0.999),
+                min(run.best for run in runs),
+                max(run.total_passes for run in runs),
+                runs[0].status,
+                max(run.residual for run in runs),
             )
+    return report.end()
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

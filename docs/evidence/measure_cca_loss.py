@@ -22,20 +22,18 @@ its loss is at most ten times its tolerance.
 
 from __future__ import annotations
 
-import argparse
 import functools
 import sys
 import time
-import warnings
 from collections import Counter
 from dataclasses import dataclass, field
+from itertools import product
 from typing import Any
 
 import numpy as np
 import scipy.linalg
 import scipy.sparse
 from datasets import (
-    arguments,
     bigrams,
     clustered,
     digits_halves,
@@ -43,7 +41,7 @@ from datasets import (
     patch_halves,
     titles_and_queries,
 )
-from least_squares_law import print_head, print_row
+from showing import Claim, Report, arguments
 
 import linspec as ls
 
@@ -93,6 +91,8 @@ SHARE, SMALL = 0.1, 0.1
 """Processor time that a certificate may take: its share of a run, and the seconds that are nothing."""
 
 ANSWERS = ("CONVERGED", "CLUSTERED")
+
+AS_ASKED = "residual, bounds, loss and certificate are as asked"
 
 
 class Truth:
@@ -264,14 +264,14 @@ class Task:
     given: Any
     known: dict[Any, Any]
 
-    def table(self) -> bool:
-        """Measure and print; whether all is as asked."""
-        print(f"\n{self.name}, ridge {self.ridge:g}, form {self.form}, tol {self.tol:g}\n")
-        print_head(
+    def table(self, report: Report) -> None:
+        """Measure and print, and say whether all is as asked."""
+        name = f"{self.name}, ridge {self.ridge:g}, form {self.form}, tol {self.tol:g}"
+        table = report.table(
             "solver", "status", "passes", "loss", "loss / residual", "loss / estimate", "residual / law, least",
-            "most", "below", "above", "least", "sweep", "columns", "CPU", "CPU ms",
+            "most", "below", "above", "least", "sweep", "columns", "CPU", "CPU ms", title=name,
         )  # fmt: skip
-        held, others = True, []
+        missed, others = [], []
         for solver in self.given.solvers:
             row = self.row(solver)
             if not row.statuses:
@@ -280,19 +280,16 @@ class Task:
                 others.append(f"{solver} {row.worst('passes')} {next(iter(row.statuses))}")
                 continue
             status = ", ".join(f"{status} {count}" for status, count in row.statuses.items())
-            print_row([
+            table.row(
                 solver, status, row.cell("passes"), row.cell("loss"), row.cell("loss/residual"),
                 row.cell("loss/estimate"), row.cell("residual/law", min), row.cell("residual/law"),
                 row.cell("below", min), row.cell("above"), row.cell("least"), row.cell("sweep"),
                 row.cell("columns"), row.cell("CPU"), row.cell("CPU ms"),
-            ])  # fmt: skip
-            for text, count in Counter(row.missed).items():
-                held = False
-                print(f"missed by {solver}, {count} times: {text}", file=sys.stderr)
-            sys.stdout.flush()
+            )  # fmt: skip
+            missed += [f"{solver}, {count} times: {text}" for text, count in Counter(row.missed).items()]
         if others:
             print(f"\nWithout an answer to judge (passes, status): {'; '.join(others)}")
-        return held
+        report.say([Claim(AS_ASKED, not missed, "; ".join(missed) or "all", own=True)], name)
 
     def row(self, solver: str) -> Row:
         """The runs of one solver."""
@@ -330,10 +327,9 @@ class Task:
         return X, Y, self.known[drawn, self.ridge]
 
 
-def main() -> None:
+def main() -> int:
     """Measure and print."""
-    parser = arguments(__doc__ or "")
-    parser.formatter_class = argparse.RawDescriptionHelpFormatter
+    parser = arguments(__doc__)
     parser.add_argument("--sets", nargs="+", default=list(SETS), choices=list(SETS))
     parser.add_argument("--ridges", nargs="+", type=float, default=None, help="instead of those of the set")
     parser.add_argument("--solvers", nargs="+", default=list(SOLVERS), choices=list(SOLVERS))
@@ -342,17 +338,14 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=5)
     parser.add_argument("--max-passes", type=float, default=300.0)
     parser.add_argument("--max-seconds", type=float, default=10.0)
-    given = parser.parse_args()
-    warnings.simplefilter("ignore")
-    held = True
+    report = Report(parser)
+    given = report.given
     for name in given.sets:
         known: dict[Any, Any] = {}
-        for ridge in given.ridges or SETS[name][1]:
-            for form in given.forms:
-                for tol in given.tols:
-                    held = Task(name, ridge, form, tol, given, known).table() and held
-    sys.exit(not held)
+        for ridge, form, tol in product(given.ridges or SETS[name][1], given.forms, given.tols):
+            Task(name, ridge, form, tol, given, known).table(report)
+    return report.end()
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

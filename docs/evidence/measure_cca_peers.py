@@ -13,8 +13,8 @@ data, `--sets` some of images, titles, words.
 [0 C; Cᵀ 0], diag(Sx, Sy). With `--dense` also the first on sparse data (titles: 6 GB). cca-zoo (`pip install
 cca-zoo==4.0.1`) and scikit-learn are compared where they are installed. A refusal is printed as the library says it.
 
-Each round runs every method once, so that all meet the same machine; figures are the median and the worst of
-the rounds, seconds of the clock and of the processor. The sum is that of the correlations in the span of the weights,
+Each round runs every method once, so that all meet the same machine; figures are the median and the worst of the
+rounds, and of the ratios to "auto" in the same round. The sum is that of the correlations in the span of the weights,
 with the ridge, computed alike for all. Slow methods have rounds of their own number.
 """
 
@@ -22,9 +22,7 @@ from __future__ import annotations
 
 import argparse
 import importlib.util
-import statistics
-import time
-import warnings
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
@@ -32,8 +30,9 @@ from typing import Any
 import numpy as np
 import scipy.linalg
 import scipy.sparse.linalg
-from datasets import arguments, bigrams, mnist_halves, titles_and_queries
-from least_squares_law import print_head, print_row
+from datasets import bigrams, mnist_halves, titles_and_queries
+from showing import Report, arguments
+from timing import alternate
 
 import linspec as ls
 
@@ -60,18 +59,18 @@ class Comparison:
         return ls.metrics.tcc(p.X, p.Y, *weights, ridge=p.ridge, center=p.center)
 
 
-def main() -> None:
+def main() -> int:
     """Measure and print."""
-    parser = arguments(main.__doc__ or "")
+    parser = arguments(__doc__)
     parser.add_argument("--sets", nargs="+", choices=SETS, default=list(SETS), help="all three")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--slow-rounds", type=int, default=1, help="rounds of what takes minutes")
     parser.add_argument("--dense", action="store_true", help="dense Gram matrices of sparse data, too")
-    given = parser.parse_args()
-    warnings.simplefilter("ignore")
-    for name in given.sets:
-        for comparison in SETS[name](given):
-            show(comparison, given)
+    report = Report(parser)
+    for name in report.given.sets:
+        for comparison in SETS[name](report.given):
+            show(report, comparison)
+    return report.end()
 
 
 def images(given: argparse.Namespace) -> list[Comparison]:
@@ -232,47 +231,26 @@ def add_cca_zoo(X: Any, Y: Any, ridged: Comparison, plain: Comparison, *, quick:
 # ---- timing ----------------------------------------------------------------------------------------
 
 
-def show(comparison: Comparison, given: argparse.Namespace) -> None:
+def show(report: Report, comparison: Comparison) -> None:
     """Time all methods round by round and print a table."""
-    print(f"\n{comparison.title}")
-    every = {**comparison.methods, **comparison.slow}
-    clock: dict[str, list[float]] = {name: [] for name in every}
-    cpu: dict[str, list[float]] = {name: [] for name in every}
-    found: dict[str, float | str] = {}
-    for turn in range(max(given.rounds, given.slow_rounds)):
-        for name, method in every.items():
-            rounds = given.slow_rounds if name in comparison.slow else given.rounds
-            if turn >= rounds or isinstance(found.get(name), str):
-                continue
-            begin = time.perf_counter(), time.process_time()
-            try:
-                weights = method()
-            except (TypeError, ValueError, MemoryError, ls.errors.LinspecError) as error:
-                found[name] = f"{type(error).__name__}: {str(error).splitlines()[0][:90]}"
-                continue
-            cpu[name].append(time.process_time() - begin[1])
-            clock[name].append(time.perf_counter() - begin[0])
-            if name not in found:
-                found[name] = comparison.total(weights)
-    own = statistics.median(clock["linspec auto"]) if clock["linspec auto"] else np.nan
-    print_head("", "seconds, median", "worst", "runs", "CPU seconds", "over auto", "sum of the correlations")
-    for name, answer in found.items():
-        if isinstance(answer, str):
-            print_row((name, "", "", "", "", "", answer))
+    given = report.given
+    rounds = dict.fromkeys(comparison.methods, given.rounds) | dict.fromkeys(
+        comparison.slow, given.slow_rounds
+    )
+    found = alternate({**comparison.methods, **comparison.slow}, rounds)
+    own = found["linspec auto"]
+    table = report.table(
+        "", "CPU s, median::.3f", "worst::.3f", "runs", "clock s, median::.3f", "over auto, median::.2f", "worst::.2f",
+        "sum of the correlations::.8f", title=comparison.title,
+    )  # fmt: skip
+    for name, turns in found.items():
+        if turns.said:
+            table.row(name, "", "", "", "", "", "", turns.said)
             continue
-        middle = statistics.median(clock[name])
-        print_row(
-            (
-                name,
-                f"{middle:.3f}",
-                f"{max(clock[name]):.3f}",
-                len(clock[name]),
-                f"{statistics.median(cpu[name]):.3f}",
-                f"{middle / own:.2f}",
-                f"{answer:.8f}" if np.isfinite(answer) else "",
-            )
-        )
+        clock, runs = float(np.median(turns.clock)), len(turns.cpu)
+        total = comparison.total(turns.answer)
+        table.row(name, turns.median, max(turns.cpu), runs, clock, *turns.over(own), total)
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

@@ -19,15 +19,20 @@ processor.
 from __future__ import annotations
 
 import importlib.util
-import time
+import sys
 from typing import Any
 
 import numpy as np
-from datasets import arguments, mnist_halves, titles_and_queries
+from datasets import mnist_halves, titles_and_queries
+from showing import Claim, Report, Table, arguments, at_most
+from timing import timed
 
 import linspec as ls
 
 FOLDS, RIDGES, K = 5, 20, 20
+
+SAME = 1e-9
+"""Scores are called the same up to this difference."""
 
 
 def ridges_for(count: int, least: float, most: float) -> list[float]:
@@ -35,31 +40,32 @@ def ridges_for(count: int, least: float, most: float) -> list[float]:
     return np.geomspace(least, most, count).tolist()
 
 
-def timed(call: Any) -> tuple[Any, float]:
-    """What a call returns, and its CPU seconds."""
-    began = time.process_time()
-    found = call()
-    return found, time.process_time() - began
-
-
-def images(given: Any) -> None:
+def images(report: Report) -> None:
     """The whole grid in one pass, beside the peer."""
+    given = report.given
     X, Y = mnist_halves(given)
     k, count = (5, 4) if given.quick else (K, RIDGES)
     labels = np.random.default_rng(0).permutation(np.arange(len(X)) % FOLDS)
     ridges, ks = ridges_for(count, 0.1, 1e5), list(range(1, k + 1))
     problem = ls.CCA(X, Y, k)
-    found, seconds = timed(
-        lambda: ls.cross_validate(problem, ridges=ridges, ks=ks, splitter=labels, score="tcc")
-    )
-    bare, sweep = timed(lambda: ls.solve(ls.CCA(X, Y, k, ridge=1.0), "gram"))
-    tell(f"images, {X.shape[0]} x {X.shape[1]} + {Y.shape[1]}", found, seconds)
-    print(f"| the same, one solve of all rows by gram | {bare.passes:g} | {sweep:.2f} | | | |")
+    settings = {"ridges": ridges, "ks": ks, "splitter": labels, "score": "tcc"}
+    found, watch = timed(ls.cross_validate, problem, **settings)
+    bare, sweep = timed(ls.solve, ls.CCA(X, Y, k, ridge=1.0), "gram")
+    table = tell(report, f"images, {X.shape[0]} x {X.shape[1]} + {Y.shape[1]}", found, watch.cpu)
+    table.row("one solve of all rows by gram", bare.passes, sweep.cpu)
     if importlib.util.find_spec("cca_zoo") is None:
         print("\ncca-zoo is not installed")
         return
-    agreement(X[: given.agreement], Y[: given.agreement], labels[: given.agreement], ks)
-    peer(X, Y, labels, ridges, ks, seconds, given.peer_settings)
+    few = agreement(X[: given.agreement], Y[: given.agreement], labels[: given.agreement], ks)
+    taken = peer(X, Y, labels, ridges, ks, given.peer_settings)
+    settings = f"{given.peer_settings} of {len(ridges) * len(ks)} settings"
+    report.say([
+        few,
+        Claim(
+            "the whole grid takes less time than that of cca-zoo", watch.cpu < taken,
+            f"{taken:.0f} CPU s by extrapolation from {settings}, {taken / watch.cpu:.0f} times ours", own=True,
+        ),
+    ])  # fmt: skip
 
 
 def splits_of(labels: np.ndarray) -> list[tuple[np.ndarray, np.ndarray]]:
@@ -73,7 +79,7 @@ def captured(model: Any, views: Any) -> float:
     return float(np.linalg.svd(P.T @ Q, compute_uv=False).sum())
 
 
-def agreement(X: Any, Y: Any, labels: np.ndarray, ks: list[int]) -> None:
+def agreement(X: Any, Y: Any, labels: np.ndarray, ks: list[int]) -> Claim:
     """The largest difference of our scores from the peer's, on few rows."""
     from cca_zoo.linear import RidgeCCA
     from cca_zoo.model_selection import GridSearchCV
@@ -91,15 +97,14 @@ def agreement(X: Any, Y: Any, labels: np.ndarray, ks: list[int]) -> None:
         theirs[:, at[0], at[1]] = [
             search.cv_results_[f"split{fold}_test_score"][place] for fold in range(FOLDS)
         ]
-    print(
-        f"\nlargest difference of {theirs.size} scores on {len(X)} rows: {np.abs(ours.scores - theirs).max():.1e}"
+    worst, words = float(np.abs(ours.scores - theirs).max()), "our scores are those of cca-zoo"
+    return at_most(
+        words, worst, SAME, f"{theirs.size} scores on {len(X)} rows differ by at most {{value:.1e}}", own=True
     )
 
 
-def peer(
-    X: Any, Y: Any, labels: np.ndarray, ridges: list[float], ks: list[int], seconds: float, settings: int
-) -> None:
-    """The CPU seconds of some settings of the grid, and of all of them by extrapolation."""
+def peer(X: Any, Y: Any, labels: np.ndarray, ridges: list[float], ks: list[int], settings: int) -> float:
+    """The CPU seconds of all settings of the grid, by extrapolation from some."""
     from cca_zoo.linear import RidgeCCA
     from cca_zoo.model_selection import GridSearchCV
 
@@ -109,16 +114,13 @@ def peer(
         for r in np.asarray(ridges)[np.linspace(0, len(ridges) - 1, settings).astype(int)].tolist()
     ]
     search = GridSearchCV(RidgeCCA(), grid, cv=splits_of(labels), refit=False)
-    _, taken = timed(lambda: search.fit([X, Y]))
-    whole = taken / settings * len(ridges) * len(ks)
-    print(
-        f"\ncca-zoo GridSearchCV: CPU {taken:.1f} s for {settings} of {len(ridges) * len(ks)} settings x {FOLDS} "
-        f"folds, all by extrapolation {whole:.0f} s: {whole / seconds:.0f} times ours"
-    )
+    watch = timed(search.fit, [X, Y])[1]
+    return watch.cpu / settings * len(ridges) * len(ks)
 
 
-def titles(given: Any) -> None:
+def titles(report: Report) -> None:
     """No dense Gram matrices: a solve for each ridge and fold."""
+    given = report.given
     X, Y = titles_and_queries(given)
     k = 5 if given.quick else K
     labels = np.random.default_rng(0).permutation(np.arange(X.shape[0]) % FOLDS)
@@ -126,42 +128,33 @@ def titles(given: Any) -> None:
         labels[labels >= given.folds] = -1
     ridges, ks = ridges_for(given.ridges, 1.0, 100.0), list(range(1, k + 1))
     problem = ls.CCA(X, Y, k, center=False)
-    found, seconds = timed(
-        lambda: ls.cross_validate(
-            problem,
-            ridges=ridges,
-            ks=ks,
-            splitter=labels,
-            score="tcc",
-            form="sparse",
-            solver="lobpcg",
-            rng=0,
-            tol=given.tol,
-        )
-    )
-    tell(f"titles, {X.shape[0]} x {X.shape[1]} + {Y.shape[1]}", found, seconds)
-    means = zip(found.ridges, found.mean[:, -1], strict=True)
-    print("\nridge: mean score of the largest k")
-    print(", ".join(f"{ridge[0]:.3g}: {score:.4f}" for ridge, score in means))
+    search = {"form": "sparse", "solver": "lobpcg", "rng": 0, "tol": given.tol}
+    settings = {"ridges": ridges, "ks": ks, "splitter": labels, "score": "tcc", **search}
+    found, watch = timed(ls.cross_validate, problem, **settings)
+    tell(report, f"titles, {X.shape[0]} x {X.shape[1]} + {Y.shape[1]}", found, watch.cpu)
+    table = report.table("ridge::.3g", "mean score of the largest k::.4f")
+    for ridge, score in zip(found.ridges, found.mean[:, -1], strict=True):
+        table.row(ridge[0], score)
 
 
-def tell(name: str, found: Any, seconds: float) -> None:
-    """The head of a table, and its first row."""
+def tell(report: Report, name: str, found: Any, seconds: float) -> Table:
+    """A table, and its first row."""
     splits, ridges, ks = found.scores.shape
     (ridge, k), place = found.best, np.unravel_index(found.mean.argmax(), found.mean.shape)
     simple = found.one_standard_error if splits > 1 else found.best
-    print(
-        f"\n| {found.label} | passes | CPU s | best ridge, k | mean score (standard error) | one standard error |\n"
-        "| --- | --- | --- | --- | --- | --- |\n"
-        f"| {name}: {ridges} ridges x {ks} k x {splits} folds | {found.passes:g} | {seconds:.2f} | "
-        f"{ridge[0]:.3g}, {k} | {found.mean[place]:.4f} ({found.standard_error[place]:.4f}) | "
-        f"{simple.ridge[0]:.3g}, {simple.k} |"
-    )
+    table = report.table(
+        "grid", "passes::g", "CPU s::.2f", "best ridge::.3g", "k", f"mean score, {found.label}::.4f",
+        "standard error::.4f", "one standard error, ridge::.3g", "k",
+    )  # fmt: skip
+    scores = found.mean[place], found.standard_error[place]
+    grid = f"{name}: {ridges} ridges x {ks} k x {splits} folds"
+    table.row(grid, found.passes, seconds, ridge[0], k, *scores, simple.ridge[0], simple.k)
+    return table
 
 
-def main() -> None:
+def main() -> int:
     """Measure and print."""
-    parser = arguments(__doc__ or "")
+    parser = arguments(__doc__)
     parser.add_argument("--sets", nargs="+", choices=("images", "titles"), default=["images", "titles"])
     parser.add_argument("--agreement", type=int, default=3000, help="rows on which scores are compared")
     parser.add_argument(
@@ -172,10 +165,11 @@ def main() -> None:
         "--folds", type=int, default=FOLDS, help="folds of five that are held out of the titles"
     )
     parser.add_argument("--tol", type=float, default=1e-4, help="tolerance for the titles")
-    given = parser.parse_args()
-    for name in given.sets:
-        {"images": images, "titles": titles}[name](given)
+    report = Report(parser)
+    for name in report.given.sets:
+        {"images": images, "titles": titles}[name](report)
+    return report.end()
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

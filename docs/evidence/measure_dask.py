@@ -2,17 +2,17 @@
 
     python docs/evidence/measure_dask.py --rows 240000 --columns 400 --blocks 12 --workers 1 2
 
-Prints, for one problem of two views, a pass in this process and with each number of workers, and how often a worker's
-CPU beside that of this process; then the truncated SVD beside those of dask, each with the residual of what it
-returns. Each worker has one thread; all of them run on this machine, so that CPU counts, and wall time says nothing.
+Prints, for one problem of two views, a pass in this process and with each number of workers; then the truncated SVD
+beside those of dask, each with the residual of what it returns. Each worker has one thread; all of them run on this
+machine, so that CPU counts, and wall time says nothing.
 """
 
 from __future__ import annotations
 
 import argparse
 import os
+import sys
 import time
-import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -24,6 +24,7 @@ import numpy as np
 import psutil
 from dask.array.linalg import svd_compressed
 from distributed import Client, LocalCluster, wait
+from showing import Report, Table, arguments
 
 import linspec as ls
 from linspec.sweeps.blocks import BlockOperator
@@ -70,6 +71,9 @@ def _columns(number: int, rows: int, columns: int, others: int, first: int, last
     return np.ascontiguousarray(block(number, rows, columns, others)[:, first:last])
 
 
+ACCOUNT = ("this process, CPU s::.3f", "workers, CPU s::.3f", "MB::.2f")
+
+
 class Account:
     """CPU seconds of this process and of the workers, and bytes on the loopback, since it was made."""
 
@@ -89,22 +93,20 @@ class Account:
 
 
 def pass_of_products(
-    X: Any, Y: Any, k: int, client: Client | None, passes: int
-) -> tuple[float, float, float]:
-    """One pass of implicit products of both views, after the first two."""
+    table: Table, name: str, X: Any, Y: Any, client: Client | None, given: argparse.Namespace
+) -> None:
+    """A row for a pass of implicit products of both views, after the first two."""
     moments = ls.Moments(X, Y, center=True, form="implicit")
     rng = np.random.default_rng(0)
-    V, W = (rng.standard_normal((A.shape[1], k)) for A in (X, Y))
+    V, W = (rng.standard_normal((A.shape[1], given.k)) for A in (X, Y))
     for _ in range(2):
         moments.products(V, W)
     held = _held(client)
     account = Account(client)
-    for _ in range(passes):
+    for _ in range(given.passes):
         moments.products(V, W)
-    driver, workers, moved = (figure / passes for figure in account.read())
-    if client is not None:
-        print(f"    tasks held after pass 2: {held}, after pass {passes + 2}: {_held(client)}")
-    return driver, workers, moved
+    driver, workers, moved = (figure / given.passes for figure in account.read())
+    table.row(name, driver, workers, moved / 1e6, held, _held(client))
 
 
 def _held(client: Client | None) -> int:
@@ -126,24 +128,24 @@ def residual(A: Any, V: np.ndarray, S: np.ndarray) -> float:
     return float(np.linalg.norm(product - V * S**2) / np.linalg.norm(S**2))
 
 
-def compared(label: str, A: Any, client: Client, solved: Callable[[], tuple[np.ndarray, np.ndarray]]) -> None:
+def compared(
+    table: Table, label: str, A: Any, client: Client, solved: Callable[[], tuple[np.ndarray, np.ndarray]]
+) -> None:
     """CPU seconds of one SVD, and its residual by our products."""
     account = Account(client)
     S, V = solved()
     driver, workers, moved = account.read()
-    print(
-        f"  {label:42s} workers {workers:7.2f} s, this process {driver:6.2f} s, {moved / 1e6:8.1f} MB, "
-        f"residual {residual(A, V, S):.1e}",
-        flush=True,
-    )
+    table.row(label, driver, workers, moved / 1e6, residual(A, V, S))
 
 
-def svds(args: argparse.Namespace, client: Client) -> None:
+def svds(report: Report, client: Client) -> None:
     """Truncated SVD of X by linspec and by dask."""
+    args = report.given
     X = of_blocks(args, 0, args.columns).persist()
     wait(X)
     A = ls.as_operator(X)
-    print(f"SVD, k = {args.k}, of {args.rows} x {args.columns}")
+    title = f"SVD, k = {args.k}, of {args.rows} x {args.columns}"
+    table = report.table("", *ACCOUNT, "residual::.1e", title=title)
 
     def ours(solver: str, form: str) -> tuple[np.ndarray, np.ndarray]:
         found = ls.solve(ls.SVD(A, args.k), solver, rng=0, **({"form": form} if form else {}))
@@ -159,19 +161,20 @@ def svds(args: argparse.Namespace, client: Client) -> None:
         S, V = dask.compute(s, v)
         return S[: args.k], V[: args.k].T
 
-    compared("linspec block-krylov, implicit", A, client, lambda: ours("block-krylov", "implicit"))
-    compared("linspec block-krylov, dense Gram matrix", A, client, lambda: ours("block-krylov", "dense"))
-    compared("linspec gram, exact", A, client, lambda: ours("gram", ""))
+    compared(table, "linspec block-krylov, implicit", A, client, lambda: ours("block-krylov", "implicit"))
+    compared(
+        table, "linspec block-krylov, dense Gram matrix", A, client, lambda: ours("block-krylov", "dense")
+    )
+    compared(table, "linspec gram, exact", A, client, lambda: ours("gram", ""))
     for powers in args.powers:
-        compared(
-            f"svd_compressed, QR, {powers} power iterations", A, client, lambda powers=powers: theirs(powers)
-        )
-    compared("da.linalg.svd", A, client, exact)
+        name = f"svd_compressed, QR, {powers} power iterations"
+        compared(table, name, A, client, lambda powers=powers: theirs(powers))
+    compared(table, "da.linalg.svd", A, client, exact)
 
 
-def main() -> None:
+def main() -> int:
     """All figures."""
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser = arguments(__doc__)
     for name, default in (("rows", 240_000), ("columns", 400), ("others", 100), ("blocks", 12), ("k", 20)):
         parser.add_argument(f"--{name}", type=int, default=default)
     parser.add_argument("--svd-rows", type=int, default=100_000, help="of the SVD; 0: none")
@@ -179,8 +182,11 @@ def main() -> None:
     parser.add_argument("--workers", type=int, nargs="+", default=[1, 2])
     parser.add_argument("--powers", type=int, nargs="*", default=[2, 6])
     parser.add_argument("--nanny", action="store_true", help="with the malloc settings of the nanny")
-    args = parser.parse_args()
-    warnings.simplefilter("ignore")
+    report = Report(parser)
+    args = report.given
+    if args.quick:
+        args.rows, args.columns, args.others, args.blocks, args.k, args.svd_rows = 4800, 40, 10, 4, 5, 2000
+        args.passes, args.workers = 3, [1]
     height = args.rows // args.blocks
     blocks = [block(i, height, args.columns, args.others) for i in range(args.blocks)]
     X, Y = (
@@ -188,9 +194,10 @@ def main() -> None:
         for columns in (slice(0, args.columns), slice(args.columns, None))
     )
     del blocks
-    here, _, _ = pass_of_products(X, Y, args.k, None, args.passes)
-    print(f"a pass of X and Y, {args.rows} x ({args.columns} + {args.others}) float32, k = {args.k} each")
-    print(f"  in this process {here:.3f} s", flush=True)
+    title = f"a pass of X and Y, {args.rows} x ({args.columns} + {args.others}) float32, k = {args.k} each"
+    held = ("tasks held after pass 2", f"after pass {args.passes + 2}")
+    table = report.table("", *ACCOUNT, *held, title=title)
+    pass_of_products(table, "no dask", X, Y, None, args)
     del X, Y
     for count in args.workers:
         with (
@@ -202,17 +209,13 @@ def main() -> None:
                 of_blocks(args, 0, args.columns),
                 of_blocks(args, args.columns, args.columns + args.others),
             )
-            driver, workers, moved = pass_of_products(*data, args.k, client, args.passes)
-            print(
-                f"  {count} workers: workers {workers:.3f} s ({workers / here:.2f} of that), this process "
-                f"{driver:.3f} s, {moved / 1e6:.2f} MB",
-                flush=True,
-            )
+            pass_of_products(table, f"{count} workers", *data, client, args)
             del data
             if count == args.workers[-1] and args.svd_rows:
                 args.rows = args.svd_rows
-                svds(args, client)
+                svds(report, client)
+    return report.end()
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

@@ -20,28 +20,16 @@ the subspaces.
 from __future__ import annotations
 
 import argparse
-import json
-import subprocess
-import sys
 import tempfile
-import time
 import warnings
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-from datasets import arguments, labelled
-from discriminant_law import (
-    by_columns,
-    by_svd,
-    dense_targets,
-    distance,
-    forget_peak,
-    limit_memory,
-    peak,
-    target,
-)
-from least_squares_law import print_head, print_row
+from datasets import labelled
+from discriminant_law import Rows, by_columns, dense_targets, distance
+from showing import Report, arguments
+from timing import Peak, apart, limit_memory
 
 import linspec as ls
 
@@ -80,9 +68,9 @@ CASES = (
 )
 
 
-def main() -> None:
+def main() -> int:
     """Measure and print."""
-    parser = arguments(main.__doc__ or "")
+    parser = arguments(__doc__)
     parser.add_argument("--sets", nargs="+", choices=sorted({case.name for case in CASES}))
     parser.add_argument("--techniques", nargs="+", choices=sorted({case.technique for case in CASES}))
     parser.add_argument("--ridges", nargs="+", type=float, default=[1e-2, 1.0, 100.0])
@@ -92,43 +80,43 @@ def main() -> None:
         "--memory", type=float, default=10.0, help="gigabytes that densified data may take (10)"
     )
     parser.add_argument("--seconds", type=float, default=1200.0, help="of a process (1200)")
-    parser.add_argument("--child", nargs=4, help=argparse.SUPPRESS)
-    given = parser.parse_args()
-    if given.child:
-        number, method, ridge, folder = given.child
-        print(json.dumps(measured(given, CASES[int(number)], method, float(ridge), Path(folder))))
-        return
+    report = Report(parser)
+    given = report.given
     for number, case in enumerate(CASES):
         named = case.name in (given.sets or [case.name]) and number in (given.tables or [number])
         if named and case.technique in (given.techniques or [case.technique]):
-            table(given, number, case)
+            table(report, case)
+    return report.end()
 
 
-def table(given: argparse.Namespace, number: int, case: Case) -> None:
+def table(report: Report, case: Case) -> None:
     """All methods with all ridges."""
-    words = f", {case.words} words" if case.words else ""
-    some = f", k = {case.k}" if case.k else ""
-    print(f"\n{case.name}{words}, {case.technique.upper()}{some}")
-    print_head(
-        "γ", "", "seconds", "CPU", "memory", "passes", "directions", "sum", "eigenvalues", "WWᵀ", "status"
-    )
+    given = report.given
+    words, some = (f", {case.words} words" if case.words else "", f", k = {case.k}" if case.k else "")
+    lines = report.table(
+        "γ::g", "", "seconds::.2f", "CPU::.2f", "memory::.0f", "passes::g", "directions", "sum::.8g",
+        "eigenvalues::.1e", "WWᵀ::.1e", "status", title=f"{case.name}{words}, {case.technique.upper()}{some}",
+    )  # fmt: skip
     methods = [m for m in case.methods if any(m.startswith(wanted) for wanted in given.methods or [""])]
     for ridge in case.ridges or given.ridges:
         with tempfile.TemporaryDirectory() as folder:
+
+            def run(method: str, ridge: float = ridge, folder: str = folder) -> dict[str, Any]:
+                return apart(measured, given, case, method, ridge, Path(folder), seconds=given.seconds)
+
             known = any(method in OURS or case.words for method in methods)
-            best = child(given, number, REFERENCE, ridge, folder) if known else {}
+            best = run(REFERENCE) if known else {}
             for method in methods:
-                found = child(given, number, method, ridge, folder)
-                print_row(cells(ridge, method, found, best, Path(folder)))
+                lines.row(*cells(ridge, method, run(method), best, Path(folder)))
 
 
 def cells(
     ridge: float, method: str, found: dict[str, Any], best: dict[str, Any], folder: Path
-) -> tuple[str, ...]:
+) -> tuple[Any, ...]:
     """A row of the table."""
     name = method if method in OURS else f"scikit-learn, {method}"
     if "said" in found:
-        return (f"{ridge:g}", name, "", "", "", "", "", "", "", "", found["said"])
+        return (ridge, name, *[""] * 8, found["said"])
     W, exact = (
         np.load(path) if path.exists() else None
         for path in (folder / f"{method}.npy", folder / f"{REFERENCE}.npy")
@@ -145,35 +133,9 @@ def cells(
                 else np.inf
             )
     return (
-        f"{ridge:g}",
-        name + found.get("told", ""),
-        f"{found['seconds']:.2f}",
-        f"{found['cpu']:.2f}",
-        f"{found['memory']:.0f}",
-        f"{found['passes']:g}" if "passes" in found else "",
-        "" if W is None else str(W.shape[1]),
-        "" if np.isnan(values).any() else f"{values.sum():.8g}",
-        "" if np.isnan(gap) else f"{gap:.1e}",
-        "" if np.isnan(far) else f"{far:.1e}",
-        found.get("status", ""),
-    )
-
-
-def child(given: argparse.Namespace, number: int, method: str, ridge: float, folder: str) -> dict[str, Any]:
-    """One run in a process of its own."""
-    kept = ["--data", given.data] if given.data else []
-    kept += ["--quick"] * given.quick + ["--memory", str(given.memory)]
-    command = [sys.executable, str(Path(__file__).resolve()), *kept]
-    command += ["--child", str(number), method, str(ridge), folder]
-    try:
-        run = subprocess.run(command, capture_output=True, text=True, check=False, timeout=given.seconds)  # noqa: S603  # this file
-    except subprocess.TimeoutExpired:
-        return {"said": f"stopped after {given.seconds:g} s"}
-    if run.returncode:
-        sys.stderr.write(run.stderr)
-        raise SystemExit(1)
-    sys.stderr.write(f"{CASES[number].name}, {method}, {ridge:g}: {run.stdout[:300]}\n")
-    return dict(json.loads(run.stdout.splitlines()[-1]))
+        ridge, name + found.get("told", ""), found["clock"], found["cpu"], found["memory"], found.get("passes"),
+        None if W is None else W.shape[1], float(values.sum()), gap, far, found.get("status", ""),
+    )  # fmt: skip
 
 
 # ---- in a process of its own -----------------------------------------------------------------------
@@ -191,23 +153,17 @@ def measured(
     if method.endswith("densified"):
         limit_memory(given.memory)
     run = prepared(case, method, X, labels, ridge)
-    loaded = forget_peak()
-    begin = time.perf_counter(), time.process_time()
-    try:
+    with Peak() as peak:
         weights, found = run()
-    except (TypeError, ValueError, MemoryError, ls.errors.LinspecError) as error:
-        return {"said": f"{type(error).__name__}: {' '.join(str(error).split())[:160]}"}
-    spent = time.perf_counter() - begin[0], time.process_time() - begin[1]
-    found = {"seconds": spent[0], "cpu": spent[1], "memory": peak() - loaded} | found
     if weights is not None:
         np.save(folder / f"{method}.npy", weights)
-    return found
+    return peak.figures() | found
 
 
 def prepared(case: Case, method: str, X: Any, labels: Any, ridge: float) -> Any:
     """What is timed, its imports done."""
     if method == "LSQR":
-        H = target(labels, case.technique)
+        H = getattr(ls.targets, case.technique)(labels)
         return lambda: lsqr(X, H, ridge, case)
     if method == REFERENCE or method in OURS:
         return ours(case, method, X, labels, ridge)
@@ -230,12 +186,12 @@ def ours(case: Case, method: str, X: Any, labels: Any, ridge: float) -> Any:
     options, seed = ({"tol": 1e-12}, 10_000) if method == REFERENCE else ({}, 0)
     name = "two-stage" if method == REFERENCE else method
     if method == REFERENCE and X.shape[1] <= FEW:
-        return lambda: by_decomposition(X, target(labels, case.technique), ridge, case.k)
+        return lambda: by_decomposition(X, getattr(ls.targets, case.technique)(labels), ridge, case.k)
     small = ls.Discriminant(np.eye(9, 4), np.eye(9, 3), 1, ridge=1.0)
     ls.solve(small, name)
 
     def run() -> Any:
-        problem = ls.Discriminant(X, target(labels, case.technique), case.k, ridge=ridge)
+        problem = ls.Discriminant(X, getattr(ls.targets, case.technique)(labels), case.k, ridge=ridge)
         s = ls.solve(problem, name, rng=seed, **options)
         return s.weights, {
             "passes": s.passes,
@@ -250,7 +206,7 @@ def ours(case: Case, method: str, X: Any, labels: Any, ridge: float) -> Any:
 def by_decomposition(X: Any, H: Any, ridge: float, k: int | None) -> Any:
     """The reference of few columns."""
     B = dense_targets(H)
-    W = by_svd(X, B, ridge, k)
+    W = Rows.of(X).oracle(B, ridge, k)
     C = X.T @ (B - B.mean(axis=0))
     return W, {"eigenvalues": np.sort(np.linalg.svd(W.T @ C, compute_uv=False) ** 2)[::-1].tolist()}
 
@@ -260,7 +216,7 @@ def lsqr(X: Any, H: Any, ridge: float, case: Case) -> Any:
     found = by_columns(X, H, ridge, case.k, case.sample)
     values = None if found.eigenvalues is None else found.eigenvalues.tolist()
     return found.weights, {
-        "seconds": found.seconds,
+        "clock": found.seconds,
         "cpu": found.cpu,
         "passes": round(found.sweeps),
         "eigenvalues": values,

@@ -17,20 +17,17 @@ takes too long, there is no distance. What a library refuses is printed as it sa
 from __future__ import annotations
 
 import argparse
-import json
-import resource
-import subprocess
 import sys
 import tempfile
-import time
 import warnings
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import scipy.sparse
-from datasets import arguments, find, newsgroups
-from least_squares_law import print_head, print_row
+from datasets import newsgroup_counts, newsgroups
+from showing import Report, Table, arguments
+from timing import Peak, apart
 
 K = 50
 
@@ -63,58 +60,38 @@ REGRESSIONS: dict[str, tuple[str, str, dict[str, Any]]] = {
 
 def main() -> int:
     """Print a line a method."""
-    parser = arguments(__doc__.splitlines()[0])
+    parser = arguments(__doc__)
     parser.add_argument("--alphas", nargs="+", type=float, default=[1.0, 100.0])
     parser.add_argument("--longest", type=float, default=600.0, help="seconds of the clock for a method")
     parser.add_argument("--tf-idf", action="store_true", help="tf-idf in place of counts")
-    parser.add_argument("--one", help="run this method in this process, and print its figures as JSON")
     parser.add_argument("--parts", nargs="+", default=["pca", "ridge"], choices=["pca", "ridge"])
-    given = parser.parse_args()
-    if given.one:
-        print(json.dumps(one(given)))
-        return 0
+    report = Report(parser)
+    given = report.given
     A, Y = counts(given)
-    print(f"{A.shape[0]} x {A.shape[1]}, {A.nnz} entries, {Y.shape[1]} targets\n", flush=True)
+    print(f"{A.shape[0]} x {A.shape[1]}, {A.nnz} entries, {Y.shape[1]} targets", flush=True)
     if "pca" in given.parts:
-        print_head("components", "CPU s", "MiB", "σ", "residual", "variance", "said")
+        fields = ("σ::.1e", "residual::.1e", "variance::.7f")
+        table = report.table("components", "CPU s::.2f", "MiB::.0f", *fields, "said")
         for name in ("reference", *COMPONENTS):
-            row(given, "pca", name, ("sigma", "residual", "variance"))
-        print()
+            row(given, table, "pca", name, ("sigma", "residual", "variance"))
     if "ridge" in given.parts:
         for alpha in given.alphas:
-            print_head(f"regression, alpha {alpha:g}", "CPU s", "MiB", "distance", "residual", "said")
+            fields = ("distance::.1e", "residual::.1e")
+            table = report.table(f"regression, alpha {alpha:g}", "CPU s::.2f", "MiB::.0f", *fields, "said")
             for name in ("reference", *REGRESSIONS):
-                row(given, f"ridge:{alpha}", name, ("distance", "residual"))
-            print()
-    return 0
+                row(given, table, f"ridge:{alpha}", name, ("distance", "residual"))
+    return report.end()
 
 
-def row(given: argparse.Namespace, part: str, name: str, fields: tuple[str, ...]) -> None:
+def row(given: argparse.Namespace, table: Table, part: str, name: str, fields: tuple[str, ...]) -> None:
     """Run a method in a process of its own, and print what came of it."""
-    command = [sys.executable, __file__, "--one", f"{part}|{name}"]
-    command += ["--quick"] if given.quick else ["--data", str(given.data)]
-    command += ["--tf-idf"] if given.tf_idf else []
-    try:
-        run = subprocess.run(  # noqa: S603  # this script itself
-            command, capture_output=True, text=True, check=False, timeout=given.longest
-        )
-    except subprocess.TimeoutExpired:
-        print_row((name, f"above {given.longest:g} of the clock", *[""] * (1 + len(fields)), "stopped"))
-        return
-    if run.returncode:
-        last = (run.stderr.strip().splitlines() or [f"exit code {run.returncode}"])[-1]
-        print_row((name, *[""] * (2 + len(fields)), last))
-        return
-    found = json.loads(run.stdout.strip().splitlines()[-1])
-    figures = (f"{found[field]:.7f}" if field == "variance" else f"{found[field]:.1e}" for field in fields)
-    print_row((name, f"{found['seconds']:.2f}", f"{found['memory']:.0f}", *figures, found["said"]))
-    sys.stdout.flush()
+    found = apart(one, given, part, name, seconds=given.longest)
+    table.row(name, *(found.get(field, "") for field in ("cpu", "memory", *fields)), found["said"])
 
 
-def one(given: argparse.Namespace) -> dict[str, Any]:
+def one(given: argparse.Namespace, part: str, name: str) -> dict[str, Any]:
     """The figures of a method."""
     warnings.simplefilter("ignore")
-    part, name = given.one.split("|")
     A, Y = counts(given)
     if part == "pca":
         k = 10 if given.quick else K
@@ -146,21 +123,15 @@ def instance(module: str, name: str, parameters: dict[str, Any], first: float) -
 
 def measured(estimator: Any, *data: Any) -> dict[str, Any]:
     """Fit, and say what it took."""
-    before, begin = peak(), time.process_time()
-    estimator.fit(*data)
-    seconds, memory = time.process_time() - begin, peak() - before
+    with Peak() as peak:
+        estimator.fit(*data)
     said = "" if not hasattr(estimator, "solution_") else ended(estimator.solution_)
-    return {"seconds": seconds, "memory": memory, "said": said}
+    return {**peak.figures(), "said": said}
 
 
 def ended(solution: Any) -> str:
     """Solver, status, residual and passes of a solution."""
     return f"{solution.solver}, {solution.status.name}, {solution.residual:.0e}, {solution.passes:g} passes"
-
-
-def peak() -> float:
-    """Peak resident set in MiB."""
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
 
 
 def judge_components(given: argparse.Namespace, estimator: Any, A: Any, *, own: bool) -> dict[str, float]:
@@ -217,16 +188,7 @@ def scratch(given: argparse.Namespace, name: str) -> Path:
 
 def counts(given: argparse.Namespace) -> tuple[Any, np.ndarray]:
     """Counts of words of the training posts, or their tf-idf, and the groups, one-hot."""
-    if given.tf_idf:
-        return newsgroups(given)
-    if given.quick:
-        rng = np.random.default_rng(0)
-        groups = rng.integers(0, 20, 600)
-        home = rng.integers(0, 20, 3000)
-        rate = 0.3 / np.arange(1, 3001) ** 0.7 + 0.03 * (groups[:, None] == home[None, :])
-        return scipy.sparse.csr_matrix(rng.poisson(rate).astype(np.float64)), np.eye(20)[groups]
-    A = scipy.sparse.load_npz(find(given, "newsgroups20/X.npz")).tocsr()[:11314].astype(np.float64)
-    return A, np.eye(20)[np.load(find(given, "newsgroups20/meta.npz"))["y"][:11314]]
+    return newsgroups(given) if given.tf_idf else newsgroup_counts(given)
 
 
 if __name__ == "__main__":

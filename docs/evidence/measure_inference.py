@@ -10,11 +10,12 @@ bootstrap: `measure_bootstrap.py`.
 
 from __future__ import annotations
 
-import argparse
-import time
+import sys
 
 import numpy as np
-from datasets import arguments, titles_and_queries
+from datasets import titles_and_queries
+from showing import Report, arguments
+from timing import Stopwatch, timed
 
 import linspec as ls
 from linspec.errors import LinspecError
@@ -35,80 +36,72 @@ def draw(
     return X, Y
 
 
-def size(replicates: int) -> None:
+def size(report: Report, replicates: int) -> None:
     """How often the first hypothesis that holds is rejected at 5 %."""
-    print(f"size in % of {replicates} sets, at 5 %")
-    print("| rows | columns | confounds | pairs | " + " | ".join(STATISTICS) + " | CPU ms |")
-    print("|" + "---|" * (len(STATISTICS) + 5))
+    shares = (f"{name}::.1f" for name in STATISTICS)
+    title = f"size in % of {replicates} sets, at 5 %"
+    table = report.table("rows", "columns", "confounds", "pairs", *shares, "CPU ms::.1f", title=title)
     for n, p, q, c in SIZES:
         for rho in ((), (0.8,)):
-            rng, rejected, seconds = np.random.default_rng(0), [], 0.0
+            rng, rejected, watch = np.random.default_rng(0), [], Stopwatch()
             for _ in range(replicates):
                 X, Y = draw(rng, n, p, q, rho)
                 Z = rng.standard_normal((n, c)) if c else None
                 if Z is not None:
                     X, Y = X + Z @ np.ones((c, p)), Y + Z @ np.ones((c, q))
-                begin = time.process_time()
-                test = ls.significance(ls.CCA(X, Y, confounds=Z))
-                seconds += time.process_time() - begin
+                with watch:
+                    test = ls.significance(ls.CCA(X, Y, confounds=Z))
                 rejected.append([getattr(test, name).p_values[len(rho)] <= 0.05 for name in STATISTICS])
-            found = " | ".join(f"{100 * share:.1f}" for share in np.mean(rejected, axis=0))
             pairs = ", ".join(f"{r:g}" for r in rho) or "none"
-            print(
-                f"| {n} | {p} + {q} | {c} | {pairs} | {found} | {1000 * seconds / replicates:.1f} |",
-                flush=True,
-            )
+            found = 100 * np.mean(rejected, axis=0)
+            table.row(n, f"{p} + {q}", c, pairs, *found, 1000 * watch.cpu / replicates)
 
 
-def wide(*, quick: bool) -> None:
+def wide(report: Report, *, quick: bool) -> None:
     """What a permutation test on all columns takes, or how it refuses."""
+    table = report.table("", "CPU s before the first::.1f", "CPU s a permutation::.2f", "said")
     for n, p in ((800, 550), (400, 150)) if quick else ((8000, 5500), (4000, 1500)):
-        rng = np.random.default_rng(0)
+        rng, name = np.random.default_rng(0), f"{n} x {p} + {p}"
         problem = ls.CCA(rng.standard_normal((n, p)), rng.standard_normal((n, p)), k=1)
-        taken = []
-        for permutations in (1, 3):
-            begin = time.process_time()
-            try:
-                ls.permutation_test(problem, permutations=999 if 2 * p > n else permutations, rng=0)
-            except LinspecError as refused:
-                print(f"{n} x {p} + {p}: refused after {time.process_time() - begin:.2f} CPU s: {refused}")
-                break
-            taken.append(time.process_time() - begin)
-        if len(taken) == 2:
-            each = (taken[1] - taken[0]) / 2
-            print(f"{n} x {p} + {p}: {each:.2f} CPU s a permutation, {taken[0] - each:.1f} before the first")
+        try:
+            once, thrice = (
+                timed(ls.permutation_test, problem, permutations=999 if 2 * p > n else count, rng=0)[1].cpu
+                for count in (1, 3)
+            )
+        except LinspecError as refused:
+            table.row(name, "", "", str(refused))
+            continue
+        each = (thrice - once) / 2
+        table.row(name, once - each, each)
 
 
-def cost_of_draws(given: argparse.Namespace, draws: int) -> None:
+def cost_of_draws(report: Report, draws: int) -> None:
     """CPU seconds of each permutation and of each draw on titles and queries."""
-    X, Y = titles_and_queries(given)
-    problem = ls.CCA(X, Y, 10, ridge=1.0, center=False)
-    begin = time.process_time()
-    solution = ls.solve(problem, "lobpcg", rng=0, tol=1e-4)
-    print(f"titles x queries: solve {time.process_time() - begin:.2f} CPU s, {solution}")
-    begin = time.process_time()
-    found = ls.bootstrap(problem, "lobpcg", solution=solution, draws=draws, rng=0, tol=1e-4)
-    print(f"bootstrap: {(time.process_time() - begin) / draws:.2f} CPU s a draw; {found}")
-    begin = time.process_time()
-    null = ls.null_correlations(problem, "lobpcg", permutations=draws, rng=0, tol=1e-4)
-    print(
-        f"null_correlations: {(time.process_time() - begin) / draws:.2f} CPU s a permutation; {null.max():.4f}"
-    )
+    problem = ls.CCA(*titles_and_queries(report.given), 10, ridge=1.0, center=False)
+    table = report.table("titles x queries", "CPU s each::.2f", "found")
+    solution, watch = timed(ls.solve, problem, "lobpcg", rng=0, tol=1e-4)
+    table.row("solve", watch.cpu, str(solution))
+    found, watch = timed(ls.bootstrap, problem, "lobpcg", solution=solution, draws=draws, rng=0, tol=1e-4)
+    table.row("bootstrap", watch.cpu / draws, str(found))
+    null, watch = timed(ls.null_correlations, problem, "lobpcg", permutations=draws, rng=0, tol=1e-4)
+    table.row("null_correlations", watch.cpu / draws, f"{null.max():.4f}")
 
 
-def main() -> None:
+def main() -> int:
     """Measure and print."""
     parser = arguments(__doc__)
     parser.add_argument("--parts", nargs="+", default=["size", "wide", "draws"])
     parser.add_argument("--replicates", type=int, default=1000, help="sets of rows for the size")
-    given = parser.parse_args()
+    report = Report(parser)
+    given = report.given
     if "size" in given.parts:
-        size(5 if given.quick else given.replicates)
+        size(report, 5 if given.quick else given.replicates)
     if "wide" in given.parts:
-        wide(quick=given.quick)
+        wide(report, quick=given.quick)
     if "draws" in given.parts:
-        cost_of_draws(given, 2 if given.quick else 3)
+        cost_of_draws(report, 2 if given.quick else 3)
+    return report.end()
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

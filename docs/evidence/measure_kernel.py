@@ -16,14 +16,15 @@ beside `rff-kcca` with as many features.
 
 from __future__ import annotations
 
-import resource
+import sys
 import time
-import warnings
 from typing import Any
 
 import numpy as np
 import scipy.linalg
-from datasets import arguments, find, mnist_halves
+from datasets import mnist_halves, test_halves
+from showing import Report, Table, arguments
+from timing import resident, timed
 
 import linspec as ls
 
@@ -31,9 +32,9 @@ K, PENALTY = 10, 1e-4
 KERNEL = ls.kernels.rbf(factor=0.5)
 
 
-def main() -> None:
+def main() -> int:
     """Measure and print."""
-    parser = arguments(main.__doc__ or "")
+    parser = arguments(__doc__)
     parser.add_argument("--rows", type=int, default=5000)
     parser.add_argument("--landmarks", type=int, default=1000)
     parser.add_argument("--tol", type=float, default=1e-8)
@@ -44,36 +45,39 @@ def main() -> None:
     parser.add_argument("--study", choices=["solvers", "fourier", "appgrad", "knoi"], default="solvers")
     parser.add_argument("--passes", type=int, default=3000, help="the most that AppGrad may take")
     parser.add_argument("--epochs", type=int, nargs="*", default=[1, 3, 10])
-    given = parser.parse_args()
-    warnings.simplefilter("ignore", ls.errors.ConvergenceWarning)
+    report = Report(parser)
+    given = report.given
     X, Y = (A.astype(np.float32) for A in mnist_halves(given))
     order = np.random.default_rng(0).permutation(len(X))
     n = min(given.rows, len(X) - len(X) // 6 if given.quick else len(X))
-    test = (X[order[n:]], Y[order[n:]]) if given.quick else test_halves(given)
+    test = (
+        (X[order[n:]], Y[order[n:]])
+        if given.quick
+        else tuple(A.astype(np.float32) for A in test_halves(given))
+    )
     X, Y = X[order[:n]], Y[order[:n]]
     problem = ls.get_problem("kernel-cca")(X, Y, K, KERNEL, ridge=PENALTY * n)
     print(problem)
-    if given.study != "solvers":
-        {"fourier": fourier_study, "appgrad": appgrad_study, "knoi": knoi_study}[given.study](
-            problem, test, given
-        )
-        return
-    linear = ls.solve(ls.CCA(X, Y, K, ridge=PENALTY * n))
-    print(f"linear CCA: test TCC10 {linear.score(*test).total:.4f}")
+    {"solvers": solvers, "fourier": fourier_study, "appgrad": appgrad_study, "knoi": knoi_study}[given.study](
+        report, problem, test
+    )
+    return report.end()
+
+
+def solvers(report: Report, problem: Any, test: Any) -> None:
+    """What the solvers take and capture."""
+    given, n = report.given, problem.X.shape[0]
     exact = truth_of(problem) if given.truth else None
     for seed in range(given.seeds):
-        flagship(problem, test, given, seed, exact)
+        flagship(report, problem, test, seed, exact)
+    table = approximations(report)
+    linear, watch = timed(ls.solve, ls.CCA(problem.X, problem.Y, K, ridge=PENALTY * n))
+    total = linear.score(*test).total
+    table.row("linear CCA", "", total, total, linear.correlations.sum(), watch.cpu, resident() / 1024, "")
     for m in given.columns:
         if m <= n:
-            approximate(problem, "nystrom-kcca", {"landmarks": m}, test, given.seeds)
-        approximate(problem, "rff-kcca", {"features": m}, test, given.seeds)
-
-
-def test_halves(given: Any) -> tuple[np.ndarray, np.ndarray]:
-    """The halves of the test images."""
-    images = np.load(find(given, "mnist/mnist.npz"))["X_test"].reshape(-1, 28, 28) / 255.0
-    halves = images[:, :, :14], images[:, :, 14:]
-    return tuple(np.ascontiguousarray(half.reshape(len(images), -1), dtype=np.float32) for half in halves)
+            approximate(table, problem, "nystrom-kcca", {"landmarks": m}, test, given.seeds)
+        approximate(table, problem, "rff-kcca", {"features": m}, test, given.seeds)
 
 
 def truth_of(problem: Any) -> np.ndarray:
@@ -86,59 +90,40 @@ def truth_of(problem: Any) -> np.ndarray:
     return found.correlations
 
 
-def flagship(problem: Any, test: Any, given: Any, seed: int, exact: np.ndarray | None) -> None:
+def flagship(report: Report, problem: Any, test: Any, seed: int, exact: np.ndarray | None) -> None:
     """`nystrom-lobpcg`, pass by pass."""
-    began = time.process_time()
-    judge = problem if exact is None else None
+    given = report.given
     rows: list[tuple[float, float, float, float]] = []
+    kernels = problem.moments("auto", (1, 1)).settle(np.random.default_rng(0))
+    fixed = ls.get_problem("kernel-cca")(problem.X, problem.Y, K, *kernels, ridge=problem.ridge)
+    settings = {"rng": seed, "tol": given.tol, "landmarks": given.landmarks}
+    answers: list[Any] = []
+    if exact is not None:
+        moments = fixed.moments("auto", (1, 1))
+        ls.solve(fixed, "nystrom-lobpcg", callback=lambda p: answers.append(p.current()), **settings)
+    began = time.process_time()
 
     def watch(progress: Any) -> None:
         rows.append((progress.iteration + 1, progress.residual, time.process_time() - began, progress.passes))
 
-    kernels = problem.moments("auto", (1, 1)).settle(np.random.default_rng(0))
-    fixed = ls.get_problem("kernel-cca")(problem.X, problem.Y, K, *kernels, ridge=problem.ridge)
-    answers = []
-    if judge is None:
-        moments = fixed.moments("auto", (1, 1))
-        ls.solve(
-            fixed,
-            "nystrom-lobpcg",
-            rng=seed,
-            tol=given.tol,
-            landmarks=given.landmarks,
-            callback=lambda progress: answers.append(progress.current()),
-        )
-    began = time.process_time()
-    found = ls.solve(
-        fixed,
-        "nystrom-lobpcg",
-        rng=seed,
-        tol=given.tol,
-        landmarks=given.landmarks,
-        storage=given.storage,
-        callback=watch,
-    )
-    seconds = time.process_time() - began
-    print(f"nystrom-lobpcg, seed {seed}, {given.landmarks} landmarks: {found}")
-    print(
-        f"  set-up {rows[0][3] - 1:.3f} passes (reading, columns, a block), certificate 2; CPU {seconds:.1f} s"
-    )
-    for i, (passes, residual, spent, _) in enumerate(rows):
-        error = ""
+    found, taken = timed(ls.solve, fixed, "nystrom-lobpcg", storage=given.storage, callback=watch, **settings)
+    table = report.table(
+        "kernel pass::.0f", "claimed law::.2e", "CPU s::.1f", "error::.1e", "law::.2e", "over the exact norm::.3f",
+        title=f"nystrom-lobpcg, seed {seed}, {given.landmarks} landmarks: {found}",
+    )  # fmt: skip
+    for i, row in enumerate(rows):
+        judged: tuple[float, ...] = ()
         if exact is not None:
             conclusion = fixed.conclude(moments, **answers[i])
-            gap = np.abs(conclusion.fields["correlations"] - exact).max()
-            error = f"  error {gap:.1e}  law {conclusion.residual:.2e}"
-            error += (
-                f"  over the exact norm {conclusion.residual / exact_norm(fixed, moments, conclusion):.3f}"
-            )
-        print(f"  kernel pass {passes:2.0f}  claimed law {residual:.2e}  CPU {spent:6.1f} s{error}")
-    began = time.process_time()
-    total = found.score(*test).total
+            gap, law = np.abs(conclusion.fields["correlations"] - exact).max(), conclusion.residual
+            judged = float(gap), law, law / exact_norm(fixed, moments, conclusion)
+        table.row(*row[:3], *judged)
+    total, judging = timed(found.score, *test)
     print(
-        f"  sum {found.correlations.sum():.6f}  largest bound {found.bounds.max():.1e}  test TCC10 {total:.4f}"
+        f"\nset-up {rows[0][3] - 1:.3f} passes (reading, columns, a block), certificate 2; CPU {taken.cpu:.1f} s; sum "
+        f"{found.correlations.sum():.6f}, largest bound {found.bounds.max():.1e}, test TCC10 {total.total:.4f}; test "
+        f"rows CPU {judging.cpu:.1f} s; peak {resident() / 1024:.2f} GiB"
     )
-    print(f"  test rows CPU {time.process_time() - began:.1f} s; peak {peak():.2f} GB")
 
 
 FACTORS: dict[str, Any] = {}
@@ -167,29 +152,42 @@ def exact_norm(problem: Any, moments: Any, conclusion: Any) -> float:
     return total / float(rho.sum())
 
 
-def approximate(problem: Any, solver: str, options: dict[str, int], test: Any, seeds: int) -> None:
+def approximations(report: Report) -> Table:
+    """The table of `approximate`."""
+    return report.table(
+        "solver", "options", "test TCC10, median::.4f", "worst::.4f", "sum of training correlations::.4f", "CPU s::.1f",
+        "peak, GiB::.2f", "residual",
+    )  # fmt: skip
+
+
+def approximate(
+    table: Table, problem: Any, solver: str, options: dict[str, int], test: Any, seeds: int
+) -> None:
     """What an approximation captures of the test images, over seeds."""
     totals, spent = [], []
     for seed in range(seeds):
-        began = time.process_time()
-        found = ls.solve(problem, solver, rng=seed, **options)
-        spent.append(time.process_time() - began)
+        found, watch = timed(ls.solve, problem, solver, rng=seed, **options)
+        spent.append(watch.cpu)
         totals.append(found.score(*test).total)
     words = ", ".join(f"{name} {value}" for name, value in options.items())
-    print(
-        f"{solver}, {words}: test TCC10 median {np.median(totals):.4f}, worst {min(totals):.4f}; sum of training "
-        f"correlations {found.correlations.sum():.4f} ({found.residual_kind}, {found.residual:.2g}); CPU "
-        f"{np.median(spent):.1f} s"
-    )
+    captured = float(np.median(totals)), min(totals), found.correlations.sum()
+    said = f"{found.residual_kind}, {found.residual:.2g}"
+    table.row(solver, words, *captured, float(np.median(spent)), resident() / 1024, said)
 
 
-def fourier_study(problem: Any, test: Any, given: Any) -> None:
-    """Random features against landmarks."""
+def by_landmarks(table: Table, problem: Any, test: Any, seeds: int) -> None:
+    """What random features stand beside."""
     for m in (500, 1000):
-        approximate(problem, "nystrom-kcca", {"landmarks": min(m, problem.X.shape[0])}, test, given.seeds)
+        chosen = {"landmarks": min(m, problem.X.shape[0])}
+        approximate(table, problem, "nystrom-kcca", chosen, test, seeds)
+
+
+def fourier_study(report: Report, problem: Any, test: Any) -> None:
+    """Random features against landmarks."""
+    table, given = approximations(report), report.given
+    by_landmarks(table, problem, test, given.seeds)
     for count in given.columns:
-        approximate(problem, "rff-kcca", {"features": count}, test, given.seeds)
-        print(f"  peak {peak():.2f} GB", flush=True)
+        approximate(table, problem, "rff-kcca", {"features": count}, test, given.seeds)
 
 
 LAWS = (1e-1, 1e-2, 1e-3, 1e-4)
@@ -204,23 +202,28 @@ VARIANTS: dict[str, dict[str, Any]] = {
 """Options of `kernel-appgrad`, from the default to what is printed."""
 
 
-def appgrad_study(problem: Any, test: Any, given: Any) -> None:
+def appgrad_study(report: Report, problem: Any, test: Any) -> None:
     """What is claimed of AppGrad with kernels, and passes to a law."""
+    given = report.given
     kernels = problem.moments("auto", (1, 1)).settle(np.random.default_rng(0))
     fixed = ls.get_problem("kernel-cca")(problem.X, problem.Y, K, *kernels, ridge=problem.ridge)
+    laws = (name for law in LAWS for name in (f"passes to {law:.0e}::.1f", "CPU s::.1f"))
+    head = ("all passes::.1f", "CPU s::.1f", "law::.1e", "least claimed::.1e", "sum::.6f", "test TCC10::.4f")
+    table = report.table("solver", "seed", *laws, *head)
     for seed in range(given.seeds):
         options = {"landmarks": given.landmarks, "tol": given.tol}
-        exact = followed(fixed, test, "nystrom-lobpcg", "", options, seed)
+        exact = followed(table, fixed, test, "nystrom-lobpcg", "", options, seed)
         if seed == 0:
-            fixed_point(fixed, exact)
+            moved = fixed_point(fixed, exact)
         for words, chosen in VARIANTS.items():
             each = 2 if chosen.get("gradient") == "coefficients" else 1
             options = {**chosen, "tol": LAWS[-1], "max_iterations": given.passes // each}
-            followed(fixed, test, "kernel-appgrad", f", {words}", options, seed)
+            followed(table, fixed, test, "kernel-appgrad", f", {words}", options, seed)
+    print(f"\nfixed point: a step leaves the answer but for {moved:.1e} of the target")
 
 
 def followed(
-    problem: Any, test: Any, solver: str, words: str, options: dict[str, Any], seed: int
+    table: Table, problem: Any, test: Any, solver: str, words: str, options: dict[str, Any], seed: int
 ) -> ls.Solution:
     """Passes and CPU seconds of a solver to each law."""
     began, rows = time.process_time(), []
@@ -229,21 +232,16 @@ def followed(
         rows.append((progress.residual, progress.passes, time.process_time() - began))
 
     found = ls.solve(problem, solver, rng=seed, callback=watch, **options)
-    print(f"{solver}{words}, seed {seed}: {found}")
-    for law in LAWS:
-        first = next(((passes, spent) for residual, passes, spent in rows if residual <= law), None)
-        reached = "not reached" if first is None else f"after {first[0]:7.1f} passes, CPU {first[1]:6.1f} s"
-        print(f"  law {law:.0e} {reached}")
-    print(
-        f"  all {rows[-1][1]:.1f} passes, CPU {rows[-1][2]:.1f} s: law {found.residual:.1e}, least claimed "
-        f"{min(residual for residual, *_ in rows):.1e}, sum {found.correlations.sum():.6f}, test TCC10 "
-        f"{found.score(*test).total:.4f}",
-        flush=True,
-    )
+    reached = [next((row[1:] for row in rows if row[0] <= law), (None, None)) for law in LAWS]
+    least = min(residual for residual, *_ in rows)
+    table.row(
+        solver + words, seed, *(x for pair in reached for x in pair), *rows[-1][1:], found.residual, least,
+        found.correlations.sum(), found.score(*test).total,
+    )  # fmt: skip
     return found
 
 
-def fixed_point(problem: Any, exact: ls.Solution) -> None:
+def fixed_point(problem: Any, exact: ls.Solution) -> float:
     """How far a step moves the exact answer, its correlations beside it."""
     moments = problem.moments("auto", (1, 1))
     a, b = (np.asarray(V, dtype=np.float64) for V in (exact.x_weights, exact.y_weights))
@@ -253,25 +251,18 @@ def fixed_point(problem: Any, exact: ls.Solution) -> None:
     for v, Kv, Kw, ridge in ((a, Ka, Kb, problem.ridge[0]), (b, Kb, Ka, problem.ridge[1])):
         change = (Kv + ridge * v) * rho - Kw
         moved.append(np.linalg.norm(change) / np.linalg.norm(Kw))
-    print(f"fixed point: a step leaves the answer but for {max(moved):.1e} of the target", flush=True)
+    return float(max(moved))
 
 
-def knoi_study(problem: Any, test: Any, given: Any) -> None:
+def knoi_study(report: Report, problem: Any, test: Any) -> None:
     """Epochs of `knoi`, and the exact CCA of as many features."""
-    for m in (500, 1000):
-        approximate(problem, "nystrom-kcca", {"landmarks": min(m, problem.X.shape[0])}, test, given.seeds)
+    table, given = approximations(report), report.given
+    by_landmarks(table, problem, test, given.seeds)
     for count in given.columns:
         for epochs in given.epochs:
-            approximate(problem, "knoi", {"features": count, "epochs": epochs}, test, given.seeds)
-            print(f"  peak {peak():.2f} GB", flush=True)
-        approximate(problem, "rff-kcca", {"features": count}, test, given.seeds)
-        print(f"  peak {peak():.2f} GB", flush=True)
-
-
-def peak() -> float:
-    """The largest resident memory so far, in GB."""
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6
+            approximate(table, problem, "knoi", {"features": count, "epochs": epochs}, test, given.seeds)
+        approximate(table, problem, "rff-kcca", {"features": count}, test, given.seeds)
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

@@ -15,146 +15,147 @@ matrix of both.
 
 from __future__ import annotations
 
-import argparse
-import json
-import subprocess
 import sys
 import tempfile
-import time
+import warnings
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
+from showing import Report, Table, arguments
+from timing import Peak, apart
+
+import linspec as ls
 
 ROWS, COLUMNS, SHARED = 5_000_000, 200, 10
 
 PARTS = ("cca", "wide", "svd", "direct")
 
-CHILD = """
-import json, resource, sys, time, warnings
-import numpy, scipy.sparse, scipy.linalg, linspec as ls
-warnings.simplefilter("ignore")
-peak = lambda: resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-ls.solve(ls.CCA(numpy.eye(9, 4), numpy.eye(9, 3), 1, ridge=1.0), {solver!r})
-before, begin = peak(), time.perf_counter()
-M = numpy.load({path!r}, mmap_mode="r")
-half = M.shape[1] // 2
-s = ls.solve(ls.CCA(M[:, :half], M[:, half:], 10, ridge=1.0, center={center}), {solver!r}, rng=0, **{options!r})
-print(json.dumps(dict(before=before, peak=peak(), seconds=time.perf_counter() - begin, passes=s.passes,
-      total=float(s.correlations.sum()), status=s.status.name, residual=s.residual, iterations=s.iterations)))
-"""
 
-WIDE = """
-import json, resource, time
-import numpy as np, scipy.sparse as sp, linspec as ls
-rng = np.random.default_rng(0)
-n, p, m = {n}, {p}, 50
-def view():
-    return sp.csr_matrix((rng.random(n * m, dtype=np.float32), rng.integers(0, p, n * m, dtype=np.int32),
-                          np.arange(0, n * m + 1, m)), shape=(n, p))
-X, Y = view(), view()
-peak = lambda: resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-before, begin = peak(), time.perf_counter()
-try:
-    said = repr(ls.solve(ls.CCA(X, Y, 20)))
-except ls.errors.LinspecError as error:
-    said = f"{{type(error).__name__}}: {{error}}"
-print(json.dumps(dict(said=said, seconds=time.perf_counter() - begin, before=before, peak=peak())))
-"""
+def of_halves(path: Path, solver: str, center: bool, options: dict[str, Any]) -> dict[str, Any]:
+    """CCA of the two halves of the file."""
+    warnings.simplefilter("ignore")
+    ls.solve(ls.CCA(np.eye(9, 4), np.eye(9, 3), 1, ridge=1.0), solver)
+    with Peak() as peak:
+        M = np.load(path, mmap_mode="r")
+        half = M.shape[1] // 2
+        s = ls.solve(ls.CCA(M[:, :half], M[:, half:], 10, ridge=1.0, center=center), solver, rng=0, **options)
+    found = {"passes": s.passes, "iterations": s.iterations, "residual": s.residual, "said": s.status.name}
+    return peak.figures() | found | {"total": float(s.correlations.sum())}
 
 
-SVD = """
-import json, resource, time, warnings
-import numpy, scipy.sparse, scipy.linalg, linspec as ls
-warnings.simplefilter("ignore")
-peak = lambda: resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-ls.solve(ls.SVD(numpy.eye(99, 40), 1), {solver!r}, rng=0)
-before, begin = peak(), time.perf_counter()
-M = numpy.load({path!r}, mmap_mode="r")
-M = M[:{rows}]
-s = ls.solve(ls.SVD(M, 10, center={center}, left={left}), {solver!r}, rng=0)
-print(json.dumps(dict(before=before, peak=peak(), seconds=time.perf_counter() - begin, passes=s.passes,
-      largest=float(s.S[0]), residual=s.residual, share=(peak() - before) / (M.nbytes / 2**20))))
-"""
-
-DIRECT = """
-import json, resource, time, warnings
-import numpy as np, scipy.sparse as sp, scipy.linalg, linspec as ls
-warnings.simplefilter("ignore")
-peak = lambda: resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-ls.solve(ls.CCA(sp.csr_array(np.eye(99, 4)), sp.csr_array(np.eye(99, 3)), 1, ridge=1.0), "direct")
-rng = np.random.default_rng(0)
-X, Y = (sp.random_array(({n}, {p}), density=0.01, rng=rng, format="csr") for _ in range(2))
-dense = 16 * {n} * {p} / 2**20
-stated = ls.get_solver("direct", "cca").estimate(ls.CCA(X, Y, 10).sizes()).bytes / 2**20
-before, begin = peak(), time.perf_counter()
-s = ls.solve(ls.CCA(X, Y, 10), "direct")
-print(json.dumps(dict(before=before, peak=peak(), seconds=time.perf_counter() - begin, dense=dense, stated=stated,
-      total=float(s.correlations.sum()), share=(peak() - before) / dense)))
-"""
+def of_components(path: Path, rows: int, solver: str, center: bool, left: bool) -> dict[str, Any]:
+    """A sketch of the first rows of the file."""
+    warnings.simplefilter("ignore")
+    ls.solve(ls.SVD(np.eye(99, 40), 1), solver, rng=0)
+    with Peak() as peak:
+        M = np.load(path, mmap_mode="r")[:rows]
+        s = ls.solve(ls.SVD(M, 10, center=center, left=left), solver, rng=0)
+    share = peak.memory / (M.nbytes / 2**20)
+    found = {"passes": s.passes, "largest": float(s.S[0]), "residual": s.residual, "share": share}
+    return peak.figures() | found
 
 
-def main() -> None:
+def of_wide_pair(n: int, p: int) -> dict[str, Any]:
+    """What "auto" says of a sparse pair with entries at random places."""
+    rng, m = np.random.default_rng(0), 50
+    X, Y = (
+        sp.csr_matrix(
+            (
+                rng.random(n * m, dtype=np.float32),
+                rng.integers(0, p, n * m, dtype=np.int32),
+                np.arange(0, n * m + 1, m),
+            ),
+            shape=(n, p),
+        )
+        for _ in range(2)
+    )
+    with Peak() as peak:
+        try:
+            said = repr(ls.solve(ls.CCA(X, Y, 20)))
+        except ls.errors.LinspecError as error:
+            said = f"{type(error).__name__}: {error}"
+    return peak.figures() | {"said": said}
+
+
+def by_direct(n: int, p: int) -> dict[str, Any]:
+    """CCA of sparse views by orthogonal transformations, and the dense matrix of both."""
+    warnings.simplefilter("ignore")
+    ls.solve(ls.CCA(sp.csr_array(np.eye(99, 4)), sp.csr_array(np.eye(99, 3)), 1, ridge=1.0), "direct")
+    rng = np.random.default_rng(0)
+    problem = ls.CCA(*(sp.random_array((n, p), density=0.01, rng=rng, format="csr") for _ in range(2)), 10)
+    stated = ls.get_solver("direct", "cca").estimate(problem.sizes()).bytes / 2**20
+    with Peak() as peak:
+        s = ls.solve(problem, "direct")
+    share = peak.memory / (16 * n * p / 2**20)
+    return peak.figures() | {"stated": stated, "share": share, "total": float(s.correlations.sum())}
+
+
+def main() -> int:
     """Measure and print."""
-    parser = argparse.ArgumentParser(description=main.__doc__)
+    parser = arguments(__doc__)
     parser.add_argument("--scratch", default=tempfile.gettempdir(), help="folder for the file")
-    parser.add_argument("--quick", action="store_true", help="a hundredth of the size")
     parser.add_argument("--only", nargs="+", choices=PARTS, default=PARTS, help="some of the parts")
-    parser.add_argument("--write", nargs=2, metavar=("PATH", "ROWS"), help="only write the file")
-    given = parser.parse_args()
-    if given.write:
-        write(Path(given.write[0]), int(given.write[1]))
-        return
+    report = Report(parser)
+    given = report.given
     scale = 100 if given.quick else 1
     if {"cca", "svd"} & set(given.only):
         with tempfile.TemporaryDirectory(dir=given.scratch) as folder:
             path = Path(folder) / "views.npy"
             rows = ROWS // scale if "cca" in given.only else ROWS // scale // 4
-            # In a process of its own: a child's peak begins at what its parent has resident.
-            subprocess.run([sys.executable, __file__, "--write", path, str(rows)], check=True)  # noqa: S603
+            write(path, rows)
             print(f"file of {path.stat().st_size / 2**30:.2f} GiB")
             if "cca" in given.only:
-                of_correlations(path)
+                correlations(report, path)
             if "svd" in given.only:
-                of_components(path, ROWS // scale // 4)
+                components(report, path, ROWS // scale // 4)
     if "wide" in given.only:
-        found = child(WIDE, n=500_000 // scale, p=100_000 // scale)
-        grown = found["peak"] - found["before"]
-        print(f"\nsparse pair, {found['seconds']:.2f} s, resident +{grown:.0f} MiB:\n  {found['said']}")
+        n, p = 500_000 // scale, 100_000 // scale
+        table = report.table(f"sparse pair, {n} x {p} each", *BESIDE, "said")
+        show(table, "auto", apart(of_wide_pair, n, p), "said")
     if "direct" in given.only:
+        table = report.table(
+            "direct, sparse", *BESIDE, "of the dense matrix::.2f", "stated, MiB::.0f", "sum::.6f"
+        )
         for n, p in ((30_000, 200), (20_000, 500), (10_000, 1000)):
-            found = child(DIRECT, n=n // (10 if given.quick else 1), p=p // (10 if given.quick else 1))
-            print(
-                f"  direct, sparse, {n} x {2 * p}  resident +{found['peak'] - found['before']:.0f} MiB, "
-                f"{found['share']:.2f} of the dense matrix; stated {found['stated']:.0f} MiB  "
-                f"{found['seconds']:.1f} s  sum {found['total']:.6f}",
-                flush=True,
-            )
+            n, p = (n // 10, p // 10) if given.quick else (n, p)
+            show(table, f"{n} x {2 * p}", apart(by_direct, n, p), "share", "stated", "total")
+    return report.end()
 
 
-def of_correlations(path: Path) -> None:
+BESIDE = ("MiB::.0f", "beyond MiB::.0f", "seconds::.2f")
+
+
+def show(table: Table, name: str, found: dict[str, Any], *fields: str) -> None:
+    """A row of what a process found."""
+    table.row(name, *(found.get(field) for field in ("memory", "before", "clock", *fields)))
+
+
+def correlations(report: Report, path: Path) -> None:
     """CCA of the two halves of the file."""
+    table = report.table("CCA", *BESIDE, "passes::g", "iterations", "sum::.6f", "residual::.1e", "status")
     for solver, options in (
         ("gram", {}),
         ("appgrad", {}),
         ("appgrad", {"form": "implicit", "max_iterations": 5}),
     ):
         for center in (False, True):
-            found = child(CHILD, path=str(path), solver=solver, center=center, options=options)
-            show(solver, options, center, found)
+            found = apart(of_halves, path, solver, center, options)
+            name = ", ".join([solver, *(f"{key} {value}" for key, value in options.items())])
+            name += ", centred" if center else ""
+            show(table, name, found, "passes", "iterations", "total", "residual", "said")
 
 
-def of_components(path: Path, rows: int) -> None:
+def components(report: Report, path: Path, rows: int) -> None:
     """Sketches of the first rows of the file."""
+    head = ("of the data::.2f", "passes::g", "largest::.6f", "residual::.1e")
+    table = report.table("SVD", *BESIDE, *head)
     for solver in ("spca", "lazy-spca"):
         for center, left in ((False, False), (True, False), (False, True)):
-            found = child(SVD, path=str(path), rows=rows, solver=solver, center=center, left=left)
-            print(
-                f"  {solver:9s} center={center!s:5s} left={left!s:5s}  resident "
-                f"+{found['peak'] - found['before']:.0f} MiB over {found['before']:.0f} MiB, {found['share']:.2f} of "
-                f"the data  {found['seconds']:.1f} s  {found['passes']:g} passes  S {found['largest']:.6f}  residual "
-                f"{found['residual']:.1e}",
-                flush=True,
-            )
+            found = apart(of_components, path, rows, solver, center, left)
+            name = solver + ", centred" * center + ", left vectors" * left
+            show(table, name, found, "share", "passes", "largest", "residual")
 
 
 def write(path: Path, rows: int) -> None:
@@ -171,26 +172,5 @@ def write(path: Path, rows: int) -> None:
     file.flush()
 
 
-def child(script: str, **values: object) -> dict[str, float]:
-    """Run a script in a fresh process and read the JSON that it prints."""
-    begin = time.perf_counter()
-    done = subprocess.run(  # noqa: S603  # our own scripts
-        [sys.executable, "-c", script.format(**values)], check=True, capture_output=True, text=True
-    )
-    found: dict[str, float] = json.loads(done.stdout)
-    found["whole"] = time.perf_counter() - begin
-    return found
-
-
-def show(solver: str, options: dict[str, object], center: bool, found: dict[str, float]) -> None:
-    """One line of the table."""
-    print(
-        f"  {solver:8s} {options!s:44s} center={center!s:5s}  resident +{found['peak'] - found['before']:.0f} MiB over "
-        f"{found['before']:.0f} MiB  {found['seconds']:.1f} s  {found['passes']:g} passes  {found['iterations']:g} "
-        f"iterations  sum {found['total']:.6f}  residual {found['residual']:.1e}  {found['status']}",
-        flush=True,
-    )
-
-
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

@@ -25,7 +25,6 @@ import platform
 import re
 import resource
 import signal
-import subprocess
 import sys
 import tempfile
 import time
@@ -38,6 +37,8 @@ import numpy as np
 import scipy.linalg
 import scipy.sparse
 import scipy.sparse.linalg
+from showing import arguments
+from timing import Peak, apart, in_words
 
 ROOT = Path(__file__).resolve().parents[2]
 RESULTS = Path(__file__).with_name("readme.json")
@@ -325,62 +326,39 @@ TASKS = {
 # ---- a process for each method --------------------------------------------------------------------------------
 
 
-def measure(task: str, library: str, given: argparse.Namespace) -> dict[str, Any]:
+def measure(task: str, library: str, given: argparse.Namespace, folder: Path) -> dict[str, Any]:
     """Run one method in this process."""
     warnings.simplefilter("ignore")
     method = TASKS[task].methods[library]
     importlib.import_module(library if library != "scipy" else "scipy.linalg")
-    small = TASKS["digits" if task in {"dense", "mapped"} else task].make(True, given.folder)
-    with contextlib.suppress(
-        Exception
-    ):  # imports, and first touches; what is refused here will be refused below
+    small = TASKS["digits" if task in {"dense", "mapped"} else task].make(True, folder)
+    # Imports, and first touches; what is refused here will be refused below.
+    with contextlib.suppress(Exception):
         method(small)
-    data = TASKS[task].make(given.quick, given.folder)
+    data = TASKS[task].make(given.quick, folder)
     if task == "mapped":
         resource.setrlimit(resource.RLIMIT_DATA, (ALLOWED, resource.RLIM_INFINITY))
     seconds = int(time.process_time() + given.limit) + 1
     resource.setrlimit(resource.RLIMIT_CPU, (seconds, resource.RLIM_INFINITY))
-    begun, clock = time.process_time(), time.perf_counter()
-    before = _resident("VmRSS")
-    Path("/proc/self/clear_refs").write_text("5")  # the peak begins here
     try:
-        answer, facts = method(data)
+        with Peak() as peak:
+            answer, facts = method(data)
     except (Exception, MemoryError) as error:  # noqa: BLE001 - what a library refuses is a result
-        return {"refused": f"{type(error).__name__}: {str(error).strip().splitlines()[0]}"}
-    found = {
-        "cpu_seconds": time.process_time() - begun,
-        "clock_seconds": time.perf_counter() - clock,
-        "memory_mib": max(0.0, _resident("VmHWM") - before),
-        **facts,
-    }
+        return {"refused": in_words(error)}
     for limit in (resource.RLIMIT_DATA, resource.RLIMIT_CPU):  # the value is not part of what is measured
         resource.setrlimit(limit, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
-    return {**found, "value": TASKS[task].value(data, answer)}
-
-
-def _resident(name: str) -> float:
-    """A line of the kernel's account of this process, in MiB."""
-    found = re.search(rf"{name}:\s+(\d+) kB", Path("/proc/self/status").read_text())
-    assert found is not None
-    return int(found[1]) / 1024
+    spent = peak.figures()
+    found = {"cpu_seconds": spent["cpu"], "clock_seconds": spent["clock"], "memory_mib": spent["memory"]}
+    return {**found, **facts, "value": TASKS[task].value(data, answer)}
 
 
 def in_a_process(task: str, library: str, given: argparse.Namespace, folder: Path) -> dict[str, Any]:
     """The same in a process of its own, which the system ends at the limit."""
-    options = ["--folder", str(folder), "--limit", str(given.limit), *(["--quick"] if given.quick else [])]
-    done = subprocess.run(  # noqa: S603
-        [sys.executable, __file__, *options, "--one", task, library],
-        env={**os.environ, **ONE_THREAD},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    if done.returncode == -signal.SIGXCPU:
-        return {"refused": f"not done after {given.limit:g} s"}
-    if done.returncode:
-        return {"refused": f"the process ended with {done.returncode}: {done.stderr.strip()[-300:]}"}
-    found: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
-    return found
+    found = apart(measure, task, library, given, folder)
+    if "said" not in found:
+        return found
+    late = found["said"].endswith(f" {-signal.SIGXCPU}")
+    return {"refused": f"not done after {given.limit:g} s" if late else found["said"]}
 
 
 def with_errors(found: dict[str, Any]) -> dict[str, Any]:
@@ -463,24 +441,20 @@ def write_table(results: dict[str, Any]) -> None:
     page.write_text(BLOCK.sub(lambda _: table(results), text), "utf-8")
 
 
-def main() -> None:
+def main() -> int:
     """Measure and write."""
-    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--quick", action="store_true", help="small data, nothing is written")
+    parser = arguments(__doc__)
     parser.add_argument(
         "--table", action="store_true", help="write the table from the results that there are"
     )
     parser.add_argument("--only", nargs="+", choices=TASKS, help="measure these tasks anew")
     parser.add_argument("--limit", type=float, default=60.0, help="processor seconds for a method")
     parser.add_argument("--folder", type=Path, help="for the file of 2 GB; a temporary one by default")
-    parser.add_argument("--one", nargs=2, metavar=("TASK", "LIBRARY"), help="one method, in this process")
     given = parser.parse_args()
-    if given.one:
-        print(json.dumps(measure(*given.one, given)))
-        return
     if given.table:
         write_table(json.loads(RESULTS.read_text("utf-8")))
-        return
+        return 0
+    os.environ.update(ONE_THREAD)
     results = {**circumstances(), "tasks": {}}
     if given.only:
         results["tasks"] = json.loads(RESULTS.read_text("utf-8"))["tasks"]
@@ -493,10 +467,11 @@ def main() -> None:
             results["tasks"][name] = with_errors(found)
     if given.quick:
         print(table(results))
-        return
+        return 0
     RESULTS.write_text(json.dumps(results, indent=1) + "\n", "utf-8")
     write_table(results)
+    return 0
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

@@ -11,19 +11,18 @@ its name, over that of the best.
 
 from __future__ import annotations
 
-import argparse
 import statistics
 import sys
-import time
-import warnings
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
 from scipy import sparse
+from showing import Report, arguments
+from timing import alternate
 
 import linspec as ls
-from linspec.errors import LinspecError
 from linspec.solving.solver import estimated
 
 HOPELESS = 20.0
@@ -129,51 +128,34 @@ def candidates(problem: Any) -> list[str]:
     return found
 
 
+def solved(problem: Any, name: str, most: float) -> Any:
+    """The answer of a solver, which has to converge."""
+    limits: dict[str, Any] = {"rng": 0, "max_seconds": most}
+    try:
+        answer = ls.solve(problem, name, tol=problem.default_tol, **limits)
+    except TypeError:  # it has no tolerance
+        answer = ls.solve(problem, name, **limits)
+    if not answer.converged:
+        raise ValueError(answer.status.name)
+    return answer
+
+
 def least(problem: Any, names: list[str], most: float, rounds: int) -> dict[str, float]:
     """Least seconds of the processor of each solver that converges."""
-    found: dict[str, float] = {}
-    slow: set[str] = set()
-    for _ in range(rounds):
-        for name in names:
-            if name in slow:
-                continue
-            began = time.process_time()
-            try:
-                answer = ls.solve(problem, name, rng=0, tol=problem.default_tol, max_seconds=most)
-            except TypeError:  # it has no tolerance
-                began = time.process_time()
-                answer = _solved(problem, name, most)
-            except LinspecError:
-                answer = None
-            taken = time.process_time() - began
-            if answer is None or not answer.converged:
-                slow.add(name)
-                continue
-            found[name] = min(taken, found.get(name, taken))
-            if taken > LONG:
-                slow.add(name)
-    return found
+    calls = {name: partial(solved, problem, name, most) for name in names}
+    turns = alternate(calls, rounds, enough=LONG)
+    return {name: min(taken.cpu) for name, taken in turns.items() if not taken.said}
 
 
-def _solved(problem: Any, name: str, most: float) -> Any:
-    try:
-        return ls.solve(problem, name, rng=0, max_seconds=most)
-    except LinspecError:
-        return None
-
-
-def main() -> None:
+def main() -> int:
     """Measure and print."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--quick", action="store_true", help="the smallest shapes, once")
+    parser = arguments(__doc__)
     parser.add_argument("--only", default="", help="shapes whose name contains this")
     parser.add_argument("--most", type=float, default=10.0, help="seconds of the clock for a solver by name")
-    given = parser.parse_args()
-    warnings.simplefilter("ignore")
-    sys.stdout.write(
-        '| problem | "auto" | seconds | best by name | seconds | regret | the others |\n|---|---|---|---|---|---|---|\n'
-    )
-    regrets = []
+    report = Report(parser)
+    given = report.given
+    head = ("seconds::.3g", "best by name", "seconds::.3g", "regret::.2f", "the others")
+    table, regrets = report.table("problem", '"auto"', *head), []
     for label, make in shapes().items():
         small = ", 200 x 10" in label
         if (given.quick and not small) or given.only not in label:
@@ -182,24 +164,20 @@ def main() -> None:
         chosen = ls.select(problem).name
         ls.solve(problem, chosen, rng=0)  # imports and first touches
         found = least(problem, candidates(problem), given.most, 1 if given.quick else (20 if small else 3))
+        others = ", ".join(
+            f"{name} {seconds:.3g}" for name, seconds in sorted(found.items(), key=lambda item: item[1])
+        )
         if chosen not in found:
-            sys.stdout.write(f"| {label} | {chosen} | does not converge | | | | {found} |\n")
+            table.row(label, chosen, "does not converge", "", "", "", others)
             continue
         best = min(found, key=lambda name: found[name])
         regrets.append(found[chosen] / found[best])
-        others = ", ".join(
-            f"{name} {seconds:.3g}"
-            for name, seconds in sorted(found.items(), key=lambda item: item[1])
-            if name not in (chosen, best)
-        )
-        row = f"{label} | {chosen} | {found[chosen]:.3g} | {best} | {found[best]:.3g} | {regrets[-1]:.2f} | {others}"
-        sys.stdout.write(f"| {row} |\n")
-        sys.stdout.flush()
+        table.row(label, chosen, found[chosen], best, found[best], regrets[-1], others)
     if regrets:
-        sys.stdout.write(
-            f"\n{len(regrets)} shapes: median {statistics.median(regrets):.2f}, worst {max(regrets):.2f}\n"
-        )
+        worst, middle = max(regrets), statistics.median(regrets)
+        print(f"\n{len(regrets)} shapes: median {middle:.2f}, worst {worst:.2f}")
+    return report.end()
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

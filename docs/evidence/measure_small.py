@@ -9,19 +9,20 @@ ratios of the scatter between classes to that within them.
 
 from __future__ import annotations
 
-import argparse
-import statistics
-import time
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
 import scipy.linalg
+from showing import Claim, Report, arguments
 from sklearn.cross_decomposition import CCA
 from sklearn.decomposition import PCA
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from sklearn.linear_model import Ridge
+from timing import Turns, alternate
 
 import linspec as ls
 
@@ -92,39 +93,46 @@ def problems() -> dict[str, Small]:
     }
 
 
-def medians(calls: list[Callable[[], Any]], count: int) -> list[float]:
-    """Median milliseconds of the processor of alternating calls."""
-    times: list[list[float]] = [[] for _ in calls]
-    for _ in range(count):
-        for call, taken in zip(calls, times, strict=True):
-            began = time.process_time_ns()
-            call()
-            taken.append((time.process_time_ns() - began) / 1e6)
-    return [statistics.median(taken) for taken in times]
+LIMIT = 1.5
+"""Times the processor time of scikit-learn that a small solve may take."""
 
 
-def main() -> None:
+def solved(make: Callable[[], Any], name: str) -> Any:
+    """The answer of a problem that is stated anew."""
+    return ls.solve(make(), name)
+
+
+def main() -> int:
     """Measure and print."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--quick", action="store_true", help="few calls")
-    given = parser.parse_args()
-    count = 5 if given.quick else 100
-    print('| problem | solver | stated, ms | by name | by "auto" | scikit-learn | ratio | errors |')
-    print("|---|---|---|---|---|---|---|---|")
+    report = Report(arguments(__doc__))
+    count = 5 if report.given.quick else 100
+    ways = "stated", "by name", 'by "auto"', "scikit-learn"
+    columns = (name for way in ways for name in (f"{way}, ms::.2f", "worst::.2f"))
+    head = ("ratio::.2f", "worst::.2f", "errors::.0e", "scikit-learn's::.0e")
+    table, claims = report.table("problem", "solver", *columns, *head), []
     for label, small in problems().items():
         make = small.make
         name = ls.select(make()).name
-        calls = [make, lambda: ls.solve(make(), name), lambda: ls.solve(make()), small.rival]  # noqa: B023
-        medians(calls, 3)
-        rounds = list(zip(*(medians(calls, count) for _ in range(ROUNDS)), strict=True))
-        typical = [statistics.median(times) for times in rounds]
-        figures = " | ".join(f"{t:.2f} ({max(times):.2f})" for t, times in zip(typical, rounds, strict=True))
-        ours, theirs = small.error(small.ours(ls.solve(make()))), small.error(small.theirs(small.rival()))
-        print(
-            f"| {label} | {name} | {figures} | {typical[2] / typical[3]:.2f} | {ours:.0e}, {theirs:.0e} |",
-            flush=True,
+        calls = {
+            "stated": make,
+            "by name": partial(solved, make, name),
+            'by "auto"': partial(solved, make, "auto"),
+            "scikit-learn": small.rival,
+        }
+        alternate(calls, 3)
+        rounds = [alternate(calls, count) for _ in range(ROUNDS)]
+        medians = {way: Turns([one[way].median for one in rounds]) for way in ways}
+        times = (1e3 * t for turns in medians.values() for t in (turns.median, max(turns.cpu)))
+        ratio, worst = medians['by "auto"'].over(medians["scikit-learn"])
+        errors = small.error(small.ours(ls.solve(make()))), small.error(small.theirs(small.rival()))
+        table.row(label, name, *times, ratio, worst, *errors)
+        text = f"{label}: a solve takes at most {LIMIT} times the time of scikit-learn"
+        claims.append(
+            Claim(text, ratio <= LIMIT, f"{ratio:.2f} in the median, {worst:.2f} at worst", own=True)
         )
+    report.say(claims)
+    return report.end()
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

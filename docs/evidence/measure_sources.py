@@ -18,47 +18,40 @@ fused: two files as the views of a CCA: passes, beside those of arrays.
 from __future__ import annotations
 
 import os
-import shutil
-import subprocess
 import sys
 import tempfile
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from showing import Report, arguments, at_most
+from timing import alternate, apart, resident, timed
 
 PARTS = ("passes", "large", "fused")
 COLUMNS, WIDTH, CHUNK, RANK = 100, 30, 20_000, 10
 LARGE_COLUMNS, LARGE_CHUNK = 1000, 4096
 
 
-def main() -> None:
+def main() -> int:
     """Measure and print."""
-    from datasets import arguments
-
-    parser = arguments(__doc__ or "")
+    parser = arguments(__doc__)
     parser.add_argument("--parts", nargs="+", default=list(PARTS), choices=PARTS)
     parser.add_argument("--gigabytes", type=float, default=6.0)
     parser.add_argument("--runs", nargs="+", default=list(RUNS), choices=RUNS)
     parser.add_argument("--folder", type=Path)
-    parser.add_argument("--child", nargs=2, metavar=("RUN", "FOLDER"), help="one run of the large part")
-    given = parser.parse_args()
-    if given.child:
-        print(large_child(*given.child))
-        return
+    report = Report(parser)
+    given = report.given
     os.environ["LINSPEC_NUM_THREADS"] = "1"
-    folder = Path(tempfile.mkdtemp(prefix="linspec-sources-", dir=given.folder))
-    try:
+    with tempfile.TemporaryDirectory(prefix="linspec-sources-", dir=given.folder) as name:
+        folder = Path(name)
         if "passes" in given.parts:
-            passes(folder, 20_000 if given.quick else 400_000)
+            passes(report, folder, 20_000 if given.quick else 400_000)
         if "large" in given.parts:
-            large(folder, 0.05 if given.quick else given.gigabytes, given.runs)
+            large(report, folder, 0.05 if given.quick else given.gigabytes)
         if "fused" in given.parts:
-            fused(folder, 20_000 if given.quick else 100_000)
-    finally:
-        shutil.rmtree(folder)
+            fused(report, folder, 20_000 if given.quick else 100_000)
+    return report.end()
 
 
 def blocks(rows: int, columns: int = COLUMNS, size: int = CHUNK) -> Iterator[tuple[int, np.ndarray]]:
@@ -109,58 +102,48 @@ def written(folder: Path, rows: int) -> dict[str, Path]:
     return found
 
 
-def timed(run: Callable[[], Any], times: int = 5) -> tuple[float, float]:
-    """Processor seconds, the mean, and wall seconds, the least, after one run that is not counted."""
-    run()
-    walls, cpu = [], time.process_time()
-    for _ in range(times):
-        began = time.perf_counter()
-        run()
-        walls.append(time.perf_counter() - began)
-    return (time.process_time() - cpu) / times, min(walls)
+def seconds_of(run: Any) -> tuple[float, float]:
+    """Processor seconds, the mean, and wall seconds, the least, of five runs after one that is not counted."""
+    turns = alternate({"": run}, 6, warm=True)[""]
+    return sum(turns.cpu) / len(turns.cpu), min(turns.clock)
 
 
-def passes(folder: Path, rows: int) -> None:
+def passes(report: Report, folder: Path, rows: int) -> None:
     """CPU and wall seconds of a pass."""
-    from least_squares_law import print_head, print_row
-
     import linspec as ls
     from linspec_sources import slabs
 
     V = np.random.default_rng(1).standard_normal((COLUMNS, WIDTH))
     files = written(folder, rows)
     A = np.load(files["npy map"])
-    print(f"{rows:,} x {COLUMNS} float32, products with {WIDTH} columns; {os.cpu_count()} cores")
-    print_head(
-        "rows in",
-        "MB",
-        "decode CPU",
-        "CPU",
-        "CPU, no thread",
-        "decode wall",
-        "wall",
-        "wall, no thread",
-        "of the larger",
-    )
+    table = report.table(
+        "rows in", "MB::.0f", "decode CPU::.2f", "CPU::.2f", "CPU, no thread::.2f", "decode wall::.2f", "wall::.2f",
+        "wall, no thread::.2f", "of the larger::.2f",
+        title=f"{rows:,} x {COLUMNS} float32, products with {WIDTH} columns; {os.cpu_count()} cores",
+    )  # fmt: skip
     product = 0.0
     for name, data in {"memory": A, **files}.items():
         operator = ls.as_operator(str(data) if isinstance(data, Path) else data)
         moments = ls.Moments(operator, form="implicit")
-        decode, ahead, alone = (0.0, 0.0), (0.0, 0.0), timed(lambda moments=moments: moments.products(V))
+
+        def swept(moments: Any = moments) -> Any:
+            return moments.products(V)
+
+        decode, ahead, alone = (0.0, 0.0), (0.0, 0.0), seconds_of(swept)
         if hasattr(operator, "source"):
             source = operator.source
             spans = [slice(int(a), int(b)) for a, b in zip(source.edges[:-1], source.edges[1:], strict=True)]
-            decode = timed(lambda source=source, spans=spans: [source.read(rows) for rows in spans] and None)
+            decode = seconds_of(
+                lambda source=source, spans=spans: [source.read(rows) for rows in spans] and None
+            )
             ahead = alone
             slabs.READING_AHEAD = False
-            alone = timed(lambda moments=moments: moments.products(V))
+            alone = seconds_of(swept)
             slabs.READING_AHEAD = True
         product = product or alone[1]
-        cells = [
-            f"{size(data) / 2**20:.0f}",
-            *(f"{x:.2f}" for x in (decode[0], ahead[0], alone[0], decode[1], ahead[1], alone[1])),
-        ]
-        print_row((name, *cells, f"{ahead[1] / max(decode[1], product):.2f}" if ahead[1] else "-"))
+        pairs = (decode[0], ahead[0], alone[0], decode[1], ahead[1], alone[1])
+        ratio = ahead[1] / max(decode[1], product) if ahead[1] else None
+        table.row(name, size(data) / 2**20, *pairs, ratio)
 
 
 def size(data: Any) -> int:
@@ -171,12 +154,11 @@ def size(data: Any) -> int:
     return sum(file.stat().st_size for file in files if file.is_file())
 
 
-def large(folder: Path, gigabytes: float, runs: list[str]) -> None:
+def large(report: Report, folder: Path, gigabytes: float) -> None:
     """Arrays that are much larger than the memory of the processes that solve."""
     import zarr
 
     rows = int(gigabytes * 1e9 / (4 * LARGE_COLUMNS)) // LARGE_CHUNK * LARGE_CHUNK
-    began = time.perf_counter()
     arrays = [
         zarr.create_array(
             str(folder / name), shape=(rows, columns), chunks=(LARGE_CHUNK, columns), dtype="f4"
@@ -191,51 +173,38 @@ def large(folder: Path, gigabytes: float, runs: list[str]) -> None:
         arrays[0][span] = distinct[i % 4]
         arrays[1][span] = distinct[i % 4][:, : LARGE_COLUMNS // 10] + noise[i % 4]
     on_disk = sum(size(folder / name) for name in ("large.zarr", "beside.zarr"))
-    print(
-        f"\nzarr, {rows:,} x {LARGE_COLUMNS} float32: {rows * LARGE_COLUMNS * 4 / 1e9:.1f} GB, beside it "
-        f"{LARGE_COLUMNS // 10} columns; {on_disk / 1e9:.1f} GB on disk, written in "
-        f"{time.perf_counter() - began:.0f} s",
-        flush=True,
-    )
-    for run in runs:
-        found = subprocess.run(  # noqa: S603  # this file
-            [sys.executable, __file__, "--child", run, str(folder)],
-            capture_output=True,
-            text=True,
-            check=True,
-        )
-        print(found.stdout.strip(), flush=True)
+    table = report.table(
+        "run", "status", "passes::g", "CPU s::.0f", "clock::.0f", "peak, MB::.0f", "after the imports, MB::.0f",
+        title=f"zarr, {rows:,} x {LARGE_COLUMNS} float32: {rows * LARGE_COLUMNS * 4 / 1e9:.1f} GB, beside it "
+        f"{LARGE_COLUMNS // 10} columns; {on_disk / 1e9:.1f} GB on disk",
+    )  # fmt: skip
+    for run in report.given.runs:
+        found = apart(large_child, run, str(folder))
+        fields = ("said", "passes", "cpu", "clock", "peak", "before")
+        table.row(run, *(found.get(field) for field in fields))
 
 
 RUNS = ("SVD by gram", "CCA by gram", "CCA by lobpcg")
 
 
-def large_child(run: str, folder: str) -> str:
+def large_child(run: str, folder: str) -> dict[str, Any]:
     """Solve, and say what it took."""
     import linspec as ls
 
     A, B = (ls.open_rows(str(Path(folder) / name)) for name in ("large.zarr", "beside.zarr"))
-    before, began, cpu = peak(), time.perf_counter(), time.process_time()
+    before, mb = resident(), 2**20 / 1e6
     if run == "SVD by gram":
-        found: Any = ls.solve(ls.SVD(A, k=RANK, center=True), "gram", rng=0)
+        found, watch = timed(ls.solve, ls.SVD(A, k=RANK, center=True), "gram", rng=0)
     elif run == "CCA by gram":
-        found = ls.solve(ls.CCA(A, B, k=RANK, ridge=1.0), "gram", rng=0)
+        found, watch = timed(ls.solve, ls.CCA(A, B, k=RANK, ridge=1.0), "gram", rng=0)
     else:
-        problem = ls.CCA(A, B, k=RANK, ridge=1.0)
-        found = ls.solve(problem, "lobpcg", form="implicit", rng=0, max_passes=4)
-    return (
-        f"{run}: {found.status.name}, {found.passes:g} passes, {time.process_time() - cpu:.0f} CPU s, "
-        f"{time.perf_counter() - began:.0f} s, peak {peak():.0f} MB ({before:.0f} MB after the imports)"
-    )
+        swept = {"form": "implicit", "rng": 0, "max_passes": 4}
+        found, watch = timed(ls.solve, ls.CCA(A, B, k=RANK, ridge=1.0), "lobpcg", **swept)
+    spent = {"cpu": watch.cpu, "clock": watch.clock, "peak": mb * resident(), "before": mb * before}
+    return {"said": found.status.name, "passes": found.passes, **spent}
 
 
-def peak() -> float:
-    """The peak of the resident set in MB, as Linux tells it of this program alone."""
-    lines = Path("/proc/self/status").read_text().splitlines()
-    return next(int(line.split()[1]) * 1024 / 1e6 for line in lines if line.startswith("VmHWM"))
-
-
-def fused(folder: Path, rows: int) -> None:
+def fused(report: Report, folder: Path, rows: int) -> None:
     """Two files as the views of a CCA."""
     import zarr
 
@@ -253,11 +222,16 @@ def fused(folder: Path, rows: int) -> None:
     gap = np.abs(answers[0].correlations - answers[1].correlations).max()
     both = ls.Moments(*paths, form="implicit").sweep_cost
     found, held = (answer.passes for answer in answers)
-    print(
-        f"\nCCA of two zarr arrays, {rows:,} rows, chunks of {CHUNK} and 3001 rows: {found:g} passes over each"
-    )
-    print(f"({held:g} of arrays), {both:g} pass for a sweep of both; correlations differ by {gap:.0e}")
+    title = f"CCA of two zarr arrays, {rows:,} rows, chunks of {CHUNK} and 3001 rows"
+    table = report.table("passes over each::g", "of arrays::g", "passes for a sweep of both::g", title=title)
+    table.row(found, held, both)
+    text = "the correlations are those of arrays"
+    report.say([at_most(text, float(gap), SAME, "differ by {value:.0e}", own=True)])
+
+
+SAME = 1e-8
+"""Correlations are called the same up to this difference."""
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

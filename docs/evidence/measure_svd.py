@@ -11,24 +11,21 @@ Run `python docs/evidence/measure_svd.py --data FOLDER`; `--quick` takes small g
 vectors. Both are against SciPy's ARPACK at machine precision. residual: max ‖AᵀA v − σ² v‖ / σ₁² of what is returned,
 by products with the data. sweeps: readings of the data, linspec's as it counts them
 with its certificate; columns: products with one column, forward and adjoint. Those of others are by their formulas, and
-counted in a run apart for SciPy. seconds: the median over `--rounds` rounds, in each of which every method has one turn
-(one that took over ten seconds has no other). CPU: processor seconds of all threads, median and largest; with
-OPENBLAS_NUM_THREADS=1 those of another library are those of one thread.
+counted in a run apart for SciPy. CPU s, worst: processor seconds of all threads, median and largest over `--rounds`
+rounds, in each of which every method has one turn (one that took over ten seconds has no other); with
+OPENBLAS_NUM_THREADS=1 those of another library are those of one thread. clock: the median of the clock.
 
 `--starts` prints what a start saves instead: `block-krylov` without one, and with the answer of the same matrix, of a
 run to the tolerance 1e-3, of 1 % more rows, and with vectors that have nothing to do with it.
 
 `--k` and `--methods` choose how many triplets and who runs. The last table takes each run of another library, and the
-quickest of the others that comes as near, and beside them the quickest run of linspec that comes as near. Errors below
-1e-13 (σ) and 1e-10 (space) count as none.
+quickest of the others that comes as near, and beside them the quickest run of linspec that comes as near, and the
+median of the ratios of their paired runs. Errors below 1e-13 (σ) and 1e-10 (space) count as none.
 """
 
 from __future__ import annotations
 
 import argparse
-import statistics
-import time
-import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import partial
@@ -36,9 +33,10 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse.linalg
-from datasets import arguments, images, news_stories, newsgroups, titles_and_queries
-from least_squares_law import print_head, print_row
+from datasets import images, news_stories, newsgroups, titles_and_queries
+from showing import Report, arguments
 from sklearn.utils.extmath import randomized_svd
+from timing import Turns, alternate, timed
 
 import linspec as ls
 
@@ -72,11 +70,9 @@ class Method:
     name: str
     solve: Callable[[], tuple[Any, Any, Any, Any, str]]
     count: Callable[[], tuple[int, int]] | None = None
-    seconds: list[float] = field(default_factory=list)
-    cpu: list[float] = field(default_factory=list)
+    turns: Turns = field(default_factory=Turns)
     errors: tuple[float, float] = (np.inf, np.inf)
     residual: float = np.inf
-    row: tuple[Any, ...] = ()
 
     @property
     def own(self) -> bool:
@@ -85,69 +81,52 @@ class Method:
 
     @property
     def time(self) -> float:
-        """Median seconds."""
-        return statistics.median(self.seconds)
+        """Median seconds of the processor."""
+        return self.turns.median
 
-    def turn(self, case: Case) -> None:
-        """Run once more."""
-        if self.seconds and self.seconds[0] > LONG:
-            return
-        begin, spent = time.perf_counter(), time.process_time()
-        S, Vh, sweeps, columns, status = self.solve()
-        self.cpu.append(time.process_time() - spent)
-        self.seconds.append(time.perf_counter() - begin)
-        self.errors, self.residual = errors(case, S, Vh), residual(case, S, Vh)
-        self.row = (sweeps, columns, status)
+    def judge(self, case: Case, turns: Turns) -> None:
+        """What came of its runs."""
+        S, Vh, *_ = turns.answer
+        self.turns, self.errors, self.residual = turns, errors(case, S, Vh), residual(case, S, Vh)
 
 
-def main() -> None:
+def main() -> int:
     """Measure and print."""
-    parser = arguments(__doc__ or "")
+    parser = arguments(__doc__)
     parser.add_argument("--sets", nargs="+", default=list(SETS), choices=list(SETS))
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--k", type=int, default=K, help="triplets wanted")
     parser.add_argument("--methods", nargs="+", default=[""], help="parts of the names of those that run")
     parser.add_argument("--starts", action="store_true", help="what a start saves, and nothing else")
-    given = parser.parse_args()
-    warnings.simplefilter("ignore")
+    report = Report(parser)
+    given = report.given
     for case in cases(given):
         if given.starts:
-            print_starts(case)
+            show_starts(report, case)
             continue
         methods = [m for m in (*own(case), *rivals(case)) if any(part in m.name for part in given.methods)]
-        for _ in range(1 if given.quick else given.rounds):
-            for method in methods:
-                method.turn(case)
-        print_head(
-            *(
-                "set",
-                "method",
-                "σ",
-                "space",
-                "residual",
-                "sweeps",
-                "columns",
-                "seconds",
-                "CPU",
-                "worst",
-                "status",
-            )
-        )
+        calls = {method.name: method.solve for method in methods}
+        turns = alternate(calls, 1 if given.quick else given.rounds, enough=LONG)
+        table = report.table(
+            "method", "σ::.1e", "space::.1e", "residual::.1e", "sweeps", "columns", "CPU s::.3f", "worst::.3f",
+            "clock::.3f", "status", title=case.name,
+        )  # fmt: skip
         for method in methods:
-            sweeps, columns, status = method.row
+            method.judge(case, turns[method.name])
+            _, _, sweeps, columns, status = method.turns.answer
             sweeps, columns = (sweeps, columns) if method.count is None else method.count()
-            figures = (f"{error:.1e}" for error in (*method.errors, method.residual))
-            times = (f"{t:.3f}" for t in (method.time, statistics.median(method.cpu), max(method.cpu)))
-            print_row((case.name, method.name, *figures, sweeps, columns, *times, status))
-        print()
-        print_verdict(case, methods)
+            times = method.time, max(method.turns.cpu), float(np.median(method.turns.clock))
+            table.row(method.name, *method.errors, method.residual, sweeps, columns, *times, status)
+        show_verdict(report, case, methods)
+    return report.end()
 
 
-def print_verdict(case: Case, methods: list[Method]) -> None:
+def show_verdict(report: Report, case: Case, methods: list[Method]) -> None:
     """For each run of another library: the quickest as near, theirs and linspec's."""
-    print_head(
-        "set", "as near as", "quickest of the others", "seconds", "quickest of linspec", "seconds", "ratio"
-    )
+    table = report.table(
+        "as near as", "quickest of the others", "CPU s::.3f", "quickest of linspec", "CPU s::.3f", "ratio::.1f",
+        title=case.name,
+    )  # fmt: skip
     for level in methods:
         if level.own or not np.isfinite(level.errors[0]):
             continue
@@ -158,46 +137,28 @@ def print_verdict(case: Case, methods: list[Method]) -> None:
         ]
         theirs = min((m for m in near if not m.own), key=lambda m: m.time)
         ours = min((m for m in near if m.own), key=lambda m: m.time, default=None)
-        pair = (
-            ("-", "-", "-")
-            if ours is None
-            else (ours.name, f"{ours.time:.3f}", f"{theirs.time / ours.time:.1f}")
-        )
-        print_row((case.name, level.name, theirs.name, f"{theirs.time:.3f}", *pair))
-    print()
+        pair = () if ours is None else (ours.name, ours.time, theirs.turns.over(ours.turns)[0])
+        table.row(level.name, theirs.name, theirs.time, *pair)
 
 
-def print_starts(case: Case) -> None:
+def show_starts(report: Report, case: Case) -> None:
     """What runs take without and with a start."""
     k, rng = len(case.S), np.random.default_rng(0)
     kept = np.sort(rng.permutation(case.A.shape[0])[: int(0.99 * case.A.shape[0])])
-    print_head("set", "tol", "rows", "start", "block", "passes", "columns", "CPU", "σ", "residual", "status")
+    table = report.table(
+        "tol::g", "rows", "start", "block", "passes::g", "columns::g", "CPU::.2f", "σ::.1e", "residual::.1e", "status",
+        title=case.name,
+    )  # fmt: skip
     for tol in (1e-6, 1e-10):
 
         def run(
             A: Any, rows: str, begun: str, tol: float = tol, block: int | None = None, **given: Any
         ) -> Any:
-            spent = time.process_time()
-            s = ls.solve(
-                ls.SVD(A, k, center=case.center),
-                "block-krylov",
-                rng=0,
-                tol=tol,
-                block=block,
-                form="implicit",
-                **given,
-            )
-            spent = time.process_time() - spent
-            worst = f"{errors(case, s.S, s.Vh)[0]:.1e}" if rows == "all" else ""
-            figures = (
-                block or "",
-                f"{s.passes:g}",
-                f"{s.columns:g}",
-                f"{spent:.2f}",
-                worst,
-                f"{s.residual:.1e}",
-            )
-            print_row((case.name, f"{tol:g}", rows, begun, *figures, s.status.name))
+            options = {"rng": 0, "tol": tol, "block": block, "form": "implicit", **given}
+            s, watch = timed(ls.solve, ls.SVD(A, k, center=case.center), "block-krylov", **options)
+            worst = errors(case, s.S, s.Vh)[0] if rows == "all" else ""
+            spent = s.passes, s.columns, watch.cpu
+            table.row(tol, rows, begun, block or "", *spent, worst, s.residual, s.status.name)
             return s
 
         own = run(case.A, "all", "none")
@@ -210,7 +171,6 @@ def print_starts(case: Case) -> None:
         run(case.A[kept], "99 %", "none")
         run(case.A[kept], "99 %", "none", block=k + 10)
         run(case.A[kept], "99 %", "the answer of all rows", start=own)
-    print()
 
 
 def residual(case: Case, S: np.ndarray, Vh: np.ndarray) -> float:

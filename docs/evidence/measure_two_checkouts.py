@@ -13,15 +13,16 @@ import json
 import os
 import subprocess
 import sys
-import time
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from datasets import arguments, images, mnist_halves, newsgroups, titles_and_queries
+from datasets import images, mnist_halves, newsgroups, titles_and_queries
 from measure_small import problems
+from showing import Report, arguments
+from timing import timed
 
 PAIRS, CALLS = 21, 100
 LEAST, MOST = 6, 16
@@ -74,28 +75,28 @@ def serve(given: Any) -> None:
     sys.stdout.write(json.dumps(list(known)) + "\n")
     sys.stdout.flush()
     for line in sys.stdin:
-        start = time.process_time()
-        known[line.strip()]()
-        sys.stdout.write(f"{time.process_time() - start}\n")
+        sys.stdout.write(f"{timed(known[line.strip()])[1].cpu}\n")
         sys.stdout.flush()
 
 
 def main() -> int:
     """Start both, and let them take turns."""
-    parser = arguments(__doc__.splitlines()[0])
+    parser = arguments(__doc__)
     parser.add_argument("--before", help="the other checkout")
     parser.add_argument("--pairs", type=int, default=PAIRS)
     parser.add_argument("--small", action="store_true", help="small problems, many times")
     parser.add_argument("--serve", action="store_true", help="be one of the two processes")
-    given = parser.parse_args()
-    if given.serve:
-        serve(given)
+    if "--serve" in sys.argv:
+        serve(parser.parse_args())
         return 0
+    report = Report(parser)
+    given = report.given
     if not given.before:
         parser.error("name the other checkout with --before")
     here = Path(__file__).parents[2]
     both = [_started(Path(given.before), given), _started(here, given)]
     names, _ = (json.loads(process.stdout.readline()) for process in both)
+    table = report.table("task", "ratio::.3f", "from::.3f", "to::.3f")
     for name in names:
         ratios = []
         for pair in range(given.pairs):
@@ -109,11 +110,10 @@ def main() -> int:
         low, high = (
             (ordered[LEAST - 1], ordered[MOST - 1]) if given.pairs == PAIRS else (ordered[0], ordered[-1])
         )
-        sys.stdout.write(f"{name:28s} {np.median(ordered):.3f} ({low:.3f} to {high:.3f})\n")
-        sys.stdout.flush()
+        table.row(name, float(np.median(ordered)), low, high)
     for process in both:
         process.stdin.close()
-    return 0
+    return report.end()
 
 
 def _started(folder: Path, given: Any) -> Any:

@@ -21,18 +21,15 @@ before its first iteration, and the certificate with which linspec ends a run. S
 from __future__ import annotations
 
 import argparse
-import csv
-import dataclasses
-import warnings
+import sys
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import product
-from pathlib import Path
 from typing import Any
 
 import numpy as np
-from showing import Claim, parsed, record
+from showing import Claim, Report, arguments, panels
 
 import linspec
 from linspec import datasets
@@ -403,60 +400,43 @@ def claims_on_all(reference: Reference) -> list[Claim]:
 # ---- showing ---------------------------------------------------------------------------------------
 
 
-def report(given: argparse.Namespace, results: Results) -> None:
-    """Print tables and claims."""
+def show(report: Report, results: Results) -> None:
+    """Tables and claims."""
+    given = report.given
     for curve in CURVES:
         if curve not in available():
             print(f"skipped: {curve.label} (no solver {curve.solver!r} is installed)")
-    exact = given.rows * given.columns**2 + given.columns**3 / 3
-    for model in given.models:
-        print(f"\n{model} spectrum, {given.rows} x {given.columns}, {given.repeats} repeats")
-        print(f"{'solver':15s} {'setting':>8s} {'passes':>8s} {'flops':>9s} {'risk':>10s} {'/ ridge':>8s}")
-        for ridge in given.ridge:
-            reference = results.references[model, ridge]
-            rows = averages(results.points, model, ridge)
-            show_rows(ridge, rows, reference, exact)
-        for ridge in given.ridge:
-            print()
-            for claim in judged(given, results, model, ridge):
-                print(f"CLAIM ({model}, ridge {ridge:g}) {claim}")
+    for model, ridge in product(given.models, given.ridge):
+        reference, title = (
+            results.references[model, ridge],
+            f"{model} spectrum, {given.rows} x {given.columns}",
+        )
+        table = report.table(
+            "solver", "setting", "passes::.1f", "flops::.2e", "risk::.5g", "/ ridge::.3f",
+            title=f"{title}, {given.repeats} repeats, ridge {ridge:g}: expected risk {reference.expected:.5g}",
+        )  # fmt: skip
+        table.row("direct", "", "", exact_flops(given), reference.risk, 1.0)
+        for curve, found in averages(results.points, model, ridge).items():
+            for row in found:
+                table.row(curve, row.setting, row.passes, row.flops, row.risk, row.risk / reference.risk)
+        report.say(judged(given, results, model, ridge), f"{model}, ridge {ridge:g}")
+
+
+def exact_flops(given: argparse.Namespace) -> float:
+    """Those of a Gram matrix and its Cholesky factor."""
+    return float(given.rows * given.columns**2 + given.columns**3 / 3)
 
 
 def judged(given: argparse.Namespace, results: Results, model: str, ridge: float) -> list[Claim]:
     """The claims on one model and ridge."""
-    exact = given.rows * given.columns**2 + given.columns**3 / 3
     reference = results.references[model, ridge]
-    costs = Costs(averages(results.points, model, ridge), reference.risk, exact)
+    costs = Costs(averages(results.points, model, ridge), reference.risk, exact_flops(given))
     return claims(model, costs, reference)
-
-
-def show_rows(ridge: float, rows: Rows, reference: Reference, exact: float) -> None:
-    """The table of one model and ridge."""
-    print(f"-- ridge {ridge:g}: expected risk of ridge regression {reference.expected:.5g}")
-    print(f"{'direct':15s} {'':8s} {'':8s} {exact:9.2e} {reference.risk:10.5g} {1:8.3f}")
-    for curve, found in rows.items():
-        for row in found:
-            print(
-                f"{curve:15s} {row.setting:8d} {row.passes:8.1f} {row.flops:9.2e} {row.risk:10.5g} "
-                f"{row.risk / reference.risk:8.3f}"
-            )
 
 
 def flops_in_words(flops: float) -> str:
     """Flops to come close."""
     return f"close after {flops:.2e} flops" if np.isfinite(flops) else "never close"
-
-
-def write(given: argparse.Namespace, results: Results) -> None:
-    """Figures, and all points as a table."""
-    given.out.mkdir(parents=True, exist_ok=True)
-    with (given.out / "ridge_risk.csv").open("w", newline="", encoding="utf-8") as file:
-        writer = csv.DictWriter(file, [entry.name for entry in dataclasses.fields(Point)])
-        writer.writeheader()
-        writer.writerows(dataclasses.asdict(point) for point in results.points)
-    for model in given.models:
-        draw(model, given, results)
-    print(f"\nwritten: ridge_risk.csv and {len(given.models)} figures, in {given.out}")
 
 
 @dataclass(frozen=True)
@@ -472,7 +452,7 @@ class Mean:
     risk: float
 
 
-def recorded(given: argparse.Namespace, results: Results) -> list[Mean]:
+def means(given: argparse.Namespace, results: Results) -> list[Mean]:
     """All points of all figures."""
     found = []
     for model, ridge in product(given.models, given.ridge):
@@ -485,15 +465,10 @@ def recorded(given: argparse.Namespace, results: Results) -> list[Mean]:
     return found
 
 
-def draw(model: str, given: argparse.Namespace, results: Results) -> None:
+def draw(model: str, given: argparse.Namespace, results: Results) -> Any:
     """One figure: a row of panels for each ridge, risk against flops and against passes."""
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(12, 4 * len(given.ridge)), layout="constrained")
-    FigureCanvasAgg(figure)
-    panels = figure.subplots(len(given.ridge), 2, sharey="row", squeeze=False)
-    for ridge, pair in zip(given.ridge, panels, strict=True):
+    figure, grid = panels(len(given.ridge), 2, sharey="row")
+    for ridge, pair in zip(given.ridge, grid, strict=True):
         reference = results.references[model, ridge]
         rows = averages(results.points, model, ridge)
         for axes, cost in zip(pair, ("flops", "passes"), strict=True):
@@ -504,46 +479,32 @@ def draw(model: str, given: argparse.Namespace, results: Results) -> None:
                 axes.plot(costs, risks, marker=".", ls="-" if curve in THESIS else "--", label=curve)
             axes.set(xscale="log", yscale="log", xlabel=cost, title=f"{model} spectrum, ridge {ridge:g}")
         pair[0].set_ylabel("risk")
-    figure.legend(*panels[0, 0].get_legend_handles_labels(), loc="outside right upper", fontsize="small")
-    figure.savefig(given.out / f"{model}.png", dpi=120)
+    figure.legend(*grid[0, 0].get_legend_handles_labels(), loc="outside right upper", fontsize="small")
+    return figure
 
 
 # ---- the command -----------------------------------------------------------------------------------
 
 
-def arguments() -> argparse.Namespace:
-    """Options, with the sizes that follow from them."""
-    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("--quick", action="store_true", help="small models and few repeats: seconds")
+def main() -> int:
+    """Measure, print, write."""
+    parser = arguments(__doc__)
     parser.add_argument("--repeats", type=int, help="models drawn of each kind (20; 2 with --quick)")
     parser.add_argument("--ridge", type=float, nargs="+", help="added to AᵀA (1 and the number of rows)")
     parser.add_argument("--models", nargs="+", choices=MODELS, default=list(MODELS), help="all three")
-    parser.add_argument(
-        "--out", type=Path, default=Path("ridge-risk"), help="folder to write to (ridge-risk)"
-    )
-    given = parsed(parser)
+    report = Report(parser)
+    given = report.given
     given.rows, given.columns = (QUICK_ROWS, QUICK_COLUMNS) if given.quick else (ROWS, COLUMNS)
     given.repeats = given.repeats or (QUICK_REPEATS if given.quick else 20)
     given.ridge = given.ridge or [1.0, float(given.rows)]
-    return given
-
-
-def main() -> None:
-    """Measure, print, write."""
-    given = arguments()
-    # Runs are stopped long before their tolerance on purpose.
-    warnings.simplefilter("ignore", linspec.errors.ConvergenceWarning)
     results = measure(given)
-    report(given, results)
-    write(given, results)
-    if given.record:
-        verdicts = [
-            claim.about(f"{model}, ridge {ridge:g}")
-            for model, ridge in product(given.models, given.ridge)
-            for claim in judged(given, results, model, ridge)
-        ]
-        print(f"written: {record('ridge_risk', {'means': recorded(given, results)}, verdicts)}")
+    show(report, results)
+    report.csv("points", results.points)
+    report.keep("means", means(given, results))
+    for model in given.models:
+        report.picture(model, draw, model, given, results)
+    return report.end()
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

@@ -21,15 +21,16 @@ of newsgroups' words (`--data`), hashed to m.
 
 from __future__ import annotations
 
-import time
+import sys
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from typing import Any
 
 import numpy as np
 import scipy.linalg
-from real_data import arguments, newsgroups
-from showing import Claim, parsed, record, versions
+from datasets import all_newsgroups
+from showing import Claim, Report, arguments, at_most
+from timing import alternate
 
 import linspec as ls
 
@@ -126,13 +127,9 @@ def kept(n: int, k: int, columns: tuple[int, ...], draws: int) -> Iterator[Kept]
 def products(rows: int, p: int, width: int) -> Iterator[Product]:
     """What a product costs."""
     A = np.random.default_rng(0).standard_normal((rows, p))
-    for matrix in MATRICES:
-        taken = []
-        for seed in range(3):
-            begin = time.process_time()
-            ls.project(A, width, matrix, rng=seed)
-            taken.append(time.process_time() - begin)
-        yield Product(matrix, rows, p, width, min(taken))
+    turns = alternate({name: lambda name=name: ls.project(A, width, name, rng=0) for name in MATRICES}, 3)
+    for matrix, taken in turns.items():
+        yield Product(matrix, rows, p, width, min(taken.cpu))
 
 
 def claims_on_srht(found: list[Kept], costs: list[Product], enough: int) -> Iterator[Claim]:
@@ -153,10 +150,11 @@ def claims_on_srht(found: list[Kept], costs: list[Product], enough: int) -> Iter
         )
         for row in narrow
     )
-    yield Claim(
+    yield at_most(
         "with fewer columns it serves as well as a Gaussian matrix (Halko, Martinsson & Tropp 2011, section 4.6)",
-        gap <= NEAR,
-        f"mean extreme singular values at most {gap:.3f} farther from 1",
+        gap,
+        NEAR,
+        "mean extreme singular values at most {value:.3f} farther from 1",
     )
     seconds = {row.matrix: row.cpu for row in costs}
     shape = f"{costs[0].rows} x {costs[0].p} rows, {costs[0].columns} columns"
@@ -209,10 +207,11 @@ def accuracies(data: Any, bits: tuple[int, ...]) -> Iterator[Accuracy]:
 def claims_on_hashing(inner: list[Inner], accuracy: list[Accuracy]) -> Iterator[Claim]:
     """Held or not."""
     off = max(abs(row.mean - row.exact) / row.error for row in inner)
-    yield Claim(
+    yield at_most(
         "hashed inner products have the right mean (Weinberger et al. 2009, Lemma 2)",
-        off <= 4,
-        f"off by {off:.1f} standard errors at most",
+        off,
+        4,
+        "off by {value:.1f} standard errors at most",
     )
     # The variance of a sample variance of n nearly normal numbers is 2/n of its square; hashed ones have longer tails.
     ratios = [row.variance / row.formula for row in inner]
@@ -231,39 +230,43 @@ def claims_on_hashing(inner: list[Inner], accuracy: list[Accuracy]) -> Iterator[
     )
 
 
-def main() -> None:
+def main() -> int:
     """Measure, print, record."""
-    parser = arguments(__doc__ or "")
+    parser = arguments(__doc__)
     parts = ("srht", "hashing")
     parser.add_argument("--parts", nargs="+", choices=parts, default=list(parts), help="both")
-    given = parsed(parser)
-    print(versions())
-    claims: list[Claim] = []
-    tables: dict[str, list[Any]] = {}
-    data = newsgroups(given) if "hashing" in given.parts else None
+    report = Report(parser)
+    given = report.given
+    data = all_newsgroups(given) if "hashing" in given.parts else None
     if "srht" in given.parts:
         n, k, draws = (1024, 4, 10) if given.quick else (8192, 10, 50)
         enough = int(np.ceil(4 * (np.sqrt(k) + np.sqrt(8 * np.log(k * n))) ** 2 * np.log(k)))
-        tables["kept"] = list(kept(n, k, (2 * k, 4 * k, 16 * k, enough), draws))
-        tables["products"] = list(products(*((100, 1024, 100) if given.quick else (2000, 8192, 500))))
-        for row in tables["kept"]:
-            print(
-                f"{row.basis:12} {row.matrix:13} {row.columns:5}  least {row.least:.3f} (mean {row.mean_least:.3f})  "
-                f"largest {row.largest:.3f} (mean {row.mean_largest:.3f})"
-            )
-        claims += claims_on_srht(tables["kept"], tables["products"], enough)
+        found = list(kept(n, k, (2 * k, 4 * k, 16 * k, enough), draws))
+        costs = list(products(*((100, 1024, 100) if given.quick else (2000, 8192, 500))))
+        table = report.table(
+            "matrix", "basis", "n", "k", "columns", "least::.3f", "largest::.3f", "mean::.3f", "mean::.3f"
+        )
+        for row in found:
+            table.row(*astuple(row))
+        report.keep("kept", found)
+        report.keep("products", costs)
+        report.say(claims_on_srht(found, costs, enough))
     if data is not None:
-        tables["inner"] = list(inner_products(*((200, 50, 400) if given.quick else (2000, 256, 4000))))
-        tables["accuracy"] = list(accuracies(data, (6, 9, 13) if given.quick else BITS))
-        for row in [*tables["inner"], *tables["accuracy"]]:
-            print(row)
-        claims += claims_on_hashing(tables["inner"], tables["accuracy"])
-    print()
-    for claim in claims:
-        print(f"CLAIM {claim}")
-    if given.record:
-        print(f"\nwritten: {record('sketch_quality', tables, claims)}")
+        inner = list(inner_products(*((200, 50, 400) if given.quick else (2000, 256, 4000))))
+        reached = list(accuracies(data, (6, 9, 13) if given.quick else BITS))
+        table = report.table(
+            "vectors", "m", "draws", "exact::.4f", "mean::.4f", "error::.1e", "variance::.2e", "formula::.2e"
+        )
+        for row in inner:
+            table.row(*astuple(row))
+        table = report.table("m", "accuracy::.4f")
+        for row in reached:
+            table.row(*astuple(row))
+        report.keep("inner", inner)
+        report.keep("accuracy", reached)
+        report.say(claims_on_hashing(inner, reached))
+    return report.end()
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

@@ -23,17 +23,16 @@ from __future__ import annotations
 
 import argparse
 import importlib.util
-import time
-import warnings
+import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
+from datasets import find, mnist_halves, test_halves
 from published_gradkcca import correlation_of_others, published
-from real_data import arguments, find
-from showing import Claim, panels, parsed, record, versions, write_table
+from showing import Claim, Report, Table, arguments, at_most, panels
+from timing import timed
 
 import linspec as ls
 
@@ -111,14 +110,9 @@ def halves(given: argparse.Namespace, rows: int) -> tuple[list[np.ndarray], list
         X, Y = (np.hstack([Z, rng.standard_normal((400, 6))]) @ rng.standard_normal((12, 12)) for _ in "XY")
         found = [A.astype(np.float32) for A in (X, Y)]
         return [A[:300] for A in found], [A[300:] for A in found]
-    file = np.load(find(given, "mnist/mnist.npz"))
-    parts = []
-    for name in ("X_train", "X_test"):
-        images = file[name].reshape(-1, 28, 28).astype(np.float32) / 255
-        parts.append([half.reshape(len(images), -1) for half in (images[:, :, :14], images[:, :, 14:])])
-    chosen = rng.permutation(len(parts[0][0]))[:rows]
-    train = [np.ascontiguousarray(A[chosen]) for A in parts[0]]
-    return train, parts[1]
+    train, test = ([A.astype(np.float32) for A in pair] for pair in (mnist_halves(given), test_halves(given)))
+    chosen = rng.permutation(len(train[0]))[:rows]
+    return [np.ascontiguousarray(A[chosen]) for A in train], test
 
 
 # ---- methods ---------------------------------------------------------------------------------------
@@ -159,20 +153,17 @@ def measured(
     train, test = data
     (X, Y), size = train, len(train[0]) if part == "rows" else train[0].shape[1]
     if method == PUBLISHED:
-        degree, began = getattr(kernel, "degree", 1), time.process_time()
-        u, v, trained, sweeps = published(X, Y, degree, seed)
-        cpu = time.process_time() - began
+        degree = getattr(kernel, "degree", 1)
+        (u, v, trained, sweeps), watch = timed(published, X, Y, degree, seed)
         found_columns = (
             selected((u[:, None], v[:, None]), score) for score in (ls.metrics.f1, ls.metrics.auc)
         )
         tested = correlation_of_others(train, test, (u, v), degree)
-        return Row(part, case, method, size, seed, *found_columns, trained, tested, cpu, sweeps)
+        return Row(part, case, method, size, seed, *found_columns, trained, tested, watch.cpu, sweeps)
     problem, solver, options = problem_of(method, X, Y, kernel, ratio)
     if most and hasattr(problem, "bound_x"):
         options = {**options, "max_iterations": most}
-    began = time.process_time()
-    found = ls.solve(problem, solver, rng=seed, **options)
-    cpu = time.process_time() - began
+    found, watch = timed(ls.solve, problem, solver, rng=seed, **options)
     f1 = auc = np.nan
     if hasattr(found, "x_preimages") and part != "images":
         points = found.x_preimages, found.y_preimages
@@ -182,7 +173,7 @@ def measured(
     else:
         # On images all are judged by the correlation of what they make of the rows.
         trained, tested = found.score(X, Y).total, found.score(*test).total
-    return Row(part, case, method, size, seed, f1, auc, trained, tested, cpu, found.passes)
+    return Row(part, case, method, size, seed, f1, auc, trained, tested, watch.cpu, found.passes)
 
 
 def selected(points: tuple[Any, Any], score: Callable[..., float]) -> float:
@@ -204,7 +195,7 @@ def hsic(P: np.ndarray, Q: np.ndarray) -> float:
 # ---- parts -----------------------------------------------------------------------------------------
 
 
-def noise(given: argparse.Namespace) -> list[Row]:
+def noise(given: argparse.Namespace, table: Table) -> list[Row]:
     """Every relation, share of noise variables, method and seed."""
     methods = [GRAD, PUBLISHED, HSIC, NEAR, EXACT]
     methods += ["dcca"] if DEEP and given.deep else []
@@ -216,11 +207,11 @@ def noise(given: argparse.Namespace) -> list[Row]:
                 for seed in range(given.seed, given.seed + seeds):
                     train, test = related(relation, learn, n - learn, p, seed)
                     found.append(measured("noise", case, method, (train, test), kernel, seed=seed))
-                show(found, case, method, p)
+                show(table, found, case, method, p)
     return found
 
 
-def many_rows(given: argparse.Namespace) -> list[Row]:
+def many_rows(given: argparse.Namespace, table: Table) -> list[Row]:
     """Every number of rows and method."""
     relation, kernel = RELATIONS["not monotone"]
     methods = [
@@ -239,11 +230,11 @@ def many_rows(given: argparse.Namespace) -> list[Row]:
         for method in methods:
             if n <= MOST_ROWS.get(method, given.most):
                 found.append(measured("rows", "not monotone", method, (train, test), kernel, seed=given.seed))
-                show(found, "not monotone", method, n)
+                show(table, found, "not monotone", method, n)
     return found
 
 
-def images(given: argparse.Namespace) -> list[Row]:
+def images(given: argparse.Namespace, table: Table) -> list[Row]:
     """Every method on the halves of digits; the exact kernel CCA on some of the rows."""
     train, test = halves(given, given.images)
     some = [A[: min(3000, len(A))] for A in train]
@@ -266,23 +257,19 @@ def images(given: argparse.Namespace) -> list[Row]:
                 "images", case, method, (rows, test), kernel, ratio=IMAGE_RATIO, seed=given.seed, most=most
             )
         )
-        show(found, case, method, found[-1].size)
+        show(table, found, case, method, found[-1].size)
     return found
 
 
-def show(rows: list[Row], case: str, method: str, size: int) -> None:
+def show(table: Table, rows: list[Row], case: str, method: str, size: int) -> None:
     """Medians and the worst of the seeds of one case."""
     same = [row for row in rows if (row.case, row.method, row.size) == (case, method, size)]
-    f1, auc, train, test, cpu, sweeps = (
-        np.array([getattr(row, name) for row in same])
-        for name in ("f1", "auc", "train", "test", "cpu", "sweeps")
-    )
-    worst = f"({f1.min():.2f})" if len(same) > 1 else ""
-    print(
-        f"| {case} | {size} | {method} | {np.median(f1):.2f} {worst} | {np.median(auc):.2f} | {np.median(train):.3f} "
-        f"| {np.median(test):.3f} | {np.median(cpu):.2f} | {np.median(sweeps):.0f} |",
-        flush=True,
-    )
+    of = {name: np.array([getattr(row, name) for row in same]) for name in FIELDS}
+    middle = {name: float(np.median(values)) for name, values in of.items()}
+    table.row(case, size, method, middle["f1"], float(of["f1"].min()), *list(middle.values())[1:])
+
+
+FIELDS = ("f1", "auc", "train", "test", "cpu", "sweeps")
 
 
 # ---- claims ----------------------------------------------------------------------------------------
@@ -346,10 +333,8 @@ def claims_on_rows(rows: list[Row]) -> Iterator[Claim]:
         cpu = medians(rows, case, method, "cpu")
         sizes = np.array(list(cpu))
         growth = float(np.polyfit(np.log(sizes), np.log(list(cpu.values())), 1)[0])
-        yield Claim(
-            f"the time of gradKCCA ({method}) is linear in the rows", growth <= LINEAR,
-            f"exponent {growth:.2f}; CPU s {listed(cpu)}",
-        )  # fmt: skip
+        text, told = f"the time of gradKCCA ({method}) is linear in the rows", f"CPU s {listed(cpu)}"
+        yield at_most(text, growth, LINEAR, f"exponent {{value:.2f}}; {told}")
         f1 = medians(rows, case, method, "f1")
         yield Claim(f"its F1 ({method}) holds", min(f1.values()) >= GOOD, listed(f1))
     own, seconds = medians(rows, case, GRAD, "cpu"), {}
@@ -385,7 +370,7 @@ def claims_on_images(rows: list[Row]) -> Iterator[Claim]:
 # ---- the command -----------------------------------------------------------------------------------
 
 
-def draw(part: str, rows: list[Row], out: Path) -> None:
+def draw(part: str, rows: list[Row]) -> Any:
     """F1 and correlations against the share of noise, or seconds against rows."""
     cases = sorted({row.case for row in rows})
     fields = ("f1", "test") if part == "noise" else ("cpu", "f1")
@@ -399,19 +384,19 @@ def draw(part: str, rows: list[Row], out: Path) -> None:
             if field == "cpu":
                 axis.set_yscale("log")
     axes[0][0].legend(fontsize="small")
-    figure.savefig(out / f"{part}.png", dpi=120)
+    return figure
 
 
-PARTS: dict[str, tuple[Callable[[argparse.Namespace], list[Row]], Callable[[list[Row]], Iterator[Claim]]]] = {
+PARTS: dict[str, tuple[Callable[..., list[Row]], Callable[[list[Row]], Iterator[Claim]]]] = {
     "noise": (noise, claims_on_noise),
     "rows": (many_rows, claims_on_rows),
     "images": (images, claims_on_images),
 }
 
 
-def main() -> None:
+def main() -> int:
     """Measure, print, write."""
-    parser = arguments(__doc__ or "")
+    parser = arguments(__doc__)
     parser.add_argument("--parts", nargs="+", choices=list(PARTS), default=list(PARTS), help="all")
     parser.add_argument("--seeds", type=int, default=5, help="of the noise part (5)")
     parser.add_argument(
@@ -422,34 +407,22 @@ def main() -> None:
     )
     parser.add_argument("--images", type=int, default=20_000, help="images to learn from (20,000)")
     parser.add_argument("--deep", action="store_true", help="dcca in the noise part, too")
-    parser.add_argument("--out", type=Path, default=Path("sparse-kernel-cca"), help="folder to write to")
-    given = parsed(parser)
-    # The published search ends by its own rule, and approximations say what they are.
-    for category in (ls.errors.ConvergenceWarning, ls.errors.AccuracyWarning):
-        warnings.simplefilter("ignore", category)
+    report = Report(parser)
+    given = report.given
     if "images" in given.parts and not given.quick:
         find(given, "mnist/mnist.npz")
-    given.out.mkdir(parents=True, exist_ok=True)
-    print(versions())
     everything: list[Row] = []
-    verdicts: list[Claim] = []
     for part in given.parts:
         make, judge = PARTS[part]
-        print(f"\n{part}\n| case | size | method | F1 | AUC | train | test | CPU s | sweeps |")
-        print("|---" * 9 + "|")
-        found = make(given)
-        print()
-        for claim in judge(found):
-            print(f"CLAIM ({part}) {claim}", flush=True)
-            verdicts.append(claim.about(part))
+        head = ("case", "size", "method", "F1::.2f", "worst::.2f", "AUC::.2f", "train::.3f", "test::.3f")
+        found = make(given, report.table(*head, "CPU s::.2f", "sweeps::.0f", title=part))
+        report.say(judge(found), part)
         if part != "images":
-            draw(part, found, given.out)
+            report.picture(part, draw, part, found)
         everything += found
-        write_table(given.out / "sparse_kernel_cca.csv", everything)
-    print(f"\nwritten: sparse_kernel_cca.csv and figures, in {given.out}")
-    if given.record:
-        print(f"written: {record('sparse_kernel_cca', {'found': everything}, verdicts)}")
+        report.keep("found", everything)
+    return report.end()
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

@@ -33,24 +33,23 @@ Source: Sun, Ceran & Ye 2010, doi:10.1145/1835804.1835846, section 5.2.
 from __future__ import annotations
 
 import sys
-import time
-import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
-from label_sets import CLASSES, GENERATED, LABELS, MULTI_LABEL, TARGETS, LabelSet, labelled
-from real_data import arguments
-from showing import Claim, as_curves, panels, parsed, record, versions, write_table
+from datasets import NORMAL, LabelSet, label_set
+from discriminant_law import TARGETS, Rows, dense_targets, difference
+from showing import Claim, Report, arguments, panels
+from timing import timed
 
 import linspec as ls
 
 # ---- settings --------------------------------------------------------------------------------------
 
 RIDGES = (0.0, 1e-6, 1e-4, 1e-2, 1.0, 1e2, 1e4, 1e6)
-SETS = (*GENERATED, *LABELS, *CLASSES)
+SETS = (*NORMAL, "scene", "yeast", "wine", "satimage", "ionosphere", "optdigits", "usps")
+MULTI_LABEL = tuple(name for name in TARGETS if name != "LDA")
 
 EPS = float(np.finfo(np.float64).eps)
 
@@ -59,9 +58,6 @@ LARGE_RIDGE, EQUAL, MARGIN = 1.0, 1e-12, 10.0
 
 EARLY = 1e-8
 """What is allowed where stage 1 stops early, at all ridges."""
-
-NO_DIRECTION = 1e-10
-"""Singular values of B below this share of the largest are no directions of the oracle."""
 
 BY_DIRECT, BY_LSQR, DEFAULT, EIGEN = "two-stage, direct", "two-stage, lsqr", "two-stage", "direct"
 
@@ -112,43 +108,6 @@ def printed(data: str, technique: str, ridge: float) -> float:
     return float(figures.split()[RIDGES.index(ridge)]) if figures else np.nan
 
 
-# ---- the oracle ------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class Rows:
-    """The singular value decomposition of centred rows, over the singular values above rounding."""
-
-    U: np.ndarray
-    s: np.ndarray
-    Vt: np.ndarray
-
-    @classmethod
-    def of(cls, X: np.ndarray) -> Rows:
-        """Of rows that are not centred yet."""
-        U, s, Vt = np.linalg.svd(X - X.mean(axis=0), full_matrices=False)
-        rank = int(np.sum(s > max(X.shape) * EPS * s[0]))
-        return cls(U[:, :rank], s[:rank], Vt[:rank])
-
-    def oracle(self, H: np.ndarray, ridge: float) -> np.ndarray:
-        """W₀ for targets and a ridge."""
-        root = np.sqrt(self.s**2 + ridge)
-        _, b, VBt = np.linalg.svd((H.T @ self.U) * (self.s / root), full_matrices=False)
-        W0: np.ndarray = self.Vt.T @ (VBt[b > NO_DIRECTION * b[0]].T / root[:, None])
-        return W0
-
-    def condition(self, ridge: float) -> float:
-        """Of XᵀX + γI within the span of the rows."""
-        return float((self.s[0] ** 2 + ridge) / (self.s[-1] ** 2 + ridge))
-
-
-def difference(W0: np.ndarray, W: np.ndarray) -> float:
-    """‖W₀W₀ᵀ − WWᵀ‖₂, from a small matrix with the same eigenvalues."""
-    R = np.linalg.qr(np.hstack([W0, W]), mode="r")
-    signs = np.r_[np.ones(W0.shape[1]), -np.ones(W.shape[1])]
-    return float(np.abs(np.linalg.eigvalsh((R * signs) @ R.T)).max())
-
-
 # ---- measuring -------------------------------------------------------------------------------------
 
 
@@ -179,26 +138,23 @@ class Outcome:
 def measure(data: LabelSet, ways: list[str]) -> Iterator[Outcome]:
     """Every technique, ridge and way on one set."""
     rows = Rows.of(data.X)
-    for technique in data.techniques:
+    for technique in MULTI_LABEL if data.labels.ndim == 2 else ("LDA",):
         H = TARGETS[technique](data.labels)
-        dense = np.asarray(ls.as_operator(H).dense())
-        dense = dense - dense.mean(axis=0)
+        dense = dense_targets(H)
         for ridge in RIDGES:
             W0 = rows.oracle(dense, ridge)
             size, condition = np.linalg.norm(W0, 2) ** 2, rows.condition(ridge)
             for way in ways:
                 solver, options = WAYS[way]
                 exact = EQUAL if ridge >= LARGE_RIDGE else MARGIN * EPS * condition
-                allowed = EARLY if way == DEFAULT else exact
-                begin = time.process_time()
-                W = np.asarray(
-                    ls.solve(ls.Discriminant(data.X, H, ridge=ridge), solver, rng=0, **options).weights
-                )
-                cpu = time.process_time() - begin
-                absolute = difference(W0, W)
+                problem = ls.Discriminant(data.X, H, ridge=ridge)
+                found, watch = timed(ls.solve, problem, solver, rng=0, **options)
+                W = np.asarray(found.weights)
+                absolute = difference(W, W0)
                 yield Outcome(
                     data.name, technique, ridge, way, W0.shape[1], W.shape[1], condition, size,
-                    printed(data.name, technique, ridge), absolute, absolute / size, allowed, cpu,
+                    printed(data.name, technique, ridge), absolute, absolute / size,
+                    EARLY if way == DEFAULT else exact, watch.cpu,
                 )  # fmt: skip
         sys.stderr.write(f"{data.name}, {technique}: rank {W0.shape[1]}\n")
 
@@ -259,35 +215,24 @@ def lines(found: list[Outcome], way: str) -> dict[tuple[str, str], list[Outcome]
     return table
 
 
-def show(found: list[Outcome], way: str) -> None:
-    """The table of one way: the figure of the source, ours, and ours relative to the size of W₀W₀ᵀ."""
-    print(f"\n{way}: printed in the source / ‖W₀W₀ᵀ − WWᵀ‖₂ / relative to ‖W₀W₀ᵀ‖₂")
-    print(f"{'':21s}" + "".join(f"{f'γ = {ridge:g}':>25s}" for ridge in RIDGES))
+def show(report: Report, found: list[Outcome], way: str) -> None:
+    """Table 2 of one way: the figure of the source, ours, and ours relative to the size of W₀W₀ᵀ."""
+    own = [row for row in found if row.way == way]
+    table = report.table(
+        "", *(f"γ = {ridge:g}" for ridge in RIDGES), "CPU s::.1f",
+        title=f"{way}: printed in the source / ‖W₀W₀ᵀ − WWᵀ‖₂ / relative to ‖W₀W₀ᵀ‖₂",
+    )  # fmt: skip
     for (data, technique), rows in lines(found, way).items():
         cells = (
-            f"{'-' if np.isnan(r.printed) else f'{r.printed:.1e}'}/{r.absolute:.1e}/{r.relative:.1e}"
+            f"{'-' if np.isnan(r.printed) else f'{r.printed:.1e}'} / {r.absolute:.1e} / {r.relative:.1e}"
             for r in rows
         )
-        print(f"{data:10s} {technique:10s}" + "".join(f"{cell:>25s}" for cell in cells))
-    worst = (max(r.relative for r in found if r.way == way and r.ridge == ridge) for ridge in RIDGES)
-    print(f"{'largest, relative':21s}" + "".join(f"{value:25.1e}" for value in worst))
-    print(f"CPU seconds: {sum(r.cpu for r in found if r.way == way):.1f}")
+        table.row(f"{data} {technique}", *cells, sum(r.cpu for r in rows))
+    worst = (max(r.relative for r in own if r.ridge == ridge) for ridge in RIDGES)
+    table.row("largest, relative", *(f"{value:.1e}" for value in worst), sum(r.cpu for r in own))
 
 
-def markdown(found: list[Outcome], way: str) -> str:
-    """Table 2 as it stands on the page."""
-    head = "| | " + " | ".join(f"{ridge:g}" for ridge in RIDGES) + " |\n|---|" + "---|" * len(RIDGES) + "\n"
-    body = ""
-    for (data, technique), rows in lines(found, way).items():
-        cells = (
-            f"{'' if np.isnan(r.printed) else f'{r.printed:.0e}, '}{r.absolute:.0e}, {r.relative:.0e}"
-            for r in rows
-        )
-        body += f"| {data} {technique} | " + " | ".join(cells) + " |\n"
-    return head + body
-
-
-def draw(found: list[Outcome], ways: list[str], out: Path) -> None:
+def draw(found: list[Outcome], ways: list[str]) -> Any:
     """Relative differences against the ridge, a panel for each way."""
     figure, (row,) = panels(1, len(ways), sharey=True)
     places = np.arange(len(RIDGES))
@@ -305,41 +250,30 @@ def draw(found: list[Outcome], ways: list[str], out: Path) -> None:
         axes.set_xticks(places, [f"{ridge:g}" for ridge in RIDGES])
     row[0].set_ylabel("‖W₀W₀ᵀ − WWᵀ‖₂ / ‖W₀W₀ᵀ‖₂")
     row[0].legend(fontsize="x-small")
-    figure.savefig(out / "two_stage_equivalence.png", dpi=120)
+    return figure
 
 
 # ---- the command -----------------------------------------------------------------------------------
 
 
-def main() -> None:
+def main() -> int:
     """Measure, print, write."""
-    parser = arguments(__doc__ or "")
+    parser = arguments(__doc__)
     parser.add_argument("--sets", nargs="+", choices=SETS, default=list(SETS), help="all")
     parser.add_argument("--ways", nargs="+", choices=list(WAYS), default=list(WAYS), help="all")
-    parser.add_argument("--out", type=Path, default=Path("two-stage-equivalence"), help="folder to write to")
-    given = parsed(parser)
-    # Stage 1 is asked for more than it can promise on purpose.
-    for category in (ls.errors.ConvergenceWarning, ls.errors.AccuracyWarning):
-        warnings.simplefilter("ignore", category)
-    listed = [labelled(given, name) for name in given.sets]
-    given.out.mkdir(parents=True, exist_ok=True)
-    print(versions())
+    report = Report(parser)
+    given = report.given
+    listed = [label_set(given, name) for name in given.sets]
     found = [row for data in listed for row in measure(data, given.ways)]
     for way in given.ways:
-        show(found, way)
-    print()
-    verdicts = list(claims(found, given.ways))
-    for claim in verdicts:
-        print(f"CLAIM {claim}")
-    draw(found, given.ways, given.out)
-    write_table(given.out / "two_stage_equivalence.csv", found)
-    (given.out / "table_2.md").write_text(markdown(found, given.ways[0]), "utf-8")
-    print(f"\nwritten: two_stage_equivalence.csv, table_2.md and a figure, in {given.out}")
-    if given.record:
-        of = ("ridge", "absolute", "relative", "allowed")
-        tables = {"differences": as_curves(found, ("data", "technique", "way"), of)}
-        print(f"written: {record('two_stage_equivalence', tables, verdicts)}")
+        show(report, found, way)
+    report.say(claims(found, given.ways))
+    report.picture(report.name, draw, found, given.ways)
+    report.keep(
+        "differences", found, ("data", "technique", "way"), ("ridge", "absolute", "relative", "allowed")
+    )
+    return report.end()
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

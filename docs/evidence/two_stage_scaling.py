@@ -31,27 +31,23 @@ from __future__ import annotations
 
 import argparse
 import sys
-import time
-import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from pathlib import Path
+from functools import partial
 from typing import Any
 
 import numpy as np
 import scipy.linalg
 import scipy.sparse.linalg
-from label_sets import TARGETS, LabelSet, news
-from real_data import arguments, tfidf
-from showing import Claim, as_curves, panels, parsed, record, versions, write_table
+from datasets import LabelSet, labelled_news, tf_idf
+from discriminant_law import TARGETS, by_columns, dense_targets, distance
+from showing import Claim, Report, arguments, at_most, panels
+from timing import alternate
 
 import linspec as ls
 from linspec.algebra.small_matrices import EPS
 
 # ---- settings --------------------------------------------------------------------------------------
-
-LSQR_TOL = 1e-10
-"""Of LSQR as printed: what linspec's stage 1 has by default."""
 
 REPEATS, ENOUGH = 3, 1.0
 """Runs at most, and seconds of the processor after which none is added."""
@@ -110,22 +106,7 @@ def direct_as_printed(X: Any, H: np.ndarray, ridge: float) -> np.ndarray:
 
 def two_stage_as_printed(X: Any, H: np.ndarray, ridge: float) -> np.ndarray:
     """LSQR column by column, then D."""
-    n, p = X.shape
-    mean, Xt = np.asarray(X.mean(axis=0)).ravel(), X.T.tocsr()
-    centred = scipy.sparse.linalg.LinearOperator(
-        (n, p),
-        matvec=lambda v: X @ v - mean @ v,
-        rmatvec=lambda u: Xt @ u - mean * u.sum(),
-        dtype=np.float64,
-    )
-    H = H - H.mean(axis=0)
-    tolerances = {"damp": np.sqrt(ridge), "atol": LSQR_TOL, "btol": LSQR_TOL, "iter_lim": 10_000}
-    W1 = np.column_stack([scipy.sparse.linalg.lsqr(centred, h, **tolerances)[0] for h in H.T])
-    D = W1.T @ (Xt @ H - np.outer(mean, H.sum(axis=0)))
-    values, vectors = np.linalg.eigh((D + D.T) / 2)
-    kept = values > LSQR_TOL * values.max()
-    W: np.ndarray = W1 @ (vectors[:, kept] / np.sqrt(values[kept]))
-    return W
+    return np.asarray(by_columns(X, H, ridge, None).weights)
 
 
 def ours(solver: str, **options: Any) -> Callable[[Any, Any, float], np.ndarray]:
@@ -169,41 +150,26 @@ class Outcome:
 
 def measure(sweep: Sweep, data: LabelSet, ridge: float, ways: list[str]) -> Iterator[Outcome]:
     """All techniques, sizes and ways of one figure."""
-    text = tfidf(data.X, np.ones(data.X.shape[0], dtype=bool))
+    text = tf_idf(data.X)
     order = np.random.default_rng(0).permutation(text.shape[0])
     for technique in sweep.techniques:
         for n, d in sweep.shapes():
             X = text[order[:n]][:, :d].tocsr()
             H = TARGETS[technique](data.labels[order[:n]])
-            dense = np.asarray(ls.as_operator(H).dense())
-            V = None
-            for way in ways:
-                given = dense if way in (PRINTED_DIRECT, PRINTED_TWO_STAGE) else H
-                W, cpu, wall = timed(WAYS[way], X, given, ridge)
-                V = W if V is None else V
+            dense = dense_targets(H)
+            calls = {
+                way: partial(WAYS[way], X, dense if way in (PRINTED_DIRECT, PRINTED_TWO_STAGE) else H, ridge)
+                for way in ways
+            }
+            turns = alternate(calls, REPEATS, enough=ENOUGH)
+            V = turns[ways[0]].answer
+            for way, taken in turns.items():
+                W = taken.answer
                 yield Outcome(
-                    sweep.figure, data.name, technique, n, d, X.nnz, dense.shape[1], way, cpu, wall, W.shape[1],
-                    apart(V, W),
+                    sweep.figure, data.name, technique, n, d, X.nnz, dense.shape[1], way, min(taken.cpu),
+                    min(taken.clock), W.shape[1], distance(W, V),
                 )  # fmt: skip
             sys.stderr.write(f"{sweep.figure}, {technique}, {n} x {d}\n")
-
-
-def timed(way: Callable[..., np.ndarray], *given: Any) -> tuple[np.ndarray, float, float]:
-    """The answer, and the least seconds of the processor and of the clock."""
-    cpu, wall = [], []
-    while len(cpu) < REPEATS and sum(cpu) < ENOUGH:
-        begin = time.process_time(), time.perf_counter()
-        W = way(*given)
-        cpu.append(time.process_time() - begin[0])
-        wall.append(time.perf_counter() - begin[1])
-    return W, min(cpu), min(wall)
-
-
-def apart(V: np.ndarray, W: np.ndarray) -> float:
-    """‖WWᵀ − VVᵀ‖₂ / ‖VVᵀ‖₂."""
-    R = np.linalg.qr(np.hstack([V, W]), mode="r")
-    signs = np.r_[np.ones(V.shape[1]), -np.ones(W.shape[1])]
-    return float(np.abs(np.linalg.eigvalsh((R * signs) @ R.T)).max() / np.linalg.norm(V, 2) ** 2)
 
 
 # ---- what follows ----------------------------------------------------------------------------------
@@ -256,27 +222,28 @@ def claims(found: Found, ways: list[str]) -> Iterator[Claim]:
             )
     for way in (PRINTED_TWO_STAGE, BY_LSQR, TWO_STAGE, SWEEPING):
         if way in ways:
-            yield Claim(
+            yield at_most(
                 f"{way} grows linearly with {found.sweep.grows}",
-                found.exponent(way) <= LINEAR,
-                f"exponent {found.exponent(way):.2f}; of the nonzeros {found.exponent_of_nonzeros():.2f}",
+                found.exponent(way),
+                LINEAR,
+                f"exponent {{value:.2f}}; of the nonzeros {found.exponent_of_nonzeros():.2f}",
             )
 
 
 # ---- showing ---------------------------------------------------------------------------------------
 
 
-def show(found: Found, ways: list[str]) -> None:
+def show(report: Report, found: Found, ways: list[str]) -> None:
     """The table of one figure and technique."""
     sweep = found.sweep
     fixed = "d" if sweep.grows == "n" else "n"
-    print(f"\n{sweep.figure}: {sweep.data}, {found.technique}, {fixed} = {sweep.other}; CPU seconds, and off")
-    print(f"{sweep.grows:>6s}{'nonzeros':>10s}{'targets':>8s}" + "".join(f"{way:>24s}" for way in ways))
+    columns = [name for way in ways for name in (f"{way}, CPU s::.3f", "off::.0e")]
+    title = f"{sweep.figure}: {sweep.data}, {found.technique}, {fixed} = {sweep.other}"
+    table = report.table(sweep.grows, "nonzeros", "targets", *columns, title=title)
     for at, size in enumerate(sweep.sizes):
         rows = [found.of(way)[at] for way in ways]
-        cells = "".join(f"{row.cpu:12.3f} {row.off:11.0e}" for row in rows)
-        print(f"{size:6d}{rows[0].nnz:10d}{rows[0].targets:8d}{cells}")
-    print(f"{'exponent':24s}" + "".join(f"{found.exponent(way):12.2f}{'':12s}" for way in ways))
+        table.row(size, rows[0].nnz, rows[0].targets, *(x for row in rows for x in (row.cpu, row.off)))
+    table.row("exponent", "", "", *(x for way in ways for x in (found.exponent(way), "")))
 
 
 STYLES = {
@@ -289,7 +256,7 @@ STYLES = {
 }
 
 
-def draw(name: str, figures: list[Found], ways: list[str], out: Path) -> None:
+def draw(figures: list[Found], ways: list[str]) -> Any:
     """Seconds against the size, a panel for each technique or side."""
     figure, (row,) = panels(1, len(figures), sharey=True)
     for axes, found in zip(row, figures, strict=True):
@@ -298,7 +265,7 @@ def draw(name: str, figures: list[Found], ways: list[str], out: Path) -> None:
         axes.set(yscale="log", xlabel=found.sweep.grows, title=f"{found.sweep.data}, {found.technique}")
     row[0].set_ylabel("CPU seconds")
     row[0].legend(fontsize="x-small")
-    figure.savefig(out / f"{name.replace(' ', '_')}.png", dpi=120)
+    return figure
 
 
 # ---- the command -----------------------------------------------------------------------------------
@@ -312,43 +279,32 @@ def sweeps(given: argparse.Namespace) -> list[Sweep]:
     return [Sweep(s.figure, s.data, s.techniques[-1:], s.grows, QUICK_STEPS, QUICK_OTHER) for s in listed]
 
 
-def main() -> None:
+def main() -> int:
     """Measure, print, write."""
-    parser = arguments(__doc__ or "")
+    parser = arguments(__doc__)
     parser.add_argument("--figures", nargs="+", choices=list("345"), default=list("345"), help="all")
     parser.add_argument("--ways", nargs="+", choices=list(WAYS), default=list(WAYS), help="all")
     parser.add_argument("--ridge", type=float, default=1.0, help="added to XᵀX (1)")
-    parser.add_argument("--out", type=Path, default=Path("two-stage-scaling"), help="folder to write to")
-    given = parsed(parser)
-    for category in (ls.errors.ConvergenceWarning, ls.errors.AccuracyWarning):
-        warnings.simplefilter("ignore", category)
+    report = Report(parser)
+    given = report.given
     chosen = sweeps(given)
-    listed = {name: news(given, name) for name in dict.fromkeys(sweep.data for sweep in chosen)}
-    given.out.mkdir(parents=True, exist_ok=True)
-    print(versions())
+    listed = {name: labelled_news(given, name) for name in dict.fromkeys(sweep.data for sweep in chosen)}
     drawn: dict[str, list[Found]] = {}
     everything: list[Outcome] = []
-    verdicts: list[Claim] = []
     for sweep in chosen:
         rows = list(measure(sweep, listed[sweep.data], given.ridge, given.ways))
         for technique in sweep.techniques:
             found = Found(sweep, technique, [row for row in rows if row.technique == technique])
-            show(found, given.ways)
-            print()
-            for claim in claims(found, given.ways):
-                print(f"CLAIM ({sweep.figure}, {technique}) {claim}")
-                verdicts.append(claim.about(f"{sweep.figure}, {technique}"))
+            show(report, found, given.ways)
+            report.say(claims(found, given.ways), f"{sweep.figure}, {technique}")
             drawn.setdefault(sweep.figure.split(",")[0], []).append(found)
         everything += rows
     for name, figures in drawn.items():
-        draw(name, figures, given.ways, given.out)
-    write_table(given.out / "two_stage_scaling.csv", everything)
-    print(f"\nwritten: two_stage_scaling.csv and {len(drawn)} figures, in {given.out}")
-    if given.record:
-        by, of = ("figure", "data", "technique", "way"), ("n", "d", "nnz", "targets", "cpu", "off")
-        tables = {"seconds": as_curves(everything, by, of)}
-        print(f"written: {record('two_stage_scaling', tables, verdicts)}")
+        report.picture(name, draw, figures, given.ways)
+    by, of = ("figure", "data", "technique", "way"), ("n", "d", "nnz", "targets", "cpu", "off")
+    report.keep("seconds", everything, by, of)
+    return report.end()
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

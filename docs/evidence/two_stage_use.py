@@ -21,16 +21,14 @@ Source: Sun, Ceran & Ye 2010, doi:10.1145/1835804.1835846, section 5.2.
 from __future__ import annotations
 
 import sys
-import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
-from label_sets import TARGETS, LabelSet, labelled
-from real_data import arguments
-from showing import Claim, as_curves, panels, parsed, record, versions, write_table
+from datasets import LabelSet, label_set
+from discriminant_law import TARGETS
+from showing import Claim, Report, arguments, panels
 
 import linspec as ls
 
@@ -142,25 +140,24 @@ def claims(table: Table) -> Iterator[Claim]:
 # ---- showing ---------------------------------------------------------------------------------------
 
 
-def show(data: LabelSet, table: Table) -> None:
+def show(report: Report, data: LabelSet, table: Table) -> None:
     """The table of one set: direct, two-stage, and their largest difference."""
-    print(
-        f"\n{data.name}: {data.X.shape[0]} rows, {data.X.shape[1]} columns, {SCORES[data.name]} on half of the rows"
+    columns = (
+        f"{technique}{what}"
+        for technique in TECHNIQUES[data.name]
+        for what in ("::.4f", ", two-stage::.4f", ", gap::.1e")
     )
-    print(
-        f"{'γ':>8s}"
-        + "".join(f"{technique:>12s}{'two-stage':>11s}{'gap':>9s}" for technique in TECHNIQUES[data.name])
-    )
+    title = f"{data.name}: {data.X.shape[0]} rows, {data.X.shape[1]} columns, {SCORES[data.name]} on half of the rows"
+    shown = report.table("γ::g", *columns, title=title)
     for ridge in table.ridges:
         cells = (
-            f"{table.mean(technique, ridge, DIRECT):12.4f}{table.mean(technique, ridge, TWO_STAGE):11.4f}"
-            f"{table.gap(technique, ridge):9.1e}"
+            (*(table.mean(technique, ridge, way) for way in (DIRECT, TWO_STAGE)), table.gap(technique, ridge))
             for technique in TECHNIQUES[data.name]
         )
-        print(f"{ridge:8g}" + "".join(cells))
+        shown.row(ridge, *(cell for three in cells for cell in three))
 
 
-def draw(table: Table, out: Path) -> None:
+def draw(table: Table) -> Any:
     """Scores against the ridge, a panel for each technique."""
     techniques = TECHNIQUES[table.name]
     figure, (row,) = panels(1, len(techniques), sharey=True)
@@ -171,42 +168,30 @@ def draw(table: Table, out: Path) -> None:
         axes.set(xscale="log", xlabel="γ", title=f"{table.name}, {technique}")
     row[0].set_ylabel(SCORES[table.name])
     row[0].legend(fontsize="small")
-    figure.savefig(out / f"{table.name}.png", dpi=120)
+    return figure
 
 
 # ---- the command -----------------------------------------------------------------------------------
 
 
-def main() -> None:
+def main() -> int:
     """Measure, print, write."""
-    parser = arguments(__doc__ or "")
+    parser = arguments(__doc__)
     parser.add_argument("--splits", type=int, help="random halves (5; 1 with --quick)")
-    parser.add_argument("--out", type=Path, default=Path("two-stage-use"), help="folder to write to")
-    given = parsed(parser)
-    for category in (ls.errors.ConvergenceWarning, ls.errors.AccuracyWarning):
-        warnings.simplefilter("ignore", category)
-    listed = [labelled(given, name) for name in TECHNIQUES]
-    given.out.mkdir(parents=True, exist_ok=True)
-    print(versions("scikit-learn"))
+    report = Report(parser, "scikit-learn")
+    given = report.given
     everything: list[Outcome] = []
-    verdicts: list[Claim] = []
-    for data in listed:
+    for data in [label_set(given, name) for name in TECHNIQUES]:
         ridges = QUICK_RIDGES if given.quick else RIDGES
         outcomes = list(measure(data, given.splits or (1 if given.quick else 5), ridges))
         table = Table(data.name, outcomes)
-        show(data, table)
-        print()
-        for claim in claims(table):
-            print(f"CLAIM ({data.name}) {claim}")
-            verdicts.append(claim.about(data.name))
-        draw(table, given.out)
-        write_table(given.out / f"{data.name}.csv", outcomes)
+        show(report, data, table)
+        report.say(claims(table), data.name)
+        report.picture(data.name, draw, table)
         everything += outcomes
-    print(f"\nwritten: a table and a figure for each set, in {given.out}")
-    if given.record:
-        tables = {"scores": as_curves(everything, ("data", "technique", "way", "split"), ("ridge", "score"))}
-        print(f"written: {record('two_stage_use', tables, verdicts, 'scikit-learn')}")
+    report.keep("scores", everything, ("data", "technique", "way", "split"), ("ridge", "score"))
+    return report.end()
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())
