@@ -22,7 +22,7 @@ The correlations shown are those between XΦ and YΨ on the same rows, with the 
 variates. The thesis has no ridge; without one, words that occur once or twice make dozens of correlations exactly 1.
 The truth is that of a run to a residual of 1e-9.
 
-Printed: a table, and for each claim whether it held. Written: the correlations as CSV, a figure for each set.
+Printed: a table, and for each claim whether it held. With `--out`: the correlations as CSV, a figure for each set.
 `--quick` generates small data, on which the claims mean nothing.
 
 Source: Lu 2015, Fast linear algorithms for machine learning (thesis), section 3.5.

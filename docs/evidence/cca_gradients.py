@@ -17,7 +17,7 @@ learnt from and on rows held out, over that of the exact solution on the same ro
 Flops are those of products with the data. Where a batch method is run on Gram matrices, to save time, they are what
 the same iterations take by sweeps, as a short run by sweeps counts them.
 
-Printed: tables, and for each claim whether it held. Written: all points as CSV, a figure for each part. `--quick`
+Printed: tables, and for each claim whether it held. With `--out`: all points as CSV, a figure for each part. `--quick`
 generates small data, on which the claims mean nothing.
 
 Sources: Lu 2015, Fast linear algorithms for machine learning (thesis), sections 4.2 and 4.4; Ma, Lu & Foster 2015,

@@ -20,8 +20,8 @@ Seeds are those of Ω; the rows held out are always the same. Above FEW columns 
 reducing these rows, without the sweep in which linspec certifies what it returns, a column of its own; `fit` is for
 the classifier. SPCA is run once more with Householder QR, as the paper has it, for its seconds only.
 
-Printed: a table for each set, and for each claim whether it held. Written: a figure of accuracy and one of seconds for
-each set, and everything as CSV. `--quick` generates small data.
+Printed: a table for each set, and for each claim whether it held. With `--out`: a figure of accuracy and one of seconds
+for each set, and everything as CSV. `--quick` generates small data.
 
 Source: Wojnowicz 2017, Lazy stochastic principal component analysis, arXiv:1709.07175, sections IV and V.
 """

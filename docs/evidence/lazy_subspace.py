@@ -18,7 +18,7 @@ Second, on generated matrices of rank k whose singular values fall geometrically
 distance of what each solver returns from the true span, ‖W − V VᵀW‖ with W orthonormalised; how far the returned rows
 are from orthonormal, max |VhVhᵀ − I|; and what the solver says. "One sweep": the rows come from an iterator.
 
-Then whether each claim held. Written: two figures and all figures as CSV. `--quick` generates small data.
+Then whether each claim held. With `--out`: two figures and all figures as CSV. `--quick` generates small data.
 
 Source: Wojnowicz 2017, Lazy stochastic principal component analysis, arXiv:1709.07175, Propositions 2 and 3, Figure 4.
 """

@@ -3,11 +3,10 @@
     python docs/evidence/ridge_risk.py [--quick] [--repeats 20] [--ridge 1 2000] [--models flat] [--out FOLDER]
 
 Three models (`linspec.datasets`: a steep spectrum, a flat one, a flat one with spikes), 2000 x 1500, new in every
-repeat. Each solver is asked for the ridge solution and stopped at the settings of Table 2.1; the risk of what it
-has then, ‖Aβ − A x‖² / n, is averaged over the repeats and stands beside that of exact ridge regression on the
-same responses. Printed: a table for each model, and for every claim of section 2.4.1 whether it held. Written: a
-figure for each model, and all points as CSV. `--quick` takes seconds, on 200 x 150; the claims are about the full
-size.
+repeat. Each solver is asked for the ridge solution and stopped at the settings of Table 2.1; the risk of what it has
+then, ‖Aβ − A x‖² / n, is averaged over the repeats and stands beside that of exact ridge regression on the same
+responses. Printed: a table for each model, and for every claim of section 2.4.1 whether it held. With `--out`: a figure
+for each model, and all points as CSV. `--quick` takes seconds, on 200 x 150; the claims are about the full size.
 
 Source: Lu 2015, Fast linear algorithms for machine learning (thesis), section 2.4.1.
 Not printed there, and chosen here: the noise (σ = 1), the small singular values of the first model

@@ -13,8 +13,9 @@ Methods: `gradkcca` with ("ratio", 1.5); "published": the search of its authors,
 `published_gradkcca.py`; `scca-hsic`, `kcca-preimage`, `kcca`, `nystrom-kcca`, `rff-kcca` (RCCA), and `dcca` where torch
 is installed. KNOI, and MediaMill, are not here.
 
-Printed: tables, and for each claim whether it held. Written: all points as CSV, a figure for noise and rows. `--quick`
-generates small data, on which the claims mean nothing. One thread: set OPENBLAS_NUM_THREADS=1. Seconds are CPU seconds.
+Printed: tables, and for each claim whether it held. With `--out`: all points as CSV, a figure for noise and rows.
+`--quick` generates small data, on which the claims mean nothing. One thread: set OPENBLAS_NUM_THREADS=1. Seconds are
+CPU seconds.
 
 Source: Uurtio, Bhadra & Rousu 2019, ICML, PMLR 97, Large-scale sparse kernel canonical correlation analysis.
 """

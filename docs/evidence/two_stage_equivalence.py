@@ -24,8 +24,8 @@ Nothing of the order of X's columns is formed. Four ways to W:
 Called equal: a relative difference of at most 1e-12 from γ = 1 on, and of at most 10 eps κ below, κ the condition
 number of XᵀX + γI within the span of the rows of X; by default, where stage 1 stops early, of at most 1e-8 everywhere.
 
-Printed: a table for each way, and for each claim whether it held. Written: everything as CSV, Table 2 as Markdown, a
-figure. `--quick` takes small sets.
+Printed: a table for each way, and for each claim whether it held. With `--out`: everything as CSV, a figure. `--quick`
+takes small sets.
 
 Source: Sun, Ceran & Ye 2010, doi:10.1145/1835804.1835846, section 5.2.
 """

@@ -21,7 +21,7 @@ Seconds are of the processor, the least of up to three runs, without making H. "
 of "direct as printed". The exponent of the growth is the slope of a line through the logarithms of all sizes; the count
 of nonzeros grows with d more slowly than d, since rare words come last, and has an exponent of its own.
 
-Printed: a table for each figure, and for each claim whether it held. Written: everything as CSV, three figures.
+Printed: a table for each figure, and for each claim whether it held. With `--out`: everything as CSV, three figures.
 `--quick` takes small data.
 
 Source: Sun, Ceran & Ye 2010, doi:10.1145/1835804.1835846, section 5.3.

@@ -12,7 +12,7 @@ The source has one split; here are `--splits`, averaged. Rows are multiplied by 
 the columns of those learnt from have mean square one and the penalty of the classifier (C = 1, scikit-learn's
 LinearSVC) means the same for every γ. A label that either half lacks is left out.
 
-Printed: a table for each set, and for each claim whether it held. Written: both tables as CSV, a figure for each.
+Printed: a table for each set, and for each claim whether it held. With `--out`: both tables as CSV, a figure for each.
 `--quick` takes small sets.
 
 Source: Sun, Ceran & Ye 2010, doi:10.1145/1835804.1835846, section 5.2.

@@ -204,6 +204,16 @@ def test_the_numbers_of_an_experiment_on_small_data_are_not_recorded(folder: Pat
     assert recorded.read_bytes() == before
 
 
+def test_the_measurement_that_the_guide_shows_runs(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(str(ROOT / "docs/evidence"))
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join(sys.path))
+    (block,) = (one for one in blocks(ROOT / "docs/evidence/README.md") if one.language == "python")
+    (folder / "measure_anew.py").write_text(block.text, "utf-8")
+    done = run([str(folder / "measure_anew.py"), "--quick"], folder)
+    assert "CLAIM three triplets" in done.stdout, done.stderr
+    assert done.returncode == ("FAILED" in done.stdout)
+
+
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_links_within_the_repository_lead_somewhere(page: Path) -> None:
     text = BLOCK.sub("", page.read_text("utf-8"))
