@@ -67,9 +67,10 @@ def follow(
     *,
     due: Callable[[int], bool] | None = None,
     cpu: float = np.inf,
+    enough: float = np.inf,
     **options: Any,
 ) -> Followed:
-    """Run a solver, judge the iterates that are due, and stop where the seconds of the processor are used up.
+    """Run a solver, judge the iterates that are due, and stop where seconds are used up or the first total is enough.
 
     All are due where judges are given and nothing is said. What judging takes counts for nothing. The answer itself is
     the last look.
@@ -81,7 +82,7 @@ def follow(
         return time.process_time() - begin[0] - spent[0], time.perf_counter() - begin[1] - spent[1]
 
     def look(progress: Any) -> bool:
-        used = clock()
+        used, totals = clock(), ()
         if judges and (due is None or due(progress.iteration)):
             weights = progress.current()
             totals = tuple(judge.total(weights["x_weights"], weights["y_weights"]) for judge in judges)
@@ -89,7 +90,7 @@ def follow(
             after = clock()
             spent[0] += after[0] - used[0]
             spent[1] += after[1] - used[1]
-        return used[0] >= cpu
+        return used[0] >= cpu or bool(totals and totals[0] >= enough)
 
     begin = time.process_time(), time.perf_counter()
     found = ls.solve(problem, solver, callback=look, **options)

@@ -26,6 +26,7 @@ from __future__ import annotations
 
 import argparse
 import sys
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -265,6 +266,46 @@ def wide_words(given: argparse.Namespace, rows: int, columns: int) -> Views:
     rows, columns, shared = (2000, 800, 30) if given.quick else (rows, columns, 40)
     views = ls.datasets.planted_word_views(0, n=rows, p=columns, q=columns, shared=shared)
     return Views(views.X, views.Y)
+
+
+def correlated_rows(
+    rng: np.random.Generator, n: int, p: int, q: int, rho: tuple[float, ...]
+) -> tuple[np.ndarray, np.ndarray]:
+    """Generated: normal rows whose columns have these correlations, pair by pair."""
+    X, Y = rng.standard_normal((n, p)), rng.standard_normal((n, q))
+    for i, r in enumerate(rho):
+        Y[:, i] = r * X[:, i] + np.sqrt(1 - r**2) * Y[:, i]
+    return X, Y
+
+
+def planted_blocks(
+    rows: int,
+    columns: int,
+    *,
+    factors: int = 10,
+    weakest: float = 0.3,
+    noise: float = 2.0,
+    size: int = 100_000,
+) -> Iterator[tuple[int, np.ndarray]]:
+    """Generated: float32 rows with shared factors of strengths from 1 to the weakest, and noise, block by block."""
+    rng = np.random.default_rng(0)
+    loadings = rng.standard_normal((factors, columns), dtype=np.float32)
+    loadings *= np.linspace(1.0, weakest, factors, dtype=np.float32)[:, None]
+    for start in range(0, rows, size):
+        n = min(size, rows - start)
+        shared = rng.standard_normal((n, factors), dtype=np.float32)
+        yield (
+            start,
+            shared @ loadings + np.float32(noise) * rng.standard_normal((n, columns), dtype=np.float32),
+        )
+
+
+def write_planted(path: Path, rows: int, columns: int, *, offset: float = 0.0, **settings: Any) -> None:
+    """Write the rows of `planted_blocks` into a file that can be mapped."""
+    file = np.lib.format.open_memmap(path, "w+", np.float32, (rows, columns))
+    for start, block in planted_blocks(rows, columns, **settings):
+        file[start : start + len(block)] = block + np.float32(offset)
+    file.flush()
 
 
 def clustered(

@@ -25,6 +25,7 @@ import sys
 from typing import Any, NamedTuple
 
 import numpy as np
+from datasets import correlated_rows
 from scipy.special import ndtr, ndtri
 from showing import Report, Table, arguments, at_most
 from timing import Stopwatch
@@ -124,9 +125,7 @@ def _t(A: np.ndarray) -> np.ndarray:
 
 def draw(rng: np.random.Generator, source: Source) -> tuple[np.ndarray, np.ndarray]:
     """Rows with the correlations of the source, before any mixture."""
-    X, Y = rng.standard_normal((2, source.n, source.p))
-    for i, r in enumerate(source.rho):
-        Y[:, i] = r * X[:, i] + np.sqrt(1 - r**2) * Y[:, i]
+    X, Y = correlated_rows(rng, source.n, source.p, source.p, source.rho)
     if source.tails:
         scale = np.sqrt((source.tails - 2) / rng.chisquare(source.tails, source.n))[
             :, None

@@ -8,22 +8,20 @@ the spans of the weights of an iteration, over that of the answer. It is compute
 data, outside of the time and the passes of the solver. The answer is a run of `lobpcg` with its Gram matrices held and
 tolerance 1e-12, of `gram` for pixels; where the sum is known from an independent computation, its distance is printed.
 
-`form`: "implicit" sweeps the data at each step, "auto" is what the solver chooses, "operators" hands the data over
-as SciPy LinearOperators that count their products. Passes include everything before the iterate; for operators those
-of the certificate are added, and the count is that of the operators. Solvers without iterations are run to their end.
+`form`: "implicit" sweeps the data at each step, "auto" is what the solver chooses. Passes include everything before the
+iterate. Solvers without iterations are run to their end.
 """
 
 from __future__ import annotations
 
 import argparse
 import sys
-import time
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import scipy.sparse.linalg
-from captured import Judge
+from captured import Judge, follow
 from datasets import bigrams, mnist_halves, titles_and_queries
 from showing import Report, arguments
 
@@ -72,27 +70,6 @@ class Reference:
         answer = ls.solve(problem, "gram" if dense else "lobpcg", rng=1, **options)
         return cls(judge, float(answer.correlations.sum()))
 
-    def captured(self, x: Any, y: Any) -> float:
-        """The proportion of correlations captured."""
-        return float(self.judge.correlations(x, y)[:K].sum()) / self.total
-
-
-class Counted(scipy.sparse.linalg.LinearOperator):
-    """A matrix known by its products, which it counts."""
-
-    def __init__(self, A: Any) -> None:
-        super().__init__(np.dtype(np.float64), A.shape)
-        self.forward, self.backward = (A.tocsr(), A.T.tocsr()) if scipy.sparse.issparse(A) else (A, A.T)
-        self.products = 0
-
-    def _matmat(self, V: Any) -> Any:
-        self.products += 1
-        return self.forward @ V
-
-    def _rmatmat(self, U: Any) -> Any:
-        self.products += 1
-        return self.backward @ U
-
 
 @dataclass
 class Outcome:
@@ -106,7 +83,7 @@ class Outcome:
     total_passes: float
 
 
-def follow(
+def followed(
     reference: Reference,
     X: Any,
     Y: Any,
@@ -116,33 +93,24 @@ def follow(
     seed: int,
 ) -> Outcome:
     """Solve, and note when which share is captured; scoring is not timed."""
-    passes: dict[float, float] = {}
-    seconds: dict[float, float] = {}
-    spent, best = [0.0], [0.0]
-    operators = [Counted(A) for A in (X, Y)] if given.form == "operators" else []
-    cap = given.cap if given.form != "auto" else None
-
-    def score(x: Any, y: Any, count: float, begun: float) -> None:
-        entered = time.process_time()
-        best[0] = max(best[0], reference.captured(x, y))
-        for target in given.targets:
-            if target not in passes and best[0] >= target:
-                passes[target], seconds[target] = count, entered - begun - spent[0]
-        spent[0] += time.process_time() - entered
-
-    def watch(progress: Any) -> bool:
-        weights = progress.current()
-        count = max(A.products for A in operators) + 2 if operators else progress.passes
-        score(weights["x_weights"], weights["y_weights"], count, begun)
-        return len(passes) == len(given.targets)
-
-    problem = ls.CCA(*(operators or (X, Y)), K, ridge=reference.judge.ridge, center=False)
+    problem = ls.CCA(X, Y, K, ridge=reference.judge.ridge, center=False)
     fields = {option.name for option in ls.describe(f"cca/{name}").options}
-    form = {"form": given.form} if "form" in fields and given.form != "operators" else {}
-    begun = time.process_time()
-    s = ls.solve(problem, name, rng=seed, callback=watch, max_passes=cap, **form, **options)
-    score(s.x_weights, s.y_weights, s.passes, begun)
-    return Outcome(passes, seconds, best[0], s.status.name, s.residual, s.passes)
+    form = {"form": given.form} if "form" in fields else {}
+    cap, most = given.cap if given.form != "auto" else None, max(given.targets) * reference.total
+    run = follow(problem, name, (reference.judge,), enough=most, rng=seed, max_passes=cap, **form, **options)
+    shares = [(look.totals[0] / reference.total, look) for look in run.looks]
+    met = {
+        target: next((look for share, look in shares if share >= target), None) for target in given.targets
+    }
+    s = run.solution
+    return Outcome(
+        {target: look.passes for target, look in met.items() if look},
+        {target: look.cpu for target, look in met.items() if look},
+        max(share for share, _ in shares),
+        s.status.name,
+        s.residual,
+        s.passes,
+    )
 
 
 def middle(outcomes: list[Outcome], target: float) -> str:
@@ -166,7 +134,7 @@ def main() -> int:
     parser.add_argument("--solvers", nargs="+", default=list(SOLVERS))
     parser.add_argument("--seeds", type=int, default=1)
     parser.add_argument("--cap", type=float, default=150.0, help="passes at most")
-    parser.add_argument("--form", default="implicit", choices=("implicit", "auto", "operators"))
+    parser.add_argument("--form", default="implicit", choices=("implicit", "auto"))
     parser.add_argument("--targets", nargs="+", type=float, default=list(TARGETS[:4]))
     parser.add_argument("--oversample", type=int, help="of lobpcg")
     report = Report(parser)
@@ -190,7 +158,7 @@ def main() -> int:
             name, options = SOLVERS[label]
             if given.oversample is not None and name == "lobpcg":
                 options = {**options, "oversample": given.oversample}
-            runs = [follow(reference, X, Y, name, options, given, seed) for seed in range(given.seeds)]
+            runs = [followed(reference, X, Y, name, options, given, seed) for seed in range(given.seeds)]
             table.row(
                 label,
                 *(middle(runs, target) for target in given.targets),

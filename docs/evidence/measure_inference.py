@@ -13,7 +13,7 @@ from __future__ import annotations
 import sys
 
 import numpy as np
-from datasets import titles_and_queries
+from datasets import correlated_rows, titles_and_queries
 from showing import Report, arguments
 from timing import Stopwatch, timed
 
@@ -26,16 +26,6 @@ SIZES: tuple[tuple[int, int, int, int], ...] = ((40, 6, 4, 0), (100, 10, 8, 0), 
 """Rows, columns, columns, confounds."""
 
 
-def draw(
-    rng: np.random.Generator, n: int, p: int, q: int, rho: tuple[float, ...]
-) -> tuple[np.ndarray, np.ndarray]:
-    """Normal rows with these correlations."""
-    X, Y = rng.standard_normal((n, p)), rng.standard_normal((n, q))
-    for i, r in enumerate(rho):
-        Y[:, i] = r * X[:, i] + np.sqrt(1 - r**2) * Y[:, i]
-    return X, Y
-
-
 def size(report: Report, replicates: int) -> None:
     """How often the first hypothesis that holds is rejected at 5 %."""
     shares = (f"{name}::.1f" for name in STATISTICS)
@@ -45,7 +35,7 @@ def size(report: Report, replicates: int) -> None:
         for rho in ((), (0.8,)):
             rng, rejected, watch = np.random.default_rng(0), [], Stopwatch()
             for _ in range(replicates):
-                X, Y = draw(rng, n, p, q, rho)
+                X, Y = correlated_rows(rng, n, p, q, rho)
                 Z = rng.standard_normal((n, c)) if c else None
                 if Z is not None:
                     X, Y = X + Z @ np.ones((c, p)), Y + Z @ np.ones((c, q))

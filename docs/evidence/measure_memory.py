@@ -23,12 +23,13 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
+from datasets import write_planted
 from showing import Report, Table, arguments
 from timing import Peak, apart
 
 import linspec as ls
 
-ROWS, COLUMNS, SHARED = 5_000_000, 200, 10
+ROWS, COLUMNS = 5_000_000, 200
 
 PARTS = ("cca", "wide", "svd", "direct")
 
@@ -104,7 +105,7 @@ def main() -> int:
         with tempfile.TemporaryDirectory(dir=given.scratch) as folder:
             path = Path(folder) / "views.npy"
             rows = ROWS // scale if "cca" in given.only else ROWS // scale // 4
-            write(path, rows)
+            write_planted(path, rows, COLUMNS, offset=1.0)
             print(f"file of {path.stat().st_size / 2**30:.2f} GiB")
             if "cca" in given.only:
                 correlations(report, path)
@@ -156,20 +157,6 @@ def components(report: Report, path: Path, rows: int) -> None:
             found = apart(of_components, path, rows, solver, center, left)
             name = solver + ", centred" * center + ", left vectors" * left
             show(table, name, found, "share", "passes", "largest", "residual")
-
-
-def write(path: Path, rows: int) -> None:
-    """Two views that share ten directions of falling strength, written block by block."""
-    rng = np.random.default_rng(0)
-    loadings = rng.standard_normal((SHARED, COLUMNS)).astype(np.float32)
-    strength = np.linspace(1.0, 0.3, SHARED, dtype=np.float32)
-    file = np.lib.format.open_memmap(path, mode="w+", dtype=np.float32, shape=(rows, COLUMNS))
-    for start in range(0, rows, 100_000):
-        stop = min(start + 100_000, rows)
-        shared = rng.standard_normal((stop - start, SHARED), dtype=np.float32) * strength
-        noise = rng.standard_normal((stop - start, COLUMNS), dtype=np.float32)
-        file[start:stop] = shared @ loadings + 2 * noise + 1
-    file.flush()
 
 
 if __name__ == "__main__":

@@ -37,6 +37,7 @@ import numpy as np
 import scipy.linalg
 import scipy.sparse
 import scipy.sparse.linalg
+from datasets import write_planted
 from showing import arguments
 from timing import Peak, apart, in_words
 
@@ -105,16 +106,10 @@ def regression(quick: bool, folder: Path) -> Data:
 
 def mapped(quick: bool, folder: Path) -> Data:
     """A file of float32 rows, 2.0 GB, whose halves are the views; it is never read as a whole."""
-    n, p, step = (20_000, 200, 10_000) if quick else (2_500_000, 200, 50_000)
+    n, p = (20_000, 200) if quick else (2_500_000, 200)
     path = folder / "rows.npy"
     if not path.exists():
-        rng = np.random.default_rng(0)
-        M = np.lib.format.open_memmap(path, "w+", np.float32, (n, p))
-        mix = rng.standard_normal((20, p), dtype=np.float32)
-        for start in range(0, n, step):
-            noise = rng.standard_normal((step, p), dtype=np.float32)
-            M[start : start + step] = rng.standard_normal((step, 20), dtype=np.float32) @ mix + 2.0 * noise
-        M.flush()
+        write_planted(path, n, p, factors=20, weakest=1.0, size=50_000)
     M = np.load(path, mmap_mode="r")
     return {"X": M[:, : p // 2], "Y": M[:, p // 2 :], "ridge": 0.0}
 

@@ -25,6 +25,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from datasets import planted_blocks
 from showing import Report, arguments, at_most
 from timing import alternate, apart, resident, timed
 
@@ -56,14 +57,8 @@ def main() -> int:
 
 def blocks(rows: int, columns: int = COLUMNS, size: int = CHUNK) -> Iterator[tuple[int, np.ndarray]]:
     """Planted factors and noise, rounded to 1/64."""
-    rng = np.random.default_rng(0)
-    factors = (
-        rng.standard_normal((RANK, columns), dtype="f4") * np.linspace(1, 0.5, RANK, dtype="f4")[:, None]
-    )
-    for start in range(0, rows, size):
-        count = min(size, rows - start)
-        noise = rng.standard_normal((count, columns), dtype="f4") / 2
-        yield start, np.round((rng.standard_normal((count, RANK), dtype="f4") @ factors + noise) * 64) / 64
+    for start, block in planted_blocks(rows, columns, factors=RANK, weakest=0.5, noise=0.5, size=size):
+        yield start, np.round(block * 64) / 64
 
 
 def written(folder: Path, rows: int) -> dict[str, Path]:
