@@ -10,7 +10,6 @@ Source: Sun, Ceran & Ye 2010, doi:10.1145/1835804.1835846, Theorem 4 and Algorit
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
@@ -18,6 +17,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse.linalg
+from timing import Stopwatch
 
 import linspec as ls
 
@@ -101,35 +101,34 @@ class Columns(NamedTuple):
 
 def by_columns(X: Any, H: Any, ridge: float, k: int | None, sample: int | None = None) -> Columns:
     """Two stages as published, on all columns of H or on some of them; seconds and sweeps are of all."""
-    begin = time.perf_counter(), time.process_time()
-    mean = np.asarray(X.mean(axis=0)).ravel()
-    XT = X.T.tocsr() if scipy.sparse.issparse(X) else X.T
-    A = scipy.sparse.linalg.LinearOperator(
-        X.shape,
-        matvec=lambda v: X @ v - mean @ v,
-        rmatvec=lambda u: XT @ u - mean * u.sum(),
-        dtype=np.float64,
-    )
-    B = dense_targets(H)
-    t = B.shape[1]
-    few = sample is not None and sample < t
-    chosen = np.random.default_rng(SEED).choice(t, sample, replace=False) if few else np.arange(t)
-    before = time.perf_counter(), time.process_time()
-    W, sweeps = np.empty((X.shape[1], len(chosen))), 0
-    for i, column in enumerate(chosen):
-        W[:, i], _, steps = scipy.sparse.linalg.lsqr(
-            A, B[:, column], np.sqrt(ridge), LSQR_TOL, LSQR_TOL, conlim=0, iter_lim=20_000
-        )[:3]
-        sweeps += steps
-    done = time.perf_counter(), time.process_time()
-    times = [(c - b) * t / len(chosen) + b - a for a, b, c in zip(begin, before, done, strict=True)]
-    if few:
-        return Columns(None, None, t, len(chosen), sweeps * t / len(chosen), *times)
-    C = XT @ B - np.outer(mean, B.sum(axis=0))
-    D = W.T @ C
-    values, vectors = np.linalg.eigh((D + D.T) / 2)
-    order = np.argsort(-values)[:k]
-    order = order[values[order] > 1e-12 * values[order[0]]]
-    rest = time.perf_counter() - done[0], time.process_time() - done[1]
-    times = [spent + more for spent, more in zip(times, rest, strict=True)]
-    return Columns(W @ (vectors[:, order] / np.sqrt(values[order])), values[order], t, t, sweeps, *times)
+    whole, solving = Stopwatch(), Stopwatch()
+    few = sample is not None and sample < H.shape[1]
+    with whole:
+        mean = np.asarray(X.mean(axis=0)).ravel()
+        XT = X.T.tocsr() if scipy.sparse.issparse(X) else X.T
+        A = scipy.sparse.linalg.LinearOperator(
+            X.shape,
+            matvec=lambda v: X @ v - mean @ v,
+            rmatvec=lambda u: XT @ u - mean * u.sum(),
+            dtype=np.float64,
+        )
+        B = dense_targets(H)
+        t = B.shape[1]
+        chosen = np.random.default_rng(SEED).choice(t, sample, replace=False) if few else np.arange(t)
+        W, sweeps = np.empty((X.shape[1], len(chosen))), 0
+        with solving:
+            for i, column in enumerate(chosen):
+                W[:, i], _, steps = scipy.sparse.linalg.lsqr(
+                    A, B[:, column], np.sqrt(ridge), LSQR_TOL, LSQR_TOL, conlim=0, iter_lim=20_000
+                )[:3]
+                sweeps += steps
+        weights = values = None
+        if not few:
+            D = W.T @ (XT @ B - np.outer(mean, B.sum(axis=0)))
+            values, vectors = np.linalg.eigh((D + D.T) / 2)
+            order = np.argsort(-values)[:k]
+            order = order[values[order] > 1e-12 * values[order[0]]]
+            weights, values = W @ (vectors[:, order] / np.sqrt(values[order])), values[order]
+    share = t / len(chosen)
+    clock, cpu = (getattr(whole, name) + (share - 1) * getattr(solving, name) for name in ("clock", "cpu"))
+    return Columns(weights, values, t, len(chosen), sweeps * share, clock, cpu)

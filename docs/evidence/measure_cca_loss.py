@@ -24,7 +24,6 @@ from __future__ import annotations
 
 import functools
 import sys
-import time
 from collections import Counter
 from dataclasses import dataclass, field
 from itertools import product
@@ -42,6 +41,7 @@ from datasets import (
     titles_and_queries,
 )
 from showing import Claim, Report, arguments
+from timing import Stopwatch, timed
 
 import linspec as ls
 
@@ -155,7 +155,7 @@ class Truth:
 class Spent:
     """What judging took in one run."""
 
-    seconds: float = 0.0
+    watch: Stopwatch = field(default_factory=Stopwatch)
     columns: float = 0.0
     sweeps: float = 0.0
     calls: int = 0
@@ -194,22 +194,21 @@ def counted(
 
     def conclude(self: Any, *terms: Any, **arrays: Any) -> Any:
         ledgers = [A.ledger for A in (self.X, self.Y)]
-        before, begun = [(a.columns, a.sweeps) for a in ledgers], time.process_time()
-        conclusion = judge(self, *terms, **arrays)
-        spent.seconds += time.process_time() - begun
+        before = [(a.columns, a.sweeps) for a in ledgers]
+        with spent.watch:
+            conclusion = judge(self, *terms, **arrays)
         spent.columns += sum(a.columns - b[0] for a, b in zip(ledgers, before, strict=True))
         spent.sweeps += max(a.sweeps - b[1] for a, b in zip(ledgers, before, strict=True))
         spent.calls += 1
         return conclusion
 
     ls.CCA.conclude = conclude
-    begun = time.process_time()
     try:
         limits = {"max_passes": given.max_passes, "max_seconds": given.max_seconds}
-        found = ls.solve(problem, name, rng=seed, **limits, **options)
+        found, watch = timed(ls.solve, problem, name, rng=seed, **limits, **options)
     finally:
         ls.CCA.conclude = judge
-    return found, time.process_time() - begun, spent
+    return found, watch.cpu, spent
 
 
 def enter(row: Row, truth: Truth, found: Any, seconds: float, spent: Spent, tol: float) -> None:
@@ -219,8 +218,8 @@ def enter(row: Row, truth: Truth, found: Any, seconds: float, spent: Spent, tol:
     row.add("passes", found.passes)
     row.add("sweep", spent.sweeps)
     row.add("columns", spent.columns / max(found.columns, 1.0))
-    row.add("CPU", spent.seconds / max(seconds, 1e-9))
-    row.add("CPU ms", 1e3 * spent.seconds)
+    row.add("CPU", spent.watch.cpu / max(seconds, 1e-9))
+    row.add("CPU ms", 1e3 * spent.watch.cpu)
     if spent.sweeps > 1:
         row.missed.append(f"{spent.sweeps:g} sweeps in {spent.calls} certificates")
     if status not in ANSWERS or len(found.correlations) < truth.k:
@@ -232,8 +231,8 @@ def enter(row: Row, truth: Truth, found: Any, seconds: float, spent: Spent, tol:
         row.add("loss/residual", loss / found.residual)
         if found.loss_estimate is not None:
             row.add("loss/estimate", loss / max(found.loss_estimate, 1e-300))
-        if spent.seconds > max(SHARE * seconds, SMALL):
-            row.missed.append(f"certificate {spent.seconds:.2f} of {seconds:.2f} CPU seconds")
+        if spent.watch.cpu > max(SHARE * seconds, SMALL):
+            row.missed.append(f"certificate {spent.watch.cpu:.2f} of {seconds:.2f} CPU seconds")
         row.add("least", max(lower, 0.0) / loss)
         if status == "CONVERGED" and loss > 10 * found.residual:
             row.missed.append(f"loss / residual {loss / found.residual:.1f}")
