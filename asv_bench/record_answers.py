@@ -30,8 +30,9 @@ from typing import Any
 import numpy as np
 import scipy.sparse
 import scipy.sparse.linalg
+
+sys.path.append(str(Path(__file__).parents[1] / "docs" / "evidence"))
 from datasets import (
-    arguments,
     bigrams,
     digits_halves,
     images,
@@ -41,6 +42,7 @@ from datasets import (
     patch_halves,
     titles_and_queries,
 )
+from showing import arguments
 
 import linspec as ls
 from linspec.arrays import is_array, to_host

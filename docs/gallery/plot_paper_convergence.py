@@ -16,7 +16,7 @@ from pathlib import Path
 
 import matplotlib.pyplot as plt
 
-recorded = Path("../experiments/recorded")  # run this in docs/gallery
+recorded = Path("../evidence/recorded")  # run this in docs/gallery
 rates, stream = (
     json.loads((recorded / f"{name}.json").read_text()) for name in ("cca_convergence", "lazy_stream")
 )
