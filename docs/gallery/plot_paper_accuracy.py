@@ -8,7 +8,7 @@ accurate than RP at every k.
 
 The numbers were recorded by ``docs/evidence/lazy_accuracy.py``. The data are posts of 20 newsgroups, and
 pairs of products and queries; the accuracy is that of a logistic regression on held-out rows.
-``docs/experiments.md`` says which claims held, with more seeds and more k.
+``docs/evidence/experiments.md`` says which claims held, with more seeds and more k.
 """
 
 import json

@@ -8,7 +8,7 @@ the long directions have been removed (L-CCA), and diagonals in place of Gram ma
 
 The numbers come from ``docs/evidence/cca_at_equal_time.py``, which has recorded them: words of product titles and of
 the queries that led to them, without the most frequent words in the second and third panel, as in the thesis. All but
-D-CCA take about as many seconds of the processor as L-CCA. ``docs/experiments.md`` says which claims held.
+D-CCA take about as many seconds of the processor as L-CCA. ``docs/evidence/experiments.md`` says which claims held.
 """
 
 import json

@@ -8,7 +8,7 @@ own that are never normalised, and exact pairs are a fixed point of it (Proposit
 
 The numbers come from ``docs/evidence/cca_gradients.py``, which has recorded them: left and right halves of 60,000
 images of digits, twenty pairs, 2000 steps of equal length. Captured is the sum of the correlations over that of the
-exact solution. ``docs/experiments.md`` has the stochastic form, other data, and the verdicts.
+exact solution. ``docs/evidence/experiments.md`` has the stochastic form, other data, and the verdicts.
 """
 
 import json
