@@ -1,8 +1,8 @@
 """Record every solver's answers to the last bit, to show that a change of the code's structure changes none.
 
 Run `python asv_bench/record_answers.py FILE` before and `python asv_bench/record_answers.py --against FILE` after the
-change, on one machine with one thread of the BLAS. `--data FOLDER` adds the sets of docs/evidence/measured.md; without it, or
-with `--quick`, these are small generated ones of the same kind.
+change, on one machine with one thread of the BLAS. `--data FOLDER` adds the sets of docs/evidence/measured.md; without
+it, or with `--quick`, these are small generated ones of the same kind.
 
 What is recorded: all solvers of all problems on the planted cases of `linspec.testing`, as NumPy arrays, as sparse
 matrices and as products alone, and the leading solvers on the measured sets. Of each run the status, message,

@@ -7,7 +7,8 @@ to 98 % noise variables, for monotone relations and others. Two columns of each 
 
 The numbers come from ``docs/evidence/sparse_kernel_cca.py``, which has recorded them. F1 says how well the chosen
 columns are those that matter: 1 is perfect. linspec's ``gradkcca`` screens its starts and bounds the ratio of norms;
-"published" has its authors' options. ``docs/evidence/experiments.md`` says which claims held, also on many rows and on images.
+"published" has its authors' options. ``docs/evidence/experiments.md`` says which claims held, also on many rows and on
+images.
 """
 
 import json

@@ -274,7 +274,7 @@ def test_every_figure_has_a_command_that_can_be_found_a_day_and_a_machine_and_is
 
 
 def test_the_verdicts_of_every_experiment_are_shown() -> None:
-    text = (ROOT / "docs" / "experiments.md").read_text("utf-8")
+    text = (ROOT / "docs" / "evidence" / "experiments.md").read_text("utf-8")
     recorded = {path.stem: path for path in (ROOT / "docs/evidence/recorded").glob("*.json")}
     decided = {name for name, path in recorded.items() if json.loads(path.read_text("utf-8"))["claims"]}
     # Its claims do not say which of its data sets they are about; those of the longer command do.
