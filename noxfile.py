@@ -261,7 +261,7 @@ def experiments(session: nox.Session) -> None:
     session.install(*DEV)
     env = {"LINSPEC_SLOW": "1"}
     place = "tests/pages/test_docs_snippets.py"
-    session.run("pytest", "-n", "auto", "-k", "experiments", place, *session.posargs, env=env)
+    session.run("pytest", "-n", "auto", "-k", "evidence", place, *session.posargs, env=env)
 
 
 @nox.session

@@ -1,8 +1,8 @@
 """Record every solver's answers to the last bit, to show that a change of the code's structure changes none.
 
 Run `python asv_bench/record_answers.py FILE` before and `python asv_bench/record_answers.py --against FILE` after the
-change, on one machine with one thread of the BLAS. `--data FOLDER` adds the sets of docs/measured.md; without it, or
-with `--quick`, these are small generated ones of the same kind.
+change, on one machine with one thread of the BLAS. `--data FOLDER` adds the sets of docs/evidence/measured.md; without
+it, or with `--quick`, these are small generated ones of the same kind.
 
 What is recorded: all solvers of all problems on the planted cases of `linspec.testing`, as NumPy arrays, as sparse
 matrices and as products alone, and the leading solvers on the measured sets. Of each run the status, message,
@@ -30,8 +30,9 @@ from typing import Any
 import numpy as np
 import scipy.sparse
 import scipy.sparse.linalg
+
+sys.path.append(str(Path(__file__).parents[1] / "docs" / "evidence"))
 from datasets import (
-    arguments,
     bigrams,
     digits_halves,
     images,
@@ -41,6 +42,7 @@ from datasets import (
     patch_halves,
     titles_and_queries,
 )
+from showing import arguments
 
 import linspec as ls
 from linspec.arrays import is_array, to_host
@@ -206,7 +208,7 @@ def _projections(array: Any) -> str:
 
 
 def _measured(given: Any) -> Iterator[tuple[str, Any, str, dict[str, Any]]]:
-    """The sets of docs/measured.md by the leading solvers."""
+    """The sets of docs/evidence/measured.md by the leading solvers."""
     titles = functools.lru_cache(lambda: titles_and_queries(given))
     views = {
         "digits": lambda: digits_halves(given),

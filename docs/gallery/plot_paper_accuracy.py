@@ -6,9 +6,9 @@ Wojnowicz (2017) classifies rows that are reduced to k numbers by a random proje
 principal components (SPCA), or by lazy SPCA. His claims: SPCA and lazy SPCA are equally accurate, and both more
 accurate than RP at every k.
 
-The numbers were recorded by ``docs/experiments/lazy_accuracy.py``. The data are posts of 20 newsgroups, and
+The numbers were recorded by ``docs/evidence/lazy_accuracy.py``. The data are posts of 20 newsgroups, and
 pairs of products and queries; the accuracy is that of a logistic regression on held-out rows.
-``docs/experiments.md`` says which claims held, with more seeds and more k.
+``docs/evidence/experiments.md`` says which claims held, with more seeds and more k.
 """
 
 import json
@@ -16,7 +16,7 @@ from pathlib import Path
 
 import matplotlib.pyplot as plt
 
-path = Path("../experiments/recorded") / "lazy_accuracy.json"  # run this in docs/gallery
+path = Path("../evidence/recorded") / "lazy_accuracy.json"  # run this in docs/gallery
 found = json.loads(path.read_text())
 print(found["date"], found["command"], found["versions"], *found["claims"], sep="\n  ")
 

@@ -3,7 +3,7 @@ Papers: alternating least squares converges as fast as its theorem says, lazy SP
 ======================================================================================================
 
 This page draws numbers that two experiments have recorded, with their command, date and versions.
-``docs/experiments.md`` states each claim and whether it held.
+``docs/evidence/experiments.md`` states each claim and whether it held.
 
 Alternating least squares for canonical correlations (Golub & Zha 1995; Lu 2015, Theorem 3.3.1) multiplies the
 angle to the leading pairs by the square of a ratio of correlations in each iteration. Lazy SPCA (Wojnowicz
@@ -16,7 +16,7 @@ from pathlib import Path
 
 import matplotlib.pyplot as plt
 
-recorded = Path("../experiments/recorded")  # run this in docs/gallery
+recorded = Path("../evidence/recorded")  # run this in docs/gallery
 rates, stream = (
     json.loads((recorded / f"{name}.json").read_text()) for name in ("cca_convergence", "lazy_stream")
 )

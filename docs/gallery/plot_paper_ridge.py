@@ -4,7 +4,7 @@ Papers: preconditioned conjugate gradients reach ridge regression's risk on all 
 
 Lu's thesis (2015, section 2.4.1) compares methods for ridge regression on three spectra: singular values that
 fall steeply, that hardly fall, or that hardly fall after fifteen large ones (Figures 2.1 to 2.3). The numbers
-were recorded by ``docs/experiments/ridge_risk.py`` with two repeats at ridge 1; ``docs/experiments.md`` says
+were recorded by ``docs/evidence/ridge_risk.py`` with two repeats at ridge 1; ``docs/evidence/experiments.md`` says
 which claims held, with twenty repeats.
 
 The risk of an estimate is its mean squared distance from the noiseless truth, divided by that of exact ridge
@@ -19,7 +19,7 @@ from pathlib import Path
 import matplotlib.pyplot as plt
 import numpy as np
 
-path = Path("../experiments/recorded") / "ridge_risk.json"  # run this in docs/gallery
+path = Path("../evidence/recorded") / "ridge_risk.json"  # run this in docs/gallery
 found = json.loads(path.read_text())
 print(found["date"], found["command"], found["versions"], sep="\n  ")
 

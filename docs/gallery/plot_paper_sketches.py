@@ -2,8 +2,8 @@
 Papers: Hadamard sketches keep lengths as the theorem says, and lose coordinates if they are narrow
 ===================================================================================================
 
-The numbers were recorded by ``docs/experiments/sketch_quality.py``; ``docs/experiments.md`` says which claims held.
-The sketch of ten orthonormal columns should have all singular values near 1.
+The numbers were recorded by ``docs/evidence/sketch_quality.py``; ``docs/evidence/experiments.md`` says which claims
+held. The sketch of ten orthonormal columns should have all singular values near 1.
 
 Tropp (2011) proves bounds of 0.40 and 1.48 for the subsampled randomized Hadamard transform (SRHT) with about
 1500 columns, whatever the ten columns are. With fewer columns it is said to be as good as a Gaussian matrix.
@@ -17,7 +17,7 @@ from pathlib import Path
 
 import matplotlib.pyplot as plt
 
-path = Path("../experiments/recorded") / "sketch_quality.json"  # run this in docs/gallery
+path = Path("../evidence/recorded") / "sketch_quality.json"  # run this in docs/gallery
 found = json.loads(path.read_text())
 print(found["date"], found["command"], found["versions"], *found["claims"], sep="\n  ")
 

@@ -6,9 +6,10 @@ A table stands between two comments, the first of which says what it lists::
     <!-- docs/site/records.py: end -->
 
 `problems`, `solvers PROBLEM`, `normalizers`, `test-matrices` and `traits` can be listed. Of plugins only linspec's own
-are, so that the pages are the same whatever is installed. `measured NAME` shows a record of `asv_bench/measured.json`,
-with the commands that printed it; `machines` lists what they ran on, `found` and `missed` the sentences of that name in
-these records. `claims NAME` shows the verdicts in `docs/experiments/recorded/NAME.json`.
+are, so that the pages are the same whatever is installed. `measured NAME` shows a record of
+`docs/evidence/measured.json`, with the commands that printed it; `machines` lists what they ran on, `found` and
+`missed` the sentences of that name in these records. `claims NAME` shows the verdicts in
+`docs/evidence/recorded/NAME.json`.
 """
 
 from __future__ import annotations
@@ -24,8 +25,8 @@ from linspec.registry import Registry
 from linspec.registry.spec import TRAITS
 
 ROOT = Path(__file__).resolve().parents[2]
-MEASURED = ROOT / "asv_bench" / "measured.json"
-RECORDED = ROOT / "docs" / "experiments" / "recorded"
+MEASURED = ROOT / "docs" / "evidence" / "measured.json"
+RECORDED = ROOT / "docs" / "evidence" / "recorded"
 PAGES = [
     ROOT / "README.md",
     *sorted((ROOT / "docs").glob("*.md")),

@@ -35,6 +35,9 @@ PAGES = [
     *sorted(page for page in (ROOT / "docs").glob("*/*.md") if page.parent.name != "listings"),
 ]
 
+GUIDE = ROOT / "docs/evidence/README.md"
+"""Its one block is a measurement, which has a test of its own."""
+
 
 def place_of(page: Path) -> str:
     """A page, by its place in the repository."""
@@ -86,7 +89,7 @@ def commands() -> list[Any]:
             if block.language == "console":  # the rest is output
                 lines = [line.removeprefix("$ ") for line in lines if line.startswith("$ ")]
             placed = [(f"{place_of(page)}:{block.line}", line) for line in lines if line.strip()]
-            if lines and lines[0].startswith("python docs/experiments/"):
+            if lines and lines[0].startswith("python docs/evidence/"):
                 found += [pytest.param(page, [one], marks=pytest.mark.slow, id=one[1]) for one in placed]
             elif lines and lines[0].startswith(("linspec ", "python -m linspec")):
                 own += placed
@@ -130,7 +133,7 @@ def run(arguments: list[str], folder: Path) -> subprocess.CompletedProcess[str]:
     return forked.run([sys.executable, *arguments], cwd=folder, env=environment)
 
 
-@pytest.mark.parametrize("page", PAGES, ids=place_of)
+@pytest.mark.parametrize("page", [page for page in PAGES if page != GUIDE], ids=place_of)
 @pytest.mark.slow(keep=12)
 def test_python_blocks_run_one_after_the_other(page: Path, folder: Path) -> None:
     """As a script of their own, at the lines where they stand, so that a traceback points into the page."""
@@ -197,18 +200,28 @@ def test_an_experiment_names_the_data_that_it_lacks(folder: Path, monkeypatch: p
         ("two_stage_use", "yeast/yeast.npz"),
         ("two_stage_scaling", "newsgroups20/X.npz"),
     ):
-        done = run([str(ROOT / f"docs/experiments/{name}.py")], folder)
+        done = run([str(ROOT / f"docs/evidence/{name}.py")], folder)
         assert done.returncode == 2, name
         assert done.stderr.startswith(f"{needed} is needed: name the folder"), done.stderr
 
 
 def test_the_numbers_of_an_experiment_on_small_data_are_not_recorded(folder: Path) -> None:
-    recorded = ROOT / "docs/experiments/recorded/lazy_stream.json"
+    recorded = ROOT / "docs/evidence/recorded/lazy_stream.json"
     before = recorded.read_bytes()
-    done = run([str(ROOT / "docs/experiments/lazy_stream.py"), "--quick", "--record"], folder)
+    done = run([str(ROOT / "docs/evidence/lazy_stream.py"), "--quick", "--record"], folder)
     assert done.returncode == 2
     assert "--record would overwrite the numbers of the whole experiment" in done.stderr
     assert recorded.read_bytes() == before
+
+
+def test_the_measurement_that_the_guide_shows_runs(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(str(ROOT / "docs/evidence"))
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join(sys.path))
+    (block,) = (one for one in blocks(GUIDE) if one.language == "python")
+    (folder / "measure_anew.py").write_text(block.text, "utf-8")
+    done = run([str(folder / "measure_anew.py"), "--quick"], folder)
+    assert "CLAIM three triplets" in done.stdout, done.stderr
+    assert done.returncode == ("FAILED" in done.stdout)
 
 
 @pytest.mark.parametrize("page", PAGES, ids=place_of)
@@ -252,8 +265,8 @@ def test_every_figure_has_a_command_that_can_be_found_a_day_and_a_machine_and_is
         for run in record["runs"]:
             assert re.fullmatch(r"\d{4}-\d\d-\d\d", run["date"]), name
             assert run["machine"] in machines, name
-            script = re.search(r"asv_bench/\w+\.py", run["command"])
-            if script and not (ROOT / script[0]).exists():
+            script = re.search(r"(?:asv_bench|docs/evidence)/(\w+\.py)", run["command"])  # they moved
+            if script and not (ROOT / "docs/evidence" / script[1]).exists():
                 assert re.fullmatch(rf"[0-9a-f]{{7,}}:{script[0]}", run["script"]), name
             else:
                 assert "script" not in run, name
@@ -261,8 +274,8 @@ def test_every_figure_has_a_command_that_can_be_found_a_day_and_a_machine_and_is
 
 
 def test_the_verdicts_of_every_experiment_are_shown() -> None:
-    text = (ROOT / "docs" / "experiments.md").read_text("utf-8")
-    recorded = {path.stem: path for path in (ROOT / "docs/experiments/recorded").glob("*.json")}
+    text = (ROOT / "docs" / "evidence" / "experiments.md").read_text("utf-8")
+    recorded = {path.stem: path for path in (ROOT / "docs/evidence/recorded").glob("*.json")}
     decided = {name for name, path in recorded.items() if json.loads(path.read_text("utf-8"))["claims"]}
     # Its claims do not say which of its data sets they are about; those of the longer command do.
     assert set(re.findall(r"records\.py: claims (\w+) -->", text)) == decided - {"lazy_accuracy"}
@@ -330,10 +343,10 @@ def test_blocks_are_found() -> None:
 def test_the_measured_table_of_the_readme_is_that_of_its_results(monkeypatch: pytest.MonkeyPatch) -> None:
     if sys.platform == "win32":
         pytest.skip("the script measures by means of POSIX")
-    monkeypatch.syspath_prepend(str(ROOT / "asv_bench"))
+    monkeypatch.syspath_prepend(str(ROOT / "docs/evidence"))
     import measure_readme
 
     results = json.loads(measure_readme.RESULTS.read_text("utf-8"))
     (shown,) = measure_readme.BLOCK.findall((ROOT / "README.md").read_text("utf-8"))
-    assert shown == measure_readme.table(results), "python asv_bench/measure_readme.py --table writes it"
+    assert shown == measure_readme.table(results), "python docs/evidence/measure_readme.py --table writes it"
     assert set(results["tasks"]) == set(measure_readme.TASKS)

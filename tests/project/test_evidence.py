@@ -1,0 +1,177 @@
+"""The scripts that print what linspec claims: what they have in common is right, and each of them runs."""
+
+from __future__ import annotations
+
+import importlib
+import json
+import os
+import re
+import subprocess
+import sys
+import time
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+FOLDER = Path(__file__).parents[2] / "docs" / "evidence"
+
+MODULES = ("timing", "showing")
+
+
+@pytest.fixture
+def common(monkeypatch: pytest.MonkeyPatch):
+    """Give a module that scripts have in common."""
+    monkeypatch.syspath_prepend(str(FOLDER))
+    yield importlib.import_module
+    for name in MODULES:
+        sys.modules.pop(name, None)
+
+
+def busy(seconds: float):
+    """A call that keeps the processor for so long."""
+
+    def call() -> float:
+        end = time.process_time() + seconds
+        while time.process_time() < end:
+            pass
+        return seconds
+
+    return call
+
+
+def refuse() -> None:
+    raise ValueError("not these\ndata")
+
+
+def test_methods_take_turns_and_are_compared_round_by_round(common) -> None:
+    timing = common("timing")
+    order: list[str] = []
+    calls = {name: lambda name=name: order.append(name) for name in "ab"}
+    timing.alternate(calls, 3)
+    assert order == list("ababab")
+    assert timing.ratios([2.0, 6.0, 3.0], [1.0, 2.0, 3.0]) == (2.0, 3.0)
+    turns = timing.alternate({"slow": busy(0.05), "fast": busy(0.01)}, 3)
+    median, worst = turns["slow"].over(turns["fast"])
+    assert 1 < median <= worst
+    assert turns["slow"].answer == 0.05
+
+
+def test_a_method_that_refuses_is_not_asked_again_and_a_slow_one_has_fewer_turns(common) -> None:
+    timing = common("timing")
+    found = timing.alternate(
+        {"no": refuse, "slow": busy(0.05), "fast": busy(0.001)}, 4, enough=0.07, warm=True
+    )
+    assert found["no"].said == "ValueError: not these data"
+    assert found["no"].cpu == []
+    assert len(found["slow"].cpu) == 1  # two runs, the first of which is a warm-up
+    assert len(found["fast"].cpu) == 3
+    assert set(timing.alternate({"a": busy(0), "b": busy(0)}, {"a": 1, "b": 0})) == {"a"}
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="Linux says what is resident")
+def test_memory_is_what_a_block_takes(common) -> None:
+    timing = common("timing")
+    with timing.Peak() as peak:
+        held = bytearray(64 * 2**20)
+        del held
+    assert 60 < peak.figures()["memory"] < 90
+
+
+def test_a_process_of_its_own_answers_or_says_why_not(common, monkeypatch: pytest.MonkeyPatch) -> None:
+    timing = common("timing")
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(FOLDER), *sys.path]))
+    assert timing.apart(dict, [("a", 1)]) == {"a": 1}
+    assert timing.apart(int, "x")["said"].startswith("ValueError: invalid literal")
+    assert timing.apart(os._exit, 3) == {"said": "the process ended with 3"}
+    assert timing.apart(time.sleep, 60, seconds=0.5) == {"said": "stopped after 0.5 s"}
+
+
+def report(showing: ModuleType, monkeypatch: pytest.MonkeyPatch, *options: str):
+    monkeypatch.setattr(sys, "argv", ["measure_something.py", *options])
+    return showing.Report(showing.arguments("What."))
+
+
+def test_a_claim_of_its_own_that_is_missed_is_the_exit_status(common, monkeypatch, capsys) -> None:
+    showing = common("showing")
+    said = report(showing, monkeypatch)
+    said.say([showing.Claim("a paper's", False, "0"), showing.at_most("ours", 1.0, 2.0, own=True)], "part")
+    said.say([showing.Claim("of what is missing", None, "no data", own=True)])
+    assert said.end() == 0
+    said.say([showing.at_most("ours, too", 3.0, 2.0, "{value:g} of {bound:g}", own=True)])
+    assert said.end() == 1
+    assert [line for line in capsys.readouterr().out.splitlines() if line.startswith("CLAIM")] == [
+        "CLAIM (part) a paper's: FAILED (0)",
+        "CLAIM (part) ours: HELD (1)",
+        "CLAIM of what is missing: SKIPPED (no data)",
+        "CLAIM ours, too: FAILED (3 of 2)",
+    ]
+    assert not showing.at_most("not a number", float("nan"), 1.0).held
+
+
+def test_a_table_is_printed_and_recorded_alike(common, monkeypatch, capsys, tmp_path) -> None:
+    showing = common("showing")
+    monkeypatch.setattr(showing, "HERE", tmp_path)
+    (tmp_path / "recorded").mkdir()
+    said = report(showing, monkeypatch, "--record")
+    table = said.table("name", "share::.2f", "count", title="two of them")
+    table.row("a", 0.123, 7)
+    table.row("b", float("nan"))
+    said.say([showing.Claim("it holds", True, "7")])
+    assert said.end() == 0
+    printed = capsys.readouterr().out
+    assert "| name | share | count |\n|---|---|---|\n| a | 0.12 | 7 |\n| b | - |  |\n" in printed
+    found = json.loads((tmp_path / "recorded" / "measure_something.json").read_text("utf-8"))
+    assert found["tables"] == [
+        {
+            "title": "two of them",
+            "head": ["name", "share", "count"],
+            "rows": [["a", "0.12", "7"], ["b", "-", ""]],
+        }
+    ]
+    assert found["claims"] == ["it holds: HELD (7)"]
+    assert found["command"] == "python docs/evidence/measure_something.py --record"
+
+
+SMALL = {
+    "measure_bootstrap": "--sources 0",
+    "measure_cca": "--sets homedepot:1",
+    "measure_cca_loss": "--sets digits --ridges 1 --forms auto --tols 1e-4 --seeds 1",
+    "measure_cca_peers": "--sets images --rounds 1",
+    "measure_crossval": "--sets images",
+    "measure_dask": "--powers 2",
+    "measure_discriminant": "--tables 0 --ridges 1",
+    "measure_estimators": "--alphas 1 --parts pca",
+    "measure_inference": "--parts size wide",
+    "measure_kernel": "--rows 300 --landmarks 50 --columns 50",
+    "measure_memory": "--only cca direct",
+    "measure_readme": "--only digits",
+    "measure_regression": "--sets unscaled --names protein --max-seconds 0.1",
+    "measure_regret": "--only SVD",
+    "measure_small": "",
+    "measure_sources": "--parts fused",
+    "measure_svd": "--sets newsgroups --methods auto arpack",
+}
+NEEDS = {
+    "measure_dask": ("distributed", "psutil"),
+    "measure_readme": ("cca_zoo", "sklearn"),
+    "measure_sources": ("zarr",),
+}
+
+
+def test_every_measurement_is_tried() -> None:
+    scripts = {path.stem for path in FOLDER.glob("measure_*.py")}
+    assert scripts == {*SMALL, "measure_two_checkouts"}  # which takes another checkout
+
+
+@pytest.mark.parametrize("name", SMALL)
+@pytest.mark.slow
+def test_a_measurement_runs_on_small_data(name: str, tmp_path: Path) -> None:
+    for package in (*NEEDS.get(name, ()), "sklearn"):
+        pytest.importorskip(package)
+    command = [sys.executable, str(FOLDER / f"{name}.py"), "--quick", *SMALL[name].split()]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode in (0, 1), done.stderr
+    assert re.search(r"^\|( ?-+ ?\|)+$", done.stdout, re.MULTILINE), done.stderr
+    missed = re.search(r"^CLAIM .*: FAILED", done.stdout, re.MULTILINE) is not None
+    assert bool(done.returncode) == missed, done.stderr
