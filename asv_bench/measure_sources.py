@@ -125,7 +125,7 @@ def passes(folder: Path, rows: int) -> None:
     from least_squares_law import print_head, print_row
 
     import linspec as ls
-    from linspec_sources import slabs
+    from linspec_files import slabs
 
     V = np.random.default_rng(1).standard_normal((COLUMNS, WIDTH))
     files = written(folder, rows)

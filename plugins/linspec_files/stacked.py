@@ -16,8 +16,8 @@ from typing import Any
 import numpy as np
 
 from linspec.errors import InvalidProblem
-from linspec_sources.slabs import RowSource
-from linspec_sources.stored import MOST_LABELS
+from linspec_files.slabs import RowSource
+from linspec_files.stored import MOST_LABELS
 
 __all__ = ["ChosenColumns", "StackedRows"]
 

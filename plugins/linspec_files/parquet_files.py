@@ -24,7 +24,7 @@ import numpy as np
 from linspec.arrays import HostArray
 from linspec.errors import InvalidProblem, NonFiniteData, UnsupportedData, called, printable
 from linspec.operators import columns_but_index, in_order, looked_at
-from linspec_sources.slabs import MOST_SLABS, SLAB_BYTES, RowSource
+from linspec_files.slabs import MOST_SLABS, SLAB_BYTES, RowSource
 
 __all__ = ["ParquetRows"]
 

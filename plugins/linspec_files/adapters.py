@@ -13,7 +13,7 @@ from linspec.errors import InvalidProblem, MissingPackage, called, printable
 
 if TYPE_CHECKING:
     from linspec.operators import LinearOperator, RowFiles
-    from linspec_sources.slabs import RowSource
+    from linspec_files.slabs import RowSource
 
 ZARR, HDF5, ANNDATA, PARQUET = ".zarr", (".h5", ".hdf5"), ".h5ad", (".parquet", ".pq")
 NPY, NPZ = ".npy", ".npz"
@@ -33,7 +33,7 @@ def is_file(data: Any) -> bool:
         return False
     if data.suffix not in (NPY, NPZ) or len(data.paths) > 1:
         return True
-    from linspec_sources.numpy_files import begins_as
+    from linspec_files.numpy_files import begins_as
 
     return begins_as(data.paths[0], data.suffix)  # otherwise linspec says what the file is
 
@@ -82,8 +82,8 @@ def _named(data: Any, package: str, names: tuple[str, ...]) -> bool:
 
 def _operator(source: RowSource) -> LinearOperator:
     from linspec.operators import as_operator
-    from linspec_sources.held import HeldRows
-    from linspec_sources.slabs import SlabRows
+    from linspec_files.held import HeldRows
+    from linspec_files.slabs import SlabRows
 
     if not isinstance(source, HeldRows):
         return SlabRows(source)
@@ -94,7 +94,7 @@ def _operator(source: RowSource) -> LinearOperator:
 
 def of_annotated(data: Any) -> LinearOperator:
     """The rows of X of an `anndata.AnnData`."""
-    from linspec_sources.annotated import rows_of_annotated
+    from linspec_files.annotated import rows_of_annotated
 
     return rows_of_annotated(data)
 
@@ -126,7 +126,7 @@ def of_data_set(data: Any) -> LinearOperator:
     stream of the batches that it makes, in every pass anew.
     """
     from linspec.operators import as_operator, columns_but_index
-    from linspec_sources.parquet_files import ParquetRows, columns_of
+    from linspec_files.parquet_files import ParquetRows, columns_of
 
     files = getattr(data, "files", None)
     local = type(getattr(data, "filesystem", None)).__name__ == "LocalFileSystem"
@@ -149,14 +149,14 @@ def of_files(files: RowFiles) -> LinearOperator:
             )
         with _needing("pyarrow", "parquet", files):
             import pyarrow.parquet  # noqa: F401
-        from linspec_sources.parquet_files import ParquetRows, in_folders
+        from linspec_files.parquet_files import ParquetRows, in_folders
 
         return _operator(ParquetRows(in_folders(files.paths), files.columns))
     read = _READERS[_format(files)]
     sources = [_picked(read(path, replace(files, paths=(path,))), files.columns) for path in files.paths]
     if len(sources) == 1:
         return _operator(sources[0])
-    from linspec_sources.stacked import StackedRows
+    from linspec_files.stacked import StackedRows
 
     return _operator(StackedRows(files.name, sources))
 
@@ -165,7 +165,7 @@ def _picked(source: RowSource, columns: tuple[str, ...] | None) -> RowSource:
     """Columns by name, or all."""
     if columns is None:
         return source
-    from linspec_sources.stacked import ChosenColumns
+    from linspec_files.stacked import ChosenColumns
 
     return ChosenColumns(source, columns)
 
@@ -173,7 +173,7 @@ def _picked(source: RowSource, columns: tuple[str, ...] | None) -> RowSource:
 def _of_zarr_path(path: str, files: RowFiles) -> RowSource:
     with _needing("zarr", "zarr", files):
         import zarr  # noqa: F401
-    from linspec_sources.zarr_files import opened_zarr
+    from linspec_files.zarr_files import opened_zarr
 
     return _zarr_rows(opened_zarr(path), files.name, files.part, files.missing)
 
@@ -181,8 +181,8 @@ def _of_zarr_path(path: str, files: RowFiles) -> RowSource:
 def _of_hdf5_path(path: str, files: RowFiles) -> RowSource:
     with _needing("h5py", "hdf5", files):
         import h5py  # noqa: F401
-    from linspec_sources.groups import rows_in
-    from linspec_sources.hdf5_files import Hdf5Array, Hdf5Group, opened_hdf5
+    from linspec_files.groups import rows_in
+    from linspec_files.hdf5_files import Hdf5Array, Hdf5Group, opened_hdf5
 
     with opened_hdf5(path) as file:
         return rows_in(
@@ -191,8 +191,8 @@ def _of_hdf5_path(path: str, files: RowFiles) -> RowSource:
 
 
 def _of_npy_path(path: str, files: RowFiles) -> RowSource:
-    from linspec_sources.numpy_files import NpyArray
-    from linspec_sources.stored import DenseRows
+    from linspec_files.numpy_files import NpyArray
+    from linspec_files.stored import DenseRows
 
     if files.part:
         raise InvalidProblem(f"{files.name} is one array and has no part {files.part!r}. Leave part out.")
@@ -200,7 +200,7 @@ def _of_npy_path(path: str, files: RowFiles) -> RowSource:
 
 
 def _of_npz_path(path: str, files: RowFiles) -> RowSource:
-    from linspec_sources.numpy_files import npz_rows
+    from linspec_files.numpy_files import npz_rows
 
     return npz_rows(path, files.part)
 
@@ -217,15 +217,15 @@ def _needing(package: str, extra: str, files: RowFiles) -> Iterator[None]:
 
 
 def _zarr_rows(node: Any, name: str, part: str = "", missing: str = "warn") -> RowSource:
-    from linspec_sources.groups import rows_in
-    from linspec_sources.zarr_files import ZarrArray, ZarrGroup
+    from linspec_files.groups import rows_in
+    from linspec_files.zarr_files import ZarrArray, ZarrGroup
 
     return rows_in(node if hasattr(node, "dtype") else ZarrGroup(node), ZarrArray, name, part, missing)
 
 
 def _hdf5_rows(node: Any, name: str, part: str = "", missing: str = "warn") -> RowSource:
-    from linspec_sources.groups import rows_in
-    from linspec_sources.hdf5_files import Hdf5Array
+    from linspec_files.groups import rows_in
+    from linspec_files.hdf5_files import Hdf5Array
 
     make: Callable[[str, Any], Any] = Hdf5Array
     return rows_in(node, make, name, part, missing)

@@ -22,8 +22,8 @@ import scipy.sparse
 from linspec import cost
 from linspec.arrays import HOST, HostArray, working_dtype
 from linspec.errors import InvalidProblem, UnsupportedData, called
-from linspec_sources.slabs import SLAB_BYTES, RowSource, slab_edges
-from linspec_sources.stored import Stored, checked_starts, compressed_edges, dtype_of_sparse
+from linspec_files.slabs import SLAB_BYTES, RowSource, slab_edges
+from linspec_files.stored import Stored, checked_starts, compressed_edges, dtype_of_sparse
 
 __all__ = ["HeldRows", "rows_of_columns"]
 

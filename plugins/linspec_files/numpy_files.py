@@ -20,8 +20,8 @@ from numpy.lib import format as npy
 from linspec.arrays import HostArray
 from linspec.errors import InvalidProblem, printable
 from linspec.operators import mapped, read_npz
-from linspec_sources.held import HeldRows
-from linspec_sources.stored import Stored
+from linspec_files.held import HeldRows
+from linspec_files.stored import Stored
 
 __all__ = ["NpyArray", "begins_as", "npz_rows"]
 
