@@ -37,6 +37,13 @@ def check_memory(path: Any, needed: int, what: str, remedy: str = "") -> None:
     ------
     InvalidProblem
         There is less memory than that.
+
+    Examples
+    --------
+    >>> from linspec.operators import check_memory
+    >>> check_memory("rows.txt", 2**80, "a matrix of 2^77 numbers")  # doctest: +ELLIPSIS
+    Traceback (most recent call last):
+    linspec.errors.InvalidProblem: rows.txt: a matrix of 2^77 numbers takes more than 8,796,093,022,208 MiB of ...
     """
     available = machine.available_memory()
     if needed > available:
@@ -65,6 +72,13 @@ def check_memory_for_sparse(path: Any, shape: tuple[int, int], entries: int) -> 
     InvalidProblem
         There is less memory than compressed rows take, and one vector as long as the columns, which every solver
         needs.
+
+    Examples
+    --------
+    >>> from linspec.operators import check_memory_for_sparse
+    >>> check_memory_for_sparse("rows.mtx", (10, 2**62), 3)  # doctest: +ELLIPSIS
+    Traceback (most recent call last):
+    linspec.errors.InvalidProblem: rows.mtx: a sparse matrix of 10 x 4,611,686,018,427,387,904 with 3 entries, and ...
     """
     rows, columns = shape
     needed = 8 * (rows + 1) + 8 * columns + 12 * entries

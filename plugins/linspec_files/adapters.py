@@ -15,33 +15,68 @@ if TYPE_CHECKING:
     from linspec.operators import LinearOperator, RowFiles
     from linspec_files.slabs import RowSource
 
-ZARR, HDF5, ANNDATA, PARQUET = ".zarr", (".h5", ".hdf5"), ".h5ad", (".parquet", ".pq")
+TEXT = (".csv", ".tsv", ".txt", ".csv.gz", ".tsv.gz", ".txt.gz")
+MATRIX_MARKET = (".mtx", ".mtx.gz")
+SVMLIGHT = (".svm", ".svmlight", ".libsvm", ".svm.gz", ".svmlight.gz", ".libsvm.gz")
 NPY, NPZ = ".npy", ".npz"
-
-SUFFIXES = (ZARR, *HDF5, ANNDATA, *PARQUET, NPY, NPZ)
-"""Of files that are read here."""
+PARQUET = (".parquet", ".pq")
+ZARR = ".zarr"
+HDF5 = (".h5", ".hdf5", ".h5ad")
 
 ZARR_MARKS = "zarr.json", ".zarray", ".zgroup"
 """Files in the folder of an array or a group of zarr, whatever its name: of format 3, and of format 2."""
 
 
-def is_file(data: Any) -> bool:
-    """Whether data are files with one of the suffixes."""
-    if not _named(data, "linspec", ("RowFiles",)):
+def is_text(data: Any) -> bool:
+    """Whether data are files of delimited text."""
+    return _is_file(data, TEXT)
+
+
+def is_matrix_market(data: Any) -> bool:
+    """Whether data are Matrix Market files."""
+    return _is_file(data, MATRIX_MARKET)
+
+
+def is_svmlight(data: Any) -> bool:
+    """Whether data are svmlight files."""
+    return _is_file(data, SVMLIGHT)
+
+
+def is_numpy_file(data: Any) -> bool:
+    """Whether data are files of NumPy; one by its name alone is left to linspec, which says what it is."""
+    if not _is_file(data, (NPY, NPZ)):
         return False
-    if _format(data) not in SUFFIXES:
-        return False
-    if data.suffix not in (NPY, NPZ) or len(data.paths) > 1:
-        return True
     from linspec_files.numpy_files import begins_as
 
-    return begins_as(data.paths[0], data.suffix)  # otherwise linspec says what the file is
+    return len(data.paths) > 1 or begins_as(data.paths[0], data.suffix)
+
+
+def is_parquet(data: Any) -> bool:
+    """Whether data are Parquet files, or a folder of them."""
+    return _is_file(data, PARQUET, folder=True)
+
+
+def is_zarr_folder(data: Any) -> bool:
+    """Whether data are folders of zarr."""
+    return _is_file(data, (ZARR,), folder=True)
+
+
+def is_hdf5_file(data: Any) -> bool:
+    """Whether data are HDF5 files, those of AnnData among them."""
+    return _is_file(data, HDF5)
+
+
+def _is_file(data: Any, suffixes: tuple[str, ...], *, folder: bool = False) -> bool:
+    """Whether data are files with one of some suffixes."""
+    if not _named(data, "linspec", ("RowFiles",)):
+        return False
+    return _format(data) in suffixes and (folder or not Path(data.paths[0]).is_dir())
 
 
 def _format(files: RowFiles) -> str:
     """The suffix of the files, or that of the format of which a folder has the marks."""
     folder = Path(files.paths[0])
-    if files.suffix in SUFFIXES or not folder.is_dir():
+    if files.suffix in (ZARR, *PARQUET) or not folder.is_dir():
         return files.suffix
     if any((folder / mark).is_file() for mark in ZARR_MARKS):
         return ZARR
@@ -81,13 +116,16 @@ def _named(data: Any, package: str, names: tuple[str, ...]) -> bool:
 
 
 def _operator(source: RowSource) -> LinearOperator:
-    from linspec.operators import as_operator
+    from linspec.operators import SparseOperator, as_operator
     from linspec_files.held import HeldRows
     from linspec_files.slabs import SlabRows
 
     if not isinstance(source, HeldRows):
         return SlabRows(source)
-    operator = as_operator(source.matrix, source.name)
+    if source.sparse:  # whoever read it has looked at its indices
+        operator: LinearOperator = SparseOperator(source.matrix, checked=True)
+    else:
+        operator = as_operator(source.matrix, source.name)
     operator.column_names, operator.row_names = source.column_names, source.row_names
     return operator
 
@@ -125,14 +163,14 @@ def of_data_set(data: Any) -> LinearOperator:
     data set leaves out, casts or adds (a filter, a schema, the keys of partitions) only Arrow knows: its rows are a
     stream of the batches that it makes, in every pass anew.
     """
-    from linspec.operators import as_operator, columns_but_index
+    from linspec.operators import RowFiles, as_operator, columns_but_index
     from linspec_files.parquet_files import ParquetRows, columns_of
 
     files = getattr(data, "files", None)
     local = type(getattr(data, "filesystem", None)).__name__ == "LocalFileSystem"
     parquet = local and type(data.format).__name__ == "ParquetFileFormat"
     if files and parquet and columns_of(files[0]) == [(field.name, field.type) for field in data.schema]:
-        source = ParquetRows(list(files))
+        source = ParquetRows(RowFiles(tuple(files)))
         if data.count_rows() == source.shape[0]:
             return _operator(source)
     with called("the data set"):
@@ -140,20 +178,61 @@ def of_data_set(data: Any) -> LinearOperator:
     return as_operator(partial(data.to_batches, columns=columns), rows=data.count_rows())
 
 
-def of_files(files: RowFiles) -> LinearOperator:
-    """The rows of files."""
-    if _format(files) in PARQUET:
-        if files.part:
-            raise InvalidProblem(
-                f"{files.name} is a table and has no part {files.part!r}. Name columns instead."
-            )
-        with _needing("pyarrow", "parquet", files):
-            import pyarrow.parquet  # noqa: F401
-        from linspec_files.parquet_files import ParquetRows, in_folders
+def of_parquet(files: RowFiles) -> LinearOperator:
+    """The rows of Parquet files."""
+    _needs_pyarrow(files)
+    if files.part:
+        raise InvalidProblem(f"{files.name} is a table and has no part {files.part!r}. Name columns instead.")
+    from linspec_files.parquet_files import ParquetRows, in_folders
 
-        return _operator(ParquetRows(in_folders(files.paths), files.columns))
+    return _operator(ParquetRows(replace(files, paths=tuple(in_folders(files.paths)))))
+
+
+def names_of_parquet(files: RowFiles) -> list[str]:
+    """The names of the columns of Parquet files."""
+    _needs_pyarrow(files)
+    from linspec_files.parquet_files import names_in_parquet
+
+    return names_in_parquet(files)
+
+
+def texts_of_parquet(files: RowFiles) -> list[str | None] | None:
+    """The texts of a column of Parquet files."""
+    _needs_pyarrow(files)
+    from linspec_files.parquet_files import texts_in_parquet
+
+    return texts_in_parquet(files)
+
+
+def _needs_pyarrow(files: RowFiles) -> None:
+    with _needing("pyarrow", "parquet", files):
+        import pyarrow.parquet  # noqa: F401
+
+
+def names_of_text(files: RowFiles) -> tuple[str, ...] | range:
+    """The names of the columns of delimited text, or their numbers; of several files those of the first."""
+    from linspec_files.delimited import names_in_text
+
+    return names_in_text(Path(files.paths[0]))
+
+
+def texts_of_text(files: RowFiles) -> list[str | None] | None:
+    """The texts of a column of delimited text."""
+    from linspec_files.delimited import read_texts
+
+    found: list[str | None] = []
+    for path in files.paths:
+        texts = read_texts(Path(path), files)
+        if texts is None:
+            return None
+        found += texts
+    return found
+
+
+def of_files(files: RowFiles) -> LinearOperator:
+    """The rows of files of which each is read by itself."""
     read = _READERS[_format(files)]
-    sources = [_picked(read(path, replace(files, paths=(path,))), files.columns) for path in files.paths]
+    sources = [read(path, replace(files, paths=(path,))) for path in files.paths]
     if len(sources) == 1:
         return _operator(sources[0])
     from linspec_files.stacked import StackedRows
@@ -161,13 +240,46 @@ def of_files(files: RowFiles) -> LinearOperator:
     return _operator(StackedRows(files.name, sources))
 
 
-def _picked(source: RowSource, columns: tuple[str, ...] | None) -> RowSource:
-    """Columns by name, or all."""
-    if columns is None:
+def _picked(source: RowSource, files: RowFiles) -> RowSource:
+    """The columns that are asked for, or all."""
+    places = files.places(source.column_names, source.shape[1], source.name)
+    if places is None:
         return source
     from linspec_files.stacked import ChosenColumns
 
-    return ChosenColumns(source, columns)
+    return ChosenColumns(source, places)
+
+
+def _one_matrix(files: RowFiles) -> None:
+    """Refuse a part of a file that is one matrix."""
+    if files.part:
+        raise InvalidProblem(
+            f"{files.name} is one array, whose columns have no names, and has no part {files.part!r}. Leave it out."
+        )
+
+
+def _of_text(path: str, files: RowFiles) -> RowSource:
+    from linspec_files.delimited import read_delimited
+    from linspec_files.held import HeldRows
+
+    if files.part:
+        raise InvalidProblem(f"{files.name} is a table and has no part {files.part!r}. Name columns instead.")
+    return HeldRows(printable(path), *read_delimited(Path(path), files))
+
+
+def _of_matrix_market(path: str, files: RowFiles) -> RowSource:
+    from linspec_files.held import HeldRows
+    from linspec_files.matrix_market import read_matrix_market
+
+    _one_matrix(files)
+    return _picked(HeldRows(printable(path), read_matrix_market(Path(path))), files)
+
+
+def _of_svmlight(path: str, files: RowFiles) -> RowSource:
+    from linspec_files.held import HeldRows
+    from linspec_files.svmlight import read_svmlight
+
+    return _picked(HeldRows(printable(path), read_svmlight(Path(path), files.part)), files)
 
 
 def _of_zarr_path(path: str, files: RowFiles) -> RowSource:
@@ -175,7 +287,7 @@ def _of_zarr_path(path: str, files: RowFiles) -> RowSource:
         import zarr  # noqa: F401
     from linspec_files.zarr_files import opened_zarr
 
-    return _zarr_rows(opened_zarr(path), files.name, files.part, files.missing)
+    return _picked(_zarr_rows(opened_zarr(path), files.name, files.part, files.missing), files)
 
 
 def _of_hdf5_path(path: str, files: RowFiles) -> RowSource:
@@ -185,24 +297,24 @@ def _of_hdf5_path(path: str, files: RowFiles) -> RowSource:
     from linspec_files.hdf5_files import Hdf5Array, Hdf5Group, opened_hdf5
 
     with opened_hdf5(path) as file:
-        return rows_in(
+        found = rows_in(
             Hdf5Group(file, files.name), partial(Hdf5Array, path=path), files.name, files.part, files.missing
         )
+    return _picked(found, files)
 
 
 def _of_npy_path(path: str, files: RowFiles) -> RowSource:
     from linspec_files.numpy_files import NpyArray
     from linspec_files.stored import DenseRows
 
-    if files.part:
-        raise InvalidProblem(f"{files.name} is one array and has no part {files.part!r}. Leave part out.")
-    return DenseRows(NpyArray(path))
+    _one_matrix(files)
+    return _picked(DenseRows(NpyArray(path)), files)
 
 
 def _of_npz_path(path: str, files: RowFiles) -> RowSource:
     from linspec_files.numpy_files import npz_rows
 
-    return npz_rows(path, files.part)
+    return _picked(npz_rows(path, files.part), files)
 
 
 @contextmanager
@@ -237,8 +349,11 @@ def _place(node: Any) -> str:
 
 
 _READERS: dict[str, Callable[[str, Any], RowSource]] = {
+    **dict.fromkeys(TEXT, _of_text),
+    **dict.fromkeys(MATRIX_MARKET, _of_matrix_market),
+    **dict.fromkeys(SVMLIGHT, _of_svmlight),
     ZARR: _of_zarr_path,
-    **dict.fromkeys((*HDF5, ANNDATA), _of_hdf5_path),
+    **dict.fromkeys(HDF5, _of_hdf5_path),
     NPY: _of_npy_path,
     NPZ: _of_npz_path,
 }

@@ -39,10 +39,11 @@ class HeldRows(RowSource):
     name : str
         What messages call it.
     matrix : numpy.ndarray or scipy.sparse.csr_array
+    column_names : tuple of str, optional
     """
 
-    def __init__(self, name: str, matrix: Any) -> None:
-        self.name, self.matrix = name, matrix
+    def __init__(self, name: str, matrix: Any, column_names: tuple[str, ...] | None = None) -> None:
+        self.name, self.matrix, self.column_names = name, matrix, column_names
         self.shape = (int(matrix.shape[0]), int(matrix.shape[1]))
         self.sparse = scipy.sparse.issparse(matrix)
         self.stored_dtype = np.dtype(matrix.dtype)

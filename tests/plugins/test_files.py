@@ -659,7 +659,7 @@ def test_columns_are_picked_by_name(tmp_path: Path) -> None:
     A = dense()
     path = tmp_path / "people.parquet"
     pq.write_table(pa.table({"name": ["a"] * N, "age": A[:, 0], "height": A[:, 1].astype("f4")}), path)
-    with pytest.raises(UnsupportedData, match="column 'name' holds string"):
+    with pytest.raises(UnsupportedData, match="column 'name' holds text"):
         ls.open_rows(path)
     with pytest.raises(InvalidProblem, match=r"no column is called 'hight'\. Did you mean 'height'"):
         ls.open_rows(path, columns=["hight"])
