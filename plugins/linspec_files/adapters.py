@@ -117,13 +117,15 @@ def _named(data: Any, package: str, names: tuple[str, ...]) -> bool:
 
 def _operator(source: RowSource) -> LinearOperator:
     from linspec.operators import SparseOperator, as_operator
-    from linspec_files.held import HeldRows
+    from linspec_files.held import HeldRows, VectorOperator
     from linspec_files.slabs import SlabRows
 
     if not isinstance(source, HeldRows):
         return SlabRows(source)
     if source.sparse:  # whoever read it has looked at its indices
         operator: LinearOperator = SparseOperator(source.matrix, checked=True)
+    elif source.vector:
+        operator = VectorOperator(source.matrix)
     else:
         operator = as_operator(source.matrix, source.name)
     operator.column_names, operator.row_names = source.column_names, source.row_names

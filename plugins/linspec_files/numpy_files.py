@@ -86,7 +86,4 @@ def npz_rows(path: str, part: str = "") -> HeldRows:
         It holds no real numbers.
     """
     name = printable(path)
-    matrix = read_npz(path, part)
-    return HeldRows(
-        f"{name}, {part}" if part else name, matrix.reshape(-1, 1) if matrix.ndim == 1 else matrix
-    )
+    return HeldRows(f"{name}, {part}" if part else name, read_npz(path, part))
