@@ -145,7 +145,11 @@ def _parts(values: Any) -> Iterator[Any]:
     step = max(1, BLOCK // width)
     for start in range(0, values.shape[0], step):
         chosen = slice(start, min(start + step, values.shape[0]))
-        yield values.rows(chosen).held if hasattr(values, "matmat") else values[chosen]
+        if not hasattr(values, "matmat"):
+            yield values[chosen]
+            continue
+        rows = values.rows(chosen)
+        yield rows.dense() if rows.held is None else rows.held
 
 
 def _taken(matrix: NamedMatrix, keep: HostArray) -> NamedMatrix:
