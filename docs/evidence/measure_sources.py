@@ -106,7 +106,7 @@ def seconds_of(run: Any) -> tuple[float, float]:
 def passes(report: Report, folder: Path, rows: int) -> None:
     """CPU and wall seconds of a pass."""
     import linspec as ls
-    from linspec_sources import slabs
+    from linspec_files import slabs
 
     V = np.random.default_rng(1).standard_normal((COLUMNS, WIDTH))
     files = written(folder, rows)

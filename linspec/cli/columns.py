@@ -12,26 +12,22 @@ from __future__ import annotations
 import csv
 import io
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import Any
 
 import click
 
-from linspec.cli.failures import Failure, shortened
+from linspec.cli.failures import Failure
 from linspec.errors import shown
 
 __all__ = [
-    "DROPPED",
     "NamedMatrix",
     "chosen_columns",
     "column_options",
     "in_quotes",
-    "long_fields",
     "with_columns",
-    "without_columns",
 ]
 
 REST = "~"
@@ -40,10 +36,6 @@ REST = "~"
 RANGE = ".."
 LISTED = 10
 """Names that a message lists at most."""
-
-
-DROPPED = "Fill such values, or leave their rows out of all files: --drop-missing."
-"""The remedy for a missing value."""
 
 
 @dataclass(frozen=True)
@@ -56,13 +48,15 @@ class NamedMatrix:
         Or an array of n texts.
     names : tuple of str or None
         None: the file has none.
-    text : str
-        If the values are texts, what to say where numbers are needed.
     """
 
     values: Any
     names: tuple[str, ...] | None = None
-    text: str = ""
+
+    @property
+    def is_text(self) -> bool:
+        """Whether the values are texts."""
+        return getattr(getattr(self.values, "dtype", None), "kind", "") in tuple("OU")
 
 
 def chosen_columns(names: Sequence[str], text: str, where: str) -> list[int]:
@@ -107,17 +101,10 @@ def in_quotes(names: Sequence[str]) -> str:
     return buffer.getvalue()
 
 
-def without_columns(name: str) -> str:
-    """The remedy for a column of texts, by its name where it has one."""
-    plain = name.replace("_", "a").isalnum()
-    example = "" if not name else f": --columns ~{name}" if plain else f": --columns '~{in_quotes([name])}'"
-    return (
-        f"Leave such columns out{shortened(example)}; missing values in others are dropped by --drop-missing."
-    )
-
-
 def _parts(text: str, where: str) -> list[str]:
     """The names and ranges between the commas."""
+    from linspec.operators import long_fields  # here: help loads no array library
+
     try:
         with long_fields(len(text)):
             (parts,) = csv.reader([text], skipinitialspace=True)
@@ -127,17 +114,6 @@ def _parts(text: str, where: str) -> list[str]:
             "name that holds commas, quotes or ends of lines."
         ) from error
     return parts
-
-
-@contextmanager
-def long_fields(length: int) -> Iterator[None]:
-    """Let the module csv read fields of some length."""
-    longest = csv.field_size_limit()
-    csv.field_size_limit(max(longest, length))
-    try:
-        yield
-    finally:
-        csv.field_size_limit(longest)
 
 
 def _span(places: Mapping[str, Sequence[int]], part: str, where: str) -> list[int]:

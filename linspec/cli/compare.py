@@ -97,7 +97,7 @@ def _compare(kind: Kind, given: Mapping[str, Any]) -> None:
     out = check_target("--out", given["out"], (".json",), inputs=files.values())
     plot = plots.check_plot("--plot", given["plot"], inputs=files.values(), others=[out])
     runs = _runs(kind, given)
-    matrices, beside, told = read_inputs(files, runs[0].values, given["drop_missing"])
+    matrices, beside, told = read_inputs(files, runs[0].values, given["drop_missing"], kind.labels)
     if told:
         click.echo(told, err=True)
     stated: list[tuple[Any, list[RunRequest]]] = [

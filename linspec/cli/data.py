@@ -1,145 +1,89 @@
-"""Matrices from files, each format by its suffix.
+"""Matrices from files: what was typed, as a call of `linspec.open_rows`.
 
-Problem: a matrix comes as `.npy`, `.npz`, Matrix Market, svmlight or delimited text, dense or sparse, and a file
-that is broken, pickled or of another kind must end in a sentence, not in a traceback or worse.
-Method: the suffix decides. What is no regular file is refused before it is opened. A `.npy` file is mapped and never
-loaded whole; everything that is sparse in its file stays sparse; nothing is ever unpickled; what would not fit into
-memory is refused before it is read. ``file.npz:name`` picks an array, ``file.h5ad:layers/counts`` a part,
-``file.svm:labels`` the labels as a column and ``file.svm:classes`` the labels as one indicator column a class;
-``file.csv:a,b`` and ``file.parquet:a..c`` pick columns by name. ``parts/*.parquet`` is one matrix, and so are the files
-of a pattern of any other format of `linspec.open_rows`, which decodes rows of zarr, HDF5 and AnnData, and of several
-files, some at a time.
-Source: the formats of NumPy, SciPy, NIST (Matrix Market), LIBSVM, Apache Parquet, zarr, HDF5 and AnnData.
+Problem: a command line has one text for a file and for what is read of it, and an error must end in a sentence.
+Method: the longest front of ``FILE:REST`` that is the name of something there is the file, or a pattern of files. The
+record of the adapter that reads such files says whether they are tables. If they are, the rest picks columns by name
+(``file.csv:a,b``, ``file.parquet:a..c``), else it is a part of the file: an array (``file.npz:name``), a layer
+(``file.h5ad:layers/counts``), or the labels (``file.svm:labels``, ``file.svm:classes``). Formats are known to
+adapters alone, but that of a `.npy` file, which is mapped. What is quicker to read as a whole, and takes a small part
+of the memory, is held.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
-from dataclasses import dataclass, replace
-from functools import partial
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from linspec.cli.columns import NamedMatrix
-from linspec.cli.delimited import names_in_text, read_delimited
+from linspec.cli.columns import NamedMatrix, chosen_columns
 from linspec.cli.failures import Failure, with_remedy
-from linspec.cli.matrix_market import read_matrix_market
-from linspec.cli.parquet import complete_rows, names_in_parquet, read_parquet
-from linspec.cli.svmlight import read_svmlight
-from linspec.errors import InvalidProblem, LinspecError
-from linspec.process.files import looked_at
+from linspec.errors import LinspecError
+from linspec.process import machine
 from linspec.process.paths import is_there
 
 if TYPE_CHECKING:
-    from linspec.arrays import Array, HostArray
+    from linspec.arrays import Array
+    from linspec.operators import RowFiles
 
-__all__ = ["FORMATS", "column_names_in", "described", "gaps_of_parquet", "read_matrix", "read_named"]
+__all__ = ["SHARE", "column_names_in", "described", "read_matrix", "read_named"]
 
-#: What can be read, in words.
-FORMATS = (
-    ".npy, .npz, .mtx, .svm, .svmlight, .libsvm, .parquet, .zarr, .h5, .hdf5, .h5ad, .csv, .tsv, .txt; .gz "
-    "after the text "
-    "formats"
-)
-
-
-@dataclass(frozen=True)
-class _Source:
-    """A file, the member of it that is asked for ("" for the only one), and whether values of a text may be missing."""
-
-    path: Path
-    member: str
-    gaps: bool = False
-
-    @property
-    def suffix(self) -> str:
-        """The suffix that says the format, without a .gz after it."""
-        path = self.path.with_suffix("") if self.path.suffix.lower() == ".gz" else self.path
-        return path.suffix.lower()
-
-    @property
-    def compressed(self) -> bool:
-        """Whether a .gz ends the name."""
-        return self.path.suffix.lower() == ".gz"
+SHARE = 0.25
+"""Of the available memory: rows that take more are read in slices, in every pass anew."""
 
 
 def read_matrix(text: str) -> Array:
     """Read a matrix of numbers, without the names of its columns; otherwise as `read_named`."""
-    found = read_named(text)
-    if found.text:
-        raise Failure(found.text)
-    return found.values
+    return read_named(text).values
 
 
-def read_named(text: str, *, gaps: bool = False) -> NamedMatrix:
+def read_named(text: str, *, texts: bool = False, gaps: bool = False) -> NamedMatrix:
     """Read a matrix.
 
     Parameters
     ----------
     text : str
-        A path, with ``:name`` after it for one array of an `.npz` file, ``:labels`` or ``:classes`` after an
-        svmlight file, a part after `.zarr`, `.h5` and `.h5ad`, and columns after delimited text and `.parquet`. Of
-        `.parquet`, `.zarr`, `.h5`, `.hdf5`, `.h5ad`, `.npy` and `.npz` a pattern stands for several files.
-
+        A path or a pattern, with ``:columns`` or ``:part`` after it.
+    texts : bool, default False
+        Whether it may be a column of texts.
     gaps : bool, default False
-        Whether values of delimited text may be missing: numbers are NaN then, and texts empty.
+        Whether values of tables may be missing: numbers are NaN then, and texts None.
 
     Returns
     -------
     NamedMatrix
-        Its values are a numpy.ndarray, numpy.memmap, scipy.sparse.csr_array or, of large `.parquet`
-        files, of several files, of zarr, HDF5 and AnnData, an operator. They have two dimensions, but for a
-        one-dimensional `.npy` or `.npz` array, which is returned as it is, and for the texts of a single column.
+        Its values are an array, a memory map or a sparse matrix, an operator of rows that are not held, or an array of
+        texts: with gaps one of objects.
 
     Raises
     ------
     Failure
         The file is missing, is not of its suffix's format, or holds something that is no matrix.
     """
-    source = _located(text)
-    reader = _READERS.get(source.suffix)
-    if reader is None or (source.compressed and source.suffix not in (".mtx", *_SVMLIGHT, *_TEXT)):
-        ending = "".join(source.path.suffixes[-2:]) if source.compressed else source.path.suffix
-        raise Failure(
-            f"{source.path}: files with the suffix {ending!r} cannot be read. The formats: {FORMATS}."
-        )
-    if _is_several(source):
-        return _read_stored(source)
-    if source.member and source.suffix not in (".npz", ".parquet", *_STORED, *_SVMLIGHT, *_TEXT):
-        raise Failure(
-            f"{source.path} holds one matrix, whose columns have no names; got {source.member!r} after it. Leave it "
-            "out."
-        )
     try:
-        found = reader(replace(source, gaps=gaps))
+        files = _located(text, gaps)
+        found = _texts(files) if texts else None
+        return _numbers(files) if found is None else found
     except LinspecError as error:
         raise Failure(with_remedy(error)) from error
-    return found if isinstance(found, NamedMatrix) else NamedMatrix(found)
 
 
 def column_names_in(text: str) -> tuple[str, ...] | None:
     """The names of all columns of a file, without reading it; None of files that have none, and of picked columns."""
-    source = _located(text)
-    if source.member:
-        return None
-    if source.suffix == ".parquet":
-        return names_in_parquet(source.path)
-    return names_in_text(source.path, tabbed=source.suffix == ".tsv") if source.suffix in _TEXT else None
+    from linspec.operators import names_of_columns
 
-
-def gaps_of_parquet(text: str) -> tuple[HostArray, Callable[[HostArray], NamedMatrix]] | None:
-    """Which rows of a Parquet file lack no value, and what reads some of them; None for other files."""
-    source = _located(text)
-    if source.suffix != ".parquet":
-        return None
-    return complete_rows(source.path, source.member), partial(read_parquet, source.path, source.member)
+    try:
+        path, rest = _divided(text)
+        names = None if rest else names_of_columns(_files(path))
+    except LinspecError as error:
+        raise Failure(with_remedy(error)) from error
+    return tuple(map(str, names)) if names and isinstance(names[0], str) else None
 
 
 def described(matrix: Any) -> str:
     """Shape, dtype and kind of a matrix in words."""
     if isinstance(matrix, NamedMatrix):
-        return f"{len(matrix.values)} texts" if matrix.text else described(matrix.values)
+        return f"{len(matrix.values)} texts" if matrix.is_text else described(matrix.values)
     shape = " x ".join(map(str, matrix.shape))
     if getattr(matrix, "streamed", False) or getattr(matrix, "rows_together", 1) > 1:
         return f"{shape}, {matrix.dtype}, read in slices"
@@ -148,87 +92,71 @@ def described(matrix: Any) -> str:
     return f"{shape}, {matrix.dtype}"
 
 
-def _located(text: str) -> _Source:
-    from linspec.operators.row_files import is_pattern  # here: help loads no array library
+def _located(text: str, gaps: bool) -> RowFiles:
+    """What a text asks for."""
+    from linspec.operators import names_of_columns  # here: help loads no array library
 
-    path, member = Path(text), ""
-    if not is_there(path):
-        parts = text.split(":")
-        fronts = [":".join(parts[:i]) for i in range(len(parts) - 1, 0, -1)]
-        there = next((front for front in fronts if is_there(front)), None)
-        front, colon, _ = text.partition(":")
-        if there:
-            path, member = Path(there), text[len(there) + 1 :]
-        elif is_pattern(front) and Path(front).suffix.lower() in (".npy", ".npz", ".parquet", *_STORED):
-            return _Source(Path(front), text[len(front) + 1 :])
-        elif colon and not _is_link(path) and Path(front).suffix:
-            raise Failure(f"{front}: {_absent(Path(front))}")
-        else:
-            raise Failure(f"{text}: {_absent(path)}")
-    if path.is_dir() and path.suffix.lower() != ".zarr":
-        raise Failure(
-            f"{path} is a folder; give a file, or a pattern in quotes such as '{path}/*.parquet'. The formats: "
-            f"{FORMATS}."
-        )
-    try:
-        looked_at(path, folder=True)
-    except InvalidProblem as error:
-        raise Failure(str(error)) from error
-    return _Source(path, member)
+    path, rest = _divided(text)
+    files = replace(_files(path), missing="nan" if gaps else "warn")
+    names = names_of_columns(files) if rest else None
+    if names is None:
+        return replace(files, part=rest)
+    return replace(files, columns=tuple(chosen_columns(list(map(str, names)), rest, path)))
 
 
-def _absent(path: Path) -> str:
-    return "a link that leads to no file." if _is_link(path) else "no such file."
+def _divided(text: str) -> tuple[str, str]:
+    """The file of a text, or its pattern, and what stands behind."""
+    if is_there(text):
+        return text, ""
+    from linspec.operators.row_files import is_pattern
+
+    parts = text.split(":")
+    fronts = (":".join(parts[:i]) for i in range(len(parts) - 1, 0, -1))
+    there = next((front for front in fronts if is_there(front)), None)
+    if there:
+        return there, text[len(there) + 1 :]
+    front, colon, rest = text.partition(":")
+    if is_pattern(front):
+        return front, rest
+    linked = os.path.islink(text)  # noqa: PTH114  # Path.is_symlink raises where no name is so long
+    name = front if colon and not linked and Path(front).suffix else text
+    what = "a link that leads to no file" if os.path.islink(name) else "no such file"  # noqa: PTH114
+    raise Failure(f"{name}: {what}.")
 
 
-def _is_link(path: Path) -> bool:
-    return os.path.islink(path)  # noqa: PTH114  # Path.is_symlink raises where no name is so long
+def _files(path: str) -> RowFiles:
+    from linspec.operators.row_files import row_files
+
+    return row_files(path)
 
 
-def _is_several(source: _Source) -> bool:
-    """Whether a pattern stands for files that `linspec.open_rows` reads; of Parquet columns are picked before."""
-    return source.suffix in (".npy", ".npz", *_STORED) and not is_there(source.path)
+def _texts(files: RowFiles) -> NamedMatrix | None:
+    """The texts of a column; None of numbers."""
+    import numpy as np
+
+    from linspec.operators import names_of_columns, texts_of_column
+
+    texts = texts_of_column(files)
+    if texts is None:
+        return None
+    names, places = names_of_columns(files) or (), files.columns or (0,)
+    values = np.array(texts, dtype=object if files.missing == "nan" else None)
+    return NamedMatrix(values, tuple(str(names[int(place)]) for place in places))
 
 
-def _read_npy(source: _Source) -> Array:
-    from linspec.operators.npy_files import mapped
+def _numbers(files: RowFiles) -> NamedMatrix:
+    """The rows of files of numbers."""
+    from linspec.operators import RowFiles, as_operator, mapped
+    from linspec.operators.npy_files import is_npy
     from linspec.operators.npz_files import check_matrix
 
-    array = mapped(source.path)
-    check_matrix(array, str(source.path))
-    return array
-
-
-def _read_npz(source: _Source) -> Array:
-    from linspec.operators.npz_files import read_npz
-
-    found: Array = read_npz(source.path, source.member)
-    if 0 in found.shape:
-        raise Failure(f"{source.path} must hold a matrix with rows and columns; got shape {found.shape}.")
-    return found
-
-
-def _read_stored(source: _Source) -> NamedMatrix:
-    from linspec.operators import open_rows
-
-    rows = open_rows(source.path, part=source.member)
-    return NamedMatrix(rows, rows.column_names)
-
-
-_STORED = (".zarr", ".h5", ".hdf5", ".h5ad")
-_SVMLIGHT = (".svm", ".svmlight", ".libsvm")
-_TEXT = (".csv", ".tsv", ".txt")
-_READERS: dict[str, Callable[[_Source], Any]] = {
-    ".npy": _read_npy,
-    ".npz": _read_npz,
-    ".mtx": lambda source: read_matrix_market(source.path),
-    **dict.fromkeys(_SVMLIGHT, lambda source: read_svmlight(source.path, source.member)),
-    ".parquet": lambda source: read_parquet(source.path, source.member),
-    **dict.fromkeys(_STORED, _read_stored),
-    **dict.fromkeys(
-        _TEXT,
-        lambda source: read_delimited(
-            source.path, source.member, tabbed=source.suffix == ".tsv", gaps=source.gaps
-        ),
-    ),
-}
+    path = files.paths[0]
+    if is_npy(path) and files == RowFiles((path,), missing=files.missing):  # its vectors stay vectors
+        array = mapped(path)
+        check_matrix(array, path)
+        return NamedMatrix(array)
+    rows = as_operator(files, "the data")
+    if 0 in rows.shape:
+        raise Failure(f"{path} must hold a matrix with rows and columns; got shape {rows.shape}.")
+    rows = rows.in_memory(SHARE * machine.available_memory())
+    return NamedMatrix(rows if rows.held is None else rows.held, rows.column_names)

@@ -189,9 +189,8 @@ def _warnings_in_one_line() -> Iterator[None]:
 
 def with_remedy(error: LinspecError) -> str:
     """What an error says; of data that are not finite also what the command line has for missing values."""
-    remedy = (
-        " --drop-missing leaves rows with missing values out." if isinstance(error, NonFiniteData) else ""
-    )
+    unsaid = isinstance(error, NonFiniteData) and "--drop-missing" not in str(error)
+    remedy = " --drop-missing leaves rows with missing values out." if unsaid else ""
     return f"{error}{remedy}"
 
 

@@ -193,9 +193,6 @@ class Kind:
             A matrix holds texts where the problem takes numbers, or there are several ridges where it takes one.
         """
         read = [given if isinstance(given, NamedMatrix) else NamedMatrix(given) for given in matrices]
-        for name, matrix in zip(self.matrices, read, strict=True):
-            if matrix.text and name not in self.labels:
-                raise Failure(matrix.text)
         names = {name: matrix.names for name, matrix in zip(self.matrices, read, strict=True) if matrix.names}
         arranged = [matrix.values for matrix in read]
         if not self.path and isinstance(values.get("ridge"), tuple | list):
@@ -376,9 +373,8 @@ def row_options() -> list[click.Parameter]:
 
 def _of_rows(found: NamedMatrix) -> Any:
     """Numbers for each row of the data: a single column as a vector."""
-    if found.text:
-        raise Failure(found.text)
     matrix: Any = found.values
+    matrix = matrix.dense() if hasattr(matrix, "dense") else matrix
     matrix = matrix.toarray() if hasattr(matrix, "toarray") else matrix
     return matrix.reshape(-1) if matrix.ndim == 2 and matrix.shape[1] == 1 else matrix
 

@@ -8,15 +8,14 @@ lacks none anywhere is read, and how many rows were left out is said.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import replace
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from linspec.cli.columns import NamedMatrix
-from linspec.cli.data import gaps_of_parquet, read_named
+from linspec.cli.data import SHARE, read_named
 from linspec.cli.failures import Failure
 from linspec.cli.kinds import ROW_FILES
 from linspec.process import machine
@@ -26,9 +25,6 @@ if TYPE_CHECKING:
     from linspec.arrays import HostArray
 
 __all__ = ["drop_option", "read_complete", "read_inputs"]
-
-SHARE = 0.25
-"""Of the available memory: the rows that are kept of a larger file are read in slices, in every pass anew."""
 
 BLOCK = 1 << 22
 """Entries of an array that are looked at together."""
@@ -40,13 +36,17 @@ def drop_option() -> click.Option:
     return click.Option(["--drop-missing"], is_flag=True, help=text)
 
 
-def read_complete(texts: Mapping[str, str]) -> tuple[dict[str, NamedMatrix], str]:
+def read_complete(
+    texts: Mapping[str, str], labels: Collection[str] = ()
+) -> tuple[dict[str, NamedMatrix], str]:
     """Read files without the rows that lack a value in any of them.
 
     Parameters
     ----------
     texts : mapping from str to str
         As `linspec.cli.data.read_named` takes them, by what they are called.
+    labels : collection of str, default ()
+        Those that may be a column of texts.
 
     Returns
     -------
@@ -60,16 +60,17 @@ def read_complete(texts: Mapping[str, str]) -> tuple[dict[str, NamedMatrix], str
     """
     import numpy as np
 
-    looked = {name: _looked_through(text) for name, text in texts.items()}
-    counts = {name: len(complete) for name, (complete, _) in looked.items()}
+    read = {name: read_named(text, texts=name in labels, gaps=True) for name, text in texts.items()}
+    looked = {name: _complete(matrix.values) for name, matrix in read.items()}
+    counts = {name: len(complete) for name, complete in looked.items()}
     if len(set(counts.values())) > 1:
         listed = ", ".join(f"{name} has {count}" for name, count in counts.items())
         raise Failure(f"--drop-missing needs files with equally many rows; {listed}.")
-    keep = np.logical_and.reduce([complete for complete, _ in looked.values()])
+    keep = np.logical_and.reduce(list(looked.values()))
     total, dropped = len(keep), int(len(keep) - keep.sum())
     where = ", ".join(
         f"{len(keep) - int(complete.sum())} in {name}"
-        for name, (complete, _) in looked.items()
+        for name, complete in looked.items()
         if not complete.all()
     )
     if dropped == total > 0:
@@ -80,13 +81,12 @@ def read_complete(texts: Mapping[str, str]) -> tuple[dict[str, NamedMatrix], str
     told = (
         f"--drop-missing: {dropped} of {count_of(total, 'row')} lack a value{f' ({where})' if where else ''}"
     )
-    return {
-        name: read(keep) for name, (_, read) in looked.items()
-    }, f"{told} and are left out." if dropped else f"{told}."
+    kept = {name: _taken(matrix, keep) for name, matrix in read.items()}
+    return kept, f"{told} and are left out." if dropped else f"{told}."
 
 
 def read_inputs(
-    files: Mapping[str, str], values: Mapping[str, Any], drop: bool
+    files: Mapping[str, str], values: Mapping[str, Any], drop: bool, labels: Collection[str] = ()
 ) -> tuple[dict[str, NamedMatrix], dict[str, NamedMatrix], str]:
     """Read the matrices of a problem; where rows are dropped, also its files with a row for each of theirs.
 
@@ -98,6 +98,8 @@ def read_inputs(
         The parameters of the problem.
     drop : bool
         Whether rows that lack a value are left out.
+    labels : collection of str, default ()
+        The matrices that may be a column of texts.
 
     Returns
     -------
@@ -105,53 +107,49 @@ def read_inputs(
         The matrices; what else was read, as `Kind.construct` takes it; and what was dropped, in words.
     """
     if not drop:
-        return {name: read_named(text) for name, text in files.items()}, {}, ""
+        return {name: read_named(text, texts=name in labels) for name, text in files.items()}, {}, ""
     beside = {ROW_FILES[name]: values[name] for name in ROW_FILES if values.get(name) is not None}
-    found, told = read_complete({**files, **beside})
+    found, told = read_complete({**files, **beside}, labels)
     rows = {name: found.pop(words) for name, words in ROW_FILES.items() if words in beside}
     return found, rows, told
 
 
-def _looked_through(text: str) -> tuple[HostArray, Callable[[HostArray], NamedMatrix]]:
-    """Which rows of a file are complete, and what reads some of them."""
-    found = gaps_of_parquet(text)
-    if found is not None:
-        return found
-    matrix = read_named(text, gaps=True)
-    return _complete(matrix), partial(_taken, matrix)
-
-
-def _complete(matrix: NamedMatrix) -> HostArray:
+def _complete(values: Any) -> HostArray:
     """Which rows of a matrix lack no value."""
     import numpy as np
 
-    values = matrix.values
-    if matrix.text or getattr(getattr(values, "dtype", None), "kind", "") in "US":
-        return np.asarray(values != "")
-    if hasattr(values, "nnz") and hasattr(values, "tocsr"):
-        rows = values.tocsr()
-        gaps = np.isnan(rows.data) if rows.dtype.kind == "f" else np.zeros(rows.nnz, dtype=bool)
-        complete = np.ones(rows.shape[0], dtype=bool)
-        complete[np.repeat(np.arange(rows.shape[0]), np.diff(rows.indptr))[gaps]] = False
-        return complete
     complete = np.ones(values.shape[0], dtype=bool)
     start = 0
     for part in _parts(values):
-        if part.dtype.kind == "f":  # integers lack no value
-            complete[start : start + len(part)] = ~np.isnan(part).reshape(len(part), -1).any(axis=1)
-        start += len(part)
+        stop = start + part.shape[0]
+        if part.dtype.kind == "O":
+            complete[start:stop] = [text is not None for text in part]
+        elif hasattr(part, "tocsr"):
+            rows = part.tocsr()
+            gaps = np.isnan(rows.data) if rows.dtype.kind == "f" else np.zeros(rows.nnz, dtype=bool)
+            complete[start + np.repeat(np.arange(rows.shape[0]), np.diff(rows.indptr))[gaps]] = False
+        elif part.dtype.kind == "f":  # integers lack no value
+            complete[start:stop] = ~np.isnan(part).reshape(len(part), -1).any(axis=1)
+        start = stop
     return complete
 
 
-def _parts(values: Any) -> Iterator[HostArray]:
-    """The rows of an array, or of an operator that reads slices, some at a time."""
+def _parts(values: Any) -> Iterator[Any]:
+    """The rows of an array, or of an operator that reads slices, some at a time; a sparse matrix as it is."""
     import numpy as np
 
+    if hasattr(values, "tocsr"):
+        yield values
+        return
     width = int(np.prod(values.shape[1:], dtype=np.int64)) or 1
     step = max(1, BLOCK // width)
     for start in range(0, values.shape[0], step):
         chosen = slice(start, min(start + step, values.shape[0]))
-        yield values.rows(chosen).dense() if hasattr(values, "matmat") else values[chosen]
+        if not hasattr(values, "matmat"):
+            yield values[chosen]
+            continue
+        rows = values.rows(chosen)
+        yield rows.dense() if rows.held is None else rows.held
 
 
 def _taken(matrix: NamedMatrix, keep: HostArray) -> NamedMatrix:
@@ -159,21 +157,29 @@ def _taken(matrix: NamedMatrix, keep: HostArray) -> NamedMatrix:
     import numpy as np
 
     values = matrix.values
+    if matrix.is_text:
+        return replace(matrix, values=values[keep].astype(str))
     if keep.all():
         return matrix
-    if hasattr(values, "nnz") and hasattr(values, "tocsr"):
-        return replace(matrix, values=values.tocsr()[keep])
-    large = isinstance(values, np.memmap) and values.nbytes > SHARE * machine.available_memory()
-    if not (large or hasattr(values, "matmat")):
-        return replace(matrix, values=values[keep])
+    in_file = isinstance(values, np.memmap) or hasattr(values, "matmat")
+    if not in_file:
+        return replace(matrix, values=values.tocsr()[keep] if hasattr(values, "tocsr") else values[keep])
     from linspec.operators import as_operator
 
     def slices() -> Iterator[Any]:
         start = 0
         for part in _parts(values):
-            some = part[keep[start : start + len(part)]]
-            start += len(part)
-            if len(some):
+            some = part[keep[start : start + part.shape[0]]]
+            start += part.shape[0]
+            if some.shape[0]:
                 yield some
 
-    return replace(matrix, values=as_operator(slices, rows=int(keep.sum())))
+    kept = int(keep.sum())
+    if 8 * kept * int(np.prod(values.shape[1:])) > SHARE * machine.available_memory():
+        return replace(matrix, values=as_operator(slices, rows=kept))
+    found = list(slices())
+    if hasattr(found[0], "tocsr"):
+        import scipy.sparse
+
+        return replace(matrix, values=scipy.sparse.vstack(found, format="csr"))
+    return replace(matrix, values=np.concatenate(found))

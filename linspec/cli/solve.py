@@ -43,7 +43,7 @@ __all__ = ["FILES", "parted", "solve"]
 FILES = """Files: .npy (read in blocks, never loaded whole), .npz (dense: FILE.npz:NAME picks an array; or of
 scipy.sparse), .mtx, .svm (FILE.svm:labels and FILE.svm:classes for the labels), .zarr, .h5, .h5ad (read in slices;
 FILE.h5ad:layers/counts picks a part), .parquet, .csv, .tsv, .txt (FILE:a,b..d picks columns by name, FILE:~a all
-others). The files of a pattern in quotes, such as 'day*.h5ad', are one matrix, but for text, .mtx and .svm."""
+others). The files of a pattern in quotes, such as 'day*.h5ad', are one matrix."""
 
 LARGEST, VECTORS = 5, 3
 """Weights with names that are shown of a vector, and vectors of which they are shown."""
@@ -122,7 +122,7 @@ def _solve(kind: Kind, given: Mapping[str, Any]) -> None:
         raise Failure("--explained counts every row once; got --sample-weight. Leave one of them out.")
     if isinstance(ridges, tuple) and not kind.path:
         _check_one_by_one(given, out or plot)
-    matrices, beside, told = read_inputs(files, values, given["drop_missing"])
+    matrices, beside, told = read_inputs(files, values, given["drop_missing"], kind.labels)
     if told:
         click.echo(told, err=True)
     if isinstance(ridges, tuple) and not kind.path:

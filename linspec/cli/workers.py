@@ -76,7 +76,7 @@ def _placed(name: str, matrix: NamedMatrix) -> NamedMatrix:
     from linspec.operators import as_operator
 
     values = matrix.values
-    if matrix.text or getattr(values, "ndim", 0) != 2 or not hasattr(values, "dtype"):
+    if matrix.is_text or getattr(values, "ndim", 0) != 2 or not hasattr(values, "dtype"):
         return matrix
     count = max(1, min(BLOCKS, values.shape[0] // ROWS))
     cuts = np.linspace(0, values.shape[0], count + 1).astype(int).tolist()

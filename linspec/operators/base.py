@@ -242,6 +242,26 @@ class LinearOperator(ABC):
         """The dtype that entries were rounded to: float32 also where products with them are float64."""
         return self.stored_dtype if self.stored_dtype == np.float32 else self.dtype
 
+    @property
+    def held(self) -> Any:
+        """The array, the memory map or the sparse matrix that the rows are; None of other rows."""
+        return None
+
+    def in_memory(self, most: float) -> LinearOperator:
+        """The same rows held in memory, where a file is read as a whole in less time than in parts.
+
+        Parameters
+        ----------
+        most : float
+            The bytes that they may take.
+
+        Returns
+        -------
+        LinearOperator
+            Itself where nothing is gained, or where they would take more.
+        """
+        return self
+
     def in_dtype(self, dtype: np.dtype[Any]) -> LinearOperator | None:
         """The same matrix with products in another working dtype; None where those of others decide."""
         return self if dtype == self.dtype else None

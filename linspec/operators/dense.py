@@ -83,6 +83,10 @@ class DenseOperator(LinearOperator):
         self.mean = None if mean is None else self.home.blocks.place(mean)
 
     @property
+    def held(self) -> Any:
+        return None if self.mean is not None else self._source
+
+    @property
     def stored_dtype(self) -> np.dtype[Any]:
         return host_dtype(self.array)
 

@@ -25,10 +25,14 @@ KINDS = (
         "a zip archive, as .npz is, and holds several arrays. Load it, and pass one of them",
         "numpy.load or scipy.sparse.load_npz reads it",
     ),
-    (b"%%MatrixMarket", "a Matrix Market file", "scipy.io.mmread reads it"),
-    (b"\x89HDF\r\n\x1a\n", "an HDF5 file", "h5py or pandas.read_hdf reads it"),
+    (b"%%MatrixMarket", "a Matrix Market file", "Give it the ending .mtx, by which it is read"),
+    (
+        b"\x89HDF\r\n\x1a\n",
+        "an HDF5 file",
+        "Give it the ending .h5, by which it is read, or pass what h5py reads",
+    ),
     (b"MATLAB", "a MATLAB file", "scipy.io.loadmat reads it"),
-    (b"PAR1", "a Parquet file", "pandas.read_parquet reads it"),
+    (b"PAR1", "a Parquet file", "Give it the ending .parquet, by which it is read"),
     (b"ARROW1", "an Arrow file", "pandas.read_feather reads it"),
     (b"\x1f\x8b", "compressed with gzip", "gunzip takes it apart"),
     (b"BZh", "compressed with bzip2", "bunzip2 takes it apart"),
@@ -171,8 +175,8 @@ def _what_it_is(head: bytes) -> str:
         return "it is cut off within the first bytes. Write it again with numpy.save."
     if _is_text(head):
         return (
-            "it is a text. numpy.loadtxt or pandas.read_csv reads numbers, sklearn.datasets.load_svmlight_file "
-            "svmlight: pass what they return. Write it with numpy.save to have it read in blocks."
+            "it is a text. Give it the ending of its format, by which it is read: .csv, .tsv, .txt, .mtx or .svm. "
+            "Write it with numpy.save to have it read in blocks."
         )
     start = head[:8].hex(" ")
     return f"it is of another format, and begins with {start}. Read it with what wrote it, and pass an array."

@@ -18,26 +18,18 @@ import numpy as np
 from linspec.arrays import is_array, on_device
 from linspec.errors import BrokenPlugin, InvalidProblem, LinspecError, UnsupportedData, called, shown
 from linspec.frames import is_frame, is_series
-from linspec.operators.adjusted import AdjustedOperator, Adjustment, WeightedRows
 from linspec.operators.base import (
-    AdjointOperator,
-    CenteredOperator,
-    ColumnScaledOperator,
     LinearOperator,
-    LowRankUpdate,
-    ProductOperator,
-    ScaledOperator,
-    SumOperator,
 )
-from linspec.operators.counted import CountedOperator, Ledger, uncounted
 from linspec.operators.dense import DenseOperator, MappedOperator, memory_map, open_npy
 from linspec.operators.foreign import CupySparseOperator, ForeignOperator, is_cupy_sparse, quacks
-from linspec.operators.npy_files import is_npy, mapped
-from linspec.operators.npz_files import read_npz
-from linspec.operators.pairs import PairedStream, paired
-from linspec.operators.row_files import RowFiles, columns_but_index, in_order, is_pattern, row_files
-from linspec.operators.row_operator import RowOperator
-from linspec.operators.sketched import HeldSketch, SeededSketch, Sketch, tile_width
+from linspec.operators.npy_files import is_npy
+from linspec.operators.row_files import (
+    RowFiles,
+    formats,
+    is_pattern,
+    row_files,
+)
 from linspec.operators.sparse import SparseOperator, is_scipy_sparse
 from linspec.operators.streamed import StreamedOperator, is_stream
 from linspec.operators.tables import array_of_list, of_frame
@@ -46,43 +38,7 @@ from linspec.process.files import looked_at
 from linspec.process.paths import is_there
 from linspec.registry.keywords import hinted
 
-__all__ = [
-    "AdjointOperator",
-    "AdjustedOperator",
-    "Adjustment",
-    "CenteredOperator",
-    "ColumnScaledOperator",
-    "CountedOperator",
-    "CupySparseOperator",
-    "DenseOperator",
-    "ForeignOperator",
-    "HeldSketch",
-    "Ledger",
-    "LinearOperator",
-    "LowRankUpdate",
-    "MappedOperator",
-    "PairedStream",
-    "ProductOperator",
-    "RowFiles",
-    "RowOperator",
-    "ScaledOperator",
-    "SeededSketch",
-    "Sketch",
-    "SparseOperator",
-    "StreamedOperator",
-    "SumOperator",
-    "WeightedRows",
-    "as_operator",
-    "columns_but_index",
-    "in_order",
-    "looked_at",
-    "mapped",
-    "open_rows",
-    "paired",
-    "read_npz",
-    "tile_width",
-    "uncounted",
-]
+__all__ = ["adapter_of_labels", "as_operator", "open_rows"]
 
 
 @hinted
@@ -151,38 +107,49 @@ def as_operator(
 
 @hinted
 def open_rows(
-    path: Any, *, columns: Sequence[str] | None = None, part: str = "", missing: str = "warn"
+    path: Any, *, columns: Sequence[str | int] | None = None, part: str = "", missing: str = "warn"
 ) -> LinearOperator:
-    """The rows of files as data: zarr, HDF5, AnnData (`.h5ad`), Parquet, and NumPy's `.npy` and `.npz`.
+    """The rows of files as data: text, sparse text, tables, arrays and groups, each format by its suffix.
+
+    Delimited text (`.csv`, `.tsv`, `.txt`), Matrix Market (`.mtx`) and svmlight (`.svm`, `.svmlight`, `.libsvm`), also
+    compressed by gzip (`.csv.gz`); NumPy's `.npy` and `.npz`; Parquet, zarr, HDF5 and AnnData (`.h5ad`). Plugins add
+    other formats.
 
     Parameters
     ----------
     path : path, pattern, or list of these
-        Such as ``"counts.zarr"`` or ``"parts/*.parquet"``, or a folder of Parquet files. Files of a pattern or a folder
-        come in the order of their names, with numbers in these by value (``part.2`` before ``part.10``); their rows
-        are one matrix. A file with other columns than the first, or of another dtype, is refused by its name.
-    columns : sequence of str, optional
-        Columns by name, of Parquet files, and of AnnData by the names of its variables: they become the columns of the
-        matrix, in this order. By default all, but for the index of a pandas frame in a Parquet file.
+        Such as ``"people.csv"``, ``"counts.zarr"`` or ``"parts/*.parquet"``, or a folder of Parquet files. Files of a
+        pattern or a folder come in the order of their names, with numbers in these by value (``part.2`` before
+        ``part.10``); their rows are one matrix. A file with other columns than the first, or of another dtype, is
+        refused by its name.
+    columns : sequence of str or int, optional
+        Columns by name, or by place from 0: they become the columns of the matrix, in this order. Delimited text with a
+        line of names, Parquet and AnnData (the names of its variables) have names. By default all, but for the index of
+        a pandas frame in a Parquet file.
     part : str, optional
         The array or the group within a file: ``"layers/counts"`` or ``"obsm/X_pca"`` of AnnData, whose ``X`` is read
         by default; any path within a zarr group or an HDF5 file, and the name of an array in an `.npz` file, which may
-        be left out if the file has one array.
-    missing : {"warn", "fill", "refuse"}, default "warn"
+        be left out if the file has one array. Of an svmlight file ``"labels"``, the labels as one column, or
+        ``"classes"``, one column a label with 1 where a row has it.
+    missing : {"warn", "fill", "refuse", "nan"}, default "warn"
         What becomes of chunks of zarr or HDF5 that are not there. Their formats read such chunks as a fill value, so a
-        chunk that was lost looks like one that was never written.
+        chunk that was lost looks like one that was never written. Values of text and Parquet that are missing (an empty
+        field, ``NA``, a null) are refused by row and column; with ``"nan"`` they are NaN, for whoever looks for them.
 
     Returns
     -------
     LinearOperator of shape (n, p)
-        Nothing but the description of the files is read. Rows are decoded some at a time and one slice ahead, in every
-        pass anew. A matrix that is compressed by columns (`csc_matrix`) and arrays in `.npz` files are read whole, and
-        held.
+        With `column_names` where the files have some. Nothing but the description of the files is read. Rows are
+        decoded some at a time and one slice ahead, in every pass anew. Text, a matrix that is compressed by columns
+        (`csc_matrix`) and arrays in `.npz` files are read whole, and held.
 
     Raises
     ------
     InvalidProblem
-        There is no such file, it is damaged, or files of one pattern have different columns.
+        There is no such file, it is damaged or does not fit into memory, or files of one pattern have different
+        columns.
+    NonFiniteData
+        A value of text or Parquet is missing; the message names its row and column.
     UnsupportedData
         A column or an array holds no numbers, or its rows can neither be read some at a time nor be held.
     MissingPackage
@@ -194,6 +161,11 @@ def open_rows(
     >>> ls.open_rows("nowhere/*.parquet")
     Traceback (most recent call last):
     linspec.errors.InvalidProblem: nowhere/*.parquet cannot be read: no file fits the pattern. Check the path.
+    >>> from pathlib import Path
+    >>> _ = Path("people.csv").write_text(chr(10).join(["age,weight,height", "31,70,1.8", "28,65,1.7"]))
+    >>> people = ls.open_rows("people.csv", columns=["height", "age"])
+    >>> people.shape, people.column_names
+    ((2, 2), ('height', 'age'))
     """
     return as_operator(row_files(path, columns=columns, part=part, missing=missing), "the data")
 
@@ -288,10 +260,15 @@ def _look(files: RowFiles) -> None:
 
 
 def _unread(files: RowFiles) -> UnsupportedData:
-    """The error for files of a format that no adapter knows."""
+    """The error for files of a format that no adapter knows, and for a folder without files that one knows."""
+    if os.path.isdir(files.paths[0]):  # noqa: PTH112  # a text stays one
+        return UnsupportedData(
+            f"{files.name} is a folder without files that are one matrix. Give a file, or a pattern such as "
+            f"'{files.name}/*.parquet'. The formats: {formats()}."
+        )
     return UnsupportedData(
         f"{files.name} cannot be read: no plugin knows files that end in {files.suffix!r}. Give the files the ending "
-        "of their format, or pass the array itself."
+        f"of their format ({formats()}), or pass the array itself."
     )
 
 

@@ -1,18 +1,22 @@
-"""Files of rows in formats that adapters read: zarr, HDF5, AnnData, Parquet.
+"""Files of rows in formats that adapters read: delimited text, Matrix Market, svmlight, Parquet, zarr, HDF5 and others.
 
 Problem: rows lie in one file or in many, and which library reads them is not linspec's concern.
 Method: what is to be read is stated by an object, `RowFiles`: paths, columns, and the part of a file that holds the
 matrix. The adapters of plugins are asked about it as about any other data, and the one that knows the suffix makes an
-operator of it. Nothing is opened before.
+operator of it. Nothing is opened before. The record of an adapter whose files are tables says more of them where it is
+asked: the names of all columns, and the texts of one.
 """
 
 from __future__ import annotations
 
+import csv
 import glob
 import os
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
@@ -20,8 +24,11 @@ from linspec.errors import InvalidOption, InvalidProblem, printable, shown
 from linspec.process.files import looked_at
 from linspec.process.paths import is_there
 
-MISSING = ("warn", "fill", "refuse")
-"""What may become of parts of a file that are not there, and that its format reads as a fill value."""
+MISSING = ("warn", "fill", "refuse", "nan")
+"""What may become of what is not there: chunks that a format reads as a fill value, and values of a table."""
+
+LISTED = 10
+"""Names that a message lists."""
 
 WILD = "*?["
 """Characters that make a path a pattern."""
@@ -35,12 +42,13 @@ class RowFiles:
     ----------
     paths : tuple of str
         In the order of the rows.
-    columns : tuple of str or None
-        The columns, by name and in this order; None for all.
+    columns : tuple of str or int, or None
+        The columns in this order, by name or by place from 0; None for all.
     part : str
         The array within a file that holds several, such as ``"layers/counts"``; "" for the usual one.
-    missing : {"warn", "fill", "refuse"}
-        What becomes of chunks that are not there, which their formats read as a fill value.
+    missing : {"warn", "fill", "refuse", "nan"}
+        What becomes of chunks that are not there, which their formats read as a fill value. ``"nan"``: what becomes of
+        values of tables that are missing; by default they are refused.
 
     Examples
     --------
@@ -50,14 +58,14 @@ class RowFiles:
     """
 
     paths: tuple[str, ...]
-    columns: tuple[str, ...] | None = None
+    columns: tuple[str | int, ...] | None = None
     part: str = ""
     missing: str = "warn"
 
     @property
     def suffix(self) -> str:
-        """That of the first file, in lower case."""
-        return Path(self.paths[0]).suffix.lower()
+        """That of the first file, in lower case; with the one before it where it is ``".gz"``."""
+        return _suffix(self.paths[0])
 
     @property
     def name(self) -> str:
@@ -65,9 +73,70 @@ class RowFiles:
         more = f" and {len(self.paths) - 1} more" if len(self.paths) > 1 else ""
         return f"{printable(self.paths[0])}{more}"
 
+    def places(self, names: Sequence[str] | None, count: int, where: str = "") -> list[int] | None:
+        """The places of the columns that are asked for, in a file with these columns; None for all.
+
+        Parameters
+        ----------
+        names : sequence of str or None
+            Of all columns of the file; None where they have none.
+        count : int
+            How many columns there are.
+        where : str, optional
+            What messages call the file.
+
+        Raises
+        ------
+        InvalidProblem
+            There is no such column, a name stands for several, or one is asked for twice.
+
+        Examples
+        --------
+        >>> from linspec.operators import RowFiles
+        >>> RowFiles(("people.csv",), columns=("height", 0)).places(["age", "weight", "height"], 3)
+        [2, 0]
+        """
+        if self.columns is None:
+            return None
+        where = where or self.name
+        known: dict[str, int] = {}
+        for j, name in enumerate(names or ()):
+            known.setdefault(name, j)
+        found = [
+            one if isinstance(one, int) else self._place(one, names, known, where) for one in self.columns
+        ]
+        wrong = next((place for place in found if not 0 <= place < count), None)
+        if wrong is not None:
+            raise InvalidProblem(f"{where} has {count} columns, from place 0 on; got place {wrong}.")
+        if len(set(found)) < len(found):
+            twice = next(place for place in found if found.count(place) > 1)
+            raise InvalidProblem(
+                f"{where}: the column {shown(names[twice] if names else twice)} is named twice. Name each column once."
+            )
+        return found
+
+    @staticmethod
+    def _place(name: str, names: Sequence[str] | None, known: dict[str, int], where: str) -> int:
+        """The place of the one column that has a name."""
+        if names is None:
+            raise InvalidProblem(
+                f"{where}: its columns have no names, or names that occur several times, so none can be picked by "
+                "name. Pick them by place, columns=[0, 1], or leave columns out."
+            )
+        if name not in known:
+            close = get_close_matches(name, known, 1)
+            listed = ", ".join(map(shown, names[:LISTED])) + (" ..." if len(names) > LISTED else "")
+            hint = f"Did you mean {shown(close[0])}?" if close else f"There are {listed}."
+            raise InvalidProblem(f"{where}: no column is called {shown(name)}. {hint}")
+        if (count := list(names).count(name)) > 1:
+            raise InvalidProblem(
+                f"{where}: the column {shown(name)} occurs {count} times. Pick it by place, columns=[{known[name]}]."
+            )
+        return known[name]
+
 
 def row_files(
-    path: Any, *, columns: Sequence[str] | None = None, part: str = "", missing: str = "warn"
+    path: Any, *, columns: Sequence[str | int] | None = None, part: str = "", missing: str = "warn"
 ) -> RowFiles:
     """State files, with patterns in paths filled in.
 
@@ -87,16 +156,25 @@ def row_files(
         raise InvalidOption(f"part must be the name of an array in the file; got {shown(part)}.")
     names: Any = [columns] if isinstance(columns, str) else columns
     names = list(names) if isinstance(names, Iterable) else names
-    if names is not None and not (
-        isinstance(names, list) and names and all(isinstance(name, str) for name in names)
-    ):
-        raise InvalidOption(f"columns must be names of columns; got {shown(columns)}.")
+    if names is not None and not (isinstance(names, list) and names and all(map(_is_column, names))):
+        raise InvalidOption(f"columns must be names of columns, or their places; got {shown(columns)}.")
     paths = tuple(one for text in given for one in _there(os.fspath(text)))
-    suffixes = sorted({Path(one).suffix.lower() for one in paths})
+    suffixes = sorted(set(map(_suffix, paths)))
     if len(suffixes) != 1:
         got = f"files of the formats {', '.join(suffixes)}" if suffixes else "an empty list"
         raise InvalidProblem(f"the files of one matrix must have one format; got {got}. Name them apart.")
     return RowFiles(paths, None if names is None else tuple(names), part, missing)
+
+
+def _is_column(one: Any) -> bool:
+    """Whether an object is the name of a column, or a place."""
+    return isinstance(one, str) or (isinstance(one, int) and not isinstance(one, bool) and one >= 0)
+
+
+def _suffix(path: str) -> str:
+    """That of a file, in lower case; with the one before it where it is ``".gz"``."""
+    found = [one.lower() for one in Path(path).suffixes[-2:]]
+    return "".join(found if found[-1:] == [".gz"] else found[-1:])
 
 
 def _there(path: str) -> list[str]:
@@ -169,3 +247,104 @@ def columns_but_index(schema: Any) -> list[str]:
 def is_pattern(path: str) -> bool:
     """Whether a path may stand for several files."""
     return any(mark in path for mark in WILD)
+
+
+def record_of(files: RowFiles) -> Any:
+    """The record of the adapter that reads files of this suffix, or None."""
+    from linspec.registry import operator_adapters
+
+    return next((each for each in operator_adapters() if files.suffix in each.suffixes), None)
+
+
+def formats() -> str:
+    """The suffixes of all files that can be read, in words."""
+    from linspec.registry import operator_adapters
+
+    found = dict.fromkeys(suffix for each in operator_adapters() for suffix in each.suffixes)
+    packed = any(suffix.endswith(".gz") for suffix in found)
+    listed = ", ".join(suffix for suffix in found if not suffix.endswith(".gz"))
+    return f"{listed}{'; .gz after the text formats' * packed}"
+
+
+def names_of_columns(files: RowFiles) -> Sequence[str] | Sequence[int] | None:
+    """The names of all columns of files that are a table, without reading it.
+
+    Parameters
+    ----------
+    files : RowFiles
+
+    Returns
+    -------
+    sequence of str, or of int, or None
+        The numbers from 1 on where a table has no names; None of files that are no table.
+
+    Raises
+    ------
+    LinspecError
+        The files cannot be read.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> from linspec.operators import RowFiles, names_of_columns
+    >>> _ = Path("trees.csv").write_text(chr(10).join(["height,kind", "12,oak", "9,elm"]))
+    >>> names_of_columns(RowFiles(("trees.csv",)))
+    ('height', 'kind')
+    """
+    record = record_of(files)
+    return None if record is None or record.column_names is None else record.column_names(files)
+
+
+def texts_of_column(files: RowFiles) -> Sequence[str | None] | None:
+    """The texts of the only column that is asked for: labels, of which no operator can be made.
+
+    Parameters
+    ----------
+    files : RowFiles
+
+    Returns
+    -------
+    sequence of n str, or None
+        None where these are numbers, or files that are no table. With ``missing="nan"`` a text that is missing is None.
+
+    Raises
+    ------
+    LinspecError
+        The files cannot be read, or a text is missing.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> from linspec.operators import RowFiles, texts_of_column
+    >>> _ = Path("trees.csv").write_text(chr(10).join(["height,kind", "12,oak", "9,elm"]))
+    >>> texts_of_column(RowFiles(("trees.csv",), columns=("kind",)))
+    ['oak', 'elm']
+    """
+    record = record_of(files)
+    return None if record is None or record.texts is None else record.texts(files)
+
+
+@contextmanager
+def long_fields(length: int) -> Iterator[None]:
+    """Let the module csv read fields of some length.
+
+    Parameters
+    ----------
+    length : int
+        Characters.
+
+    Examples
+    --------
+    >>> import csv
+    >>> from linspec.operators import long_fields
+    >>> with long_fields(200_000):
+    ...     (fields,) = csv.reader(["x" * 200_000])
+    >>> len(fields[0])
+    200000
+    """
+    longest = csv.field_size_limit()
+    csv.field_size_limit(max(longest, length))
+    try:
+        yield
+    finally:
+        csv.field_size_limit(longest)

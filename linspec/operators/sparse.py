@@ -65,6 +65,10 @@ class SparseOperator(LinearOperator):
         return int(self.matrix.nnz)
 
     @property
+    def held(self) -> Any:
+        return self.matrix
+
+    @property
     def stored_dtype(self) -> np.dtype[Any]:
         stored: np.dtype[Any] = self.matrix.dtype
         return stored

@@ -262,6 +262,16 @@ class OperatorSpec(_Spec):
         ``labels(data) -> (engine, handles)`` of data that lie in blocks (:mod:`linspec.sweeps.blocks`): the blocks as
         they are, in the order of the rows. They may be class labels, such as strings, of which no operator can be
         made; :func:`linspec.targets.lda` asks for them.
+    suffixes : tuple of str, default ()
+        The suffixes of the files that it reads, such as ``(".csv", ".csv.gz")``: `matches` takes
+        :class:`linspec.operators.RowFiles` of these.
+    column_names : callable, optional
+        ``column_names(files) -> sequence`` of the names of all columns, of files that are tables, without reading them;
+        the numbers from 1 on where they have none. The command line picks columns by these.
+    texts : callable, optional
+        ``texts(files) -> sequence of str, or None`` of files that are tables: the texts of the only column that is
+        asked for, and None if it holds numbers. With ``files.missing == "nan"`` a text that is missing is None. The
+        command line takes them for class labels.
 
     Raises
     ------
@@ -288,6 +298,9 @@ class OperatorSpec(_Spec):
     summary: str
     sample: str | None = None
     labels: Callable[[Any], tuple[Any, Any]] | None = None
+    suffixes: tuple[str, ...] = ()
+    column_names: Callable[[Any], Any] | None = None
+    texts: Callable[[Any], Any] | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -374,6 +387,14 @@ _RULES: dict[str, tuple[Callable[[Any], bool], str]] = {
     "testing": _A_PLACE,
     "summary": _A_TEXT,
     "reference": _A_TEXT,
+    "suffixes": (
+        lambda value: (
+            isinstance(value, tuple) and all(isinstance(one, str) and one[:1] == "." for one in value)
+        ),
+        "a tuple of suffixes such as '.csv'",
+    ),
+    "column_names": _A_FUNCTION,
+    "texts": _A_FUNCTION,
     "needs": (lambda value: isinstance(value, Needs), "a Needs(...)"),
     "traits": (
         lambda value: isinstance(value, tuple) and all(trait in list(TRAITS) for trait in value),

@@ -14,10 +14,11 @@ pytest.importorskip("click")
 from click.testing import CliRunner
 
 import linspec as ls
-from linspec.cli import delimited, main, parquet
+from linspec.cli import data, main
 from linspec.cli.columns import chosen_columns
 from linspec.cli.data import described, read_matrix, read_named
 from linspec.cli.failures import Failure
+from linspec_files import delimited
 
 NAMES = ["a", "b", "c", "d", "kind", "price"]
 RNG = np.random.default_rng(0)
@@ -41,9 +42,9 @@ def refusal(*args: object) -> str:
     return result.stderr
 
 
-def refused(text: object) -> str:
+def refused(text: object, *, texts: bool = False) -> str:
     with pytest.raises(Failure) as caught:
-        read_named(str(text))
+        read_named(str(text), texts=texts)
     return str(caught.value.format_message())
 
 
@@ -121,7 +122,7 @@ def test_columns_of_text(people: Path) -> None:
     np.testing.assert_array_equal(found.values, NUMBERS[:, [2, 0]])
     assert found.names == ("c", "a")
     assert read_named(f"{people}:~kind").names == ("a", "b", "c", "d", "price")
-    labels = read_named(f"{people}:kind")
+    labels = read_named(f"{people}:kind", texts=True)
     assert labels.values.tolist() == KIND
     assert described(labels) == "60 texts"
     with pytest.raises(Failure, match="line 2, field 5: a number is needed; got 'oak' in column 'kind'"):
@@ -138,13 +139,13 @@ def test_a_line_without_a_field_is_named_though_it_is_not_read(people: Path) -> 
     assert "line 3: 3 fields are needed, as on the lines before; got 2" in refused(f"{people}:a")
     people.write_text("a,kind\n1,x\n2,\n")
     assert "line 3, field 2: a text is needed in column 'kind'; got an empty field" in refused(
-        f"{people}:kind"
+        f"{people}:kind", texts=True
     )
 
 
 def test_a_file_without_names_has_no_columns_to_pick(tmp_path: Path) -> None:
     np.save(tmp_path / "a.npy", NUMBERS)
-    assert "whose columns have no names; got 'a..b'" in refusal(
+    assert "whose columns have no names, and has no part 'a..b'" in refusal(
         "solve", "svd", tmp_path / "a.npy", "--columns", "a..b", "-k", 1
     )
 
@@ -216,7 +217,7 @@ def test_parquet(as_parquet: Path) -> None:
     found = read_named(f"{as_parquet}:d,a..b")
     np.testing.assert_array_equal(found.values, NUMBERS[:, [3, 0, 1]])
     assert found.names == ("d", "a", "b")
-    assert read_named(f"{as_parquet}:kind").values.tolist() == KIND
+    assert read_named(f"{as_parquet}:kind", texts=True).values.tolist() == KIND
     told = refusal("solve", "svd", as_parquet, "-k", 1)
     assert "the column 'kind' holds text" in told
     assert "--columns ~kind" in told
@@ -225,7 +226,7 @@ def test_parquet(as_parquet: Path) -> None:
 
 def test_large_parquet_is_read_in_slices(as_parquet: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     whole = run("solve", "svd", as_parquet, "--columns", "a..d", "-k", 2, "--center")
-    monkeypatch.setattr(parquet, "SHARE", 0.0)
+    monkeypatch.setattr(data, "SHARE", 0.0)
     sliced = run("solve", "svd", as_parquet, "--columns", "a..d", "-k", 2, "--center")
     assert "60 x 4, float64, read in slices" in sliced
     label = "singular values"
@@ -247,7 +248,7 @@ def test_broken_parquet(as_parquet: Path, monkeypatch: pytest.MonkeyPatch) -> No
 def test_missing_values_of_parquet_are_named(tmp_path: Path) -> None:
     pa, pq = pytest.importorskip("pyarrow", reason="no pyarrow"), pytest.importorskip("pyarrow.parquet")
     pq.write_table(pa.table({"a": [1.0, 2.0], "b": [1, None], "k": ["x", None]}), tmp_path / "a.parquet")
-    assert "a missing value at row 1, column 'b'" in refusal(
+    assert "a value is missing at row 1, column 'b'" in refusal(
         "solve", "svd", tmp_path / "a.parquet:a,b", "-k", 1
     )
     said = refusal("solve", "discriminant", tmp_path / "a.parquet", "--columns", "a", "--target-column", "k")

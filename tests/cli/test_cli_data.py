@@ -281,7 +281,8 @@ def test_paths_that_lead_nowhere(tmp_path: Path):
     assert "is a folder" in refusal(tmp_path)
     (tmp_path / "a.xlsx").write_bytes(b"PK")
     assert ".xlsx" in refusal(tmp_path / "a.xlsx")
-    assert ".npy, .npz, .mtx" in refusal(tmp_path / "a.xlsx")
+    for suffix in (".npy", ".npz", ".mtx", ".svm", ".parquet", ".zarr", ".h5ad", ".csv", ".tsv", ".txt"):
+        assert suffix in refusal(tmp_path / "a.xlsx")
     np.save(tmp_path / "a.npy", DENSE)
     assert "'name'" in refusal(f"{tmp_path / 'a.npy'}:name")
     (tmp_path / "a.npy.gz").write_bytes(gzip.compress((tmp_path / "a.npy").read_bytes()))

@@ -14,7 +14,7 @@ import scipy.sparse
 from click.testing import CliRunner
 
 import linspec as ls
-from linspec.cli import main, missing, parquet
+from linspec.cli import data, main, missing
 
 N = 60
 RNG = np.random.default_rng(0)
@@ -160,10 +160,12 @@ def test_what_the_remedies_name_works(tmp_path: Path) -> None:
     path = tmp_path / "a.csv"
     path.write_text("id,a,b\nu1,1,2\nu2,,4\nu3,5,7\nu4,1,1\n")
     _, said = run("solve", "svd", path, "-k", 1, code=2)
-    assert "in column 'id'. Leave such columns out: --columns ~id; missing values in others" in said
+    assert (
+        "in column 'id'. Leave such columns out: columns=, on the command line --columns ~id; missing" in said
+    )
     _, said = run("solve", "svd", path, "-k", 1, "--columns", "~id", code=2)
     assert (
-        "got an empty field in column 'a'. Fill such values, or leave their rows out of all files: --drop-mi"
+        "got an empty field in column 'a'. Fill such values, or leave their rows out of all files: on the comma"
         in said
     )
     out, told = run("solve", "svd", path, "-k", 1, "--columns", "~id", "--drop-missing")
@@ -189,7 +191,7 @@ def test_files_of_unequal_length_are_not_paired(tmp_path: Path) -> None:
 @pytest.mark.parametrize("kind", [".parquet", "*.parquet", ".npy", "*.npy"])
 def test_what_is_read_in_slices(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str) -> None:
     """Large files, and several, are filtered in every pass."""
-    monkeypatch.setattr(parquet, "SHARE", 0.0)
+    monkeypatch.setattr(data, "SHARE", 0.0)
     monkeypatch.setattr(missing, "SHARE", 0.0)
     monkeypatch.setattr(missing, "BLOCK", 64)
     suffix = kind.removeprefix("*")

@@ -915,16 +915,16 @@ def zipped(**arrays):
 
 
 FILES = {
-    "csv": (b"1,2,3\n4,5,6\n", "text", "loadtxt"),
-    "long csv": (b"1,2,3\n" * 999 + "é".encode(), "text", "loadtxt"),
-    "svmlight": (b"1 1:2 3:4\n", "text", "svmlight"),
-    "utf-16": ("1,2\n".encode("utf-16"), "text", "loadtxt"),
+    "csv": (b"1,2,3\n4,5,6\n", "text", ".csv"),
+    "long csv": (b"1,2,3\n" * 999 + "é".encode(), "text", ".csv"),
+    "svmlight": (b"1 1:2 3:4\n", "text", ".svm"),
+    "utf-16": ("1,2\n".encode("utf-16"), "text", ".csv"),
     "npz": (zipped(a=X), "numpy.load", "several"),
     "not even zip": (b"PK\x03\x04xxxx", "zip", ""),
-    "Matrix Market": (b"%%MatrixMarket matrix\n2 2 1\n", "scipy.io.mmread", ""),
+    "Matrix Market": (b"%%MatrixMarket matrix\n2 2 1\n", ".mtx", ""),
     "HDF5": (b"\x89HDF\r\n\x1a\n" + bytes(99), "h5py", ""),
     "MATLAB": (b"MATLAB 5.0 MAT-file" + bytes(99), "loadmat", ""),
-    "Parquet": (b"PAR1" + bytes(50), "read_parquet", ""),
+    "Parquet": (b"PAR1" + bytes(50), ".parquet", ""),
     "gzip": (b"\x1f\x8b\x08" + bytes(50), "gzip", ""),
     "pickle": (pickle.dumps([1, 2]), "is a pickle", ""),
     "objects": (npy(np.array([[{}]])), "Python objects", ""),

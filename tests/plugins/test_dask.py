@@ -480,7 +480,7 @@ def test_files_and_matrices_of_the_command_line_are_put_on_workers(order, client
         assert placed.values.remote
         assert placed.names == ("a",) * P
         np.testing.assert_allclose(placed.values.matmat(np.eye(P)), X)
-    texts = NamedMatrix(np.array(["rose", "lily"]), text="no numbers")
+    texts = NamedMatrix(np.array(["rose", "lily"]))
     assert _placed("y", texts) is texts
 
 

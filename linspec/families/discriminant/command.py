@@ -81,10 +81,11 @@ def _target(values: Mapping[str, Any]) -> list[str]:
 
 def _as_labels(matrix: Any) -> Any:
     """A single column as a class vector; any other matrix unchanged."""
-    if matrix.ndim == 1 or matrix.shape[1] > 1:
+    if len(matrix.shape) == 1 or matrix.shape[1] > 1:
         return matrix
-    dense = matrix.toarray() if hasattr(matrix, "toarray") else matrix
-    return dense.reshape(-1)
+    if hasattr(matrix, "dense"):  # rows of files that are read in slices
+        matrix = matrix.dense()
+    return (matrix.toarray() if hasattr(matrix, "toarray") else matrix).reshape(-1)
 
 
 def _eigenvalues(solution: Any) -> list[tuple[str, str]]:

@@ -15,7 +15,7 @@ from typing import Any
 
 from linspec.errors import InvalidProblem
 from linspec.operators import LinearOperator, as_operator
-from linspec_sources.stored import MOST_LABELS
+from linspec_files.stored import MOST_LABELS
 
 __all__ = ["rows_of_annotated"]
 

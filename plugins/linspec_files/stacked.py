@@ -9,15 +9,14 @@ file is read ahead, too, and at no time more than two slabs are held.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from difflib import get_close_matches
 from itertools import accumulate
 from typing import Any
 
 import numpy as np
 
 from linspec.errors import InvalidProblem
-from linspec_sources.slabs import RowSource
-from linspec_sources.stored import MOST_LABELS
+from linspec_files.slabs import RowSource
+from linspec_files.stored import MOST_LABELS
 
 __all__ = ["ChosenColumns", "StackedRows"]
 
@@ -110,41 +109,22 @@ def _kind(source: RowSource) -> str:
 
 
 class ChosenColumns(RowSource):
-    """Some columns of a source, by name.
+    """Some columns of a source.
 
     Parameters
     ----------
     source : RowSource
-    columns : sequence of str
-
-    Raises
-    ------
-    InvalidProblem
-        Its columns have no names, there is no such column, or one is named twice.
+    places : sequence of int
+        Which, in this order.
     """
 
-    def __init__(self, source: RowSource, columns: Sequence[str]) -> None:
+    def __init__(self, source: RowSource, places: Sequence[int]) -> None:
         names = source.column_names
-        if names is None:
-            raise InvalidProblem(
-                f"{source.name}: its columns have no names, or names that occur several times, so none can be picked. "
-                "Leave columns out, or write the columns apart."
-            )
-        places = {name: j for j, name in enumerate(names)}
-        for name in columns:
-            if name not in places:
-                close = get_close_matches(name, names, 1)
-                hint = f"Did you mean {close[0]!r}?" if close else f"The first is {names[0]!r}."
-                raise InvalidProblem(f"{source.name}: no column is called {name!r}. {hint}")
-        if len(set(columns)) < len(columns):
-            twice = next(name for name in columns if list(columns).count(name) > 1)
-            raise InvalidProblem(
-                f"{source.name}: the column {twice!r} is named twice. Name each column once."
-            )
-        self._source, self._numbers = source, np.asarray([places[name] for name in columns], dtype=np.intp)
+        self._source, self._numbers = source, np.asarray(places, dtype=np.intp)
         self.name, self.edges, self.sparse = source.name, source.edges, source.sparse
-        self.shape, self.stored_dtype = (source.shape[0], len(columns)), source.stored_dtype
-        self.column_names, self.row_names = tuple(columns), source.row_names
+        self.shape, self.stored_dtype = (source.shape[0], len(places)), source.stored_dtype
+        self.column_names = None if names is None else tuple(names[j] for j in places)
+        self.row_names = source.row_names
 
     @property
     def stored(self) -> int:

@@ -20,8 +20,8 @@ from numpy.lib import format as npy
 from linspec.arrays import HostArray
 from linspec.errors import InvalidProblem, printable
 from linspec.operators import mapped, read_npz
-from linspec_sources.held import HeldRows
-from linspec_sources.stored import Stored
+from linspec_files.held import HeldRows
+from linspec_files.stored import Stored
 
 __all__ = ["NpyArray", "begins_as", "npz_rows"]
 
@@ -86,7 +86,4 @@ def npz_rows(path: str, part: str = "") -> HeldRows:
         It holds no real numbers.
     """
     name = printable(path)
-    matrix = read_npz(path, part)
-    return HeldRows(
-        f"{name}, {part}" if part else name, matrix.reshape(-1, 1) if matrix.ndim == 1 else matrix
-    )
+    return HeldRows(f"{name}, {part}" if part else name, read_npz(path, part))

@@ -30,7 +30,7 @@ import numpy as np
 from linspec.arrays import HostArray
 from linspec.errors import InvalidProblem, LinspecError, UnsupportedData, printable
 from linspec.operators import looked_at
-from linspec_sources.stored import Stored, chunk_count
+from linspec_files.stored import Stored, chunk_count
 
 __all__ = ["ZarrArray", "ZarrGroup", "opened_zarr"]
 

@@ -9,6 +9,7 @@ from typing import Any
 from uuid import uuid4
 
 import numpy as np
+import scipy.io
 import scipy.sparse
 
 from linspec.arrays import HostArray
@@ -49,10 +50,62 @@ def hdf5_dataset() -> Any:
     return file.create_dataset("rows", data=numbers(), chunks=(16, 4))
 
 
+def _place(name: str) -> Path:
+    """A file in a folder for temporary files, which stays."""
+    return Path(tempfile.mkdtemp(prefix="linspec-sample-")) / name
+
+
+def text_file() -> RowFiles:
+    """Delimited text with a line of names."""
+    path = _place("rows.csv")
+    names = ",".join(f"c{j}" for j in range(COLUMNS))
+    np.savetxt(path, numbers(), fmt="%.17g", delimiter=",", header=names, comments="")
+    return RowFiles((str(path),))
+
+
+def matrix_market_file() -> RowFiles:
+    """A sparse matrix by coordinates."""
+    path = _place("rows.mtx")
+    scipy.io.mmwrite(path, scipy.sparse.coo_array(numbers()))
+    return RowFiles((str(path),))
+
+
+def svmlight_file() -> RowFiles:
+    """A label and features in each line."""
+    path = _place("rows.svm")
+    lines = [" ".join(f"{j + 1}:{float(one)!r}" for j, one in enumerate(row)) for row in numbers()]
+    path.write_text("\n".join(f"{i % 2} {line}" for i, line in enumerate(lines)) + "\n")
+    return RowFiles((str(path),))
+
+
+def npy_file() -> RowFiles:
+    """An array of NumPy."""
+    path = _place("rows.npy")
+    np.save(path, numbers())
+    return RowFiles((str(path),))
+
+
+def zarr_folder() -> RowFiles:
+    """An array of zarr in a folder."""
+    zarr = _package("zarr", "zarr")
+    path = _place("rows.zarr")
+    zarr.create_array(str(path), shape=(ROWS, COLUMNS), chunks=(16, 4), dtype="f8")[:] = numbers()
+    return RowFiles((str(path),))
+
+
+def hdf5_file() -> RowFiles:
+    """A dataset in a file."""
+    h5py = _package("h5py", "hdf5")
+    path = _place("rows.h5")
+    with h5py.File(path, "w") as file:
+        file.create_dataset("rows", data=numbers(), chunks=(16, 4))
+    return RowFiles((str(path),))
+
+
 def parquet_file() -> RowFiles:
-    """A Parquet file in a folder for temporary files, which stays."""
+    """A Parquet file."""
     pa, pq = _package("pyarrow", "parquet"), _package("pyarrow.parquet", "parquet")
-    path = Path(tempfile.mkdtemp(prefix="linspec-sample-")) / "rows.parquet"
+    path = _place("rows.parquet")
     table = pa.table({f"c{j}": column for j, column in enumerate(numbers().T)})
     pq.write_table(table, path, row_group_size=16)
     return RowFiles((str(path),))

@@ -17,9 +17,9 @@ import numpy as np
 
 from linspec.arrays import HostArray
 from linspec.errors import InvalidProblem, UnsupportedData, printable
-from linspec_sources.held import rows_of_columns
-from linspec_sources.slabs import RowSource
-from linspec_sources.stored import (
+from linspec_files.held import rows_of_columns
+from linspec_files.slabs import RowSource
+from linspec_files.stored import (
     MOST_LABELS,
     DenseRows,
     SparseRows,

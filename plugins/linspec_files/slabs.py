@@ -19,8 +19,8 @@ from __future__ import annotations
 import os
 import threading
 from abc import ABC, abstractmethod
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from typing import Any
 from weakref import WeakSet
 
@@ -78,6 +78,10 @@ class RowSource(ABC):
         """Stored entries."""
         return self.shape[0] * self.shape[1]
 
+    def whole(self) -> Any:
+        """All rows as an array, of a file that is read as a whole in less time than in slabs; None of others."""
+        return None
+
     @abstractmethod
     def read(self, rows: slice) -> Any:
         """Decode the rows of a slab: an array or a `scipy.sparse.csr_array` that nobody else changes."""
@@ -116,6 +120,14 @@ class SlabRows(RowOperator):
     @property
     def stored_dtype(self) -> np.dtype[Any]:
         return self.source.stored_dtype
+
+    def in_memory(self, most: float) -> LinearOperator:
+        """The same rows, held where the file is read as a whole in less time."""
+        if self.shape[0] * self.shape[1] * self.stored_dtype.itemsize > most:
+            return self
+        with reading(self.source.name, "it"):
+            array = self.source.whole()
+        return self if array is None else DenseOperator(array, None, self.dtype).with_names_of(self)
 
     def in_dtype(self, dtype: np.dtype[Any]) -> LinearOperator | None:
         """The same rows, each slab decoded for both."""
@@ -218,28 +230,35 @@ class Slabs:
 
     def _decoded(self, number: int) -> Any:
         rows = slice(int(self.source.edges[number]), int(self.source.edges[number + 1]))
-        try:
+        with reading(self.source.name, f"rows {rows.start} to {rows.stop - 1}"):
             stamp = self.source.stamp(rows)
             if self._stamps.setdefault(number, stamp) != stamp:
-                raise InvalidProblem(  # noqa: TRY301
+                raise InvalidProblem(
                     f"{self.source.name} has changed since its rows {rows.start} to {rows.stop - 1} were first read. "
                     "Leave files as they are while they are in use, and solve again."
                 )
             slab = self.source.read(rows)
-        except (LinspecError, MemoryError):
-            raise
-        except Exception as error:
-            said = " ".join(f"{type(error).__name__}: {error}".split())[:300].rstrip(".")
-            raise InvalidProblem(
-                f"{self.source.name}: rows {rows.start} to {rows.stop - 1} cannot be read ({said}). The file is "
-                "damaged, cut off or gone: restore it, or write it again."
-            ) from error
         if slab.shape != (rows.stop - rows.start, self.source.shape[1]):
             raise InvalidProblem(
                 f"{self.source.name} must give {rows.stop - rows.start} rows from row {rows.start} on; got an array of "
                 f"shape {slab.shape}. Its description does not fit what it holds: write it again."
             )
         return slab
+
+
+@contextmanager
+def reading(name: str, what: str) -> Iterator[None]:
+    """Say of what a library cannot read where it is."""
+    try:
+        yield
+    except (LinspecError, MemoryError):
+        raise
+    except Exception as error:  # each way of being broken has errors of its own
+        said = " ".join(f"{type(error).__name__}: {error}".split())[:300].rstrip(".")
+        raise InvalidProblem(
+            f"{name}: {what} cannot be read ({said}). The file is damaged, cut off or gone: restore it, or write it "
+            "again."
+        ) from error
 
 
 class _Ahead:

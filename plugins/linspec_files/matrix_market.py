@@ -16,9 +16,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from linspec.cli.failures import Failure, in_one_line
-from linspec.cli.text import INTEGER, REAL, check_lines, opened_bytes, surveyed, text_errors
-from linspec.process.room import check_memory, check_memory_for_sparse
+from linspec.errors import InvalidProblem, UnsupportedData
+from linspec.process import check_memory, check_memory_for_sparse
+from linspec_files.text import INTEGER, REAL, check_lines, opened_bytes, said, surveyed, text_errors
 
 __all__ = ["read_matrix_market"]
 
@@ -40,8 +40,10 @@ def read_matrix_market(path: Path) -> Any:
 
     Raises
     ------
-    Failure
+    InvalidProblem
         It is no such file, or does not fit into memory.
+    UnsupportedData
+        It holds complex numbers.
     """
     import scipy.io
     import scipy.sparse
@@ -50,20 +52,20 @@ def read_matrix_market(path: Path) -> Any:
         survey = surveyed(path)
         rows, columns, entries, layout, field, symmetry = _by_scipy(scipy.io.mminfo, path)
         if field == "complex" or symmetry == "hermitian":
-            raise Failure(
+            raise UnsupportedData(
                 f"{path} holds complex numbers; real ones are needed. Split them into two matrices."
             )
         if not (rows and columns):  # which ends the process
-            raise Failure(f"{path} holds a matrix of {rows} x {columns}, which has no entries.")
+            raise InvalidProblem(f"{path} holds a matrix of {rows} x {columns}, which has no entries.")
         if symmetry != "general" and rows != columns:
-            raise Failure(f"{path}: a {symmetry} matrix is square; got {rows} x {columns}.")
+            raise InvalidProblem(f"{path}: a {symmetry} matrix is square; got {rows} x {columns}.")
         if layout == "array":
             check_memory(path, 8 * rows * columns, f"a matrix of {rows:,} x {columns:,} numbers")
         else:
             held = entries if symmetry == "general" else 2 * entries
             check_memory_for_sparse(path, (rows, columns), held)
             if entries > survey.lines:
-                raise Failure(
+                raise InvalidProblem(
                     f"{path} declares {entries:,} entries; it has {survey.lines:,} lines. It may be cut off."
                 )
         check_lines(path, *_entry(layout, field), begin=_lines_before(path))
@@ -98,8 +100,10 @@ def _by_scipy(read: Callable[..., Any], path: Path, **extra: Any) -> Any:
             return read(_Unseekable(stream), **extra)
         except (ValueError, OverflowError) as error:
             remedy = " Write such numbers as real." if isinstance(error, OverflowError) else ""
-            reason = in_one_line(str(error)).rstrip(".")
-            raise Failure(f"{path} cannot be read as a Matrix Market file ({reason}).{remedy}") from error
+            reason = said(error).rstrip(".")
+            raise InvalidProblem(
+                f"{path} cannot be read as a Matrix Market file ({reason}).{remedy}"
+            ) from error
 
 
 def _lines_before(path: Path) -> int:

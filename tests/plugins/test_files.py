@@ -21,8 +21,8 @@ from linspec.errors import AccuracyWarning, InvalidProblem, MissingPackage, NonF
 from linspec.operators import RowFiles
 from linspec.testing import check_operator
 
-linspec_sources = pytest.importorskip("linspec_sources")
-slabs = pytest.importorskip("linspec_sources.slabs")
+linspec_files = pytest.importorskip("linspec_files")
+slabs = pytest.importorskip("linspec_files.slabs")
 
 N, P = 900, 12
 
@@ -31,7 +31,7 @@ N, P = 900, 12
 def _small_slabs(monkeypatch: pytest.MonkeyPatch) -> None:
     """Slabs of some dozen rows, so that small data have many."""
     for module in ("slabs", "stored", "held", "parquet_files"):
-        name = f"linspec_sources.{module}"
+        name = f"linspec_files.{module}"
         if module != "parquet_files" or _has("pyarrow"):
             monkeypatch.setattr(f"{name}.SLAB_BYTES", 8 * P * 64)
 
@@ -341,7 +341,7 @@ def test_compressed_columns_that_do_not_fit_are_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = write_sparse_zarr(tmp_path / "a.zarr", sparse().tocsc())
-    held = pytest.importorskip("linspec_sources.held")
+    held = pytest.importorskip("linspec_files.held")
     monkeypatch.setattr(type(held.HOST), "free_memory", lambda _: 1000)
     with pytest.raises(
         UnsupportedData, match=r"compressed by columns .*are free\. Write it again as a csr_matrix"
@@ -659,7 +659,7 @@ def test_columns_are_picked_by_name(tmp_path: Path) -> None:
     A = dense()
     path = tmp_path / "people.parquet"
     pq.write_table(pa.table({"name": ["a"] * N, "age": A[:, 0], "height": A[:, 1].astype("f4")}), path)
-    with pytest.raises(UnsupportedData, match="column 'name' holds string"):
+    with pytest.raises(UnsupportedData, match="column 'name' holds text"):
         ls.open_rows(path)
     with pytest.raises(InvalidProblem, match=r"no column is called 'hight'\. Did you mean 'height'"):
         ls.open_rows(path, columns=["hight"])
@@ -788,7 +788,7 @@ def test_a_run_that_is_given_up_leaves_no_thread(tmp_path: Path) -> None:
 FORKED = """
     import os, signal, threading
     import numpy as np
-    from linspec_sources import slabs
+    from linspec_files import slabs
 
     class Rows(slabs.RowSource):
         name, shape, stored_dtype = "rows", (40, 3), np.dtype(float)
@@ -851,10 +851,8 @@ def test_a_child_reads_a_row_group_in_parts_from_a_place_of_its_own(
     operator = ls.open_rows(write_parquet(tmp_path / "a.parquet", dense(), group=N))
     assert len(operator.source.edges) > 4, "the one row group is read in parts"
     seen = []
-    opened = linspec_sources.parquet_files._file
-    monkeypatch.setattr(
-        linspec_sources.parquet_files, "_file", lambda path: seen.append(path) or opened(path)
-    )
+    opened = linspec_files.parquet_files._file
+    monkeypatch.setattr(linspec_files.parquet_files, "_file", lambda path: seen.append(path) or opened(path))
     monkeypatch.setattr(slabs, "READING_AHEAD", False)
     first, second, third = (slice(int(a), int(b)) for a, b in pairwise(operator.source.edges[:4]))
     for rows in (first, second):

@@ -21,9 +21,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO, cast
 
-from linspec.cli.failures import Failure, in_one_line
-from linspec.process import machine
-from linspec.process.room import check_memory
+from linspec.errors import InvalidProblem
+from linspec.process import check_memory
 
 __all__ = [
     "INTEGER",
@@ -32,14 +31,16 @@ __all__ = [
     "check_lines",
     "opened",
     "opened_bytes",
+    "said",
     "surveyed",
     "text_errors",
     "whole_lines",
 ]
 
 PIECE = 2**20
-PER_CHARACTER = 16
-"""Bytes that a character of a line takes at most while its fields are read, as text and as numbers."""
+PER_CHARACTER, LONG = 16, 2**20
+"""Bytes that a character of a line takes at most while its fields are read, as text and as numbers; and the length from
+which on the memory is asked for them."""
 
 # Possessive: what has matched is never given back, so that the time is that of one look.
 INTEGER = rb"[-+]?+[0-9]++"  # not \d, which is slower
@@ -77,17 +78,22 @@ def opened(path: Path) -> io.TextIOWrapper:
     return io.TextIOWrapper(opened_bytes(path), encoding="utf-8-sig")
 
 
+def said(error: BaseException) -> str:
+    """What an error says, in one line."""
+    return " ".join(str(error).split())
+
+
 @contextmanager
 def text_errors(path: Path) -> Iterator[None]:
     """Refuse, in a sentence, what is found not to be text, or not to be compressed as its name says."""
     try:
         yield
     except UnicodeDecodeError as error:
-        reason = in_one_line(str(error))
-        raise Failure(f"{path} is not a text file ({reason}). Save it as UTF-8.") from error
+        reason = said(error)
+        raise InvalidProblem(f"{path} is not a text file ({reason}). Save it as UTF-8.") from error
     except (EOFError, gzip.BadGzipFile, zlib.error) as error:
-        raise Failure(
-            f"{path} is not a text file: it is not compressed by gzip, or it is damaged ({in_one_line(str(error))})."
+        raise InvalidProblem(
+            f"{path} is not a text file: it is not compressed by gzip, or it is damaged ({said(error)})."
         ) from error
 
 
@@ -105,16 +111,15 @@ def surveyed(path: Path) -> Survey:
 
     Raises
     ------
-    Failure
+    InvalidProblem
         It holds a zero byte, or a line that is longer, or more lines, than the memory can hold.
     """
-    room = machine.available_memory()
     size = lines = quotes = colons = hashes = line = 0
     with opened_bytes(path) as stream:
         while piece := stream.read(PIECE):
             place = piece.find(b"\0")
             if place >= 0:
-                raise Failure(
+                raise InvalidProblem(
                     f"{path} is not a text file: byte {size + place} is zero. Save it as UTF-8, without zeros."
                 )
             size += len(piece)
@@ -125,9 +130,9 @@ def surveyed(path: Path) -> Survey:
             lines += max(piece.count(b"\n"), piece.count(b"\r"))
             end = max(piece.rfind(b"\n"), piece.rfind(b"\r"))
             line = line + len(piece) if end < 0 else len(piece) - 1 - end
-            if PER_CHARACTER * line > room:
+            if line > LONG:
                 check_memory(path, PER_CHARACTER * line, f"a line of more than {line:,} characters")
-            if 8 * lines > room:
+            if lines > LONG:
                 check_memory(path, 8 * lines, f"a file of more than {lines:,} lines")
     return Survey(size=size, lines=lines + 1, quotes=quotes, colons=colons, hashes=hashes)
 
@@ -172,5 +177,5 @@ def check_lines(path: Path, pattern: bytes, what: str, begin: int = 0) -> None:
             before += len(piece[:end].splitlines())
             fits = re.match(line, piece[end:])
             rest = piece[end + (fits.end() if fits else 0) :].splitlines()[0]
-            raise Failure(f"{path}, line {before + 1}: {what} is needed; got {_beginning(rest)}.")
+            raise InvalidProblem(f"{path}, line {before + 1}: {what} is needed; got {_beginning(rest)}.")
         before += piece.count(b"\n")

@@ -22,10 +22,11 @@ import scipy.sparse
 from linspec import cost
 from linspec.arrays import HOST, HostArray, working_dtype
 from linspec.errors import InvalidProblem, UnsupportedData, called
-from linspec_sources.slabs import SLAB_BYTES, RowSource, slab_edges
-from linspec_sources.stored import Stored, checked_starts, compressed_edges, dtype_of_sparse
+from linspec.operators import DenseOperator
+from linspec_files.slabs import SLAB_BYTES, RowSource, slab_edges
+from linspec_files.stored import Stored, checked_starts, compressed_edges, dtype_of_sparse
 
-__all__ = ["HeldRows", "rows_of_columns"]
+__all__ = ["HeldRows", "VectorOperator", "rows_of_columns"]
 
 MOST = 0.5
 """Of the free memory that a matrix may take which is brought there."""
@@ -39,11 +40,15 @@ class HeldRows(RowSource):
     name : str
         What messages call it.
     matrix : numpy.ndarray or scipy.sparse.csr_array
+        A vector is a column.
+    column_names : tuple of str, optional
     """
 
-    def __init__(self, name: str, matrix: Any) -> None:
-        self.name, self.matrix = name, matrix
-        self.shape = (int(matrix.shape[0]), int(matrix.shape[1]))
+    def __init__(self, name: str, matrix: Any, column_names: tuple[str, ...] | None = None) -> None:
+        self.vector = matrix.ndim == 1
+        self.matrix = matrix.reshape(-1, 1) if self.vector else matrix
+        self.name, self.column_names = name, column_names
+        self.shape = (int(self.matrix.shape[0]), int(self.matrix.shape[1]))
         self.sparse = scipy.sparse.issparse(matrix)
         self.stored_dtype = np.dtype(matrix.dtype)
         with called(name):
@@ -62,6 +67,14 @@ class HeldRows(RowSource):
     def stamp(self, rows: slice) -> Any:  # what is in memory does not change
         """None."""
         return
+
+
+class VectorOperator(DenseOperator):
+    """A column that is a vector in its file, and is `held` as one."""
+
+    @property
+    def held(self) -> Any:
+        return self.array[:, 0] if self.mean is None and self.shape[1] == 1 else super().held
 
 
 def check_room(name: str, needed: int, what: str, remedy: str) -> None:

@@ -14,7 +14,6 @@ import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from difflib import get_close_matches
 from itertools import accumulate
 from pathlib import Path
 from typing import Any
@@ -22,13 +21,13 @@ from typing import Any
 import numpy as np
 
 from linspec.arrays import HostArray
-from linspec.errors import InvalidProblem, NonFiniteData, UnsupportedData, called, printable
-from linspec.operators import columns_but_index, in_order, looked_at
-from linspec_sources.slabs import MOST_SLABS, SLAB_BYTES, RowSource
+from linspec.errors import InvalidProblem, NonFiniteData, UnsupportedData, called, printable, shown
+from linspec.operators import RowFiles, columns_but_index, in_order, looked_at
+from linspec.process import check_memory
+from linspec_files.slabs import MOST_SLABS, SLAB_BYTES, RowSource, reading
+from linspec_files.tables import DROPPED, without_column
 
-__all__ = ["ParquetRows"]
-
-LISTED = 10
+__all__ = ["ParquetRows", "names_in_parquet", "texts_in_parquet"]
 
 
 @dataclass(frozen=True)
@@ -46,9 +45,9 @@ class ParquetRows(RowSource):
 
     Parameters
     ----------
-    paths : sequence of str
-    columns : sequence of str, optional
-        By default all but the index of a pandas frame.
+    files : RowFiles
+        Columns are by default all but the index of a pandas frame, and places count these. Values may be missing where
+        it says so: they are NaN, and integers floats.
 
     Raises
     ------
@@ -58,20 +57,22 @@ class ParquetRows(RowSource):
         A column holds no numbers.
     """
 
-    def __init__(self, paths: Sequence[str], columns: Sequence[str] | None = None) -> None:
+    def __init__(self, files: RowFiles) -> None:
+        paths = files.paths
         more = f" and {len(paths) - 1} more" if len(paths) > 1 else ""
         self.name, self._paths = f"{printable(paths[0])}{more}", tuple(paths)
         metadata, schemas = zip(*map(_described, paths), strict=True)
-        with called(printable(paths[0])):
-            wanted = columns_but_index(schemas[0]) if columns is None else columns
-        self._columns = _chosen(schemas[0].names, wanted, paths[0])
+        self._columns = _chosen(files, schemas[0])
         types = [schemas[0].field(schemas[0].names.index(name)).type for name in self._columns]
         for path, schema in zip(paths[1:], schemas[1:], strict=True):
-            _check_alike(path, schema, paths[0], schemas[0], self._columns, every=columns is None)
+            _check_alike(path, schema, paths[0], schemas[0], self._columns, every=files.columns is None)
         self.stored_dtype = np.result_type(
-            *(_dtype(kind, name, paths[0]) for kind, name in zip(types, self._columns, strict=True))
+            *(_dtype(kind, name, files) for kind, name in zip(types, self._columns, strict=True))
         )
-        self.column_names = tuple(self._columns)
+        self._gaps = files.missing == "nan"
+        if self._gaps and self.stored_dtype.kind != "f":
+            self.stored_dtype = np.result_type(self.stored_dtype, np.float32)
+        self.column_names = self._columns
         row_bytes = self.stored_dtype.itemsize * len(self._columns)
         with called(self.name):
             self._pieces = [piece for i, one in enumerate(metadata) for piece in _cut(i, one, row_bytes)]
@@ -102,16 +103,26 @@ class ParquetRows(RowSource):
             if piece.skip or self._row_group_continues(number)
             else self._groups(piece)
         )
+        return self._filled(table, rows.start)
+
+    def whole(self) -> HostArray | None:
+        """The rows of one file, decoded on all cores."""
+        if len(self._paths) > 1:
+            return None
+        with _opened(self._paths[0]) as file:
+            return self._filled(file.read(columns=list(self._columns)), 0)
+
+    def _filled(self, table: Any, first: int) -> HostArray:
+        """The numbers of rows from one on."""
         out = np.empty((table.num_rows, len(self._columns)), self.stored_dtype, order="F")
         for j, name in enumerate(self._columns):
             column = table.column(table.schema.names.index(name))
-            if column.null_count:
+            if column.null_count and not self._gaps:
                 row = next(i for i, value in enumerate(column) if not value.is_valid)
                 raise NonFiniteData(
-                    f"{self.name} must be finite; a value is missing at row {rows.start + row}, column {name!r}. Drop "
-                    "or impute such rows."
+                    f"{self.name} must be finite; a value is missing at row {first + row}, column {name!r}. {DROPPED}"
                 )
-            out[:, j] = _numbers(column)
+            out[:, j] = _numbers(column, floats=bool(column.null_count))
         return out
 
     def _row_group_continues(self, number: int) -> bool:
@@ -220,24 +231,70 @@ def _described(path: str) -> tuple[Any, Any]:
         ) from error
 
 
-def _chosen(names: Sequence[str], columns: Sequence[str], path: str) -> tuple[str, ...]:
+def names_in_parquet(files: RowFiles) -> list[str]:
+    """The names of the columns but those of an index, of several files those of the first."""
+    path = in_folders(files.paths)[0]
+    with called(printable(path)):
+        return columns_but_index(_described(path)[1])
+
+
+def texts_in_parquet(files: RowFiles) -> list[str | None] | None:
+    """The texts of the only column that is read; None of several columns, and of one of numbers.
+
+    Raises
+    ------
+    InvalidProblem
+        There is no such column, or its texts do not fit into memory.
+    NonFiniteData
+        A text is missing.
+    """
+    paths = in_folders(files.paths)
+    metadata, schemas = zip(*map(_described, paths), strict=True)
+    columns = _chosen(files, schemas[0])
+    if len(columns) > 1 or not _is_text(schemas[0].field(schemas[0].names.index(columns[0])).type):
+        return None
+    for path, schema in zip(paths[1:], schemas[1:], strict=True):
+        _check_alike(path, schema, paths[0], schemas[0], columns, every=False)
+    rows = sum(one.num_rows for one in metadata)
+    check_memory(paths[0], 8 * rows, f"a column of {rows:,} texts")
+    texts: list[str | None] = []
+    for path in paths:
+        with reading(printable(path), "it"), _opened(path) as file:
+            texts += file.read(columns=list(columns)).column(0).to_pylist()
+    gap = next((i for i, text in enumerate(texts) if text is None), None)
+    if gap is not None and files.missing != "nan":
+        raise NonFiniteData(
+            f"{printable(paths[0])}: a value is missing at row {gap}, column {shown(columns[0])}. {DROPPED}"
+        )
+    return texts
+
+
+def _is_text(kind: Any) -> bool:
+    import pyarrow as pa
+
+    value = kind.value_type if pa.types.is_dictionary(kind) else kind
+    return bool(pa.types.is_string(value) or pa.types.is_large_string(value))
+
+
+def _chosen(files: RowFiles, schema: Any) -> tuple[str, ...]:
     """The columns that are wanted, each once and each there."""
-    wanted = tuple(columns)
-    for name in wanted:
-        count, asked = list(names).count(name), wanted.count(name)
-        if count == 0:
-            close = get_close_matches(name, names, 1)
-            listed = ", ".join(map(repr, list(names)[:LISTED])) + (" ..." if len(names) > LISTED else "")
-            hint = f"Did you mean {close[0]!r}?" if close else f"There are {listed}."
-            raise InvalidProblem(f"{printable(path)}: no column is called {name!r}. {hint}")
-        if count > 1 or asked > 1:
-            raise InvalidProblem(
-                f"{printable(path)}: the column {name!r} {'occurs' if count > 1 else 'is named'} "
-                f"{max(count, asked)} times. Name each column once."
-            )
+    where, names = printable(files.paths[0]), list(schema.names)
+    wanted: Sequence[str] = ()
+    if files.columns is not None and all(isinstance(one, str) for one in files.columns):
+        wanted = [names[j] for j in files.places(names, len(names), where) or ()]
+    else:  # those of an index are not counted
+        with called(where):
+            every = columns_but_index(schema)
+        places = files.places(every, len(every), where)
+        wanted = every if places is None else [every[j] for j in places]
     if not wanted:
-        raise InvalidProblem(f"{printable(path)} has no columns. Pass a file with columns of numbers.")
-    return wanted
+        raise InvalidProblem(f"{where} has no columns. Pass a file with columns of numbers.")
+    twice = next((name for name in wanted if schema.names.count(name) > 1), None)
+    if twice is not None:
+        raise InvalidProblem(
+            f"{where}: the column {twice!r} occurs {schema.names.count(twice)} times. Rename them."
+        )
+    return tuple(wanted)
 
 
 def _check_alike(
@@ -268,10 +325,12 @@ def _check_alike(
             )
 
 
-def _dtype(kind: Any, name: str, path: str) -> np.dtype[Any]:
+def _dtype(kind: Any, name: str, files: RowFiles) -> np.dtype[Any]:
     """The dtype of the numbers of a column."""
     import pyarrow as pa
 
+    if pa.types.is_null(kind) and files.missing == "nan":
+        return np.dtype(np.float32)
     if pa.types.is_boolean(kind):
         return np.dtype(bool)
     if pa.types.is_integer(kind) or pa.types.is_floating(kind):
@@ -279,16 +338,19 @@ def _dtype(kind: Any, name: str, path: str) -> np.dtype[Any]:
         return found
     if pa.types.is_decimal(kind):
         return np.dtype(np.float64)
+    where, held = printable(files.paths[0]), "text" if _is_text(kind) else kind
     raise UnsupportedData(
-        f"{printable(path)} must hold numbers; its column {name!r} holds {kind}. Name the columns of numbers: "
-        "columns=[...], or on the command line --columns."
+        f"{where}: numbers are needed; the column {shown(name)} holds {held}. {without_column(name)}"
     )
 
 
-def _numbers(column: Any) -> HostArray:
+def _numbers(column: Any, *, floats: bool) -> HostArray:
+    """The numbers of a column, NaN where one is missing."""
     import pyarrow as pa
 
-    found: HostArray = (column.cast(pa.float64()) if pa.types.is_decimal(column.type) else column).to_numpy()
+    floats = floats and not pa.types.is_floating(column.type)
+    as_floats = floats or pa.types.is_decimal(column.type)
+    found: HostArray = (column.cast(pa.float64()) if as_floats else column).to_numpy()
     return found
 
 

@@ -18,10 +18,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from linspec.cli.delimited import number_in
-from linspec.cli.failures import Failure
-from linspec.cli.text import REAL, check_lines, surveyed, text_errors, whole_lines
-from linspec.process.room import check_memory, check_memory_for_sparse
+from linspec.errors import InvalidProblem
+from linspec.process import check_memory, check_memory_for_sparse
+from linspec_files.delimited import number_in
+from linspec_files.text import REAL, check_lines, surveyed, text_errors, whole_lines
 
 if TYPE_CHECKING:
     from linspec.arrays import Array
@@ -37,14 +37,14 @@ LINE = (
 )
 
 
-def read_svmlight(path: Path, member: str = "") -> Array:
+def read_svmlight(path: Path, part: str = "") -> Array:
     """Read an svmlight file.
 
     Parameters
     ----------
     path : Path
         Where it is; ``.gz`` is decompressed.
-    member : {"", "labels", "classes"}
+    part : {"", "labels", "classes"}
         The features, the labels as numbers, or the labels as indicator columns.
 
     Returns
@@ -54,22 +54,22 @@ def read_svmlight(path: Path, member: str = "") -> Array:
 
     Raises
     ------
-    Failure
-        A line is malformed (its number is named), there is no such member, or the matrix does not fit into memory.
+    InvalidProblem
+        A line is malformed (its number is named), there is no such part, or the matrix does not fit into memory.
     """
-    if member not in ("", "labels", "classes"):
-        raise Failure(f"{path} has the members 'labels' and 'classes'; got {member!r}.")
+    if part not in ("", "labels", "classes"):
+        raise InvalidProblem(f"{path} has the parts 'labels' and 'classes'; got {part!r}.")
     with text_errors(path):
         survey = surveyed(path)
         needed = PER_ENTRY * survey.colons + PER_ROW * survey.lines
         check_memory(path, needed, f"reading {survey.lines:,} lines with {survey.colons:,} entries")
         check_lines(path, LINE, "'index:value'")
-        if not member:
+        if not part:
             return _features(path)
         labels = [label for label, _ in _rows(path)]
     if not labels:
-        raise Failure(f"{path} has no rows.")
-    return _column(labels, path) if member == "labels" else _indicators(labels)
+        raise InvalidProblem(f"{path} has no rows.")
+    return _column(labels, path) if part == "labels" else _indicators(labels)
 
 
 def _rows(path: Path) -> Iterator[tuple[str, bytes]]:
@@ -100,7 +100,7 @@ def _features(path: Path) -> Any:
         values.frombytes(numbers[1::2].tobytes())
         lengths.append(len(numbers) // 2)
     if not indices:
-        raise Failure(f"{path} has no features: its lines hold labels only.")
+        raise InvalidProblem(f"{path} has no features: its lines hold labels only.")
     places = np.frombuffer(indices)  # whole numbers, exact as far as any memory goes
     first = 0 if places.min() == 0 else 1
     shape = (len(lengths) - 1, int(places.max()) + 1 - first)
@@ -113,7 +113,7 @@ def _features(path: Path) -> Any:
     within = twice + 1 < matrix.indptr[rows + 1]
     if within.any():
         row, index = rows[within][0], matrix.indices[twice[within][0]] + first
-        raise Failure(f"{path}, row {row}: the index {index} occurs twice. Merge its values.")
+        raise InvalidProblem(f"{path}, row {row}: the index {index} occurs twice. Merge its values.")
     return matrix
 
 
@@ -127,9 +127,10 @@ def _column(labels: list[str], path: Path) -> Array:
             column[row, 0] = number_in(label)
         except ValueError:
             what = f"the labels {label!r}" if label else "no label"
-            raise Failure(
+            raise InvalidProblem(
                 f"{path}, row {row}: one number is needed as its label; got {what}. "
-                f"{path}:classes gives an indicator column for each label."
+                f"part='classes', on the command line {path}:classes, gives an indicator column for "
+                "each label."
             ) from None
     return column
 

@@ -29,7 +29,7 @@ from linspec.errors import (
     shown,
     warn,
 )
-from linspec_sources.slabs import PIECES, SLAB_BYTES, RowSource, slab_edges
+from linspec_files.slabs import PIECES, SLAB_BYTES, RowSource, slab_edges
 
 SHARE = 0.25
 """Of the free memory that a stripe of chunks may take."""

@@ -20,7 +20,7 @@ from typing import Any
 from linspec.arrays import HostArray
 from linspec.errors import InvalidProblem, UnsupportedData, printable
 from linspec.operators import looked_at
-from linspec_sources.stored import Stored, chunk_count
+from linspec_files.stored import Stored, chunk_count
 
 __all__ = ["Hdf5Array", "Hdf5Group", "opened_hdf5"]
 

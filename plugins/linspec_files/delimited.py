@@ -23,13 +23,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from linspec.cli.columns import DROPPED, NamedMatrix, chosen_columns, long_fields, without_columns
-from linspec.cli.failures import Failure
-from linspec.cli.text import Survey, opened, surveyed, text_errors
-from linspec.errors import shown
-from linspec.process.room import check_memory
+from linspec.errors import InvalidProblem, LinspecError, NonFiniteData, UnsupportedData, shown
+from linspec.operators import RowFiles, long_fields
+from linspec.process import check_memory
+from linspec_files.tables import DROPPED, without_column
+from linspec_files.text import Survey, opened, surveyed, text_errors
 
-__all__ = ["names_in_text", "number_in", "read_delimited"]
+__all__ = ["names_in_text", "number_in", "read_delimited", "read_texts"]
 
 MISSING = frozenset({"", "?", "-", ".", "na", "n/a", "nan", "nil", "none", "null"})
 """What stands for a number that is not known, and is no name of a column."""
@@ -48,40 +48,67 @@ def number_in(text: str) -> float:
     return float(text)
 
 
-def read_delimited(path: Path, wanted: str = "", *, tabbed: bool = False, gaps: bool = False) -> NamedMatrix:
-    """Read the numbers of a text file, or the texts of a single column.
+def read_delimited(path: Path, files: RowFiles) -> tuple[Any, tuple[str, ...] | None]:
+    """Read the numbers of a text file.
 
     Parameters
     ----------
     path : Path
-        Where it is.
-    wanted : str, default ""
-        Columns, as `linspec.cli.columns.chosen_columns` takes them; those of a file without names are called 1, 2, ...
-    tabbed : bool, default False
-        Whether tabs separate the fields, whatever else a line contains.
-    gaps : bool, default False
-        Whether values may be missing: numbers are NaN then, and texts empty.
+        Where it is. Of a `.tsv` file tabs separate the fields, whatever else a line contains.
+    files : RowFiles
+        Which columns; and whether values may be missing, which are NaN then.
 
     Returns
     -------
-    NamedMatrix
-        Its values are a numpy.ndarray of shape (rows, columns), float64. If there is a line of names, and its single
-        column begins with a text, they are its texts.
+    numpy.ndarray of shape (rows, columns), tuple of str or None
+        float64; and the names of the columns, where they have some that differ.
 
     Raises
     ------
-    Failure
-        It is not text, not numbers, or its lines differ in length; or it does not fit into memory.
+    InvalidProblem
+        It is not text, or its lines differ in length; or it does not fit into memory.
+    UnsupportedData
+        A field is no number.
+    NonFiniteData
+        A field is empty, or stands for a missing value.
     """
     with text_errors(path):
-        return _read(path, surveyed(path), wanted, tabbed, gaps)
+        survey, layout = surveyed(path), _layout(path, files)
+        count = layout.count
+        check_memory(path, 8 * survey.lines * count, f"a matrix of {survey.lines:,} x {count:,} numbers")
+        numbers = _numbers_by_arrow(layout, survey)
+        if numbers is None:
+            numbers = _numbers(layout)
+        if not numbers.size:
+            raise _without_numbers(layout)
+        chosen = layout.chosen
+        return numbers, chosen if chosen and len(set(chosen)) == len(chosen) else None
 
 
-def names_in_text(path: Path, *, tabbed: bool = False) -> tuple[str, ...] | None:
-    """The names of the columns, where the first line has some."""
+def read_texts(path: Path, files: RowFiles) -> list[str | None] | None:
+    """The texts of the only column that is read, below its name; None of several columns, and of one of numbers.
+
+    Raises
+    ------
+    InvalidProblem
+        It is not text, or its lines differ in length; or it does not fit into memory.
+    NonFiniteData
+        A text is missing.
+    """
     with text_errors(path):
-        names = _layout(path, "", tabbed, False).names
-    return tuple(names) if names else None
+        layout = _layout(path, files)
+        if layout.names is None or layout.count > 1:
+            return None
+        survey = surveyed(path)
+        check_memory(path, 8 * survey.lines, f"a column of {survey.lines:,} texts")
+        return _texts(layout) if _begins_with_text(layout) else None
+
+
+def names_in_text(path: Path) -> tuple[str, ...] | range:
+    """The names of the columns, where the first line has some; else their numbers from 1 on."""
+    with text_errors(path):
+        layout = _layout(path, RowFiles((str(path),)))
+    return tuple(layout.names) if layout.names else range(1, layout.width + 1)
 
 
 def _are_names(fields: list[str]) -> bool:
@@ -121,6 +148,11 @@ class _Layout:
     gaps: bool = False
 
     @property
+    def count(self) -> int:
+        """How many columns are read."""
+        return self.width if self.columns is None else len(self.columns)
+
+    @property
     def chosen(self) -> tuple[str, ...] | None:
         """The names of the columns that are read."""
         if self.names is None:
@@ -132,37 +164,28 @@ class _Layout:
         return math.nan if self.gaps and _is_missing(text) else number_in(text)
 
 
-def _layout(path: Path, wanted: str, tabbed: bool, gaps: bool) -> _Layout:
+def _layout(path: Path, files: RowFiles) -> _Layout:
     """How a file is laid out, by its first line that says something."""
     with opened(path) as stream:
         number, first = next(_spoken(stream), (0, ""))
     if not number:
-        raise Failure(f"{path} has no line of numbers: it is empty.")
+        raise InvalidProblem(f"{path} has no line of numbers: it is empty.")
+    tabbed = files.suffix.startswith(".tsv")
     separator = "\t" if tabbed else next((mark for mark in (",", ";", "\t") if mark in first), None)
     fields = [field.strip() for field in _fields(first, separator, path, number)]
     names = fields if _are_names(fields) else None
-    called = names or [str(j + 1) for j in range(len(fields))]
-    columns = chosen_columns(called, wanted, str(path)) if wanted else None
-    return _Layout(path, number + bool(names), separator, names, len(fields), columns, gaps)
+    columns = files.places(names, len(fields), str(path))
+    return _Layout(path, number + bool(names), separator, names, len(fields), columns, files.missing == "nan")
 
 
-def _read(path: Path, survey: Survey, wanted: str, tabbed: bool, gaps: bool) -> NamedMatrix:
-    layout = _layout(path, wanted, tabbed, gaps)
-    count = layout.width if layout.columns is None else len(layout.columns)
-    check_memory(path, 8 * survey.lines * count, f"a matrix of {survey.lines:,} x {count:,} numbers")
-    if layout.names and count == 1 and _begins_with_text(layout):
-        return _texts(layout)
-    numbers = _numbers_by_arrow(layout, survey)
-    if numbers is None:
-        numbers = _numbers(layout, count)
-    if not numbers.size:
-        said = ", ".join(layout.names or ())[:40]
-        raise Failure(f"{path} has no line of numbers; its first line, {said!r}, is read as column names.")
-    chosen = layout.chosen
-    return NamedMatrix(numbers, chosen if chosen and len(set(chosen)) == len(chosen) else None)
+def _without_numbers(layout: _Layout) -> InvalidProblem:
+    said = ", ".join(layout.names or ())[:40]
+    return InvalidProblem(
+        f"{layout.path} has no line of numbers; its first line, {said!r}, is read as column names."
+    )
 
 
-def _numbers(layout: _Layout, count: int) -> Any:
+def _numbers(layout: _Layout) -> Any:
     """The numbers, NaN where one may be missing and is."""
     import numpy as np
 
@@ -173,7 +196,7 @@ def _numbers(layout: _Layout, count: int) -> Any:
             numbers.extend(map(float if plain and not layout.gaps else layout.number_in, chosen))
         except ValueError as error:
             raise _culprit(layout, number, fields) from error
-    return np.frombuffer(numbers).reshape(-1, count) if numbers else np.empty((0, count))
+    return np.frombuffer(numbers).reshape(-1, layout.count) if numbers else np.empty((0, layout.count))
 
 
 def _numbers_by_arrow(layout: _Layout, survey: Survey) -> Any:
@@ -229,25 +252,21 @@ def _begins_with_text(layout: _Layout) -> bool:
     return False
 
 
-def _texts(layout: _Layout) -> NamedMatrix:
-    """The texts of a single column."""
-    import numpy as np
-
+def _texts(layout: _Layout) -> list[str | None]:
+    """The texts of a single column, None where one may be missing and is."""
     place = layout.columns[0] if layout.columns else 0
     name = (layout.names or [""])[place]
-    texts = []
+    texts: list[str | None] = []
     for number, fields, _ in _rows(layout):
         text = fields[place].strip()
         missing = _is_missing(text)
         if missing and not layout.gaps:
-            raise Failure(
-                f"{layout.path}, line {number}, field {place + 1}: a text is needed in column {name!r}; got "
-                f"{_got(text)}. {DROPPED}"
+            raise NonFiniteData(
+                f"{layout.path}, line {number}, field {place + 1}: a text is needed in column {name!r}; "
+                f"got {_got(text)}. {DROPPED}"
             )
-        texts.append("" if missing else text)
-    first = next((text for text in texts if text), "")
-    said = f"{layout.path}, line {layout.start}, field {place + 1}: a number is needed; got {_got(first)} in column"
-    return NamedMatrix(np.asarray(texts), (name,), f"{said} {shown(name)}. {without_columns(name)}")
+        texts.append(None if missing else text)
+    return texts
 
 
 def _rows(layout: _Layout) -> Iterator[tuple[int, list[str], bool]]:
@@ -258,7 +277,7 @@ def _rows(layout: _Layout) -> Iterator[tuple[int, list[str], bool]]:
                 continue
             fields = _fields(line, layout.separator, layout.path, number)
             if len(fields) != layout.width:
-                raise Failure(
+                raise InvalidProblem(
                     f"{layout.path}, line {number}: {layout.width} fields are needed, as on the lines before; got "
                     f"{len(fields)}. Put quotes around a field that holds separators or #."
                 )
@@ -274,7 +293,7 @@ def _fields(line: str, separator: str | None, path: Path, number: int) -> list[s
         with long_fields(len(line)):
             (fields,) = csv.reader([line], delimiter=separator or " ", skipinitialspace=True, strict=True)
     except csv.Error as error:
-        raise Failure(
+        raise InvalidProblem(
             f"{path}, line {number}: a quote is not closed on its line, or stands inside a field ({error}). Put the "
             "whole field in quotes, or remove them; a field cannot go on to the next line."
         ) from error
@@ -327,8 +346,8 @@ def _is_like_number(text: str) -> bool:
     return True
 
 
-def _culprit(layout: _Layout, number: int, fields: list[str]) -> Failure:
-    """The failure that names the first field of a line that is read, and is no number."""
+def _culprit(layout: _Layout, number: int, fields: list[str]) -> LinspecError:
+    """The error that names the first field of a line that is read, and is no number."""
     for place in layout.columns or range(len(fields)):
         try:
             layout.number_in(fields[place])
@@ -337,7 +356,9 @@ def _culprit(layout: _Layout, number: int, fields: list[str]) -> Failure:
     name = layout.names[place] if layout.names else ""
     column = f" in column {shown(name)}" if layout.names else ""
     field = fields[place].strip()
-    remedy = DROPPED if _is_missing(field) else without_columns(name)
-    return Failure(
-        f"{layout.path}, line {number}, field {place + 1}: a number is needed; got {_got(field)}{column}. {remedy}"
+    missing = _is_missing(field)
+    kind, remedy = (NonFiniteData, DROPPED) if missing else (UnsupportedData, without_column(name))
+    return kind(
+        f"{layout.path}, line {number}, field {place + 1}: a number is needed; got {_got(field)}{column}. "
+        f"{remedy}"
     )
