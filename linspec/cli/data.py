@@ -159,4 +159,4 @@ def _numbers(files: RowFiles) -> NamedMatrix:
     if 0 in rows.shape:
         raise Failure(f"{path} must hold a matrix with rows and columns; got shape {rows.shape}.")
     rows = rows.in_memory(SHARE * machine.available_memory())
-    return NamedMatrix(rows if rows.held is None else rows.held, rows.column_names)
+    return NamedMatrix(rows if rows.stored_array is None else rows.stored_array, rows.column_names)

@@ -149,7 +149,7 @@ def _parts(values: Any) -> Iterator[Any]:
             yield values[chosen]
             continue
         rows = values.rows(chosen)
-        yield rows.dense() if rows.held is None else rows.held
+        yield rows.dense() if rows.stored_array is None else rows.stored_array
 
 
 def _taken(matrix: NamedMatrix, keep: HostArray) -> NamedMatrix:

@@ -243,7 +243,7 @@ class LinearOperator(ABC):
         return self.stored_dtype if self.stored_dtype == np.float32 else self.dtype
 
     @property
-    def held(self) -> Any:
+    def stored_array(self) -> Any:
         """The array, the memory map or the sparse matrix that the rows are; None of other rows."""
         return None
 

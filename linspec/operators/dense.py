@@ -83,7 +83,7 @@ class DenseOperator(LinearOperator):
         self.mean = None if mean is None else self.home.blocks.place(mean)
 
     @property
-    def held(self) -> Any:
+    def stored_array(self) -> Any:
         return None if self.mean is not None else self._source
 
     @property

@@ -65,7 +65,7 @@ class SparseOperator(LinearOperator):
         return int(self.matrix.nnz)
 
     @property
-    def held(self) -> Any:
+    def stored_array(self) -> Any:
         return self.matrix
 
     @property

@@ -73,8 +73,8 @@ class VectorOperator(DenseOperator):
     """A column that is a vector in its file, and is `held` as one."""
 
     @property
-    def held(self) -> Any:
-        return self.array[:, 0] if self.mean is None and self.shape[1] == 1 else super().held
+    def stored_array(self) -> Any:
+        return self.array[:, 0] if self.mean is None and self.shape[1] == 1 else super().stored_array
 
 
 def check_room(name: str, needed: int, what: str, remedy: str) -> None:
