@@ -13,7 +13,7 @@ import pytest
 import linspec as ls
 from linspec import registry
 from linspec.cli.kinds import Kind
-from linspec.solving.conclusion import NO_TERMS
+from linspec.solving.conclusion import DEFAULT_TERMS
 from linspec.testing import conformance, run_checks, testing_of
 
 HERE = Path(__file__).name
@@ -131,7 +131,7 @@ class ScoresTwice(Honest):
 class LawOfZero(Honest):
     """Every answer is exact."""
 
-    def conclude(self, moments, terms=NO_TERMS, *, Vh, S=None, U=None):
+    def conclude(self, moments, terms=DEFAULT_TERMS, *, Vh, S=None, U=None):
         found = super().conclude(moments, terms, Vh=Vh, S=S, U=U)
         return replace(found, residual=0.0)
 

@@ -32,7 +32,7 @@ _HOLDERS = {
     "ratio": "linspec.algebra.small_matrices",
     "rounding_of_rows": "linspec.algebra.small_matrices",
     "selection_matrix": "linspec.algebra.unit_vectors",
-    "signs": "linspec.algebra.unit_vectors",
+    "signs_of_columns": "linspec.algebra.unit_vectors",
     "squared_cut": "linspec.algebra.whitener",
     "squares_together": "linspec.algebra.inverse_norm",
     "whitening": "linspec.algebra.small_matrices",

@@ -20,7 +20,7 @@ from linspec.algebra.small_matrices import whitening as whitening
 from linspec.algebra.small_matrices import whitening_above_noise as whitening_above_noise
 from linspec.algebra.unit_vectors import lengths_in as lengths_in
 from linspec.algebra.unit_vectors import selection_matrix as selection_matrix
-from linspec.algebra.unit_vectors import signs as signs
+from linspec.algebra.unit_vectors import signs_of_columns as signs_of_columns
 from linspec.algebra.whitener import SMALL as SMALL
 from linspec.algebra.whitener import DiagonalWhitener as DiagonalWhitener
 from linspec.algebra.whitener import Whitener as Whitener

@@ -72,7 +72,7 @@ def selection_matrix(count: int, order: HostArray) -> HostArray:
     return T
 
 
-def signs(V: Array, home: Home) -> HostArray:
+def signs_of_columns(V: Array, home: Home) -> HostArray:
     """The sign of the largest entry of each column, by which vectors are multiplied to fix their signs.
 
     Of entries within a millionth of the largest, the first counts.
@@ -90,9 +90,9 @@ def signs(V: Array, home: Home) -> HostArray:
     Examples
     --------
     >>> import numpy as np
-    >>> from linspec.algebra import signs
+    >>> from linspec.algebra import signs_of_columns
     >>> from linspec.arrays import HOST
-    >>> signs(np.array([[1.0, -2.0, 0.0], [-3.0, 2.0, 0.0]]), HOST)
+    >>> signs_of_columns(np.array([[1.0, -2.0, 0.0], [-3.0, 2.0, 0.0]]), HOST)
     array([-1., -1.,  1.])
     """
     if home.on_host:

@@ -16,7 +16,7 @@ _HOLDERS = {
     "Score": "linspec.cli.kinds",
     "center_option": "linspec.cli.kinds",
     "count_option": "linspec.cli.kinds",
-    "leading": "linspec.cli.kinds",
+    "first_numbers": "linspec.cli.kinds",
     "main": "linspec.cli.program",
     "ridge_option": "linspec.cli.kinds",
     "row_options": "linspec.cli.kinds",

@@ -26,8 +26,8 @@ __all__ = [
     "Score",
     "center_option",
     "count_option",
+    "first_numbers",
     "kind_named",
-    "leading",
     "offered",
     "ridge_option",
     "row_options",
@@ -113,12 +113,12 @@ class Kind:
     Examples
     --------
     >>> import numpy as np
-    >>> from linspec.cli import Kind, center_option, count_option, leading
+    >>> from linspec.cli import Kind, center_option, count_option, first_numbers
     >>> kind = Kind(
     ...     name="svd",
     ...     matrices=("A",),
     ...     parameters=lambda: [count_option("singular triplets"), center_option(False)],
-    ...     answer=lambda solution: [("singular values", leading(solution.S, ".5g"))],
+    ...     answer=lambda solution: [("singular values", first_numbers(solution.S, ".5g"))],
     ...     score=None,
     ... )
     >>> kind.stated({"k": 2, "center": True})
@@ -379,7 +379,7 @@ def _of_rows(found: NamedMatrix) -> Any:
     return matrix.reshape(-1) if matrix.ndim == 2 and matrix.shape[1] == 1 else matrix
 
 
-def leading(values: Any, form: str) -> str:
+def first_numbers(values: Any, form: str) -> str:
     """The first numbers of an answer, and how many there are, for a row of its table.
 
     Parameters
@@ -395,10 +395,10 @@ def leading(values: Any, form: str) -> str:
 
     Examples
     --------
-    >>> from linspec.cli import leading
-    >>> leading([0.912, 0.5], ".2f")
+    >>> from linspec.cli import first_numbers
+    >>> first_numbers([0.912, 0.5], ".2f")
     '0.91  0.50'
-    >>> leading(range(12), ".0f")
+    >>> first_numbers(range(12), ".0f")
     '0  1  2  3  4  5  6  7  8  9  … (12 in all)'
     """
     shown = "  ".join(format(float(value), form) for value in values[:SHOWN])

@@ -11,8 +11,8 @@ from linspec.process.lazy_names import lazy_names
 _HOLDERS = {
     "column_basis": "linspec.moments.row_reduction",
     "reduce_rows": "linspec.moments.row_reduction",
-    "reduced": "linspec.moments.row_reduction",
-    "reduced_views": "linspec.moments.row_reduction",
+    "reduce_rows_of": "linspec.moments.row_reduction",
+    "reduced_rows": "linspec.moments.row_reduction",
     "sum_with_short": "linspec.moments.row_reduction",
 }
 

@@ -1,5 +1,5 @@
 from linspec.moments.row_reduction import column_basis as column_basis
 from linspec.moments.row_reduction import reduce_rows as reduce_rows
-from linspec.moments.row_reduction import reduced as reduced
-from linspec.moments.row_reduction import reduced_views as reduced_views
+from linspec.moments.row_reduction import reduce_rows_of as reduce_rows_of
+from linspec.moments.row_reduction import reduced_rows as reduced_rows
 from linspec.moments.row_reduction import sum_with_short as sum_with_short

@@ -37,7 +37,7 @@ from linspec.errors import InvalidProblem, shown
 from linspec.frames import check_order
 from linspec.moments import single_precision, transposed
 from linspec.moments.columns import Columns, one_at_a_time
-from linspec.moments.row_reduction import ReducedRows, reduced
+from linspec.moments.row_reduction import ReducedRows, reduced_rows
 from linspec.moments.ways import sweeps_of
 from linspec.operators import CountedOperator, LinearOperator, SparseOperator, as_operator, uncounted
 from linspec.operators.row_model import RowModel
@@ -637,7 +637,7 @@ class Moments:
             return ReducedRows(self.home.concat(self._gram.rows), widths, None, self.home).with_ridges(ridges)
         views = {view.name: view.given for view in self._views}
         with timed("sweep of %s for its triangle", self._sweeps.names):
-            found = reduced(views, center=self.center)
+            found = reduced_rows(views, center=self.center)
         for view, mean, R in zip(self._views, found.means, found.with_ridges(), strict=True):
             view.record(0, 0, sweeps=1.0)
             if view.streamed or hold:  # others learn from the sweep that makes their products

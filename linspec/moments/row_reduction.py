@@ -85,7 +85,7 @@ def reduce_rows(
     >>> Rx.shape, bool(np.allclose(Rx.T @ Rx, X.T @ X)), bool(np.allclose(Rx.T @ Ry, X.T @ Y))
     ((5, 3), True, True)
     """
-    return reduced(views, center=center).with_ridges(ridges)
+    return reduced_rows(views, center=center).with_ridges(ridges)
 
 
 @dataclass(frozen=True, eq=False)
@@ -125,8 +125,8 @@ class ReducedRows:
         return list(pairwise(np.cumsum([0, *self.widths]).tolist()))
 
 
-def reduced(views: Mapping[str, LinearOperator], *, center: bool = False) -> ReducedRows:
-    """The rows of some views reduced, in one sweep, with the means that were taken out.
+def reduced_rows(views: Mapping[str, LinearOperator], *, center: bool = False) -> ReducedRows:
+    """The rows of some views reduced, in one sweep, with the means that were subtracted.
 
     Parameters
     ----------
@@ -151,9 +151,9 @@ def reduced(views: Mapping[str, LinearOperator], *, center: bool = False) -> Red
     --------
     >>> import numpy as np
     >>> import linspec as ls
-    >>> from linspec.moments import reduced
+    >>> from linspec.moments import reduced_rows
     >>> A = np.array([[1.0, 0.0], [3.0, 4.0], [5.0, 2.0]])
-    >>> found = reduced({"A": ls.as_operator(A)}, center=True)
+    >>> found = reduced_rows({"A": ls.as_operator(A)}, center=True)
     >>> found.mean, found.widths, bool(np.allclose(found.R.T @ found.R, 3 * np.cov(A.T, bias=True)))
     (array([3., 2.]), [2], True)
     """
@@ -246,7 +246,7 @@ def _in_rows(A: LinearOperator) -> LinearOperator:
     return A if A.streamed or A.sliceable else DenseOperator(A.dense())
 
 
-def reduced_views(problem: Any, run: Any, *, ridges: tuple[float, ...] = ()) -> list[Array]:
+def reduce_rows_of(problem: Any, run: Any, *, ridges: tuple[float, ...] = ()) -> list[Array]:
     """`reduce_rows` of the matrices of a problem, centred if the problem centres, for a solver that reads this way.
 
     Of rows that come slice by slice, the moments of the run learn means and norms of the columns. If they can be read
@@ -274,11 +274,11 @@ def reduced_views(problem: Any, run: Any, *, ridges: tuple[float, ...] = ()) -> 
     --------
     >>> import numpy as np
     >>> import linspec as ls
-    >>> from linspec.moments import reduced_views
+    >>> from linspec.moments import reduce_rows_of
     >>> A = np.random.default_rng(0).standard_normal((1000, 3))
     >>> problem = ls.SVD(A, k=1, center=True)
     >>> run = ls.Run(problem, ls.get_solver("svd/direct")(), "direct")  # what `solve` is given
-    >>> (R,) = reduced_views(problem, run)
+    >>> (R,) = reduce_rows_of(problem, run)
     >>> R.shape, bool(np.allclose(R.T @ R, 1000 * np.cov(A.T, bias=True)))
     ((3, 3), True)
     """

@@ -10,17 +10,17 @@ from linspec.process.lazy_names import lazy_names
 
 _HOLDERS = {
     "Conclusion": "linspec.solving.conclusion",
-    "NO_TERMS": "linspec.solving.conclusion",
+    "DEFAULT_TERMS": "linspec.solving.conclusion",
     "Terms": "linspec.solving.conclusion",
     "check_flag": "linspec.solving.checks",
+    "check_home": "linspec.solving.checks",
     "check_k": "linspec.solving.checks",
-    "check_place": "linspec.solving.checks",
     "check_ridge": "linspec.solving.checks",
     "check_rows": "linspec.solving.checks",
     "fewer_than_asked": "linspec.solving.conclusion",
     "finite_array": "linspec.solving.checks",
     "left_out_nearby": "linspec.solving.conclusion",
-    "refuse_once": "linspec.solving.checks",
+    "refuse_iterators": "linspec.solving.checks",
 }
 
 __all__ = list(_HOLDERS)

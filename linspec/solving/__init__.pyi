@@ -1,11 +1,11 @@
 from linspec.solving.checks import check_flag as check_flag
+from linspec.solving.checks import check_home as check_home
 from linspec.solving.checks import check_k as check_k
-from linspec.solving.checks import check_place as check_place
 from linspec.solving.checks import check_ridge as check_ridge
 from linspec.solving.checks import check_rows as check_rows
 from linspec.solving.checks import finite_array as finite_array
-from linspec.solving.checks import refuse_once as refuse_once
-from linspec.solving.conclusion import NO_TERMS as NO_TERMS
+from linspec.solving.checks import refuse_iterators as refuse_iterators
+from linspec.solving.conclusion import DEFAULT_TERMS as DEFAULT_TERMS
 from linspec.solving.conclusion import Conclusion as Conclusion
 from linspec.solving.conclusion import Terms as Terms
 from linspec.solving.conclusion import fewer_than_asked as fewer_than_asked

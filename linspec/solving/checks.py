@@ -117,7 +117,7 @@ def of_pairs(data: Any) -> str:
     return " Of a source that yields pairs of slices, `X, Y = linspec.paired(source)` makes both."
 
 
-def refuse_once(data: Mapping[str, Any]) -> None:
+def refuse_iterators(data: Mapping[str, Any]) -> None:
     """Refuse iterators: matrices that are read side by side are read several times.
 
     Parameters
@@ -133,10 +133,10 @@ def refuse_once(data: Mapping[str, Any]) -> None:
     Examples
     --------
     >>> import numpy as np
-    >>> from linspec.solving import refuse_once
+    >>> from linspec.solving import refuse_iterators
     >>> A = np.ones((4, 2))
-    >>> refuse_once({"X": A, "Y": A})
-    >>> refuse_once({"X": iter([A]), "Y": A})  # doctest: +ELLIPSIS
+    >>> refuse_iterators({"X": A, "Y": A})
+    >>> refuse_iterators({"X": iter([A]), "Y": A})  # doctest: +ELLIPSIS
     Traceback (most recent call last):
         ...
     linspec.errors.SweptOnce: X must be readable several times, beside Y; ...
@@ -148,7 +148,7 @@ def refuse_once(data: Mapping[str, Any]) -> None:
             )
 
 
-def check_place(name_a: str, A: LinearOperator, name_b: str, B: LinearOperator) -> None:
+def check_home(name_a: str, A: LinearOperator, name_b: str, B: LinearOperator) -> None:
     """Refuse two matrices of different libraries or devices.
 
     Parameters
@@ -165,9 +165,9 @@ def check_place(name_a: str, A: LinearOperator, name_b: str, B: LinearOperator) 
     --------
     >>> import numpy as np
     >>> import linspec as ls
-    >>> from linspec.solving import check_place
+    >>> from linspec.solving import check_home
     >>> A = ls.as_operator(np.ones((3, 2)))
-    >>> check_place("X", A, "Y", A)  # both are NumPy's
+    >>> check_home("X", A, "Y", A)  # both are NumPy's
     """
     if A.home != B.home:
         raise UnsupportedData(

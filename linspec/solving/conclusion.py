@@ -64,7 +64,7 @@ class Terms:
     underflowing: bool = False
 
 
-NO_TERMS = Terms()
+DEFAULT_TERMS = Terms()
 """The default terms, for an answer outside a run: `Terms()`."""
 
 

@@ -38,7 +38,7 @@ from linspec.operators.range_of_entries import Magnitude, check_square
 from linspec.registry.keywords import parameters_of, unknown_parameter
 from linspec.registry.options import is_number
 from linspec.solving.checks import check_flag, check_ridge
-from linspec.solving.conclusion import NO_TERMS, Conclusion, Terms
+from linspec.solving.conclusion import DEFAULT_TERMS, Conclusion, Terms
 from linspec.solving.problem_rows import RowsOfProblem
 from linspec.solving.solution import Solution, Status
 from linspec.solving.summary import facts_as_html
@@ -102,7 +102,7 @@ class Problem(RowsOfProblem, ABC, Generic[S_co]):
         """The moments of this problem's data."""
 
     @abstractmethod
-    def conclude(self, moments: Moments, terms: Terms = NO_TERMS, **arrays: Any) -> Conclusion:
+    def conclude(self, moments: Moments, terms: Terms = DEFAULT_TERMS, **arrays: Any) -> Conclusion:
         """Apply the law to the arrays of a solver."""
 
     def start(self, given: Any) -> dict[str, Array]:

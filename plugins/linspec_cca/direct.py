@@ -19,7 +19,7 @@ from linspec.algebra import BasisNorm, rank_cut, rounding_of_rows
 from linspec.arrays import to_host
 from linspec.cost import FACTOR_RATE, Estimate, Sizes
 from linspec.families.cca import Evidence
-from linspec.moments import column_basis, reduced_views, sum_with_short
+from linspec.moments import column_basis, reduce_rows_of, sum_with_short
 
 BLOCK_ROWS = 4096
 """Rows that the copies of a block have together while it is reduced."""
@@ -33,7 +33,7 @@ class Direct(Solver):
         """Solve a CCA problem."""
         run.plan(setup=1.0 if problem.sweeps == 1 else 1.0 + run.moments("implicit").setup_cost)
         home = problem.X.home.blocks
-        rows = reduced_views(problem, run, ridges=problem.ridge)
+        rows = reduce_rows_of(problem, run, ridges=problem.ridge)
         x, y = (
             column_basis(R, rank_cut(A.shape, A.rounded_dtype, r), home, rounding_of_rows(A.rounded_dtype, r))
             for R, A, r in zip(rows, (problem.X, problem.Y), problem.ridge, strict=True)

@@ -20,7 +20,7 @@ import numpy as np
 from linspec import CCA, Moments, Run
 from linspec.algebra import EPS, InverseNorm, diagonal_norm, metric_rounding, ratio, squares_together
 from linspec.arrays import Array, Home, largest_magnitude, to_host, to_host_together
-from linspec.families.cca import Evidence, norms_by, probes
+from linspec.families.cca import Evidence, inverse_norms, probes
 
 NOISE = 1e3 * EPS
 """A column is rounding if its length, relative to the longest column, is below this."""
@@ -275,7 +275,7 @@ def start(
     if diagonal:
         norms = diagonal_norm(dx + rx, rx, home), diagonal_norm(dy + ry, ry, home)
     else:
-        norms = norms_by(problem, moments, sent, [Sphi[:, a:], Spsi[:, b:]], judging=False)
+        norms = inverse_norms(problem, moments, sent, [Sphi[:, a:], Spsi[:, b:]], judging=False)
     views = Views(home, (dx + rx, dy + ry), (cuts[0], cuts[1]), norms)
     # Weights of zero columns have no product, and steps that scale blocks up would let them grow without
     # limit.

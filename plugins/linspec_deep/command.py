@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from linspec.cli import Kind, Score, count_option, leading
+from linspec.cli import Kind, Score, count_option, first_numbers
 
 OF_NETS = (
     ("width", "Columns of each hidden layer; 256 by default."),
@@ -29,7 +29,7 @@ def _of_nets() -> list[click.Parameter]:
 def _answer(solution: Any) -> list[tuple[str, str]]:
     rho = solution.correlations
     return [
-        ("correlations", leading(rho, ".4f")),
+        ("correlations", first_numbers(rho, ".4f")),
         ("sum", f"{float(rho.sum()):.6f}"),
         ("nets", f"{solution.x_net} and {solution.y_net}"),
     ]

@@ -19,17 +19,17 @@ from typing import Any, ClassVar
 import numpy as np
 
 import linspec as ls
-from linspec.algebra import ratio, signs, whitening_above_noise
+from linspec.algebra import ratio, signs_of_columns, whitening_above_noise
 from linspec.arrays import HOST, HostArray, to_host
 from linspec.solving import (
-    NO_TERMS,
+    DEFAULT_TERMS,
     Conclusion,
     Terms,
+    check_home,
     check_k,
-    check_place,
     check_rows,
     fewer_than_asked,
-    refuse_once,
+    refuse_iterators,
 )
 from linspec_deep.nets import Net, side_by_side
 from linspec_deep.solution import DeepCCASolution
@@ -77,9 +77,9 @@ class DeepCCA(ls.Problem[DeepCCASolution]):
     matrix_names: ClassVar[tuple[str, ...]] = ("X", "Y")
 
     def __post_init__(self) -> None:
-        refuse_once({"X": self.X, "Y": self.Y})
+        refuse_iterators({"X": self.X, "Y": self.Y})
         X, Y = self.adopt("X", self.X), self.adopt("Y", self.Y)
-        check_place("X", X, "Y", Y)
+        check_home("X", X, "Y", Y)
         self.check_sizes()
 
     def check_sizes(self) -> None:
@@ -92,7 +92,7 @@ class DeepCCA(ls.Problem[DeepCCASolution]):
         return ls.Moments(self.X, self.Y, form="implicit", expect=expect)
 
     def conclude(  # type: ignore[override]
-        self, moments: ls.Moments, terms: Terms = NO_TERMS, *, x_net: Net, y_net: Net
+        self, moments: ls.Moments, terms: Terms = DEFAULT_TERMS, *, x_net: Net, y_net: Net
     ) -> Conclusion:
         """Make the features of all rows in one sweep, and their exact canonical correlations."""
         n, mean, G = _feature_moments(self, (x_net, y_net))
@@ -106,7 +106,7 @@ class DeepCCA(ls.Problem[DeepCCASolution]):
         P, rho, Qt = np.linalg.svd(Ux.T @ C @ Uy, full_matrices=False)
         rho = np.clip(rho, 0.0, 1.0)
         turns = [Ux @ P[:, : len(rho)], Uy @ Qt[: len(rho)].T]
-        flips = signs(turns[0], HOST)
+        flips = signs_of_columns(turns[0], HOST)
         # Rounded to the dtype of the data, as they are returned; these are judged.
         weights = [A.home.place(W * flips, A.dtype) for A, W in zip((self.X, self.Y), turns, strict=True)]
         phi, psi = (np.asarray(to_host(W), dtype=np.float64) for W in weights)

@@ -11,7 +11,7 @@ import numpy as np
 import linspec as ls
 from linspec.arrays import Array, HostArray, to_host
 from linspec.errors import InvalidProblem
-from linspec.families.cca import TwoViewSolution, one_or_both
+from linspec.families.cca import TwoViewSolution, single_or_pair
 from linspec.process import count_of
 from linspec_deep.nets import Net, side_by_side
 
@@ -102,7 +102,7 @@ class DeepCCASolution(TwoViewSolution):
             ("Y", Y, self.y_net, self.y_feature_mean, self.y_weights),
         )
         found = [_variates(name, data, *fitted) for name, data, *fitted in views if data is not None]
-        return one_or_both(found, "transform needs X, Y or both")
+        return single_or_pair(found, "transform needs X, Y or both")
 
 
 def _variates(name: str, data: Any, net: Net, mean: HostArray, weights: Array) -> Array:

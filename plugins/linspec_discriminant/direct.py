@@ -42,7 +42,7 @@ from linspec.cost import (
     Sizes,
     moments_estimates,
 )
-from linspec.moments import reduce_rows, reduced_views
+from linspec.moments import reduce_rows, reduce_rows_of
 from linspec.operators import LinearOperator, SparseOperator, uncounted
 from linspec_discriminant.row_basis import TOLD, basis_of
 
@@ -112,7 +112,7 @@ class Direct(Solver):
         """From [X H] = Q [R_X R_H]: W = V Σ⁻¹ P with R_X = UΣVᵀ and the left singular vectors P of UᵀR_H."""
         run.plan(setup=1.0)
         home = problem.X.home.blocks
-        rows = reduced_views(problem, run)
+        rows = reduce_rows_of(problem, run)
         if problem.sweeps == 1:  # otherwise the Gram matrix has told
             C = problem.gram_and_targets(run.moments())[1]
             if home.norm(C) <= problem.rounding(run.moments()):

@@ -31,7 +31,7 @@ from typing import Any
 import numpy as np
 
 from linspec import Conclusion, KernelOperator, Status
-from linspec.algebra import ratio, signs, whitening
+from linspec.algebra import ratio, signs_of_columns, whitening
 from linspec.arrays import Array, Home, HostArray, to_host
 from linspec.errors import BrokenPlugin
 from linspec.features import FeatureMap, KernelMap
@@ -125,7 +125,7 @@ def judged(
         count = int(np.argmin(clear)) if not clear.all() else count
     rho, kept = rho[:count], np.eye(len(rho), count)
     x, y = x.turned(kept, home), y.turned(kept, home)
-    flips = np.diag(signs(x.weights, home)) if count else np.zeros((0, 0))
+    flips = np.diag(signs_of_columns(x.weights, home)) if count else np.zeros((0, 0))
     x, y = x.turned(flips, home), y.turned(flips, home)
     fields: dict[str, Any] = {"correlations": rho}
     for name, view, op, J, features, A in zip(

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from linspec.cli import Kind, Score, center_option, count_option, leading
+from linspec.cli import Kind, Score, center_option, count_option, first_numbers
 
 if TYPE_CHECKING:
     from linspec.kernels import Kernel
@@ -104,7 +104,7 @@ def _answer(solution: Any) -> list[tuple[str, str]]:
     rho = solution.correlations
     kernels = [str(solution.kernel_x), str(solution.kernel_y)]
     return [
-        ("correlations", leading(rho, ".4f")),
+        ("correlations", first_numbers(rho, ".4f")),
         ("sum", f"{float(rho.sum()):.6f}"),
         ("kernels", " and ".join(dict.fromkeys(kernels))),
     ]

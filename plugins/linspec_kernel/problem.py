@@ -11,7 +11,15 @@ from linspec.arrays import Array, HostArray
 from linspec.errors import InvalidProblem, shown
 from linspec.features import FeatureMap
 from linspec.kernels import Kernel, as_kernel
-from linspec.solving import NO_TERMS, Terms, check_k, check_place, check_ridge, check_rows, refuse_once
+from linspec.solving import (
+    DEFAULT_TERMS,
+    Terms,
+    check_home,
+    check_k,
+    check_ridge,
+    check_rows,
+    refuse_iterators,
+)
 from linspec_kernel.certificate import Carried, judged, with_loss
 from linspec_kernel.moments import KernelMoments, rounded_up
 from linspec_kernel.nystrom import share_of
@@ -78,9 +86,9 @@ class KernelCCA(Problem[KernelCCASolution]):
     matrix_names: ClassVar[tuple[str, ...]] = ("X", "Y")
 
     def __post_init__(self) -> None:
-        refuse_once({"X": self.X, "Y": self.Y})
+        refuse_iterators({"X": self.X, "Y": self.Y})
         X, Y = self.adopt("X", self.X), self.adopt("Y", self.Y)
-        check_place("X", X, "Y", Y)
+        check_home("X", X, "Y", Y)
         if not isinstance(self.center, bool):
             raise InvalidProblem(f"center must be True or False; got {shown(self.center)}.")
         object.__setattr__(self, "kernel_x", as_kernel(self.kernel_x, "kernel_x"))
@@ -145,7 +153,7 @@ class KernelCCA(Problem[KernelCCASolution]):
     def conclude(  # type: ignore[override]  # noqa: PLR0913 (what solvers of three forms hand over)
         self,
         moments: Any,
-        terms: Terms = NO_TERMS,
+        terms: Terms = DEFAULT_TERMS,
         *,
         x_weights: Array,
         y_weights: Array,

@@ -10,7 +10,7 @@ import numpy as np
 
 from linspec.arrays import Array, Home, HostArray, at_home, to_host
 from linspec.errors import InvalidOption, InvalidProblem, shown
-from linspec.families.cca import TwoViewSolution, one_or_both
+from linspec.families.cca import TwoViewSolution, single_or_pair
 from linspec.features import FeatureMap, KernelMap
 from linspec.kernels import Kernel, Points
 from linspec.process import count_of
@@ -158,7 +158,7 @@ class KernelCCASolution(TwoViewSolution):
             ("Y", Y, self.y_map, self.y_weights, self.y_mean),
         )
         found = [_variates(name, data, *fitted) for name, data, *fitted in views if data is not None]
-        return one_or_both(found, "transform needs X, Y or both")
+        return single_or_pair(found, "transform needs X, Y or both")
 
     @classmethod
     def has_rows(cls, fields: Mapping[str, Any]) -> bool:

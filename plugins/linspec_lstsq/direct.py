@@ -24,7 +24,7 @@ from linspec import LeastSquaresState, LinearOperator, Moments, Run, Solution, S
 from linspec.algebra import rank_cut, whitening
 from linspec.arrays import Array, Home, HostArray, from_host, namespace, reciprocal, to_host
 from linspec.cost import CHOLESKY_RATE, Estimate, Sizes, gram_seconds
-from linspec.moments import reduce_rows, reduced_views
+from linspec.moments import reduce_rows, reduce_rows_of
 from linspec_lstsq.golub_kahan import cross_product, start_of, sweeps_of
 
 SQUARED_LIMIT = 1e10
@@ -69,7 +69,7 @@ class Direct(Solver):
         """From [A B] = Q [R QᵀB], one sweep."""
         run.plan(setup=1.0)
         home = problem.A.home.blocks
-        R, QtB = (to_host(M) for M in reduced_views(problem, run))
+        R, QtB = (to_host(M) for M in reduce_rows_of(problem, run))
         A = problem.A
         both = [minimum_norm(*_with_ridge(R, QtB, ridge), self._cut(A, ridge)) for ridge in problem.ridges]
         x = home.place(np.hstack([x for x, _ in both]))

@@ -19,7 +19,7 @@ import numpy as np
 from linspec import Run, Solution, Solver
 from linspec.arrays import Array, HostArray, to_host
 from linspec.cost import FACTOR_RATE, Estimate, Sizes
-from linspec.moments import reduced_views
+from linspec.moments import reduce_rows_of
 from linspec_svd.triplets import decomposed, left_vectors, share_below_rounding
 
 
@@ -58,7 +58,7 @@ def factorised(problem: Any, run: Run) -> dict[str, Any]:
     if _wide(problem):
         return _of_entries(problem, run)
     home = problem.A.home.blocks
-    (R,) = reduced_views(problem, run)
+    (R,) = reduce_rows_of(problem, run)
     _, s, Vt = home.xp.linalg.svd(R, full_matrices=False)
     S = to_host(s)
     k = _count(S, problem)

@@ -9,7 +9,7 @@ import scipy.sparse
 import linspec as ls
 from linspec import Moments
 from linspec.families.cca.law import evidence
-from linspec.families.cca.law.evidence import norms_by, probes
+from linspec.families.cca.law.evidence import inverse_norms, probes
 
 RNG = np.random.default_rng(0)
 X, Y = RNG.standard_normal((300, 60)), RNG.standard_normal((300, 20))
@@ -22,7 +22,7 @@ def norms(form, *, ridge, sparse=False):
     moments = Moments(problem.X, problem.Y, form=form)
     sent = probes(problem, moments)
     made = [moments.view(i).products(probe.block)[0] + probe.block * ridge for i, probe in enumerate(sent)]
-    return sent, norms_by(problem, moments, sent, made, judging=True)
+    return sent, inverse_norms(problem, moments, sent, made, judging=True)
 
 
 def exact(ridge):

@@ -11,10 +11,10 @@ _HOLDERS = {
     "Evidence": "linspec.families.cca.law.evidence",
     "SKETCH": "linspec.families.cca.law.evidence",
     "TwoViewSolution": "linspec.families.cca.views",
-    "norms_by": "linspec.families.cca.law.evidence",
-    "one_or_both": "linspec.families.cca.variates",
-    "random_signs": "linspec.families.cca.law.evidence",
+    "inverse_norms": "linspec.families.cca.law.evidence",
     "probes": "linspec.families.cca.law.evidence",
+    "random_signs": "linspec.families.cca.law.evidence",
+    "single_or_pair": "linspec.families.cca.variates",
 }
 
 __all__ = list(_HOLDERS)

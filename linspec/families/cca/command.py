@@ -7,7 +7,15 @@ from typing import Any
 
 import click
 
-from linspec.cli.kinds import Kind, Score, center_option, count_option, leading, ridge_option, row_options
+from linspec.cli.kinds import (
+    Kind,
+    Score,
+    center_option,
+    count_option,
+    first_numbers,
+    ridge_option,
+    row_options,
+)
 from linspec.cli.tables import percent
 
 
@@ -32,7 +40,7 @@ def _with_ridge_pair(matrices: list[Any], values: dict[str, Any]) -> tuple[list[
 
 def _correlations(solution: Any) -> list[tuple[str, str]]:
     rho = solution.correlations
-    return [("correlations", leading(rho, ".4f")), ("sum", f"{float(rho.sum()):.6f}")]
+    return [("correlations", first_numbers(rho, ".4f")), ("sum", f"{float(rho.sum()):.6f}")]
 
 
 def _sum_of_correlations(fields: Mapping[str, Any]) -> float:

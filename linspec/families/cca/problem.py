@@ -23,15 +23,15 @@ from linspec.families.cca.law.judging import judged
 from linspec.families.cca.solution import CCASolution
 from linspec.moments.moments import Moments
 from linspec.solving.checks import (
+    check_home,
     check_k,
-    check_place,
     check_ridge,
     check_rows,
     finite_array,
     largest_k,
     of_pairs,
 )
-from linspec.solving.conclusion import NO_TERMS, Conclusion, Terms, without_answer
+from linspec.solving.conclusion import DEFAULT_TERMS, Conclusion, Terms, without_answer
 from linspec.solving.problem import Problem, shared_moments
 from linspec.solving.solution import Solution
 
@@ -128,7 +128,7 @@ class CCA(Problem[CCASolution]):
             raise InvalidProblem(f"CCA needs two views; got no Y. Call CCA(X, Y, k).{of_pairs(self.X)}")
         X = self.adopt("X", shared.X if shared else self.X)
         Y = self.adopt("Y", shared.Y if shared else self.Y)
-        check_place("X", X, "Y", Y)
+        check_home("X", X, "Y", Y)
         if shared is None:
             for name, A, other in (("X", X, Y), ("Y", Y, X)):
                 if (
@@ -196,7 +196,7 @@ class CCA(Problem[CCASolution]):
     def conclude(  # type: ignore[override]
         self,
         moments: Moments,
-        terms: Terms = NO_TERMS,
+        terms: Terms = DEFAULT_TERMS,
         *,
         x_weights: Array,
         y_weights: Array,

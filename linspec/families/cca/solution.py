@@ -11,7 +11,7 @@ import numpy as np
 
 from linspec.arrays import Array, HostArray, at_home
 from linspec.errors import InvalidProblem, MissingCapability
-from linspec.families.cca.variates import CCAScore, one_or_both, paired_views, score_views
+from linspec.families.cca.variates import CCAScore, paired_views, score_views, single_or_pair
 from linspec.families.cca.views import loadings_tables, scores_tables
 from linspec.frames import check_order
 from linspec.moments.loadings import cross_loadings, loadings, mean_squares, varying_columns
@@ -160,7 +160,7 @@ class CCASolution(Solution):
             )
             if data is not None
         ]
-        return one_or_both(given, "transform needs X, Y or both")
+        return single_or_pair(given, "transform needs X, Y or both")
 
     def _taken(self, name: str) -> Taken:
         """What is taken out of rows of X or Y. Their scale is in the weights."""
@@ -218,7 +218,7 @@ class CCASolution(Solution):
             )
             if data is not None
         ]
-        return one_or_both(given, "predict needs X, Y or both")
+        return single_or_pair(given, "predict needs X, Y or both")
 
     @at_home
     def inverse_transform(self, X: Any = None, Y: Any = None, *, confounds: Any = None) -> Any:
@@ -252,7 +252,7 @@ class CCASolution(Solution):
             for scores, name, field in ((X, "X", "x_from_x"), (Y, "Y", "y_from_y"))
             if scores is not None
         ]
-        return one_or_both(given, "inverse_transform needs variates of X, of Y or of both")
+        return single_or_pair(given, "inverse_transform needs variates of X, of Y or of both")
 
     def _combined(self, scores: Any, name: str, field: str, to: str, confounds: Any) -> Array:
         """Rows of X or of Y: variates times coefficients, plus what was taken out of the training rows."""
@@ -348,7 +348,7 @@ class CCASolution(Solution):
             for data, weights, name in ((X, self.x_weights, "X"), (Y, self.y_weights, "Y"))
             if data is not None
         ]
-        return one_or_both(found, "loadings need X, Y or both")
+        return single_or_pair(found, "loadings need X, Y or both")
 
     @at_home
     def loadings_table(
@@ -528,7 +528,7 @@ class CCASolution(Solution):
             mean_squares(correlations, varying_columns(data, name, **rows))
             for correlations, (name, data) in zip(found, views, strict=True)
         ]
-        return one_or_both(means, "variance_extracted needs X, Y or both")
+        return single_or_pair(means, "variance_extracted needs X, Y or both")
 
     @at_home
     def supported(self, level: Any = 0.0) -> int:

@@ -29,10 +29,10 @@ __all__ = [
     "captured",
     "componentwise",
     "cosines",
-    "one_or_both",
     "paired_views",
     "score_variates",
     "score_views",
+    "single_or_pair",
 ]
 
 
@@ -165,7 +165,7 @@ def paired_views(X: Any, Y: Any, **beside: Any) -> tuple[Any, Any]:
     return X, Y
 
 
-def one_or_both(found: list[Any], needs: str) -> Any:
+def single_or_pair(found: list[Any], needs: str) -> Any:
     """What was made of one view, or a pair of what was made of both: the answer of a method of two optional views.
 
     Parameters
@@ -187,10 +187,10 @@ def one_or_both(found: list[Any], needs: str) -> Any:
 
     Examples
     --------
-    >>> from linspec.families.cca import one_or_both
-    >>> one_or_both(["of X"], "transform needs X, Y or both")
+    >>> from linspec.families.cca import single_or_pair
+    >>> single_or_pair(["of X"], "transform needs X, Y or both")
     'of X'
-    >>> one_or_both(["of X", "of Y"], "transform needs X, Y or both")
+    >>> single_or_pair(["of X", "of Y"], "transform needs X, Y or both")
     ('of X', 'of Y')
     """
     if not found:

@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from linspec.arrays import Array, at_home
-from linspec.families.cca.variates import CCAScore, one_or_both, paired_views, score_views
+from linspec.families.cca.variates import CCAScore, paired_views, score_views, single_or_pair
 from linspec.moments.loadings import column_loadings
 from linspec.solving.solution import Solution
 
@@ -26,7 +26,7 @@ def scores_tables(solution: Solution, X: Any, Y: Any, library: str | None, **bes
     found = solution.transform(X, Y, **beside)  # type: ignore[attr-defined]  # answers of two views have it
     parts = found if len(given) == 2 else (found,)
     tables = [solution.table_of_rows(part, data, library) for part, data in zip(parts, given, strict=True)]
-    return one_or_both(tables, "scores_table needs X, Y or both")
+    return single_or_pair(tables, "scores_table needs X, Y or both")
 
 
 def loadings_tables(solution: Solution, X: Any, Y: Any, library: str | None, **beside: Any) -> Any:
@@ -38,7 +38,7 @@ def loadings_tables(solution: Solution, X: Any, Y: Any, library: str | None, **b
         solution.table_of_columns(name, solution.vectors_by_name(part), library, data=given[name])
         for name, part in zip(given, parts, strict=True)
     ]
-    return one_or_both(tables, "loadings_table needs X, Y or both")
+    return single_or_pair(tables, "loadings_table needs X, Y or both")
 
 
 class TwoViewSolution(Solution):
@@ -80,7 +80,7 @@ class TwoViewSolution(Solution):
         Returns
         -------
         array of shape (n, k), or a pair of arrays when both are given
-            See `one_or_both`.
+            See `single_or_pair`.
 
         Raises
         ------
@@ -191,7 +191,7 @@ class TwoViewSolution(Solution):
             for name, data in (("X", X), ("Y", Y))
             if data is not None
         ]
-        return one_or_both(found, "loadings need X, Y or both")
+        return single_or_pair(found, "loadings need X, Y or both")
 
     @at_home
     def loadings_table(

@@ -14,7 +14,7 @@ from linspec.cli.kinds import (
     Score,
     center_option,
     count_option,
-    leading,
+    first_numbers,
     ridge_option,
     row_options,
 )
@@ -90,7 +90,7 @@ def _as_labels(matrix: Any) -> Any:
 
 def _eigenvalues(solution: Any) -> list[tuple[str, str]]:
     values = solution.eigenvalues
-    found = [("eigenvalues", leading(values, ".5g") or "none"), ("sum", f"{float(values.sum()):.6g}")]
+    found = [("eigenvalues", first_numbers(values, ".5g") or "none"), ("sum", f"{float(values.sum()):.6g}")]
     if solution.classes is not None and solution.classes.dtype.kind in "UO":
         sizes = zip(solution.classes.tolist(), solution.class_sizes.tolist(), strict=True)
         named = [f"{name} ({size:g} rows)" for name, size in sizes]

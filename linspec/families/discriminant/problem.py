@@ -16,7 +16,7 @@ from linspec.algebra.small_matrices import (
     whitening_above_noise,
     whitening_of_products,
 )
-from linspec.algebra.unit_vectors import lengths_in, selection_matrix, signs
+from linspec.algebra.unit_vectors import lengths_in, selection_matrix, signs_of_columns
 from linspec.algebra.whitener import leading_svd
 from linspec.arrays import (
     HOST,
@@ -40,8 +40,8 @@ from linspec.operators import (
 )
 from linspec.operators.range_of_entries import Magnitude, check_magnitude
 from linspec.operators.tables import is_flat_list
-from linspec.solving.checks import check_k, check_place, check_rows, of_pairs
-from linspec.solving.conclusion import NO_TERMS, Conclusion, Terms, fewer_than_asked, without_answer
+from linspec.solving.checks import check_home, check_k, check_rows, of_pairs
+from linspec.solving.conclusion import DEFAULT_TERMS, Conclusion, Terms, fewer_than_asked, without_answer
 from linspec.solving.problem import Problem, shared_moments
 from linspec.solving.solution import Solution, Status
 from linspec.sweeps.first_look import FirstLook
@@ -156,7 +156,7 @@ class Discriminant(Problem[DiscriminantSolution]):
         labels, factor = _taken_apart(as_operator(shared.Y if shared else self.H, "H"), center=self.center)
         H = self.adopt("H", labels)
         object.__setattr__(self, "factor", factor)
-        check_place("X", X, "H", H)
+        check_home("X", X, "H", H)
         self.adopt_labels({"H": given})
         if shared is None:
             self.promote("H", X.dtype)
@@ -250,7 +250,7 @@ class Discriminant(Problem[DiscriminantSolution]):
     def conclude(  # type: ignore[override]
         self,
         moments: Moments,
-        terms: Terms = NO_TERMS,
+        terms: Terms = DEFAULT_TERMS,
         *,
         weights: Array,
         eigenvalues: HostArray | None = None,
@@ -290,7 +290,7 @@ class Discriminant(Problem[DiscriminantSolution]):
             order = np.argsort(-values, kind="stable")[: self.k]
             turn, values = selection_matrix(len(values), order), values[order]
         W, MW = W @ home.place(turn), MW @ home.place(turn)
-        scale = signs(W, home) / lengths_in(W, MW, self.X.dtype, home)
+        scale = signs_of_columns(W, home) / lengths_in(W, MW, self.X.dtype, home)
         W, MW = (V * home.place(scale)[None, :] for V in (W, MW))
         returned = self._rounded(W, home)
         if self.single and bool(to_host(home.xp.any(returned != W))):

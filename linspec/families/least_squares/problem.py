@@ -24,14 +24,14 @@ from linspec.frames import is_series
 from linspec.moments.moments import Moments
 from linspec.solving.checks import (
     check_flag,
-    check_place,
+    check_home,
     check_ridges,
     check_rows,
     finite_array,
     of_pairs,
     vector_of_list,
 )
-from linspec.solving.conclusion import NO_TERMS, Conclusion, Terms
+from linspec.solving.conclusion import DEFAULT_TERMS, Conclusion, Terms
 from linspec.solving.problem import Problem
 from linspec.solving.solution import Solution, Status
 
@@ -118,7 +118,7 @@ class LeastSquares(Problem[LeastSquaresSolution]):
         object.__setattr__(self, "vector", getattr(B, "ndim", 2) == 1 or is_series(B))
         A = self.adopt("A", self.A)
         B = self.adopt("B", B[:, None] if flat else B)
-        check_place("A", A, "B", B)
+        check_home("A", A, "B", B)
         self.promote("B", A.dtype)
         check_flag("center", self.center)
         self.adopt_rows()
@@ -189,7 +189,7 @@ class LeastSquares(Problem[LeastSquaresSolution]):
     def conclude(  # type: ignore[override]  # each law names the arrays that it takes
         self,
         moments: Moments,
-        terms: Terms = NO_TERMS,
+        terms: Terms = DEFAULT_TERMS,
         *,
         x: Array,
         rank: int | None = None,

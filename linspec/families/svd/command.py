@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from linspec.cli.kinds import SHOWN, Kind, Score, center_option, count_option, leading, row_options
+from linspec.cli.kinds import SHOWN, Kind, Score, center_option, count_option, first_numbers, row_options
 from linspec.cli.tables import percent
 
 
@@ -17,7 +17,7 @@ def _svd_parameters() -> list[click.Parameter]:
 
 
 def _singular_values(solution: Any) -> list[tuple[str, str]]:
-    return [("singular values", leading(solution.S, ".5g")), *_explained(solution)]
+    return [("singular values", first_numbers(solution.S, ".5g")), *_explained(solution)]
 
 
 def _explained(solution: Any) -> list[tuple[str, str]]:

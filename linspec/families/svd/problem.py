@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from linspec.algebra.small_matrices import ratio
-from linspec.algebra.unit_vectors import row_runs, signs
+from linspec.algebra.unit_vectors import row_runs, signs_of_columns
 from linspec.arrays import (
     Array,
     Home,
@@ -23,7 +23,7 @@ from linspec.errors import InvalidProblem, shown
 from linspec.families.svd.solution import SVDSolution
 from linspec.moments.moments import Moments
 from linspec.solving.checks import check_flag, check_k, finite_array, largest_k
-from linspec.solving.conclusion import NO_TERMS, Conclusion, Terms, fewer_than_asked, without_answer
+from linspec.solving.conclusion import DEFAULT_TERMS, Conclusion, Terms, fewer_than_asked, without_answer
 from linspec.solving.problem import Problem, shared_moments
 from linspec.solving.solution import Solution
 from linspec.sweeps.blocks import BlockOperator, row_images
@@ -129,7 +129,7 @@ class SVD(Problem[SVDSolution]):
     def conclude(  # type: ignore[override]
         self,
         moments: Moments,
-        terms: Terms = NO_TERMS,
+        terms: Terms = DEFAULT_TERMS,
         *,
         Vh: Array,
         S: HostArray | None = None,
@@ -145,7 +145,7 @@ class SVD(Problem[SVDSolution]):
         S = np.asarray(to_host(S), dtype=np.float64)
         order = np.argsort(-S, kind="stable")[: self.k]
         V, AtAV, S = _select(V, order, home), _select(AtAV, order, home), S[order]
-        flips = signs(V, home)
+        flips = signs_of_columns(V, home)
         # In units of the largest value, because squares of AᵀAv may overflow or underflow.
         unit = float(S[0] ** 2) if len(S) and S[0] > 0 else 1.0
         gap = _distances(AtAV, V, S**2, unit, home)

@@ -29,10 +29,10 @@ import numpy as np
 import scipy.linalg
 
 from linspec import Conclusion, Moments, Status
-from linspec.algebra import signs
+from linspec.algebra import signs_of_columns
 from linspec.arrays import Array, Home, HostArray, to_host
 from linspec.kernels import Linear
-from linspec.moments import column_basis, reduced
+from linspec.moments import column_basis, reduced_rows
 from linspec.operators import DenseOperator, LinearOperator, SparseOperator, uncounted
 from linspec.solving import fewer_than_asked
 from linspec_kernel.nystrom import on_host
@@ -162,7 +162,7 @@ def along_columns(view: View, G: HostArray, lengths: HostArray) -> float:
         return 0.0
     A = in_memory(view.A)
     if len(G) <= WIDEST and is_readable(view.A):
-        R = reduced({view.name: view.A if A is None else A}, center=view.center).R
+        R = reduced_rows({view.name: view.A if A is None else A}, center=view.center).R
         W = to_host(column_basis(R, NULL * float(np.finfo(view.A.rounded_dtype).eps), view.home).W)
         return float(np.max(np.linalg.norm(W.T @ G, axis=0) * lengths, initial=0.0))
     if A is None:
@@ -222,7 +222,7 @@ def _returned(problem: Any, preimages: tuple[Array, Array]) -> list[HostArray]:
     ]
     (x, y), (even_x, even_y) = points, problem.parities
     home = Home.of(x)
-    flips = [signs(U, home) if U.size else np.ones(U.shape[1]) for U in points]
+    flips = [signs_of_columns(U, home) if U.size else np.ones(U.shape[1]) for U in points]
     free = problem.objective != "correlation"
     if even_x == 1 or (free and even_x):
         x = x * flips[0]

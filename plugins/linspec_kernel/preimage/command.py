@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from linspec.cli import Kind, Score, center_option, count_option, leading
+from linspec.cli import Kind, Score, center_option, count_option, first_numbers
 from linspec_kernel.command import OF_KERNELS, kernel_of, kernel_options, of_other_kernels
 
 KERNELS = ("linear", "polynomial", "rbf")
@@ -68,15 +68,15 @@ def _words(values: Mapping[str, Any]) -> list[str]:
 def _answer(solution: Any) -> list[tuple[str, str]]:
     rho = solution.correlations
     x, y = solution.supports()
-    rows = [("correlations", leading(rho, ".4f")), ("sum", f"{float(rho.sum()):.6f}")]
+    rows = [("correlations", first_numbers(rho, ".4f")), ("sum", f"{float(rho.sum()):.6f}")]
     if abs(solution.values - rho).max(initial=0.0) > 5e-5:
-        rows.append(("objective", leading(solution.values, ".4f")))
+        rows.append(("objective", first_numbers(solution.values, ".4f")))
     rows += [
         (
             "columns of X, of Y",
             "  ".join(f"{a}, {b}" for a, b in zip(x.sum(axis=0), y.sum(axis=0), strict=True)),
         ),
-        ("starts that agree", f"{leading(solution.agreeing, '.0f')} of {solution.starts}"),
+        ("starts that agree", f"{first_numbers(solution.agreeing, '.0f')} of {solution.starts}"),
     ]
     kernels = [str(solution.kernel_x), str(solution.kernel_y)]
     return [*rows, ("kernels", " and ".join(dict.fromkeys(kernels)))]

@@ -11,14 +11,14 @@ from linspec.arrays import Array, HostArray
 from linspec.errors import InvalidProblem, shown
 from linspec.kernels import Kernel, Polynomial, as_kernel
 from linspec.solving import (
-    NO_TERMS,
+    DEFAULT_TERMS,
     Terms,
     check_flag,
+    check_home,
     check_k,
-    check_place,
     check_rows,
     finite_array,
-    refuse_once,
+    refuse_iterators,
 )
 from linspec_kernel.preimage.bounds import Bound, as_bound
 from linspec_kernel.preimage.certificate import judged, reads_rows
@@ -102,9 +102,9 @@ class PreimageCCA(Problem[PreimageCCASolution]):
     matrix_names: ClassVar[tuple[str, ...]] = ("X", "Y")
 
     def __post_init__(self) -> None:
-        refuse_once({"X": self.X, "Y": self.Y})
+        refuse_iterators({"X": self.X, "Y": self.Y})
         X, Y = self.adopt("X", self.X), self.adopt("Y", self.Y)
-        check_place("X", X, "Y", Y)
+        check_home("X", X, "Y", Y)
         check_flag("center", self.center)
         if self.objective not in OBJECTIVES:
             raise InvalidProblem(
@@ -198,7 +198,7 @@ class PreimageCCA(Problem[PreimageCCASolution]):
     def conclude(  # type: ignore[override]
         self,
         moments: Any,
-        terms: Terms = NO_TERMS,
+        terms: Terms = DEFAULT_TERMS,
         *,
         x_preimages: Array,
         y_preimages: Array,

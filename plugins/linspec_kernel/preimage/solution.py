@@ -12,7 +12,7 @@ import numpy as np
 from linspec import as_operator
 from linspec.arrays import Array, HostArray, at_home, to_host
 from linspec.errors import InvalidProblem
-from linspec.families.cca import TwoViewSolution, one_or_both
+from linspec.families.cca import TwoViewSolution, single_or_pair
 from linspec.kernels import Kernel
 from linspec.process import count_of
 from linspec_kernel.preimage.bounds import Bound
@@ -129,7 +129,7 @@ class PreimageCCASolution(TwoViewSolution):
             ("Y", Y, self.y_preimages, self.kernel_y, self.y_weights, self.y_mean),
         )
         found = [_variates(name, data, *fitted) for name, data, *fitted in views if data is not None]
-        return one_or_both(found, "transform needs X, Y or both")
+        return single_or_pair(found, "transform needs X, Y or both")
 
 
 def _variates(

@@ -8,9 +8,17 @@ from typing import Any, ClassVar
 import numpy as np
 
 import linspec as ls
-from linspec.algebra import selection_matrix, signs
+from linspec.algebra import selection_matrix, signs_of_columns
 from linspec.arrays import Array, Home, HostArray, reciprocal, to_host
-from linspec.solving import NO_TERMS, Terms, check_k, check_place, check_rows, fewer_than_asked, refuse_once
+from linspec.solving import (
+    DEFAULT_TERMS,
+    Terms,
+    check_home,
+    check_k,
+    check_rows,
+    fewer_than_asked,
+    refuse_iterators,
+)
 from linspec_pls.solution import PLSSolution
 
 
@@ -45,9 +53,9 @@ class PLS(ls.Problem[PLSSolution]):
     means: ClassVar[Mapping[str, str]] = MappingProxyType({"X": "x_mean", "Y": "y_mean"})
 
     def __post_init__(self) -> None:
-        refuse_once({"X": self.X, "Y": self.Y})
+        refuse_iterators({"X": self.X, "Y": self.Y})
         X, Y = self.adopt("X", self.X), self.adopt("Y", self.Y)
-        check_place("X", X, "Y", Y)
+        check_home("X", X, "Y", Y)
         self.check_sizes()
 
     def __repr__(self) -> str:
@@ -65,7 +73,7 @@ class PLS(ls.Problem[PLSSolution]):
         return ls.Moments(self.X, self.Y, center=self.center, form=form, expect=expect)
 
     def conclude(  # type: ignore[override]
-        self, moments: ls.Moments, terms: Terms = NO_TERMS, *, x_weights: Array, y_weights: Array
+        self, moments: ls.Moments, terms: Terms = DEFAULT_TERMS, *, x_weights: Array, y_weights: Array
     ) -> ls.Conclusion:
         """Scale the vectors of a solver to length 1, compute their singular values, order, signs and residual."""
         home = moments.home
@@ -87,7 +95,7 @@ class PLS(ls.Problem[PLSSolution]):
         sigma = home.place(values)[None, :]
         gaps = [*home.column_norms(CV - U * sigma), *home.column_norms(CtU - V * sigma)]
         residual = max(gaps) / values[0] if len(values) else 0.0
-        flips = home.place(signs(U, home))[None, :]
+        flips = home.place(signs_of_columns(U, home))[None, :]
         fields: dict[str, Any] = {"singular_values": values}
         for name, A, W in (("x_weights", self.X, U), ("y_weights", self.Y, V)):
             fields[name] = A.home.place(W * flips, A.dtype)

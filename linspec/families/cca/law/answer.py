@@ -23,9 +23,9 @@ from linspec.algebra.small_matrices import (
     rounding_of_rows,
     whitening,
 )
-from linspec.algebra.unit_vectors import lengths_in, signs
+from linspec.algebra.unit_vectors import lengths_in, signs_of_columns
 from linspec.arrays import Array, Home, HostArray, to_host
-from linspec.families.cca.law.evidence import Evidence, Probe, norms_by, probes
+from linspec.families.cca.law.evidence import Evidence, Probe, inverse_norms, probes
 from linspec.moments.moments import Moments
 from linspec.moments.row_reduction import ColumnBasis, column_basis
 
@@ -159,7 +159,7 @@ class Answer:
             return
         sent = [E[:, E.shape[1] - r.block.shape[1] :] for E, r in zip(self.beside, self.probes, strict=True)]
         made = [S[:, S.shape[1] - E.shape[1] :] for S, E in zip(self.beside_made[:2], sent, strict=True)]
-        found = norms_by(self.problem, self.moments, self.probes, made, judging=True)
+        found = inverse_norms(self.problem, self.moments, self.probes, made, judging=True)
         if self.norms is not None:
             better = [
                 old if n.kind == old.kind == "preconditioned" else n
@@ -233,7 +233,7 @@ class Answer:
             self._round()
             self.multiply()
         assert self.made is not None  # noqa: S101
-        flips = signs(self.W[0], self.home)
+        flips = signs_of_columns(self.W[0], self.home)
         pairs = zip(self.W, self.made[:2], self._views(), strict=True)
         self.turn([np.diag(flips / lengths_in(w, s, A.dtype, self.home)) for w, s, A in pairs])
         self._round()

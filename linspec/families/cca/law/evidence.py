@@ -100,7 +100,7 @@ class Probe:
 
 
 def probes(problem: Any, moments: Any, *, known: bool = False) -> list[Probe]:
-    """Blocks that are multiplied beside a product that is made anyway: `norms_by` makes norms of the products.
+    """Blocks that are multiplied beside a product that is made anyway: `inverse_norms` makes norms of the products.
 
     For each view the identity if it has few columns, otherwise random signs; no columns for factored Gram matrices.
     Columns are few if they are at most as many as the random columns, or a tenth of the columns multiplied so far, or
@@ -173,7 +173,7 @@ def random_signs(rows: int, columns: int, seed: int) -> HostArray:
     return drawn
 
 
-def norms_by(
+def inverse_norms(
     problem: Any, moments: Any, sent: list[Probe], products: list[Array], *, judging: bool
 ) -> tuple[InverseNorm, InverseNorm]:
     """Norms of the inverses of both Gram matrices, for `Evidence` or for a loop of one's own.
@@ -199,13 +199,13 @@ def norms_by(
     --------
     >>> import numpy as np
     >>> import linspec as ls
-    >>> from linspec.families.cca import norms_by, probes
+    >>> from linspec.families.cca import inverse_norms, probes
     >>> X, Y = np.diag([2.0, 1.0, 0.0])[:, :2], np.eye(3)[:, :1]
     >>> problem = ls.CCA(X, Y, k=1, center=False)
     >>> moments = ls.Moments(problem.X, problem.Y, center=False, form="implicit")
     >>> sent = probes(problem, moments)
     >>> Sx, _, _, Sy = moments.products(*(probe.block for probe in sent))
-    >>> x, y = norms_by(problem, moments, sent, [Sx, Sy], judging=False)
+    >>> x, y = inverse_norms(problem, moments, sent, [Sx, Sy], judging=False)
     >>> x.kind, x.squares(np.array([[2.0], [3.0]])).round(12)  # 2²/4 + 3²/1
     ('exact', array([10.]))
     """
