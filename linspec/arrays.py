@@ -13,7 +13,7 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
-from functools import wraps
+from functools import cached_property, wraps
 from types import ModuleType
 from typing import Any, ParamSpec, TypeVar
 
@@ -511,7 +511,7 @@ class Home:
         """The home itself, so that `on_device` takes it."""
         return self
 
-    @property
+    @cached_property
     def on_host(self) -> bool:
         """Whether arrays here are NumPy arrays."""
         return self is HOST or bool(compat.is_numpy_namespace(self.xp))
@@ -541,7 +541,6 @@ class Home:
             return int(torch.cuda.mem_get_info(self.device)[0] + pooled)
         return machine.available_memory()
 
-    @at_home
     def place(self, x: Array, dtype: Any = np.float64) -> Array:
         """An array, from the host or from this library, as an array of `dtype` here.
 
@@ -560,24 +559,27 @@ class Home:
         UnsupportedData
             The array is of another library, and no NumPy array.
         """
-        if self.on_host:
-            return np.asarray(to_host(x), dtype=dtype)
-        if isinstance(x, np.ndarray):
-            name = np.dtype(dtype).name
-            host = np.array(x, dtype=name)  # a copy: some libraries refuse read-only memory
-            return self.xp.asarray(host, dtype=getattr(self.xp, name), device=self.device)
-        if namespace(x) is not self.xp:
-            raise UnsupportedData(
-                f"an array of {type(x).__module__.split('.')[0]} cannot be multiplied with data of "
-                f"{self.xp.__name__}. Convert one of them first."
-            )
-        if device_of(x) != self.device:
-            # Convert to float32 before the transfer, and to float64 after it: a device may lack float64.
-            if np.dtype(dtype).itemsize < host_dtype(x).itemsize:
-                with on_device(x):
-                    x = cast(x, dtype)
-            x = compat.to_device(x, self.device)
-        return cast(x, dtype)
+        if isinstance(x, np.ndarray) and self.on_host:
+            return np.asarray(x, dtype=dtype)
+        with on_device(self, x):
+            if self.on_host:
+                return np.asarray(to_host(x), dtype=dtype)
+            if isinstance(x, np.ndarray):
+                name = np.dtype(dtype).name
+                host = np.array(x, dtype=name)  # a copy: some libraries refuse read-only memory
+                return self.xp.asarray(host, dtype=getattr(self.xp, name), device=self.device)
+            if namespace(x) is not self.xp:
+                raise UnsupportedData(
+                    f"an array of {type(x).__module__.split('.')[0]} cannot be multiplied with data of "
+                    f"{self.xp.__name__}. Convert one of them first."
+                )
+            if device_of(x) != self.device:
+                # Convert to float32 before the transfer, and to float64 after it: a device may lack float64.
+                if np.dtype(dtype).itemsize < host_dtype(x).itemsize:
+                    with on_device(x):
+                        x = cast(x, dtype)
+                x = compat.to_device(x, self.device)
+            return cast(x, dtype)
 
     @at_home
     def place_together(self, *arrays: HostArray) -> list[Array]:

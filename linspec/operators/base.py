@@ -180,7 +180,6 @@ class LinearOperator(ABC):
             pause()
             return self._rmatmat(self.home.place(U, self.dtype))
 
-    @at_home
     def rows(self, selection: Selection) -> LinearOperator:
         """The rows that a slice or an integer array selects, as an operator.
 
@@ -202,7 +201,8 @@ class LinearOperator(ABC):
                 "solver that needs products only."
             )
         pause()
-        return self._rows(_selected(selection, self.shape[0]))
+        with on_device(self):
+            return self._rows(_selected(selection, self.shape[0]))
 
     def drawn(self, selection: HostArray) -> LinearOperator:
         """Rows whose numbers were drawn at random in proportion to their weights, where the rows have weights.
@@ -288,15 +288,17 @@ class LinearOperator(ABC):
         """
         raise MissingCapability(f"{type(self).__name__} is not read slice by slice; take `rows` or products.")
 
-    def loaded(self, buffer: RowBuffer | None = None) -> LinearOperator:
+    def loaded(self, buffer: RowBuffer | None = None, about: Array | None = None) -> LinearOperator:
         """The same rows, made ready to be multiplied several times: read, converted and centred once.
 
         Parameters
         ----------
         buffer : RowBuffer, optional
             Memory to use; what was loaded into it before is lost.
+        about : array of shape (p,), optional
+            Subtracted from every row.
         """
-        return self
+        return self if about is None else self.centered(about).loaded(buffer)
 
     def release(self) -> None:  # noqa: B027 (most data have nothing to give back)
         """Give back memory that reading the rows has filled; nothing for data held in memory."""

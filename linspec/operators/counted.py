@@ -270,8 +270,10 @@ class CountedOperator(Wrapper):
         self.ledger.record(self.operator, 0, sweeps=1)
         return self.operator.dense()
 
-    def loaded(self, buffer: RowBuffer | None = None) -> LinearOperator:
+    def loaded(self, buffer: RowBuffer | None = None, about: Array | None = None) -> LinearOperator:
         """All rows made ready to be multiplied: one sweep, and none for what is done with them."""
+        if about is not None:
+            return super().loaded(buffer, about)
         loaded = self.operator.loaded(buffer)
         if loaded is self.operator:
             return self

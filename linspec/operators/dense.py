@@ -63,7 +63,7 @@ class DenseOperator(LinearOperator):
     _ready = False  # whether rows were copied into an order that BLAS takes
 
     def __init__(self, array: Array, mean: Array | None = None, dtype: Any = None) -> None:
-        array = plain_array(array)
+        array = array if type(array) is np.ndarray else plain_array(array)
         if array.ndim != 2:
             raise InvalidProblem(
                 f"data must have two dimensions; got {array.ndim} with shape {tuple(array.shape)}. "
@@ -104,15 +104,20 @@ class DenseOperator(LinearOperator):
             return self._ready or (bool(stored == self.dtype) and _fits_blas(self.array))
         return bool(stored == getattr(self.home.xp, self.dtype.name))
 
-    def loaded(self, buffer: RowBuffer | None = None) -> LinearOperator:
+    def loaded(self, buffer: RowBuffer | None = None, about: Array | None = None) -> LinearOperator:
         """The same rows converted and centred once; they are all read, so let them be few."""
-        if self.plain:
+        mean = self.mean
+        if about is not None:
+            about = self.home.blocks.place(about)
+            mean = about if mean is None else about + mean
+        if mean is None and self.plain:
             return self
-        coarse = None if self.mean is None else self.home.place(self.mean, self.dtype)
-        block = _ready_made((buffer or RowBuffer()).less(self.array, coarse, self.dtype, self.home))
+        coarse = None if mean is None else self.home.place(mean, self.dtype)
+        block = DenseOperator((buffer or RowBuffer()).less(self.array, coarse, self.dtype, self.home))
+        block._ready = True
         if coarse is None or self.dtype == np.float64:
             return block
-        return CenteredOperator(block, self.mean - self.home.blocks.place(coarse))
+        return CenteredOperator(block, mean - self.home.blocks.place(coarse))
 
     def _blocks(self) -> Iterator[tuple[slice, LinearOperator]]:
         """Row slices and the rows themselves, made ready to be multiplied before the next are read."""
@@ -127,7 +132,8 @@ class DenseOperator(LinearOperator):
 
     def _matmat(self, V: Array) -> Array:
         if self.in_one_piece and self.plain:
-            return self.array @ self.home.place(V, self.dtype)
+            as_it_is = isinstance(V, np.ndarray) and V.dtype == self.dtype
+            return self.array @ (V if as_it_is else self.home.place(V, self.dtype))
         product = self.home.zeros((self.shape[0], V.shape[1]), self.dtype)
         for rows, block in self._blocks():
             product[rows, :] = block.matmat(V)
@@ -181,13 +187,6 @@ class DenseOperator(LinearOperator):
         """A − 1 meanᵀ, taken out of each block as it is read."""
         mean = self.home.blocks.place(mean)
         return self._like(self._source, mean if self.mean is None else mean + self.mean)
-
-
-def _ready_made(block: Array) -> DenseOperator:
-    """An operator on rows that are ready to be multiplied."""
-    operator = DenseOperator(block)
-    operator._ready = True
-    return operator
 
 
 def _fits_blas(array: HostArray) -> bool:

@@ -217,7 +217,7 @@ class FusedProducts(Task[Sums]):
         imaged: tuple[int, TrianglePart | None],
     ) -> Sums:
         triples = zip(rows, about, buffers, strict=True)
-        slabs = [(A if a is None else A.centered(a)).loaded(buffer) for A, a, buffer in triples]
+        slabs = [A.loaded(buffer, a) for A, a, buffer in triples]
         n, dtype = rows[0].shape[0], np.result_type(*(A.dtype for A in slabs))
         images = [
             A.dense() if isinstance(V, Identity) else A.matmat(V)
