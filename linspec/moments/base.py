@@ -9,7 +9,6 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from itertools import zip_longest
 from typing import Any, TypeVar
 
 import numpy as np
@@ -18,7 +17,6 @@ from linspec import cost
 from linspec.arrays import Array, Home, HostArray, to_host
 from linspec.errors import MissingCapability, NonFiniteData
 from linspec.operators import LinearOperator, SparseOperator
-from linspec.operators.column_statistics import ColumnStatistics
 from linspec.operators.range_of_entries import Magnitude, check_magnitude
 from linspec.process.log import timed
 from linspec.sweeps.adjusted_rows import AdjustedRows
@@ -341,44 +339,39 @@ class Sweeps(ABC):
 
     def gather(self, views: list[View]) -> None:
         """The column means and norms of some views, from one sweep; from products only the means."""
-        remote = [view for view in views if view.operator.remote]
-        for some in (remote, [view for view in views if not view.operator.remote]):
+        for some in (
+            [view for view in views if view.operator.remote],
+            [view for view in views if view.streamed and not view.operator.remote],
+            [view for view in views if not view.streamed],
+        ):
             if some:
                 self._gather(some)
 
     def _gather(self, views: list[View]) -> None:
-        read = [view for view in views if view.operator.remote or _is_read(view.operator)]
+        """Those of views that are read in one way."""
+        first = views[0].operator
+        read = [view for view in views if view.streamed or _is_read(view.operator)]
         with np.errstate(all="ignore"):  # what is not finite is found by the check
             for view in views:
                 if isinstance(view.operator, SparseOperator):
                     view.learn_from_matrix()
-                elif not (view.streamed or view.operator.remote or view.operator.readable):
+                elif not (view.streamed or view.operator.readable):
                     view.learn_from_products(self.home)
-            self._learn_from_slices([v for v in views if v.streamed and not v.operator.remote])
             if read:  # together, so that two views of one file are read together
-                columns = 3 if read[0].operator.remote else 0
-                found = swept(Statistics(self.home, self.model), read, columns)
+                found = swept(
+                    Statistics(self.home, self.model),
+                    read,
+                    3 if first.remote else 0,
+                    model=self.model,
+                    check=lambda task, part, gone: self.check_finite(task.looked_at(part), always=gone),
+                    threads=not first.streamed,
+                )
                 for view, gathered in zip(read, found, strict=True):
                     view.learn(gathered)
         for view in views:
             A = view.operator
-            view.record(0, 0 if A.readable or A.streamed or A.remote else 1, sweeps=1.0)
+            view.record(0, 0 if A.readable or A.streamed else 1, sweeps=1.0)
         self.check_finite([view.mean for view in views])
-
-    def _learn_from_slices(self, views: list[View]) -> None:
-        gathered, first = [ColumnStatistics(self.home) for _ in views], [0 for _ in views]
-        # By turns, so that halves of one source share a reading.
-        for blocks in zip_longest(*(view.operator.blocks() for view in views)):
-            for i, (statistics, block) in enumerate(zip(gathered, blocks, strict=True)):
-                if block is not None:
-                    n = block.shape[0]
-                    of = (self.model.weights_of, self.model.basis_of)
-                    statistics.add(block, *(each(first[i], n, self.home) for each in of))
-                    first[i] += n
-            # While the blocks are there: rows that are read once cannot be searched afterwards.
-            self.check_finite([statistics.mean for statistics in gathered], always=True)
-        for view, statistics in zip(views, gathered, strict=True):
-            view.learn(statistics)
 
     def check_finite(self, arrays: Iterable[Array | None], *, always: bool = False) -> None:
         """On the first sweep's small results, or always; only on failure is the data searched."""
@@ -399,7 +392,7 @@ def times(V: Array | None, factors: Array | None) -> Array | None:
 
 def _is_read(A: LinearOperator) -> bool:
     """Whether the entries are read, in blocks that come from memory or from files."""
-    return A.readable and not A.streamed and not isinstance(A, SparseOperator)
+    return A.readable and not isinstance(A, SparseOperator)
 
 
 def _blocks_of(view: View, columns: int) -> Iterator[LinearOperator]:
