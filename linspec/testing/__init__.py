@@ -16,9 +16,7 @@ Read `suite` first, which lists the checks, then `solving` and `answers`.
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import Any
-
+from linspec.process.lazy_names import lazy_names
 from linspec.testing.backends import BACKENDS, Backend
 from linspec.testing.family import ProblemTesting, testing_of
 from linspec.testing.operators import CountingOperator, ProductsOnly, check_operator
@@ -91,7 +89,4 @@ def cases(problem: str) -> tuple[Case, ...]:
     return tuple(testing_of(problem).cases())
 
 
-def __getattr__(name: str) -> Any:
-    if name not in _PLANTED:
-        raise AttributeError(f"module 'linspec.testing' has no attribute {name!r}")
-    return getattr(import_module(_PLANTED[name]), name)
+__getattr__, __dir__ = lazy_names(__name__, _PLANTED)

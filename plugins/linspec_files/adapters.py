@@ -183,8 +183,7 @@ def of_data_set(data: Any) -> LinearOperator:
 def of_parquet(files: RowFiles) -> LinearOperator:
     """The rows of Parquet files."""
     _needs_pyarrow(files)
-    if files.part:
-        raise InvalidProblem(f"{files.name} is a table and has no part {files.part!r}. Name columns instead.")
+    _one_table(files)
     from linspec_files.parquet_files import ParquetRows, in_folders
 
     return _operator(ParquetRows(replace(files, paths=tuple(in_folders(files.paths)))))
@@ -260,12 +259,17 @@ def _one_matrix(files: RowFiles) -> None:
         )
 
 
+def _one_table(files: RowFiles) -> None:
+    """Refuse a part of a file that is one table."""
+    if files.part:
+        raise InvalidProblem(f"{files.name} is a table and has no part {files.part!r}. Name columns instead.")
+
+
 def _of_text(path: str, files: RowFiles) -> RowSource:
     from linspec_files.delimited import read_delimited
     from linspec_files.held import HeldRows
 
-    if files.part:
-        raise InvalidProblem(f"{files.name} is a table and has no part {files.part!r}. Name columns instead.")
+    _one_table(files)
     return HeldRows(printable(path), *read_delimited(Path(path), files))
 
 

@@ -70,7 +70,7 @@ class HeldRows(RowSource):
 
 
 class VectorOperator(DenseOperator):
-    """A column that is a vector in its file, and is `held` as one."""
+    """A column that is a vector in its file, and whose `stored_array` is one."""
 
     @property
     def stored_array(self) -> Any:
