@@ -10,8 +10,8 @@ from linspec.process.lazy_names import lazy_names
 
 _HOLDERS = {
     "AdjointOperator": "linspec.operators.base",
-    "AdjustedOperator": "linspec.operators.adjusted",
-    "Adjustment": "linspec.operators.adjusted",
+    "AdjustedOperator": "linspec.operators.adjustment",
+    "Adjustment": "linspec.operators.adjustment",
     "CenteredOperator": "linspec.operators.base",
     "ColumnScaledOperator": "linspec.operators.base",
     "CountedOperator": "linspec.operators.counted",
@@ -33,7 +33,7 @@ _HOLDERS = {
     "SparseOperator": "linspec.operators.sparse",
     "StreamedOperator": "linspec.operators.streamed",
     "SumOperator": "linspec.operators.base",
-    "WeightedRows": "linspec.operators.adjusted",
+    "WeightedRows": "linspec.operators.adjustment",
     "as_operator": "linspec.operators.opening",
     "columns_but_index": "linspec.operators.row_files",
     "in_order": "linspec.operators.row_files",

@@ -1,6 +1,6 @@
-from linspec.operators.adjusted import AdjustedOperator as AdjustedOperator
-from linspec.operators.adjusted import Adjustment as Adjustment
-from linspec.operators.adjusted import WeightedRows as WeightedRows
+from linspec.operators.adjustment import AdjustedOperator as AdjustedOperator
+from linspec.operators.adjustment import Adjustment as Adjustment
+from linspec.operators.adjustment import WeightedRows as WeightedRows
 from linspec.operators.base import AdjointOperator as AdjointOperator
 from linspec.operators.base import CenteredOperator as CenteredOperator
 from linspec.operators.base import ColumnScaledOperator as ColumnScaledOperator

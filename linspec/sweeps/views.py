@@ -20,7 +20,7 @@ from linspec.operators import (
     SparseOperator,
     uncounted,
 )
-from linspec.operators.adjusted import Adjustment
+from linspec.operators.adjustment import Adjustment
 from linspec.operators.column_statistics import ColumnStatistics, block_mean, weighted, without_offset
 from linspec.operators.row_blocks import DEVICE_BLOCK_BYTES, RowBuffer
 from linspec.operators.row_model import Change, RowModel

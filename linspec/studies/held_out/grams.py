@@ -18,7 +18,7 @@ import numpy as np
 
 from linspec.algebra.small_matrices import EPS, whitening
 from linspec.arrays import HostArray, reciprocal
-from linspec.operators.adjusted import EXPLAINED
+from linspec.operators.adjustment import EXPLAINED
 from linspec.studies.held_out.row_sums import RowSums
 
 ROUNDING = 4 * EPS

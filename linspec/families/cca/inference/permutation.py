@@ -49,7 +49,7 @@ from linspec.families.cca.problem import CCA
 from linspec.families.cca.solution import CCASolution
 from linspec.moments.ways import settle
 from linspec.operators import AdjustedOperator, DenseOperator, LinearOperator, as_operator
-from linspec.operators.adjusted import EXPLAINED
+from linspec.operators.adjustment import EXPLAINED
 from linspec.operators.largest_entry import magnitude_of
 from linspec.operators.range_of_entries import check_magnitude
 from linspec.operators.row_model import row_model
