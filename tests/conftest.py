@@ -232,7 +232,7 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     clock = Clock()
     for module in (
         "linspec.solving.run",
-        "linspec.solving.solver",
+        "linspec.solving.solve",
     ):  # where a run begins and where it is looked at
         monkeypatch.setattr(f"{module}.time", clock)
     return clock

@@ -28,7 +28,7 @@ GROUPS = {
         "linspec.solving.conclusion",
     ),
     "Solving": (
-        "linspec.solving.solver",
+        "linspec.solving.solve",
         "linspec.solving.run",
         "linspec.studies.comparison",
         "linspec.studies.held_out",

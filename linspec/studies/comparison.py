@@ -46,7 +46,7 @@ from linspec.solving.checks import check_rows
 from linspec.solving.problem import Problem
 from linspec.solving.run import Progress
 from linspec.solving.solution import Status
-from linspec.solving.solver import Solver, automatic, solve
+from linspec.solving.solve import Solver, automatic, solve
 
 __all__ = [
     "Comparison",

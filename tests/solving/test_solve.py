@@ -246,7 +246,7 @@ def test_progress_draws_on_standard_error_and_clears():
 def test_iterations_on_sparse_data_hold_the_blas_to_one_thread(monkeypatch):
     if machine.cpu_count() < 2:
         pytest.skip("one core: there is nothing to wait on")
-    monkeypatch.setattr("linspec.solving.solver.LARGE", 1)
+    monkeypatch.setattr("linspec.solving.solve.LARGE", 1)
     A = scipy.sparse.random(60, 20, 0.3, random_state=0, format="csr")
     for data, threads in ((A, 1), (A.toarray(), 2)):
         seen = set()
