@@ -13,7 +13,7 @@ The folders are the layers; a file imports from its own row and from those below
     errors   process   registry
 
 To be read in this order: `registry.spec`, `operators.base`, `operators.row_model`, `operators.adjusted`, `sweeps.task`,
-`sweeps.runners`, `sweeps.products`, `moments.moments`, `solving.problem`, `solving.solve`, `solving.run`,
+`sweeps.runners`, `sweeps.products`, `moments.moments`, `solving.problem`, `solving.solver`, `solving.run`,
 `solving.solution`, `families.svd.problem`, `linspec_cca.gram`, `linspec_cca.als`; docs/extend/architecture.md says why.
 
 Problem: a library with many methods and several array backends is slow to import, and a shell that completes
@@ -44,7 +44,7 @@ _PUBLIC = {
     "KernelOperator": "linspec.kernels.kernel_matrices",
     "LeastSquares": "linspec.families.least_squares.problem",
     "LeastSquaresSolution": "linspec.families.least_squares.solution",
-    "LeastSquaresState": "linspec.solving.solve",
+    "LeastSquaresState": "linspec.solving.solver",
     "LinearClassifier": "linspec.families.discriminant.classifier",
     "LinearOperator": "linspec.operators",
     "Moments": "linspec.moments.moments",
@@ -58,9 +58,9 @@ _PUBLIC = {
     "Run": "linspec.solving.run",
     "SVD": "linspec.families.svd.problem",
     "SVDSolution": "linspec.families.svd.solution",
-    "Selection": "linspec.solving.solve",
+    "Selection": "linspec.solving.select",
     "Solution": "linspec.solving.solution",
-    "Solver": "linspec.solving.solve",
+    "Solver": "linspec.solving.solver",
     "SolverSpec": "linspec.registry.spec",
     "Status": "linspec.solving.solution",
     "TestMatrix": "linspec.solving.random_test_matrix",
@@ -95,7 +95,7 @@ _PUBLIC = {
     "project": "linspec.solving.projection",
     "register": "linspec.registry.queries",
     "ridge_path": "linspec.families.ridge_path",
-    "select": "linspec.solving.solve",
+    "select": "linspec.solving.select",
     "significance": "linspec.families.cca.inference.significance",
     "solve": "linspec.solving.solve",
     "solvers": "linspec.registry.queries",

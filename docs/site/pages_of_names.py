@@ -29,6 +29,8 @@ GROUPS = {
     ),
     "Solving": (
         "linspec.solving.solve",
+        "linspec.solving.select",
+        "linspec.solving.solver",
         "linspec.solving.run",
         "linspec.studies.comparison",
         "linspec.studies.held_out",

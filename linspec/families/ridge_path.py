@@ -27,7 +27,7 @@ from linspec.process.plurals import count_of
 from linspec.registry.keywords import hinted
 from linspec.solving.problem import Problem
 from linspec.solving.ridges import along_ridges, checked_ridges, ridge_in_words, size_of_ridge
-from linspec.solving.solve import Solver
+from linspec.solving.solver import Solver
 
 __all__ = ["RidgePath", "ridge_path"]
 

@@ -44,7 +44,7 @@ class Kind:
 KINDS: dict[str, Kind] = {
     kind.record.kind: kind
     for kind in (
-        Kind(record=SolverSpec, hook="linspec_solvers", base="linspec.solving.solve:Solver", method="solve"),
+        Kind(record=SolverSpec, hook="linspec_solvers", base="linspec.solving.solver:Solver", method="solve"),
         Kind(
             record=NormalizerSpec,
             hook="linspec_normalizers",

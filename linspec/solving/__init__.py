@@ -1,7 +1,7 @@
 """Problems, solvers, the run between them, and the solution with its certificate.
 
-Read `problem` first, then `solve`, which has `linspec.solve`, then `run`: what a solver may ask of a run, and how that
-counts and ends. `solution` is what users get.
+Read `problem` first, then `solver`: what a solver is, then `run`: what it may ask of a run, and how that counts and
+ends. `solution` is what users get. `solve` has the one call, and `select` chooses a solver for it.
 """
 
 from __future__ import annotations

@@ -1,21 +1,12 @@
-"""Solvers, and the one call that runs them.
+"""The one call: from a problem and the name of a solver to a solution.
 
-The simplest solver there is, in full::
-
-    @dataclass(frozen=True, kw_only=True)
-    class Richardson(Solver):
-        step: float = option(1e-3, "step length", above=0)
-        tol: float | None = option(None, "residual to stop at", kind=float, above=0)
-
-        def solve(self, problem, run):
-            moments = run.moments()
-            x = moments.home.zeros((problem.A.shape[1], problem.B.shape[1]))
-            AtAx, AtB, _, _ = moments.products(x, moments.home.eye(problem.B.shape[1]))
-            gradient = AtB
-            while run.proceed(residual=relative(gradient, AtB), current=lambda: dict(x=x)):
-                x = x + self.step * gradient
-                gradient = AtB - moments.gram_matmat(x) - problem.ridge * x
-            return run.finish(x=x)
+Problem: bad arguments should end in one clear error before work is lost, and where "auto" has chosen a solver that
+fails, the user should not have to look for another.
+Method: everything is checked before the first product: options, budgets, what the data can give, memory, and the
+checkpoint or the answer to begin at. Then one solver runs. Where "auto" chose it and it missed the tolerance, other
+solvers are tried, as long as they take little in comparison.
+Where we differ: a solver converts nothing. It gets the problem with adjusted matrices whose entries are in range, and
+its answer is converted back to the columns as they came.
 """
 
 from __future__ import annotations
@@ -25,21 +16,17 @@ import inspect
 import math
 import os
 import time
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from dataclasses import dataclass
 from functools import partial
 from itertools import chain
-from types import MappingProxyType
-from typing import Any, ClassVar, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 
 from linspec import cost, registry
-from linspec.arrays import Array, at_home, namespace, random_generator, to_host
+from linspec.arrays import Array, at_home, random_generator
 from linspec.errors import (
-    BrokenPlugin,
     BudgetTooSmall,
     ConvergenceWarning,
     InvalidOption,
@@ -48,15 +35,14 @@ from linspec.errors import (
     NoSuitableSolver,
     OutOfMemory,
     SweptOnce,
-    fit_to_read,
     shown,
     warn,
 )
-from linspec.operators import LinearOperator, SparseOperator, uncounted
+from linspec.operators import SparseOperator, uncounted
 from linspec.operators.streamed import ONCE
 from linspec.process import machine
 from linspec.process.blas_threads import one_blas_thread, usual_blas_threads
-from linspec.process.faults import Contained, is_out_of_memory, one_line
+from linspec.process.faults import is_out_of_memory, one_line
 from linspec.process.interrupts import had_nothing, remember
 from linspec.process.log import LOG, tells
 from linspec.process.paths import is_there
@@ -74,348 +60,49 @@ from linspec.solving.checkpoints import (
 )
 from linspec.solving.problem import Problem, underflowing_columns
 from linspec.solving.run import WARNED, Progress, Run, as_interrupted
+from linspec.solving.select import (
+    ALWAYS_AVAILABLE,
+    automatic,
+    candidates,
+    lacks,
+    read_once,
+    record_of,
+    stated_estimate,
+)
 from linspec.solving.solution import Solution, Status, load_solution
+from linspec.solving.solver import Solver
 from linspec.sweeps.first_look import FirstLook
 
 S = TypeVar("S", bound=Solution)
 """The class of a problem's answers."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class Solver(ABC):
-    """A method for one problem: a frozen, keyword-only dataclass whose fields are its options.
-
-    `solve` receives the problem with counted operators in working precision and the run. It returns what
-    `run.finish(...)` made, unchanged: nothing else is accepted. It never changes its input and draws random numbers
-    from `run.rng` alone.
-
-    Attributes
-    ----------
-    preparation : float
-        Sweeps that `prepare` makes at once, for least-squares solvers that have one.
-    resumes : mapping
-        Of a solver with the trait "resumable", what its checkpoints have, as
-        `linspec.solving.checkpoints.check_state` takes it: a file that has something else is refused before the
-        solver sees it.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> import linspec as ls
-    >>> from dataclasses import dataclass
-    >>> @dataclass(frozen=True, kw_only=True)
-    ... class Landweber(ls.Solver):
-    ...     step: float = ls.option(0.01, "step length", above=0)
-    ...     tol: float | None = ls.tol_option()
-    ...     def solve(self, problem, run):
-    ...         moments = run.moments()
-    ...         AtB = moments.cross_matmat(np.eye(problem.B.shape[1]))
-    ...         x, g = 0 * AtB, AtB
-    ...         while run.proceed(residual=np.linalg.norm(g) / np.linalg.norm(AtB), current=lambda: {"x": x}):
-    ...             x = x + self.step * g
-    ...             g = AtB - moments.gram_matmat(x) - problem.ridge * x
-    ...         return run.finish(x=x)
-    >>> A = np.random.default_rng(0).standard_normal((50, 3))
-    >>> ls.solve(ls.LeastSquares(A, A @ np.ones(3)), Landweber(tol=1e-8)).x.round(6)
-    array([1., 1., 1.])
-    """
-
-    preparation: ClassVar[float] = 0.0
-    resumes: ClassVar[Mapping[str, Any]] = MappingProxyType({})
-
-    def __post_init__(self) -> None:
-        options.validate(self)
-
-    @abstractmethod
-    def solve(self, problem: Any, run: Run) -> Solution:
-        """Solve `problem` within `run`."""
-
-    @classmethod
-    def estimate(cls, sizes: cost.Sizes) -> cost.Estimate | None:
-        """What a solve of a problem of these sizes takes; None: not to be chosen for them by "auto".
-
-        A solver that defines it has the trait "automatic" in its record: "auto" imports no others.
-        """
-        return None
-
-    @classmethod
-    def has_estimate(cls) -> bool:
-        """Whether the class, or one that it derives from, defines `estimate`."""
-        return getattr(cls.estimate, "__func__", None) is not Solver.estimate.__func__  # type: ignore[attr-defined]
+ORTHOGONAL = "direct"
+"""What solvers that square nothing are called."""
 
 
-Watch = Callable[[float, Callable[[], Array]], bool]
-"""A relative residual and a function that returns the iterate -> whether to go on."""
+UNFINISHED = frozenset(
+    {
+        Status.ILL_CONDITIONED,
+        Status.INACCURATE,
+        Status.STAGNATED,
+        Status.ITERATION_LIMIT,
+        Status.BREAKDOWN,
+    }
+)
+"""Endings above the tolerance after which "auto" goes on: another solver need not share what led to them."""
 
 
-class LeastSquaresState(ABC):
-    """A least-squares solver made ready for one matrix and many right-hand sides.
-
-    Least-squares solvers that can be parts of outer methods define ``prepare(self, A, ridge, run)`` and
-    return one of these. `A` is a `LinearOperator` of shape (n, p), centred where the outer method centres, or the
-    `Moments` of one view, which may hold its Gram matrix and which know of the centring. Its sweeps are on the account
-    of `run`, which is the run of the outer method: a state asks `run.affords(sweeps)` before it sweeps, and returns
-    what it has where it may not.
-
-    Attributes
-    ----------
-    watch : callable or None
-        Set by an outer method that wants to see, and may end, the iteration: called with the relative residual and a
-        function that returns the iterate, it says whether to go on. Iterations ask `watched` before each step.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> import linspec as ls
-    >>> class Exact(ls.LeastSquaresState):
-    ...     def __init__(self, A, ridge):
-    ...         self.moments, self.ridge = ls.Moments(A), ridge
-    ...     def solve(self, B, x0=None, tol=None, AtB=None, AtAx0=None):
-    ...         unit = np.eye(self.moments.X.shape[1])
-    ...         return np.linalg.solve(self.moments.gram_matmat(unit) + self.ridge * unit, AtB)
-    >>> A = np.random.default_rng(0).standard_normal((50, 3))
-    >>> state = Exact(A, 0.0)
-    >>> state.solve(None, AtB=A.T @ A @ np.ones((3, 1))).round(6)
-    array([[1.],
-           [1.],
-           [1.]])
-    """
-
-    watch: Watch | None = None
-
-    def watched(self, residual: float, x: Callable[[], Array]) -> bool:
-        """Whether the outer method lets the iteration go on."""
-        return self.watch is None or self.watch(residual, x)
-
-    @abstractmethod
-    def solve(
-        self,
-        B: LinearOperator,
-        x0: Array | None = None,
-        tol: float | None = None,
-        AtB: Array | None = None,
-        AtAx0: Array | None = None,
-    ) -> Array:
-        """argmin ‖A x − B‖² + ridge ‖x‖², without validation and without a certificate.
-
-        Parameters
-        ----------
-        B : LinearOperator of shape (n, m)
-            May be a product that is never formed.
-        x0 : array of shape (p, m), optional
-            Where to start.
-        tol : float, optional
-            Relative residual to stop at; None: the solver's own.
-        AtB : array of shape (p, m), optional
-            AᵀB where the caller has it already; it saves a sweep.
-        AtAx0 : array of shape (p, m), optional
-            AᵀA x0 where the caller has it already; it may save another.
-
-        Returns
-        -------
-        array of shape (p, m), float64
-        """
-
-    def reduce(
-        self,
-        B: LinearOperator,
-        factor: float,
-        gradient: Array,
-        AtB: Array,
-        x0: Array | None = None,
-        AtAx0: Array | None = None,
-    ) -> Array:
-        """The same, until the relative residual is a fraction of another one.
-
-        Parameters
-        ----------
-        B, AtB, x0, AtAx0
-            As for `solve`.
-        factor : float
-            The fraction.
-        gradient : array of shape (p, m)
-            AᵀB − (AᵀA + ridge I) x of the iterate with the other residual; of `x0` itself, if that is given.
-
-        Returns
-        -------
-        array of shape (p, m), float64
-        """
-        blocks, xp = (gradient, AtB), namespace(gradient)
-        squares = to_host(xp.stack([xp.sum(V * V, axis=0) for V in blocks]))
-        live = squares[1] > 0
-        residual = float(np.sqrt(squares[0][live] / squares[1][live]).max(initial=0.0))
-        return self.solve(B, x0, factor * residual, AtB, AtAx0)
+MORE = 2
+"""So many solvers "auto" goes on to at most."""
 
 
-@dataclass(frozen=True)
-class Selection:
-    """What "auto" chose, and why.
-
-    Attributes
-    ----------
-    name : str
-        A solver's name.
-    reason : str
-        The figures on which the choice rests.
-    estimate : linspec.cost.Estimate or None
-        What the solver takes.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> import linspec as ls
-    >>> A = np.random.default_rng(0).standard_normal((200, 10)) * np.geomspace(10, 1, 10)
-    >>> ls.select(ls.SVD(A, k=2)).name
-    'gram'
-    """
-
-    name: str
-    reason: str
-    estimate: cost.Estimate | None = None
+AFFORDABLE, LEAST_SECONDS = 20.0, 1.0
+"""By so much may another solver take longer than the first, of which at least so much is assumed."""
 
 
-@at_home
-def select(problem: Problem[Any]) -> Selection:
-    """Choose a solver for a problem: the least estimated time within half of the available memory.
-
-    Every solver with the trait "automatic" states time and memory for the problem's sizes, and no other is imported.
-    One that needs what the data cannot give is left out. Of data that are read once, an exact one-pass solver is
-    chosen where there are at most some thousand columns, and an approximate one beyond.
-
-    Parameters
-    ----------
-    problem : Problem[Any]
-
-    Returns
-    -------
-    Selection
-
-    Raises
-    ------
-    NoSuitableSolver
-        When none fits; the message names what each would need and what can be called by name.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> import linspec as ls
-    >>> A = np.random.default_rng(0).standard_normal((200, 10)) * np.geomspace(10, 1, 10)
-    >>> choice = ls.select(ls.SVD(A, k=2))
-    >>> choice.name
-    'gram'
-    """
-    return _selected(problem, problem.sizes())
-
-
-def _selected(problem: Problem[Any], sizes: cost.Sizes) -> Selection:
-    """The choice for a problem of these sizes."""
-    choice = _chosen(problem, sizes)
-    return Selection(choice.name, choice.reason, choice.estimates[choice.name])
-
-
-@dataclass(frozen=True)
-class _Choice:
-    """A choice that is not yet put into words: for a small problem the words take longer than the choice."""
-
-    problem: Problem[Any]
-    name: str
-    estimates: dict[str, cost.Estimate]
-    rough: frozenset[str]
-    within: str
-    sharing: str = ""
-
-    @property
-    def reason(self) -> str:
-        """The figures on which the choice rests."""
-        return (
-            f"{self.name} takes the least time{self.within}: {_listed(self.estimates)}."
-            f"{self.sharing}"
-            f"{_what_is_not_known(self.problem, self.name, self.rough)}"
-        )
-
-
-def _listed(estimates: Mapping[str, cost.Estimate]) -> str:
-    return "; ".join(f"{name}: {e} ({e.note})" for name, e in estimates.items())
-
-
-@dataclass(frozen=True)
-class _Candidates:
-    """What can be chosen among, and the solvers with an approximate answer."""
-
-    estimates: dict[str, cost.Estimate]
-    rough: frozenset[str]
-
-
-def _candidates(problem: Problem[Any], sizes: cost.Sizes) -> _Candidates:
-    """The solvers that state an estimate for these sizes."""
-    once, path = _read_once(problem), getattr(problem, "path", False)
-    estimates: dict[str, cost.Estimate] = {}
-    records = registry.records_of_solvers(problem)
-    for name, spec in records.automatic:
-        able = not path or "path" in spec.traits
-        able = able and ("one-pass" in spec.traits if once else name not in records.rough)
-        if not able or _lacks(problem, spec.needs):
-            continue
-        try:
-            estimate = _estimate(registry.get_solver(name, problem), spec, sizes)
-        except BrokenPlugin:  # it harms nobody else; `plugins()` tells of it
-            continue
-        if estimate is not None:
-            estimates[name] = estimate
-    return _Candidates(estimates, records.rough)
-
-
-def _chosen(problem: Problem[Any], sizes: cost.Sizes) -> _Choice:
-    """The solver that states the least time for these sizes."""
-    once = _read_once(problem)
-    found = _candidates(problem, sizes)
-    estimates, rough = found.estimates, found.rough
-    if once:
-        estimates = _for_one_pass(estimates, rough, sizes)
-    memory, within = float(ALWAYS_AVAILABLE), ", and none needs much memory"
-    if any(estimate.bytes > memory for estimate in estimates.values()):
-        memory = problem.home.blocks.free_memory() / 2
-        within = f" of those within {cost.human_bytes(memory)}"
-    name = cost.least_time(estimates, memory)
-    if name:
-        return _Choice(problem, name, estimates, rough, within, sizes.sharing)
-    others = [name for name in registry.records_of_solvers(problem).iterative if name not in estimates]
-    also = f" By name, {', '.join(others)} can be tried: they iterate." if others else ""
-    raise NoSuitableSolver(
-        f'"auto" finds no solver for {problem.name} of this size within half of the available memory '
-        f"({cost.human_bytes(memory)}): {_listed(estimates) or 'none that the data allow'}.{also}"
-    )
-
-
-def estimated(
-    problem: Problem[Any], solver: str | Solver, sizes: cost.Sizes
-) -> tuple[str, cost.Estimate | None]:
-    """What a solve would take.
-
-    Parameters
-    ----------
-    problem : Problem
-    solver : str or Solver
-        "auto": the one that `select` chooses.
-    sizes : linspec.cost.Sizes
-        Those of the problem, or of a part of it.
-
-    Returns
-    -------
-    str, linspec.cost.Estimate or None
-        The name of the solver; None if it states nothing, or "auto" finds none.
-    """
-    if solver == "auto":
-        try:
-            chosen = _selected(problem, sizes)
-        except NoSuitableSolver:
-            return "auto", None
-        return chosen.name, chosen.estimate
-    if isinstance(solver, Solver):
-        cls, spec = type(solver), registry.spec_of(type(solver), problem)
-    else:
-        cls, spec = registry.get_solver(solver, problem), _spec(solver, problem)
-    return spec.name if spec is not None else cls.__name__, _estimate(cls, spec, sizes)
+THIN, LARGE = 64, 2**12
+"""Columns up to which, and entries from which on, an iteration on sparse data is better off with one BLAS thread."""
 
 
 @at_home
@@ -529,10 +216,12 @@ def solve(  # noqa: PLR0913  # the arguments of the one call
         name = spec.name if spec is not None else type(instance).__name__
         writer = _checkpoint_writer(problem, instance, spec, name, checkpoint, saved)
         _check_sweeps(problem, spec, name)
-        lacking = _lacks(problem, spec.needs) if spec is not None else ""
+        lacking = lacks(problem, spec.needs) if spec is not None else ""
         if lacking:
             able = [
-                name for name in registry.solvers(problem) if not _lacks(problem, _spec(name, problem).needs)
+                name
+                for name in registry.solvers(problem)
+                if not lacks(problem, record_of(name, problem).needs)
             ]
             raise MissingCapability(
                 f"{spec.name} needs {lacking}, which the data cannot give. Solvers that can take them: "
@@ -709,7 +398,7 @@ def _with_other_solvers(
         over = made[-1].status not in UNFINISHED or len(made) > MORE
         if over or (passes is not None and passes <= 0):
             break
-        spec, cls = _spec(name, problem), registry.get_solver(name, problem)
+        spec, cls = record_of(name, problem), registry.get_solver(name, problem)
         fields = {option.name for option in options.options_of(cls)}
         instance = with_parts(options.build(cls, {k: v for k, v in given.items() if k in fields}))
         try:
@@ -758,8 +447,8 @@ def _next(problem: Problem[Any], first: Any) -> list[str]:
     if not all(A.sweeps > 1 for A in problem.matrices.values()):
         return []
     tried = first.solver.rpartition("/")[2]
-    found = _candidates(problem, problem.sizes())
-    squared = first.status is Status.ILL_CONDITIONED or "iterative" not in _spec(tried, problem).traits
+    found = candidates(problem, problem.sizes())
+    squared = first.status is Status.ILL_CONDITIONED or "iterative" not in record_of(tried, problem).traits
     memory = problem.home.blocks.free_memory() / 2
     most = AFFORDABLE * max(first.seconds, LEAST_SECONDS)
     affordable = {
@@ -785,42 +474,14 @@ def _thin_on_sparse(problem: Problem[Any], spec: Any) -> bool:
     return problem.width <= THIN and A.nnz >= LARGE and machine.cpu_count() > 1
 
 
-EXACT_COLUMNS = 4096
-"""Columns of data that are read once up to which "auto" takes the time for an exact answer."""
-
-
-def _for_one_pass(estimates: dict[str, Any], rough: frozenset[str], sizes: cost.Sizes) -> dict[str, Any]:
-    """Of data that are read once: an exact answer where its matrix is small, for nothing can be made up for later."""
-    exact = {name: e for name, e in estimates.items() if name not in rough}
-    if sizes.p + sizes.q <= EXACT_COLUMNS and cost.least_time(exact, sizes.home.free_memory() / 2):
-        return exact
-    return {name: e for name, e in estimates.items() if name in rough}
-
-
-def _what_is_not_known(problem: Problem[Any], name: str, rough: frozenset[str]) -> str:
-    """What the reason for a choice says of streamed data."""
-    said = ""
-    if any(math.isinf(A.shape[0]) for A in problem.matrices.values()):
-        said += f" The rows are not counted yet; {cost.ASSUMED_ROWS:,} are assumed."
-    if _read_once(problem):
-        said += " The data can be read once."
-    if name in rough:
-        said += f" {name} is approximate, and its answer cannot be judged without another pass."
-    return said
-
-
-def _read_once(problem: Problem[Any]) -> bool:
-    return problem.sweeps == 1
-
-
 def _one_pass(spec: Any) -> bool:
     return spec is not None and "one-pass" in spec.traits
 
 
 def _check_sweeps(problem: Problem[Any], spec: Any, name: str) -> None:
     """Refuse a solver that may read more than once for data that can be read once."""
-    if _read_once(problem) and not _one_pass(spec):
-        able = [other for other in registry.solvers(problem) if _one_pass(_spec(other, problem))]
+    if read_once(problem) and not _one_pass(spec):
+        able = [other for other in registry.solvers(problem) if _one_pass(record_of(other, problem))]
         raise SweptOnce(
             f"{name} reads its data several times, and {ONCE}, or choose a solver that takes one pass: "
             f"{', '.join(able) or 'none is known for this problem'}."
@@ -830,7 +491,7 @@ def _check_sweeps(problem: Problem[Any], spec: Any, name: str) -> None:
 def _check_path(problem: Problem[Any], spec: Any, name: str) -> None:
     """Refuse several ridges for a solver that takes one."""
     if getattr(problem, "path", False) and (spec is None or "path" not in spec.traits):
-        able = [other for other in registry.solvers(problem) if "path" in _spec(other, problem).traits]
+        able = [other for other in registry.solvers(problem) if "path" in record_of(other, problem).traits]
         raise MissingCapability(
             f"{name} solves for one ridge at a time; got {len(problem.ridges)}. Solve them one by one, or take one "  # type: ignore[attr-defined]
             f"of: {', '.join(able)}."
@@ -840,7 +501,9 @@ def _check_path(problem: Problem[Any], spec: Any, name: str) -> None:
 def _start(problem: Problem[Any], spec: Any, name: str, start: Any) -> Mapping[str, Array]:
     """The arrays of an earlier answer, for a solver that begins at one."""
     if spec is None or "warm-start" not in spec.traits:
-        able = [other for other in registry.solvers(problem) if "warm-start" in _spec(other, problem).traits]
+        able = [
+            other for other in registry.solvers(problem) if "warm-start" in record_of(other, problem).traits
+        ]
         raise MissingCapability(
             f"{name} does not begin at an earlier answer. Leave start out, or take one of: "
             f"{', '.join(able) or 'none is known for this problem'}."
@@ -882,14 +545,14 @@ def _checkpoint_writer(
         able = [
             other
             for other in registry.solvers(problem)
-            if {"resumable", "warm-start"}.intersection(_spec(other, problem).traits)
+            if {"resumable", "warm-start"}.intersection(record_of(other, problem).traits)
         ]
         raise MissingCapability(
             f"{name} cannot go on from a checkpoint. Leave checkpoint out, or take one of: "
             f"{', '.join(able) or 'none is known for this problem'}."
         )
-    if _read_once(problem) or getattr(problem, "shared", None) is not None:
-        what = "data that are read once" if _read_once(problem) else "moments in place of the data"
+    if read_once(problem) or getattr(problem, "shared", None) is not None:
+        what = "data that are read once" if read_once(problem) else "moments in place of the data"
         raise MissingCapability(f"a checkpoint cannot be kept of {what}. Pass the data, to be read again.")
     about = fingerprint(problem, name, instance)
     if saved is not None:
@@ -899,33 +562,20 @@ def _checkpoint_writer(
     return None if given is None else CheckpointWriter(given, about)
 
 
-def _estimate(cls: type[Solver], spec: Any, sizes: cost.Sizes) -> cost.Estimate | None:
-    """What a solver states that it takes; None where it states nothing, or nothing that makes sense."""
-    fault = "returned what is no linspec.cost.Estimate of times and bytes that are not negative"
-    with Contained() as containment:
-        found: Any = cls.estimate(sizes)
-        if found is None:
-            return None
-        if isinstance(found, cost.Estimate) and found.seconds >= 0 and found.bytes >= 0:
-            return found
-    if containment.error is not None:
-        fault = f"raised {one_line(containment.error)}"
-    registry.report(spec, "estimate", fault)
-    return None
-
-
 def _check_memory(problem: Problem[Any], instance: Solver, spec: Any, name: str) -> None:
     """Refuse a solver by whose own estimate the problem cannot fit, rather than let the machine run out."""
     if spec is None or not instance.has_estimate():
         return
-    estimate = _estimate(type(instance), spec, problem.sizes())
+    estimate = stated_estimate(type(instance), spec, problem.sizes())
     if (
         estimate is None or estimate.bytes < ALWAYS_AVAILABLE
     ):  # asking the system takes longer than a small problem
         return
     available = problem.home.blocks.free_memory()
     if estimate.bytes > available:
-        others = [other for other in registry.solvers(problem) if "iterative" in _spec(other, problem).traits]
+        others = [
+            other for other in registry.solvers(problem) if "iterative" in record_of(other, problem).traits
+        ]
         also = f" Solvers that iterate need less: {', '.join(others)}." if others else ""
         raise NoSuitableSolver(
             f"{name} would need {cost.human_bytes(estimate.bytes)} of memory ({estimate.note}); "
@@ -953,52 +603,6 @@ def _check_callback(callback: Any) -> None:
         else:
             return
     raise InvalidOption(f"callback must be a function of one argument, the progress, or None; {fault}.")
-
-
-def automatic(problem: Problem[Any], given: dict[str, Any]) -> tuple[str, dict[str, Any]]:
-    """The solver that "auto" stands for, and what it takes of the options: tol, where it has one."""
-    extra = sorted(set(given) - {"tol"})
-    if extra:
-        text = f'"auto" takes only tol; got {", ".join(extra)}. Name a solver to set its options.'
-        raise TypeError(fit_to_read(text))
-    tol = given.get("tol")
-    if tol is not None and not (options.is_number(tol) and tol > 0):
-        raise InvalidOption(f"tol must be a number above 0; got {shown(tol)}.")
-    choice = _chosen(problem, problem.sizes())
-    name = choice.name
-    if tells():
-        LOG.debug("auto: %s", choice.reason)
-    fields = {option.name for option in options.options_of(registry.get_solver(name, problem))}
-    return name, {key: value for key, value in given.items() if key in fields}
-
-
-def chosen_solver(problem: Any, solver: Any, given: Mapping[str, Any]) -> tuple[Any, dict[str, Any]]:
-    """One solver for several solves: "auto" chooses once, by their first problem.
-
-    Parameters
-    ----------
-    problem : Problem
-        The first.
-    solver : str or Solver
-    given : mapping
-        Options and other arguments of `solve`.
-
-    Returns
-    -------
-    str or Solver, dict
-        The solver, and what it takes of them.
-    """
-    if solver != "auto":
-        return solver, dict(given)
-    arguments = {key: value for key, value in given.items() if key in options.RUN_ARGUMENTS}
-    name, own = automatic(problem, {key: value for key, value in given.items() if key not in arguments})
-    return name, {**arguments, **own}
-
-
-def has_trait(problem: Problem[Any], solver: str | Solver, trait: str) -> bool:
-    """Whether the record of a solver, by name or as an instance, has a trait."""
-    spec = registry.spec_of(type(solver), problem) if isinstance(solver, Solver) else _spec(solver, problem)
-    return spec is not None and trait in spec.traits
 
 
 def _resolve(problem: Problem[Any], solver: Any, given: dict[str, Any]) -> tuple[Solver, Any]:
@@ -1029,55 +633,3 @@ def _check_kind(solver: Solver, spec: Any, problem: Problem[Any]) -> None:
             f"{type(solver).__name__} solves problems of the kind {other.problem}; got one of the kind {problem.name}. "
             f"Solvers of it: {', '.join(registry.solvers(problem))}."
         )
-
-
-ORTHOGONAL = "direct"
-"""What solvers that square nothing are called."""
-
-UNFINISHED = frozenset(
-    {
-        Status.ILL_CONDITIONED,
-        Status.INACCURATE,
-        Status.STAGNATED,
-        Status.ITERATION_LIMIT,
-        Status.BREAKDOWN,
-    }
-)
-"""Endings above the tolerance after which "auto" goes on: another solver need not share what led to them."""
-
-MORE = 2
-"""So many solvers "auto" goes on to at most."""
-
-AFFORDABLE, LEAST_SECONDS = 20.0, 1.0
-"""By so much may another solver take longer than the first, of which at least so much is assumed."""
-
-ALWAYS_AVAILABLE = 2**24
-"""Bytes that are not asked for."""
-
-THIN, LARGE = 64, 2**12
-"""Columns up to which, and entries from which on, an iteration on sparse data is better off with one BLAS thread."""
-
-
-def _spec(name: str, problem: Problem[Any]) -> Any:
-    return registry.get_spec("solver", name, problem)
-
-
-def _lacks(problem: Problem[Any], needs: Any) -> str:
-    """What the problem's data cannot give of what a solver needs, in words; "" when nothing."""
-    if not (needs.dense or needs.entries or needs.rows or needs.diagonal):
-        return ""
-    views = list(problem.matrices.values())
-    if needs.dense and not all(view.readable for view in views):
-        return "the entries of the matrices"
-    if needs.entries and not all(view.readable for view in views):
-        gone = problem.sweeps > 1  # an iterator that has been read is there as Gram matrices
-        if not all(
-            view.readable or (view.streamed and not (gone and getattr(view, "spent", False)))
-            for view in views
-        ):
-            return "the entries of the matrices"
-    if needs.rows and not all(view.sliceable or view.gathers for view in views):
-        return "row slices"
-    if needs.diagonal and not all(view.readable or view.remote for view in views):
-        return "exact column norms"
-    return ""

@@ -32,7 +32,7 @@ from linspec import registry
 from linspec.arrays import HostArray, is_array, to_host
 from linspec.errors import LinspecError, UnknownName
 from linspec.registry.kinds import resolve
-from linspec.solving.solve import Solver
+from linspec.solving.solver import Solver
 from linspec.studies.held_out.scores import HeldOutScore
 from linspec.testing.behaviour import Skip, check_units
 from linspec.testing.family import ProblemTesting, testing_of

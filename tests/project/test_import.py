@@ -55,6 +55,8 @@ def test_no_submodule_has_the_name_of_a_public_function() -> None:
 @pytest.mark.parametrize(
     "name",
     [
+        "solving.solver",
+        "solving.select",
         "solving.solve",
         "solving.normalizer",
         "solving.random_test_matrix",

@@ -19,7 +19,7 @@ from linspec import registry
 from linspec.cost import Estimate
 from linspec.errors import BrokenPlugin, InvalidDeclaration, InvalidOption, UnknownName, UnsupportedData
 from linspec.registry.options import option, part
-from linspec.solving.solve import Solver
+from linspec.solving.solver import Solver
 
 A = np.random.default_rng(0).standard_normal((30, 6))
 

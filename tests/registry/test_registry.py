@@ -1,7 +1,7 @@
 """Registry: what is found, under which name, and what happens when a plugin misbehaves.
 
 The plugins here are distributions on disk, with metadata and modules, read by ``importlib.metadata`` as
-installed ones are. Their solvers derive from a stand-in for ``linspec.solving.solve.Solver``, so that nothing here
+installed ones are. Their solvers derive from a stand-in for ``linspec.solving.solver.Solver``, so that nothing here
 needs NumPy.
 """
 

@@ -15,7 +15,7 @@ import linspec as ls
 from linspec import registry
 from linspec.cost import Estimate
 from linspec.errors import ConvergenceWarning
-from linspec.solving.solve import Solver
+from linspec.solving.solver import Solver
 from linspec.testing.declarations import declaration_issues
 
 PROBLEMS = {

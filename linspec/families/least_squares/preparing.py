@@ -22,7 +22,7 @@ from linspec.families.least_squares.planted import planted_least_squares
 from linspec.operators import LinearOperator, as_operator
 from linspec.registry.parts import with_parts
 from linspec.solving.run import Run
-from linspec.solving.solve import LeastSquaresState
+from linspec.solving.solver import LeastSquaresState
 from linspec.testing.backends import BACKENDS
 from linspec.testing.behaviour import Skip
 from linspec.testing.operators import CountingOperator

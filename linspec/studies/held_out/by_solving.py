@@ -17,7 +17,7 @@ from linspec.arrays import HostArray
 from linspec.errors import MissingCapability
 from linspec.process.interrupts import Request, first_interrupt, nothing_yet
 from linspec.solving.ridges import along_ridges
-from linspec.solving.solve import Solver
+from linspec.solving.solver import Solver
 from linspec.studies.held_out.folds import Folds
 from linspec.studies.held_out.scores import HeldOutScore
 
