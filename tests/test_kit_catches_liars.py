@@ -166,7 +166,7 @@ class Overconfident(HonestIteration):
 
 class IgnoresTheBudget(HonestIteration):
     def begin(self, run):
-        run._max_passes = np.inf
+        run._budget.max_passes = np.inf
 
 
 class CountsTooLittle(Honest):

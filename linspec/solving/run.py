@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import inspect
 import math
-import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, replace
@@ -26,19 +25,19 @@ from linspec.errors import (
     InvalidFile,
     InvalidOption,
     OutOfMemory,
-    SweptOnce,
 )
 from linspec.moments.moments import Moments
 from linspec.operators import CountedOperator, Ledger, uncounted
 from linspec.operators.column_statistics import ColumnStatistics
-from linspec.operators.streamed import ONCE, StreamedOperator
+from linspec.operators.streamed import StreamedOperator
 from linspec.process.faults import is_out_of_memory, one_line
 from linspec.process.interrupts import first_interrupt, nothing_yet
 from linspec.process.log import LOG, tells
 from linspec.process.pauses import Ended, looking
 from linspec.process.plurals import count_of
-from linspec.registry.options import options_of, stated_options
+from linspec.registry.options import stated_options
 from linspec.registry.parts import with_parts
+from linspec.solving.budget import Budget, certificate_passes, out_of_time, too_few, too_often
 from linspec.solving.checkpoints import CheckpointWriter, Saved, check_state
 from linspec.solving.conclusion import Conclusion, Terms
 from linspec.solving.problem import Problem
@@ -173,12 +172,11 @@ class Run:
         self._by_default = given is None
         self.underflowing = False
         self._sweeps = problem.sweeps
-        self._max_passes = min(math.inf if max_passes is None else float(max_passes), self._sweeps)
-        self._max_seconds = math.inf if max_seconds is None else float(max_seconds)
+        self._budget = Budget(
+            self._sweeps if max_passes is None else min(max_passes, self._sweeps), max_seconds, began
+        )
         self._callbacks = callbacks
-        self._start = time.perf_counter() if began is None else began
-        self._deadline = self._start + self._max_seconds
-        self._closing = self._cut = False
+        self._cut = False
         self._latest: Callable[[], Mapping[str, Any]] | None = None
         self._moments: Moments | None = None
         self._shared_before = problem.shared.passes if problem.shared else 0.0
@@ -187,7 +185,6 @@ class Run:
         self._iteration = 0
         self._iteration_passes = 1.0
         self._planned = False
-        self._reserved = 0.0
         self._passes_before = 0.0
         self._ending: Status | None = None
         self._notes: list[tuple[Status | None, str]] = []
@@ -321,12 +318,7 @@ class Run:
     @property
     def seconds(self) -> float:
         """Wall time since the run began; of one that goes on from a checkpoint, with what it had taken before."""
-        return self._own_seconds + self._earlier_seconds
-
-    @property
-    def _own_seconds(self) -> float:
-        """Wall time since this call, which `max_seconds` is about."""
-        return time.perf_counter() - self._start
+        return self._budget.seconds + self._earlier_seconds
 
     # ---- budget -------------------------------------------------------------------------------
 
@@ -343,8 +335,8 @@ class Run:
         self._iteration_passes, self._planned = iteration, True
         least = self.passes + setup + self._unsettled + self._certificate(after_setup=setup > 0)
         if least > self._sweeps:
-            raise SweptOnce(self._too_often(least))
-        if least > self._max_passes:
+            raise too_often(self.name, self._solver, self.problem, least)
+        if least > self._budget.max_passes:
             raise self._too_few(least)
 
     @property
@@ -356,20 +348,8 @@ class Run:
         return 1.0 if any(adjustment is not None and not adjustment.known for adjustment in found) else 0.0
 
     def _too_few(self, least: float) -> BudgetTooSmall:
-        """What a run is told whose budget is below the least number of passes."""
-        return BudgetTooSmall(
-            f"{self.name} needs at least {count_of(least, 'pass')} (set-up and certificate); got "
-            f"max_passes={self._max_passes:g}. Raise it."
-        )
-
-    def _too_often(self, passes: float) -> str:
-        """What a run that would read its data too often is told."""
-        given = [o for o in options_of(self._solver) if o.part_kind is None]
-        options = [o.name for o in given if getattr(self._solver, o.name) != o.default]
-        less = ["without left vectors (left=False)"] if getattr(self.problem, "left", False) else []
-        less += [f"with the default of {', '.join(sorted(options))}"] if options else []
-        also = f", or ask for one pass: {' and '.join(less)}" if less else ""
-        return f"{self.name} would need {count_of(passes, 'pass')}, and {ONCE}{also}."
+        """The error where the budget is below the least number of passes."""
+        return too_few(self.name, least, self._budget.max_passes)
 
     def read_before(self, *, means: bool) -> None:
         """Count the rows of streamed data, and gather their means, where a solver needs them beforehand.
@@ -394,26 +374,19 @@ class Run:
 
     def affords(self, passes: float) -> bool:
         """Whether so many more passes leave room for the certificate, and time is left."""
-        room = self.passes + passes + self._reserved + self._certificate() <= self._max_passes
-        return room and self._own_seconds < self._max_seconds and not self._interrupted
+        affordable = self._budget.affords(self.passes, passes, self._certificate())
+        return affordable and not self._interrupted
 
-    @contextmanager
-    def reserving(self, passes: float) -> Iterator[None]:
+    def reserving(self, passes: float) -> AbstractContextManager[None]:
         """Keep so many passes back from the parts that run inside the block."""
-        self._reserved += passes
-        try:
-            yield
-        finally:
-            self._reserved -= passes
+        return self._budget.reserving(passes)
 
     def _certificate(self, after_setup: bool = False) -> float:
+        """The passes of the certificate."""
         if self._sweeps == 1:  # it would be the second: the solution says that it has none
             return 0.0
         moments = self.moments("implicit") if self._moments is None else self._moments
-        if moments.held or (after_setup and moments.form != "implicit"):
-            return 0.0
-        products: float = self.problem.certificate_products * moments.sweep_cost
-        return products + (0.0 if after_setup else moments.setup_cost)
+        return certificate_passes(self.problem, moments, after_setup=after_setup)
 
     # ---- checkpoints --------------------------------------------------------------------------
 
@@ -580,7 +553,7 @@ class Run:
             self._keep()
         if ending is not None:
             self._ending = ending
-            self._close()
+            self._budget.close()
             return False
         self._iteration += 1
         return True
@@ -652,7 +625,7 @@ class Run:
         self._shortfall, self._correction = residual, residual / self._claim
         self._least, self._since = residual, 0
         self._ending = None
-        self._closing, self._deadline = False, self._start + self._max_seconds
+        self._budget.reopen()
         self._passes_before = self.passes
         self._iteration += 1
         return True
@@ -664,7 +637,7 @@ class Run:
         self._check_handed(arrays)
         moments = self.moments("implicit") if self._moments is None else self._moments
         held, spent = moments.held, moments.spent
-        left = self._max_passes - self.passes - self._reserved - self._certificate()
+        left = self._budget.left(self.passes, self._certificate())
         conclusion = self.problem.conclude(moments, Terms(self.tol, left, self.underflowing), **arrays)
         self._identify(last=True)
         kind = conclusion.kind or ("from-gram" if held else "unavailable" if spent else "recomputed")
@@ -745,10 +718,10 @@ class Run:
             where they are known, ``correlations`` and ``ranks`` for CCA; ``Vh``, ``S``, ``U`` for an SVD.
         """
         iterated = self._ending is not None
-        late = self._ending is Status.BUDGET and self._own_seconds >= self._max_seconds
+        late = self._ending is Status.BUDGET and self._budget.timed_out
         if (late or self._interrupted) and _is_empty(arrays):
             raise self._empty_handed(Status.BUDGET if late else Status.INTERRUPTED, "")
-        self._close()
+        self._budget.close()
         conclusion, kind = self._judge(arrays)
         residual = conclusion.residual
         found = [conclusion.fields.get(name) for name in self.problem.solution.weight_fields]
@@ -877,15 +850,10 @@ class Run:
 
     def _look(self) -> None:
         """Leave the sweep where an interrupt or the time ends the run; any thread may ask."""
-        if self._interrupts and not self._closing:
+        if self._interrupts and not self._budget.closing:  # the ending is not cut short
             raise Ended(interrupted=True)
-        if time.perf_counter() > self._deadline:
+        if self._budget.overdue:
             raise Ended(interrupted=False)
-
-    def _close(self) -> None:
-        """What follows only brings the run to its end: no interrupt cuts it short, and it may take as long again."""
-        if not self._closing:
-            self._closing, self._deadline = True, time.perf_counter() + self._max_seconds
 
     def announced(self, solution: Any) -> Any:
         """A solution whose status tells of an interrupt that came after the verdict, too."""
@@ -910,7 +878,7 @@ class Run:
                 return self.accepted(solve())
             except Ended as ended:
                 ending = Status.INTERRUPTED if ended.interrupted else Status.BUDGET
-                cause, over = "", self._closing
+                cause, over = "", self._budget.closing
             except BaseException as error:
                 if not is_out_of_memory(error):
                     if self._saved is None or self.resumed is None or self._tops:
@@ -949,8 +917,9 @@ class Run:
         """The last iterate that the solver has told of, judged; None where there is none that can be had."""
         if self._latest is None:
             return None
-        self._ending, self._cut, self._closing = ending, True, False
-        self._close()
+        self._ending, self._cut = ending, True
+        self._budget.reopen()
+        self._budget.close()
         try:
             arrays = self._latest()
         except Exception as error:  # the solver was left in the midst of a step
@@ -969,14 +938,7 @@ class Run:
                 f"{self.name} ran out of memory {where}: {cause}. Choose a solver or a form that holds less, or give "
                 "the process more memory."
             )
-        unknown = [name for name, A in self.problem.matrices.items() if math.isinf(A.shape[0])]
-        endless = (
-            f" The rows of {unknown[0]} have had no end so far: does its iterator end?" if unknown else ""
-        )
-        return BudgetTooSmall(
-            f"{self.name} used up max_seconds={self._max_seconds:g} {where}.{endless} Raise max_seconds, or choose a "
-            "solver that takes fewer passes."
-        )
+        return out_of_time(self.name, self._budget.max_seconds, where, self.problem)
 
 
 def as_interrupted(solution: Any) -> Any:
@@ -1047,14 +1009,14 @@ class PartRun(Run):
     def __init__(self, outer: Run, problem: Problem[Any], solver: Any, label: str | None) -> None:
         self._outer = outer
         self._spent = outer._ledgers[label].sweeps + outer._shared_passes if label else 0.0
-        self._kept = outer._reserved + outer._certificate()
+        self._kept = outer._budget.reserved + outer._certificate()
         bare = {name: uncounted(A)[0] for name, A in problem.matrices.items()}  # counted by this run alone
         super().__init__(
             problem.with_matrices(bare),
             solver,
             outer.name,
-            max_passes=outer._max_passes - self._spent - self._kept if label else None,
-            max_seconds=outer._max_seconds - outer._own_seconds,
+            max_passes=outer._budget.max_passes - self._spent - self._kept if label else None,
+            max_seconds=outer._budget.max_seconds - outer._budget.seconds,
         )
 
     @property
@@ -1071,9 +1033,6 @@ class PartRun(Run):
     @property
     def _interrupted(self) -> bool:
         return self._outer._interrupted
-
-    def _close(self) -> None:
-        """Nothing: the other goes on."""
 
     def falls_short(self, most: float = math.inf, /, **arrays: Any) -> bool:
         """No: the law judges what the other makes of it."""
