@@ -59,7 +59,7 @@ from linspec.solving.checkpoints import (
     loaded,
 )
 from linspec.solving.problem import Problem, underflowing_columns
-from linspec.solving.run import WARNED, Progress, Run, as_interrupted
+from linspec.solving.run import Progress, Run
 from linspec.solving.select import (
     ALWAYS_AVAILABLE,
     automatic,
@@ -71,6 +71,7 @@ from linspec.solving.select import (
 )
 from linspec.solving.solution import Solution, Status, load_solution
 from linspec.solving.solver import Solver
+from linspec.solving.verdict import WARNED, as_interrupted
 from linspec.sweeps.first_look import FirstLook
 
 S = TypeVar("S", bound=Solution)
