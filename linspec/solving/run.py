@@ -21,12 +21,7 @@ import numpy as np
 
 from linspec import cost
 from linspec.arrays import copied, host_dtype, is_array, random_generator
-from linspec.errors import (
-    BrokenPlugin,
-    BudgetTooSmall,
-    InvalidFile,
-    InvalidOption,
-)
+from linspec.errors import BrokenPlugin, BudgetTooSmall, InvalidFile, InvalidOption
 from linspec.moments.moments import Moments
 from linspec.operators import CountedOperator, Ledger, uncounted
 from linspec.operators.column_statistics import ColumnStatistics
@@ -623,7 +618,7 @@ class Run:
     def _judge(self, arrays: Mapping[str, Any]) -> Judgement:
         """What the law says of arrays; it is asked once about the same ones."""
         if self._judged is None or not self._judged.is_of(arrays):
-            check_handed(self.problem, self._solve, arrays)
+            check_handed(self.problem, self._call, arrays)
             moments = self.moments("implicit") if self._moments is None else self._moments
             terms = Terms(self.tol, self._budget.left(self.passes, self._certificate()), self.underflowing)
             found = judged(self.problem, moments, terms, arrays)
@@ -632,8 +627,8 @@ class Run:
         return self._judged
 
     @property
-    def _solve(self) -> str:
-        """What is called, in the words of a message."""
+    def _call(self) -> str:
+        """The call of the solver, in the words of a message."""
         return f"solve of {self.name} ({type(self._solver).__name__})"
 
     @property
@@ -747,7 +742,7 @@ class Run:
             return returned
         got = "None" if returned is None else f"a {type(returned).__name__} that it did not make"
         raise BrokenPlugin(
-            f"{self._solve} must return what run.finish(...) of its run made; got {got}. Return run.finish(...) "
+            f"{self._call} must return what run.finish(...) of its run made; got {got}. Return run.finish(...) "
             "itself, unchanged."
         )
 
@@ -924,6 +919,6 @@ class PartRun(Run):
 
     def finish(self, **arrays: Any) -> Any:
         """Hand the arrays to the other."""
-        check_handed(self.problem, self._solve, arrays)
+        check_handed(self.problem, self._call, arrays)
         self._made.append(arrays)
         return arrays
