@@ -17,7 +17,7 @@ import linspec as ls
 from linspec import cost, registry
 from linspec.errors import NoSuitableSolver
 from linspec.process import machine
-from linspec.solving.solver import estimated
+from linspec.solving.select import estimated
 
 FILE = Path(__file__).with_suffix(".json")
 MEMORY = 8 * 2**30

@@ -231,8 +231,8 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     """The clock by which `max_seconds` is counted, in the hand of the test."""
     clock = Clock()
     for module in (
-        "linspec.solving.run",
-        "linspec.solving.solver",
+        "linspec.solving.budget",
+        "linspec.solving.solve",
     ):  # where a run begins and where it is looked at
         monkeypatch.setattr(f"{module}.time", clock)
     return clock

@@ -166,7 +166,7 @@ class Overconfident(HonestIteration):
 
 class IgnoresTheBudget(HonestIteration):
     def begin(self, run):
-        run._max_passes = np.inf
+        run._budget.max_passes = np.inf
 
 
 class CountsTooLittle(Honest):
@@ -1284,7 +1284,7 @@ def test_a_solver_that_begins_anew_in_place_of_going_on_is_caught(fresh_registry
 def test_a_start_without_the_trait_that_is_not_refused_is_caught(fresh_registry, monkeypatch):
     """linspec itself refuses it; a solve that would not is told apart by the check."""
     name = declare(HonestCCA, Needs(), ("iterative", "randomized"))
-    monkeypatch.setattr("linspec.solving.solver._start", lambda problem, spec, name, start: None)
+    monkeypatch.setattr("linspec.solving.solve._start", lambda problem, spec, name, start: None)
     (check,) = [check for check in Suite(name).checks() if check.name == "warm-start"]
     with pytest.raises(CheckFailed, match="must be refused with MissingCapability; got None"):
         check.run()

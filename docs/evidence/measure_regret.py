@@ -23,7 +23,7 @@ from showing import Report, arguments
 from timing import alternate
 
 import linspec as ls
-from linspec.solving.solver import estimated
+from linspec.solving.select import estimated
 
 HOPELESS = 20.0
 """A solver that states more than this many times the time of the chosen one is left out."""

@@ -28,6 +28,8 @@ GROUPS = {
         "linspec.solving.conclusion",
     ),
     "Solving": (
+        "linspec.solving.solve",
+        "linspec.solving.select",
         "linspec.solving.solver",
         "linspec.solving.run",
         "linspec.studies.comparison",

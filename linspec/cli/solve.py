@@ -370,7 +370,7 @@ def _run(
 
 
 def _ending(solution: Any, seconds: float) -> list[tuple[str, str]]:
-    from linspec.solving.run import WARNED
+    from linspec.solving.verdict import WARNED
 
     how = JUDGED.get(solution.residual_kind, "from the Gram matrices that are held")
     # A warning says the message already, on standard error.

@@ -42,7 +42,8 @@ from linspec.operators import LinearOperator, as_operator
 from linspec.registry import get_solver
 from linspec.solving.problem import Problem
 from linspec.solving.solution import Solution
-from linspec.solving.solver import Solver, solve
+from linspec.solving.solve import solve
+from linspec.solving.solver import Solver
 
 SPARSE = ("csr", "csc")
 """Sparse formats that are taken as they are; others are converted to the first."""

@@ -22,7 +22,9 @@ from linspec import cost
 from linspec.process.interrupts import Request, repeated
 from linspec.solving.checks import several
 from linspec.solving.problem import Problem
-from linspec.solving.solver import Solver, chosen_solver, has_trait, solve
+from linspec.solving.select import chosen_solver, has_trait
+from linspec.solving.solve import solve
+from linspec.solving.solver import Solver
 
 
 class AlongRidges(NamedTuple):

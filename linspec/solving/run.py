@@ -1,18 +1,19 @@
-"""One run of one solver: its random numbers, its budget, its counters, its history and its ending.
+"""A run: what a solver may ask while it solves one problem.
 
-A solver's loop reads ``while run.proceed(residual=r, current=lambda: dict(x=x)):`` and ends with
-``return run.finish(x=x)``. Everything that is the same for all solvers happens in these two calls.
+Problem: random numbers, counts, history, callbacks, interrupts and checkpoints are the same for all solvers.
+Method: a solver's loop reads ``while run.proceed(residual=r, current=lambda: dict(x=x)):`` and ends with
+``return run.finish(x=x)``. All of that happens in these two calls. What the run may take is its `Budget`, and how it
+ends is a `Verdict`.
+Where we differ: a part of a solver has a run of its own, a `PartRun`. Its sweeps are on the account of the run around
+it, which alone is judged.
 """
 
 from __future__ import annotations
 
-import inspect
 import math
-import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass, replace
-from functools import lru_cache
+from dataclasses import dataclass
 from types import CellType, FunctionType
 from typing import Any
 
@@ -20,55 +21,38 @@ import numpy as np
 
 from linspec import cost
 from linspec.arrays import copied, host_dtype, is_array, random_generator
-from linspec.errors import (
-    BrokenPlugin,
-    BudgetTooSmall,
-    InvalidFile,
-    InvalidOption,
-    OutOfMemory,
-    SweptOnce,
-)
+from linspec.errors import BrokenPlugin, BudgetTooSmall, InvalidFile, InvalidOption
 from linspec.moments.moments import Moments
 from linspec.operators import CountedOperator, Ledger, uncounted
 from linspec.operators.column_statistics import ColumnStatistics
-from linspec.operators.streamed import ONCE, StreamedOperator
+from linspec.operators.streamed import StreamedOperator
 from linspec.process.faults import is_out_of_memory, one_line
-from linspec.process.interrupts import first_interrupt, nothing_yet
+from linspec.process.interrupts import first_interrupt
 from linspec.process.log import LOG, tells
 from linspec.process.pauses import Ended, looking
-from linspec.process.plurals import count_of
-from linspec.registry.options import options_of, stated_options
+from linspec.registry.options import stated_options
 from linspec.registry.parts import with_parts
+from linspec.solving.budget import Budget, certificate_passes, too_few, too_often
 from linspec.solving.checkpoints import CheckpointWriter, Saved, check_state
-from linspec.solving.conclusion import Conclusion, Terms
+from linspec.solving.conclusion import Terms
 from linspec.solving.problem import Problem
 from linspec.solving.solution import History, Solution, Status
+from linspec.solving.verdict import (
+    PATIENCE,
+    Finding,
+    Judgement,
+    as_interrupted,
+    check_handed,
+    contradicts,
+    empty_handed,
+    gets_on,
+    is_empty,
+    judged,
+    salvaged,
+    verdict,
+)
 from linspec.sweeps.slices import read_streams
 from linspec.sweeps.witness import Witness
-
-WARNED = frozenset(
-    {
-        Status.ITERATION_LIMIT,
-        Status.STAGNATED,
-        Status.INACCURATE,
-        Status.BREAKDOWN,
-        Status.OUT_OF_MEMORY,
-        Status.INCONSISTENT,
-    }
-)
-"""Endings that come with a ConvergenceWarning: the solver, not the caller, gave up."""
-
-PATIENCE, PROGRESS = 25, 0.9
-"""Once the law has contradicted an iteration: iterations within which its residual must fall by this factor."""
-
-FINDINGS_FIRST = (
-    Status.INCOMPLETE,
-    Status.ILL_CONDITIONED,
-    Status.CLUSTERED,
-    Status.RANK_DEFICIENT,
-    Status.DEGENERATE,
-)
-"""What a residual cannot show, and facts about the data, that become the status of an otherwise converged run."""
 
 
 @dataclass(frozen=True)
@@ -173,12 +157,11 @@ class Run:
         self._by_default = given is None
         self.underflowing = False
         self._sweeps = problem.sweeps
-        self._max_passes = min(math.inf if max_passes is None else float(max_passes), self._sweeps)
-        self._max_seconds = math.inf if max_seconds is None else float(max_seconds)
+        self._budget = Budget(
+            self._sweeps if max_passes is None else min(max_passes, self._sweeps), max_seconds, began
+        )
         self._callbacks = callbacks
-        self._start = time.perf_counter() if began is None else began
-        self._deadline = self._start + self._max_seconds
-        self._closing = self._cut = False
+        self._cut = False
         self._latest: Callable[[], Mapping[str, Any]] | None = None
         self._moments: Moments | None = None
         self._shared_before = problem.shared.passes if problem.shared else 0.0
@@ -187,16 +170,15 @@ class Run:
         self._iteration = 0
         self._iteration_passes = 1.0
         self._planned = False
-        self._reserved = 0.0
         self._passes_before = 0.0
         self._ending: Status | None = None
-        self._notes: list[tuple[Status | None, str]] = []
+        self._notes: list[Finding] = []
         self._interrupts = 0
         self._claim = math.inf  # the residual of the current iterate by the solver's own account
         self._correction = 1.0  # by so much was it too small when the law was asked
         self._shortfall = math.inf
         self._least, self._since = math.inf, 0
-        self._judged: tuple[Mapping[str, Any], Conclusion, str] | None = None
+        self._judged: Judgement | None = None
         self._made: list[Any] = []
         self._writer = writer
         self._top: Mapping[str, Any] = {}  # the accounts at the last top of the loop
@@ -321,12 +303,7 @@ class Run:
     @property
     def seconds(self) -> float:
         """Wall time since the run began; of one that goes on from a checkpoint, with what it had taken before."""
-        return self._own_seconds + self._earlier_seconds
-
-    @property
-    def _own_seconds(self) -> float:
-        """Wall time since this call, which `max_seconds` is about."""
-        return time.perf_counter() - self._start
+        return self._budget.seconds + self._earlier_seconds
 
     # ---- budget -------------------------------------------------------------------------------
 
@@ -343,8 +320,8 @@ class Run:
         self._iteration_passes, self._planned = iteration, True
         least = self.passes + setup + self._unsettled + self._certificate(after_setup=setup > 0)
         if least > self._sweeps:
-            raise SweptOnce(self._too_often(least))
-        if least > self._max_passes:
+            raise too_often(self.name, self._solver, self.problem, least)
+        if least > self._budget.max_passes:
             raise self._too_few(least)
 
     @property
@@ -356,20 +333,8 @@ class Run:
         return 1.0 if any(adjustment is not None and not adjustment.known for adjustment in found) else 0.0
 
     def _too_few(self, least: float) -> BudgetTooSmall:
-        """What a run is told whose budget is below the least number of passes."""
-        return BudgetTooSmall(
-            f"{self.name} needs at least {count_of(least, 'pass')} (set-up and certificate); got "
-            f"max_passes={self._max_passes:g}. Raise it."
-        )
-
-    def _too_often(self, passes: float) -> str:
-        """What a run that would read its data too often is told."""
-        given = [o for o in options_of(self._solver) if o.part_kind is None]
-        options = [o.name for o in given if getattr(self._solver, o.name) != o.default]
-        less = ["without left vectors (left=False)"] if getattr(self.problem, "left", False) else []
-        less += [f"with the default of {', '.join(sorted(options))}"] if options else []
-        also = f", or ask for one pass: {' and '.join(less)}" if less else ""
-        return f"{self.name} would need {count_of(passes, 'pass')}, and {ONCE}{also}."
+        """The error where the budget is below the least number of passes."""
+        return too_few(self.name, least, self._budget.max_passes)
 
     def read_before(self, *, means: bool) -> None:
         """Count the rows of streamed data, and gather their means, where a solver needs them beforehand.
@@ -394,26 +359,19 @@ class Run:
 
     def affords(self, passes: float) -> bool:
         """Whether so many more passes leave room for the certificate, and time is left."""
-        room = self.passes + passes + self._reserved + self._certificate() <= self._max_passes
-        return room and self._own_seconds < self._max_seconds and not self._interrupted
+        affordable = self._budget.affords(self.passes, passes, self._certificate())
+        return affordable and not self._interrupted
 
-    @contextmanager
-    def reserving(self, passes: float) -> Iterator[None]:
+    def reserving(self, passes: float) -> AbstractContextManager[None]:
         """Keep so many passes back from the parts that run inside the block."""
-        self._reserved += passes
-        try:
-            yield
-        finally:
-            self._reserved -= passes
+        return self._budget.reserving(passes)
 
     def _certificate(self, after_setup: bool = False) -> float:
+        """The passes of the certificate."""
         if self._sweeps == 1:  # it would be the second: the solution says that it has none
             return 0.0
         moments = self.moments("implicit") if self._moments is None else self._moments
-        if moments.held or (after_setup and moments.form != "implicit"):
-            return 0.0
-        products: float = self.problem.certificate_products * moments.sweep_cost
-        return products + (0.0 if after_setup else moments.setup_cost)
+        return certificate_passes(self.problem, moments, after_setup=after_setup)
 
     # ---- checkpoints --------------------------------------------------------------------------
 
@@ -580,7 +538,7 @@ class Run:
             self._keep()
         if ending is not None:
             self._ending = ending
-            self._close()
+            self._budget.close()
             return False
         self._iteration += 1
         return True
@@ -610,7 +568,7 @@ class Run:
         """An iteration that the law has sent back must get on: what it takes for progress is rounding otherwise."""
         if math.isinf(self._shortfall):
             return None
-        falls = residual < PROGRESS * self._least
+        falls = gets_on(residual, self._least)
         self._least, self._since = (residual, 0) if falls else (self._least, self._since + 1)
         return Status.STAGNATED if self._since > PATIENCE else None
 
@@ -638,11 +596,11 @@ class Run:
         """
         if self._ending is not Status.CONVERGED or not self._claim * self._correction <= self.tol:
             return False
-        residual = self._judge(arrays)[0].residual
-        if residual <= self.tol or not residual < most * self.tol or self._claim <= 0:
+        residual = self._judge(arrays).conclusion.residual
+        if not contradicts(residual, self._claim, self.tol, most):
             return False
         limit = self._limit()
-        if limit is None and not residual < PROGRESS * self._shortfall:
+        if limit is None and not gets_on(residual, self._shortfall):
             limit = Status.STAGNATED
         if limit is not None:
             self._ending = limit
@@ -652,60 +610,26 @@ class Run:
         self._shortfall, self._correction = residual, residual / self._claim
         self._least, self._since = residual, 0
         self._ending = None
-        self._closing, self._deadline = False, self._start + self._max_seconds
+        self._budget.reopen()
         self._passes_before = self.passes
         self._iteration += 1
         return True
 
-    def _judge(self, arrays: Mapping[str, Any]) -> tuple[Conclusion, str]:
-        """The law applied to arrays, and where its products came from; once to the same ones."""
-        if self._judged is not None and _same(self._judged[0], arrays):
-            return self._judged[1], self._judged[2]
-        self._check_handed(arrays)
-        moments = self.moments("implicit") if self._moments is None else self._moments
-        held, spent = moments.held, moments.spent
-        left = self._max_passes - self.passes - self._reserved - self._certificate()
-        conclusion = self.problem.conclude(moments, Terms(self.tol, left, self.underflowing), **arrays)
-        self._identify(last=True)
-        kind = conclusion.kind or ("from-gram" if held else "unavailable" if spent else "recomputed")
-        self._judged = arrays, conclusion, kind
-        return conclusion, kind
+    def _judge(self, arrays: Mapping[str, Any]) -> Judgement:
+        """What the law says of arrays; it is asked once about the same ones."""
+        if self._judged is None or not self._judged.is_of(arrays):
+            check_handed(self.problem, self._call, arrays)
+            moments = self.moments("implicit") if self._moments is None else self._moments
+            terms = Terms(self.tol, self._budget.left(self.passes, self._certificate()), self.underflowing)
+            found = judged(self.problem, moments, terms, arrays)
+            self._identify(last=True)
+            self._judged = found
+        return self._judged
 
-    def _check_handed(self, arrays: Mapping[str, Any]) -> None:
-        """Refuse what a solver hands over if the law does not take it: other names, no arrays, other shapes.
-
-        Raises
-        ------
-        BrokenPlugin
-        """
-        problem, said = (
-            self.problem,
-            f"solve of {self.name} ({type(self._solver).__name__}) must give run.finish",
-        )
-        needed, optional, any_other = _taken_by(type(problem).conclude)
-        if not (arrays.keys() >= {*needed} and (any_other or {*needed, *optional}.issuperset(arrays))):
-            more = f" (and, if known, {', '.join(optional)})" if optional else ""
-            raise BrokenPlugin(
-                f"{said} {', '.join(needed)}{more}, which the law of {type(problem).__name__} takes; got "
-                f"{', '.join(arrays) or 'nothing'}."
-            )
-        for matrix, (name, axis) in problem.solution.weights_of.items():
-            if name not in arrays:
-                continue
-            if not is_array(arrays[name]):
-                raise BrokenPlugin(f"{said} {name} as an array; got {type(arrays[name]).__name__}.")
-            columns, shape = problem.matrices[matrix].shape[1], tuple(arrays[name].shape)
-            if len(shape) != 2 or shape[axis] != columns:
-                form = f"({columns}, k)" if axis == 0 else f"(k, {columns})"
-                raise BrokenPlugin(
-                    f"{said} {name} of shape {form}, for the {count_of(columns, 'column')} of {matrix}; got {shape}."
-                )
-            values = arrays.get(problem.solution.value_field)
-            if values is not None and is_array(values) and tuple(values.shape) != (shape[1 - axis],):
-                raise BrokenPlugin(
-                    f"{said} as many {problem.solution.value_field} as vectors; {name} has {shape[1 - axis]}, and they "
-                    f"have shape {tuple(values.shape)}."
-                )
+    @property
+    def _call(self) -> str:
+        """The call of the solver, in the words of a message."""
+        return f"solve of {self.name} ({type(self._solver).__name__})"
 
     @property
     def ended(self) -> bool:
@@ -744,31 +668,31 @@ class Run:
             What the problem's law takes: ``x`` for least squares; ``x_weights``, ``y_weights`` and,
             where they are known, ``correlations`` and ``ranks`` for CCA; ``Vh``, ``S``, ``U`` for an SVD.
         """
-        iterated = self._ending is not None
-        late = self._ending is Status.BUDGET and self._own_seconds >= self._max_seconds
-        if (late or self._interrupted) and _is_empty(arrays):
+        late = self._ending is Status.BUDGET and self._budget.timed_out
+        if (late or self._interrupted) and is_empty(arrays):
             raise self._empty_handed(Status.BUDGET if late else Status.INTERRUPTED, "")
-        self._close()
-        conclusion, kind = self._judge(arrays)
-        residual = conclusion.residual
-        found = [conclusion.fields.get(name) for name in self.problem.solution.weight_fields]
-        empty = any(0 in getattr(array, "shape", ()) for array in found)
-        certified = self.problem.solution.certified and not empty
-        contradictions = [(Status.INCONSISTENT, text) for text in self._contradictions()]
-        lost = conclusion.lost or bool(contradictions) or self.underflowing
-        settled = bool(residual <= self.tol) and not lost
-        converged = settled and certified
-        findings = [*contradictions, *self._notes, *conclusion.findings]
-        status = self._verdict(
-            converged, iterated, [finding for finding, _ in findings], nothing=empty and settled
+        self._budget.close()
+        judgement = self._judge(arrays)
+        conclusion = judgement.conclusion
+        found = verdict(
+            self.problem,
+            conclusion,
+            tol=self.tol,
+            by_default=self._by_default,
+            once=self._sweeps == 1,
+            ending=self._ending,
+            interrupted=self._interrupted,
+            cut=self._cut,
+            underflowing=self.underflowing,
+            notes=self._notes,
+            contradictions=getattr(self._moments, "contradictions", ()),
         )
-        message = self._message(status, residual, findings)
         solution: Solution = self.problem.solution(
-            status=status,
-            converged=converged,
-            message=message,
-            residual=residual,
-            residual_kind=kind,
+            status=found.status,
+            converged=found.converged,
+            message=found.message,
+            residual=conclusion.residual,
+            residual_kind=judgement.kind,
             iterations=self._iteration,
             passes=self.passes,
             columns=self.columns,
@@ -790,18 +714,13 @@ class Run:
             LOG.debug(
                 "%s: ends as %s after %d iterations, %g passes and %.3g s: %s",
                 self.name,
-                status.name,
+                found.status.name,
                 self._iteration,
                 solution.passes,
                 solution.seconds,
-                message,
+                found.message,
             )
         return solution
-
-    def _contradictions(self) -> tuple[str, ...]:
-        """What the products of the run have shown of operators that are no matrices."""
-        found: tuple[str, ...] = getattr(self._moments, "contradictions", ())
-        return found
 
     def _labels(self, fields: Mapping[str, Any]) -> dict[str, Any]:
         """The labels of the training rows, for an answer that has entries of its own for them."""
@@ -823,44 +742,9 @@ class Run:
             return returned
         got = "None" if returned is None else f"a {type(returned).__name__} that it did not make"
         raise BrokenPlugin(
-            f"solve of {self.name} ({type(self._solver).__name__}) must return what run.finish(...) of its run made; "
-            f"got {got}. Return run.finish(...) itself, unchanged."
+            f"{self._call} must return what run.finish(...) of its run made; got {got}. Return run.finish(...) "
+            "itself, unchanged."
         )
-
-    def _verdict(
-        self, converged: bool, iterated: bool, findings: list[Status | None], *, nothing: bool
-    ) -> Status:
-        """The status; `nothing` says that there is nothing to find, whenever the iteration ended."""
-        if self._interrupted:
-            return Status.INTERRUPTED
-        if Status.INCONSISTENT in findings:
-            return Status.INCONSISTENT
-        if self._cut and self._ending is not None and not (converged and not findings):
-            return self._ending
-        if converged or nothing or self._ending in (None, Status.CONVERGED):
-            for finding in FINDINGS_FIRST:
-                if finding in findings:
-                    return finding
-        if converged:
-            return Status.CONVERGED
-        if Status.APPROXIMATE in findings and self._ending in (None, Status.CONVERGED):
-            return Status.APPROXIMATE
-        if iterated and self._ending is not Status.CONVERGED and self._ending is not None:
-            return self._ending
-        return Status.INACCURATE
-
-    def _message(self, status: Status, residual: float, findings: list[tuple[Status | None, str]]) -> str:
-        figures = f"residual {residual:.2g}, tolerance {self.tol:.2g}"
-        if math.isnan(residual) and self._sweeps == 1:
-            figures = "no residual: it takes another pass, and the data can be read once"
-        elif self.problem.single and self._by_default:
-            figures += " (the least that products in float32 allow)"
-        # What to do where an approximation is not good enough is no advice where it is.
-        if status is Status.CONVERGED:
-            findings = [(finding, text) for finding, text in findings if finding is not Status.APPROXIMATE]
-        texts = [text for _, text in findings]
-        own = [] if any(status is finding for finding, _ in findings) else [status.value]
-        return " ".join([*own, *texts, f"({figures})"])
 
     # ---- endings from outside -----------------------------------------------------------------
 
@@ -877,15 +761,10 @@ class Run:
 
     def _look(self) -> None:
         """Leave the sweep where an interrupt or the time ends the run; any thread may ask."""
-        if self._interrupts and not self._closing:
+        if self._interrupts and not self._budget.closing:  # the ending is not cut short
             raise Ended(interrupted=True)
-        if time.perf_counter() > self._deadline:
+        if self._budget.overdue:
             raise Ended(interrupted=False)
-
-    def _close(self) -> None:
-        """What follows only brings the run to its end: no interrupt cuts it short, and it may take as long again."""
-        if not self._closing:
-            self._closing, self._deadline = True, time.perf_counter() + self._max_seconds
 
     def announced(self, solution: Any) -> Any:
         """A solution whose status tells of an interrupt that came after the verdict, too."""
@@ -910,7 +789,7 @@ class Run:
                 return self.accepted(solve())
             except Ended as ended:
                 ending = Status.INTERRUPTED if ended.interrupted else Status.BUDGET
-                cause, over = "", self._closing
+                cause, over = "", self._budget.closing
             except BaseException as error:
                 if not is_out_of_memory(error):
                     if self._saved is None or self.resumed is None or self._tops:
@@ -949,40 +828,22 @@ class Run:
         """The last iterate that the solver has told of, judged; None where there is none that can be had."""
         if self._latest is None:
             return None
-        self._ending, self._cut, self._closing = ending, True, False
-        self._close()
-        try:
-            arrays = self._latest()
-        except Exception as error:  # the solver was left in the midst of a step
-            if is_out_of_memory(error):
-                raise
-            return None
-        return None if _is_empty(arrays) else self.finish(**arrays)
+        self._ending, self._cut = ending, True
+        self._budget.reopen()
+        self._budget.close()
+        arrays = salvaged(self._latest)
+        return None if arrays is None else self.finish(**arrays)
 
     def _empty_handed(self, ending: Status, cause: str) -> BaseException:
-        """What is raised where there is nothing to return."""
-        if ending is Status.INTERRUPTED:
-            return nothing_yet()
-        where = f"in pass {math.floor(self.passes) + 1} over the data, before it had an iterate that could be judged"
-        if ending is Status.OUT_OF_MEMORY:
-            return OutOfMemory(
-                f"{self.name} ran out of memory {where}: {cause}. Choose a solver or a form that holds less, or give "
-                "the process more memory."
-            )
-        unknown = [name for name, A in self.problem.matrices.items() if math.isinf(A.shape[0])]
-        endless = (
-            f" The rows of {unknown[0]} have had no end so far: does its iterator end?" if unknown else ""
+        """The error where there is nothing to return."""
+        return empty_handed(
+            self.name,
+            self.problem,
+            ending,
+            cause,
+            passes=self.passes,
+            max_seconds=self._budget.max_seconds,
         )
-        return BudgetTooSmall(
-            f"{self.name} used up max_seconds={self._max_seconds:g} {where}.{endless} Raise max_seconds, or choose a "
-            "solver that takes fewer passes."
-        )
-
-
-def as_interrupted(solution: Any) -> Any:
-    """A solution that was complete when an interrupt came."""
-    message = f"{Status.INTERRUPTED.value} {solution.message}"
-    return replace(solution, status=Status.INTERRUPTED, message=message)
 
 
 def _as_it_is(current: Callable[[], Mapping[str, Any]]) -> Callable[[], Mapping[str, Any]]:
@@ -997,21 +858,6 @@ def _as_it_is(current: Callable[[], Mapping[str, Any]]) -> Callable[[], Mapping[
     frozen = FunctionType(current.__code__, current.__globals__, name, defaults, cells)
     frozen.__kwdefaults__ = current.__kwdefaults__
     return frozen
-
-
-@lru_cache(maxsize=64)
-def _taken_by(law: Callable[..., Any]) -> tuple[tuple[str, ...], tuple[str, ...], bool]:
-    """The arrays that a law needs, those that it takes beside them, and whether it takes any others."""
-    known = inspect.signature(law).parameters.values()
-    by_name = [each for each in known if each.kind is each.KEYWORD_ONLY]
-    needed = tuple(each.name for each in by_name if each.default is each.empty)
-    optional = tuple(each.name for each in by_name if each.name not in needed)
-    return needed, optional, any(each.kind is each.VAR_KEYWORD for each in known)
-
-
-def _is_empty(arrays: Mapping[str, Any]) -> bool:
-    """Whether an iterate has no columns: the iteration has just begun."""
-    return any(0 in getattr(array, "shape", ()) for array in arrays.values())
 
 
 def _copies(iterate: Mapping[str, Any]) -> dict[str, Any]:
@@ -1033,11 +879,6 @@ def _says_stop(answer: Any) -> bool:
     return bool(answer)
 
 
-def _same(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
-    """Whether two sets of arrays are the same objects."""
-    return one.keys() == other.keys() and all(one[name] is other[name] for name in one)
-
-
 class PartRun(Run):
     """The run of a solver that is a part of another, for a problem of its own on one of the matrices.
 
@@ -1047,14 +888,14 @@ class PartRun(Run):
     def __init__(self, outer: Run, problem: Problem[Any], solver: Any, label: str | None) -> None:
         self._outer = outer
         self._spent = outer._ledgers[label].sweeps + outer._shared_passes if label else 0.0
-        self._kept = outer._reserved + outer._certificate()
+        self._kept = outer._budget.reserved + outer._certificate()
         bare = {name: uncounted(A)[0] for name, A in problem.matrices.items()}  # counted by this run alone
         super().__init__(
             problem.with_matrices(bare),
             solver,
             outer.name,
-            max_passes=outer._max_passes - self._spent - self._kept if label else None,
-            max_seconds=outer._max_seconds - outer._own_seconds,
+            max_passes=outer._budget.max_passes - self._spent - self._kept if label else None,
+            max_seconds=outer._budget.max_seconds - outer._budget.seconds,
         )
 
     @property
@@ -1072,15 +913,12 @@ class PartRun(Run):
     def _interrupted(self) -> bool:
         return self._outer._interrupted
 
-    def _close(self) -> None:
-        """Nothing: the other goes on."""
-
     def falls_short(self, most: float = math.inf, /, **arrays: Any) -> bool:
         """No: the law judges what the other makes of it."""
         return False
 
     def finish(self, **arrays: Any) -> Any:
         """Hand the arrays to the other."""
-        self._check_handed(arrays)
+        check_handed(self.problem, self._call, arrays)
         self._made.append(arrays)
         return arrays

@@ -45,8 +45,10 @@ from linspec.registry.parts import with_parts
 from linspec.solving.checks import check_rows
 from linspec.solving.problem import Problem
 from linspec.solving.run import Progress
+from linspec.solving.select import automatic
 from linspec.solving.solution import Status
-from linspec.solving.solver import Solver, automatic, solve
+from linspec.solving.solve import solve
+from linspec.solving.solver import Solver
 
 __all__ = [
     "Comparison",

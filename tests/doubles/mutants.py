@@ -78,7 +78,7 @@ MUTANTS = (
     ),
     Mutant(
         "a solve on the current device",
-        "linspec/solving/solver.py",
+        "linspec/solving/solve.py",
         "@at_home\ndef solve",
         "def solve",
         f"{LINSPEC}_answers_lie_where_the_data_are[1]",

@@ -282,7 +282,7 @@ def test_both_sides_of_the_boundary_agree(monkeypatch):
     candidate = ls.CCA(X, Y, 3, ridge=5.0)
     exact = ls.solve(candidate)
     sizes = cost.Sizes(n=1500, p=400, q=300, nnz=1500 * 700, pairs=None, k=3, readable=True)
-    monkeypatch.setattr("linspec.solving.solver.ALWAYS_AVAILABLE", 0)
+    monkeypatch.setattr("linspec.solving.select.ALWAYS_AVAILABLE", 0)
     memory = int(estimates(sizes)["gram"].bytes * 2) - 8
     monkeypatch.setattr(machine, "available_memory", lambda: memory)
     swept = ls.solve(candidate, rng=0)

@@ -56,6 +56,8 @@ def test_no_submodule_has_the_name_of_a_public_function() -> None:
     "name",
     [
         "solving.solver",
+        "solving.select",
+        "solving.solve",
         "solving.normalizer",
         "solving.random_test_matrix",
         "registry",

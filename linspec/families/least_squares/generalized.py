@@ -39,8 +39,9 @@ from linspec.families.least_squares.errors_of_moments import (
 from linspec.operators import as_operator
 from linspec.operators.row_model import row_model
 from linspec.process import machine
+from linspec.solving.select import estimated
 from linspec.solving.solution import Status
-from linspec.solving.solver import AFFORDABLE, LEAST_SECONDS, estimated, solve
+from linspec.solving.solve import AFFORDABLE, LEAST_SECONDS, solve
 from linspec.studies.held_out.folds import Folds
 from linspec.studies.held_out.grams import ROUNDING, share_lost, split_of
 from linspec.studies.held_out.row_sums import bytes_held, gathered, union

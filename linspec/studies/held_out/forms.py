@@ -13,7 +13,7 @@ from dataclasses import replace
 from typing import Any
 
 from linspec import cost
-from linspec.solving.solver import estimated, has_trait
+from linspec.solving.select import estimated, has_trait
 from linspec.studies.held_out.folds import Folds
 from linspec.studies.held_out.row_sums import bytes_held
 from linspec.studies.held_out.scores import HeldOutScore

@@ -15,7 +15,7 @@ from linspec.process.plurals import count_of
 from linspec.registry.keywords import hinted
 from linspec.solving.problem import Problem
 from linspec.solving.ridges import ridge_in_words, size_of_ridge
-from linspec.solving.solver import solve
+from linspec.solving.solve import solve
 from linspec.studies.held_out.scores import LOST
 
 MOST_ROWS = 8

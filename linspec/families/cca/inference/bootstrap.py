@@ -49,7 +49,9 @@ from linspec.process.interrupts import HowItEnded, Request, first_interrupt, not
 from linspec.process.plurals import count_of
 from linspec.registry.keywords import hinted
 from linspec.solving.checks import check_count, check_fraction
-from linspec.solving.solver import ALWAYS_AVAILABLE, Solver, chosen_solver, has_trait, solve
+from linspec.solving.select import ALWAYS_AVAILABLE, chosen_solver, has_trait
+from linspec.solving.solve import solve
+from linspec.solving.solver import Solver
 
 __all__ = ["Bootstrap", "bootstrap"]
 

@@ -59,7 +59,9 @@ from linspec.process.plurals import count_of
 from linspec.registry.keywords import hinted
 from linspec.registry.options import is_number
 from linspec.solving.checks import check_count, check_fraction
-from linspec.solving.solver import ALWAYS_AVAILABLE, Solver, solve
+from linspec.solving.select import ALWAYS_AVAILABLE
+from linspec.solving.solve import solve
+from linspec.solving.solver import Solver
 from linspec.sweeps.blocks import brought_here
 from linspec.sweeps.finite import explain_non_finite
 

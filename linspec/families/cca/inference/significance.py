@@ -41,7 +41,7 @@ from linspec.families.cca.solution import CCASolution
 from linspec.operators.row_model import row_model
 from linspec.registry.keywords import hinted
 from linspec.solving.solution import Status
-from linspec.solving.solver import solve
+from linspec.solving.solve import solve
 
 __all__ = ["Approximation", "Significance", "significance"]
 

@@ -1,0 +1,317 @@
+"""Which solver: what "auto" chooses, and what it rests on.
+
+Problem: the fastest method depends on the sizes of the data, on where they lie and on how often they can be read; and
+importing every solver to ask takes longer than a small problem.
+Method: solvers with the trait "automatic" in their records state time and memory for given sizes. Those that need what
+the data lack are left out, and of the others the one with the least time within half of the available memory is taken.
+Where we differ: of data that are read once, nothing can be made up for later. An exact one-pass solver is taken where
+its matrix is small, whatever an approximate one would save.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from linspec import cost, registry
+from linspec.arrays import at_home
+from linspec.errors import BrokenPlugin, InvalidOption, NoSuitableSolver, fit_to_read, shown
+from linspec.process.faults import Contained, one_line
+from linspec.process.log import LOG, tells
+from linspec.registry import options
+from linspec.solving.problem import Problem
+from linspec.solving.solver import Solver
+
+EXACT_COLUMNS = 4096
+"""Columns of data that are read once up to which "auto" takes the time for an exact answer."""
+
+
+ALWAYS_AVAILABLE = 2**24
+"""Bytes that are not asked for."""
+
+
+@dataclass(frozen=True)
+class Selection:
+    """What "auto" chose, and why.
+
+    Attributes
+    ----------
+    name : str
+        A solver's name.
+    reason : str
+        The figures on which the choice rests.
+    estimate : linspec.cost.Estimate or None
+        What the solver takes.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import linspec as ls
+    >>> A = np.random.default_rng(0).standard_normal((200, 10)) * np.geomspace(10, 1, 10)
+    >>> ls.select(ls.SVD(A, k=2)).name
+    'gram'
+    """
+
+    name: str
+    reason: str
+    estimate: cost.Estimate | None = None
+
+
+@at_home
+def select(problem: Problem[Any]) -> Selection:
+    """Choose a solver for a problem: the least estimated time within half of the available memory.
+
+    Every solver with the trait "automatic" states time and memory for the problem's sizes, and no other is imported.
+    One that needs what the data cannot give is left out. Of data that are read once, an exact one-pass solver is
+    chosen where there are at most some thousand columns, and an approximate one beyond.
+
+    Parameters
+    ----------
+    problem : Problem[Any]
+
+    Returns
+    -------
+    Selection
+
+    Raises
+    ------
+    NoSuitableSolver
+        When none fits; the message names what each would need and what can be called by name.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import linspec as ls
+    >>> A = np.random.default_rng(0).standard_normal((200, 10)) * np.geomspace(10, 1, 10)
+    >>> choice = ls.select(ls.SVD(A, k=2))
+    >>> choice.name
+    'gram'
+    """
+    return _selected(problem, problem.sizes())
+
+
+def _selected(problem: Problem[Any], sizes: cost.Sizes) -> Selection:
+    """The choice for a problem of these sizes."""
+    choice = _chosen(problem, sizes)
+    return Selection(choice.name, choice.reason, choice.estimates[choice.name])
+
+
+@dataclass(frozen=True)
+class _Choice:
+    """A choice that is not yet put into words: for a small problem the words take longer than the choice."""
+
+    problem: Problem[Any]
+    name: str
+    estimates: dict[str, cost.Estimate]
+    rough: frozenset[str]
+    within: str
+    sharing: str = ""
+
+    @property
+    def reason(self) -> str:
+        """The figures on which the choice rests."""
+        return (
+            f"{self.name} takes the least time{self.within}: {_listed(self.estimates)}."
+            f"{self.sharing}"
+            f"{_what_is_not_known(self.problem, self.name, self.rough)}"
+        )
+
+
+def _listed(estimates: Mapping[str, cost.Estimate]) -> str:
+    return "; ".join(f"{name}: {e} ({e.note})" for name, e in estimates.items())
+
+
+@dataclass(frozen=True)
+class Candidates:
+    """What can be chosen among, and the solvers with an approximate answer."""
+
+    estimates: dict[str, cost.Estimate]
+    rough: frozenset[str]
+
+
+def candidates(problem: Problem[Any], sizes: cost.Sizes) -> Candidates:
+    """The solvers that state an estimate for these sizes."""
+    once, path = read_once(problem), getattr(problem, "path", False)
+    estimates: dict[str, cost.Estimate] = {}
+    records = registry.records_of_solvers(problem)
+    for name, spec in records.automatic:
+        able = not path or "path" in spec.traits
+        able = able and ("one-pass" in spec.traits if once else name not in records.rough)
+        if not able or lacks(problem, spec.needs):
+            continue
+        try:
+            estimate = stated_estimate(registry.get_solver(name, problem), spec, sizes)
+        except BrokenPlugin:  # it harms nobody else; `plugins()` tells of it
+            continue
+        if estimate is not None:
+            estimates[name] = estimate
+    return Candidates(estimates, records.rough)
+
+
+def _chosen(problem: Problem[Any], sizes: cost.Sizes) -> _Choice:
+    """The solver that states the least time for these sizes."""
+    once = read_once(problem)
+    found = candidates(problem, sizes)
+    estimates, rough = found.estimates, found.rough
+    if once:
+        estimates = _for_one_pass(estimates, rough, sizes)
+    memory, within = float(ALWAYS_AVAILABLE), ", and none needs much memory"
+    if any(estimate.bytes > memory for estimate in estimates.values()):
+        memory = problem.home.blocks.free_memory() / 2
+        within = f" of those within {cost.human_bytes(memory)}"
+    name = cost.least_time(estimates, memory)
+    if name:
+        return _Choice(problem, name, estimates, rough, within, sizes.sharing)
+    others = [name for name in registry.records_of_solvers(problem).iterative if name not in estimates]
+    also = f" By name, {', '.join(others)} can be tried: they iterate." if others else ""
+    raise NoSuitableSolver(
+        f'"auto" finds no solver for {problem.name} of this size within half of the available memory '
+        f"({cost.human_bytes(memory)}): {_listed(estimates) or 'none that the data allow'}.{also}"
+    )
+
+
+def _for_one_pass(estimates: dict[str, Any], rough: frozenset[str], sizes: cost.Sizes) -> dict[str, Any]:
+    """Of data that are read once: an exact answer where its matrix is small, for nothing can be made up for later."""
+    exact = {name: e for name, e in estimates.items() if name not in rough}
+    if sizes.p + sizes.q <= EXACT_COLUMNS and cost.least_time(exact, sizes.home.free_memory() / 2):
+        return exact
+    return {name: e for name, e in estimates.items() if name in rough}
+
+
+def _what_is_not_known(problem: Problem[Any], name: str, rough: frozenset[str]) -> str:
+    """What the reason for a choice says of streamed data."""
+    said = ""
+    if any(math.isinf(A.shape[0]) for A in problem.matrices.values()):
+        said += f" The rows are not counted yet; {cost.ASSUMED_ROWS:,} are assumed."
+    if read_once(problem):
+        said += " The data can be read once."
+    if name in rough:
+        said += f" {name} is approximate, and its answer cannot be judged without another pass."
+    return said
+
+
+def estimated(
+    problem: Problem[Any], solver: str | Solver, sizes: cost.Sizes
+) -> tuple[str, cost.Estimate | None]:
+    """What a solve would take.
+
+    Parameters
+    ----------
+    problem : Problem
+    solver : str or Solver
+        "auto": the one that `select` chooses.
+    sizes : linspec.cost.Sizes
+        Those of the problem, or of a part of it.
+
+    Returns
+    -------
+    str, linspec.cost.Estimate or None
+        The name of the solver; None if it states nothing, or "auto" finds none.
+    """
+    if solver == "auto":
+        try:
+            chosen = _selected(problem, sizes)
+        except NoSuitableSolver:
+            return "auto", None
+        return chosen.name, chosen.estimate
+    if isinstance(solver, Solver):
+        cls, spec = type(solver), registry.spec_of(type(solver), problem)
+    else:
+        cls, spec = registry.get_solver(solver, problem), record_of(solver, problem)
+    return spec.name if spec is not None else cls.__name__, stated_estimate(cls, spec, sizes)
+
+
+def stated_estimate(cls: type[Solver], spec: Any, sizes: cost.Sizes) -> cost.Estimate | None:
+    """What a solver states that it takes; None where it states nothing, or nothing that makes sense."""
+    fault = "returned what is no linspec.cost.Estimate of times and bytes that are not negative"
+    with Contained() as containment:
+        found: Any = cls.estimate(sizes)
+        if found is None:
+            return None
+        if isinstance(found, cost.Estimate) and found.seconds >= 0 and found.bytes >= 0:
+            return found
+    if containment.error is not None:
+        fault = f"raised {one_line(containment.error)}"
+    registry.report(spec, "estimate", fault)
+    return None
+
+
+def automatic(problem: Problem[Any], given: dict[str, Any]) -> tuple[str, dict[str, Any]]:
+    """The solver that "auto" stands for, and what it takes of the options: tol, where it has one."""
+    extra = sorted(set(given) - {"tol"})
+    if extra:
+        text = f'"auto" takes only tol; got {", ".join(extra)}. Name a solver to set its options.'
+        raise TypeError(fit_to_read(text))
+    tol = given.get("tol")
+    if tol is not None and not (options.is_number(tol) and tol > 0):
+        raise InvalidOption(f"tol must be a number above 0; got {shown(tol)}.")
+    choice = _chosen(problem, problem.sizes())
+    name = choice.name
+    if tells():
+        LOG.debug("auto: %s", choice.reason)
+    fields = {option.name for option in options.options_of(registry.get_solver(name, problem))}
+    return name, {key: value for key, value in given.items() if key in fields}
+
+
+def chosen_solver(problem: Any, solver: Any, given: Mapping[str, Any]) -> tuple[Any, dict[str, Any]]:
+    """One solver for several solves: "auto" chooses once, by their first problem.
+
+    Parameters
+    ----------
+    problem : Problem
+        The first.
+    solver : str or Solver
+    given : mapping
+        Options and other arguments of `solve`.
+
+    Returns
+    -------
+    str or Solver, dict
+        The solver, and what it takes of them.
+    """
+    if solver != "auto":
+        return solver, dict(given)
+    arguments = {key: value for key, value in given.items() if key in options.RUN_ARGUMENTS}
+    name, own = automatic(problem, {key: value for key, value in given.items() if key not in arguments})
+    return name, {**arguments, **own}
+
+
+def has_trait(problem: Problem[Any], solver: str | Solver, trait: str) -> bool:
+    """Whether the record of a solver, by name or as an instance, has a trait."""
+    spec = (
+        registry.spec_of(type(solver), problem) if isinstance(solver, Solver) else record_of(solver, problem)
+    )
+    return spec is not None and trait in spec.traits
+
+
+def read_once(problem: Problem[Any]) -> bool:
+    """Whether the data of a problem can be read once."""
+    return problem.sweeps == 1
+
+
+def record_of(name: str, problem: Problem[Any]) -> Any:
+    """The record of a solver by its name."""
+    return registry.get_spec("solver", name, problem)
+
+
+def lacks(problem: Problem[Any], needs: Any) -> str:
+    """What the problem's data cannot give of what a solver needs, in words; "" when nothing."""
+    if not (needs.dense or needs.entries or needs.rows or needs.diagonal):
+        return ""
+    views = list(problem.matrices.values())
+    if needs.dense and not all(view.readable for view in views):
+        return "the entries of the matrices"
+    if needs.entries and not all(view.readable for view in views):
+        gone = problem.sweeps > 1  # an iterator that has been read is there as Gram matrices
+        if not all(
+            view.readable or (view.streamed and not (gone and getattr(view, "spent", False)))
+            for view in views
+        ):
+            return "the entries of the matrices"
+    if needs.rows and not all(view.sliceable or view.gathers for view in views):
+        return "row slices"
+    if needs.diagonal and not all(view.readable or view.remote for view in views):
+        return "exact column norms"
+    return ""

@@ -1,0 +1,636 @@
+"""The one call: from a problem and the name of a solver to a solution.
+
+Problem: bad arguments should end in one clear error before work is lost, and where "auto" has chosen a solver that
+fails, the user should not have to look for another.
+Method: everything is checked before the first product: options, budgets, what the data can give, memory, and the
+checkpoint or the answer to begin at. Then one solver runs. Where "auto" chose it and it missed the tolerance, other
+solvers are tried, as long as they take little in comparison.
+Where we differ: a solver converts nothing. It gets the problem with adjusted matrices whose entries are in range, and
+its answer is converted back to the columns as they came.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import inspect
+import math
+import os
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from functools import partial
+from itertools import chain
+from typing import Any, TypeVar
+
+import numpy as np
+
+from linspec import cost, registry
+from linspec.arrays import Array, at_home, random_generator
+from linspec.errors import (
+    BudgetTooSmall,
+    ConvergenceWarning,
+    InvalidOption,
+    InvalidProblem,
+    MissingCapability,
+    NoSuitableSolver,
+    OutOfMemory,
+    SweptOnce,
+    shown,
+    warn,
+)
+from linspec.operators import SparseOperator, uncounted
+from linspec.operators.streamed import ONCE
+from linspec.process import machine
+from linspec.process.blas_threads import one_blas_thread, usual_blas_threads
+from linspec.process.faults import is_out_of_memory, one_line
+from linspec.process.interrupts import had_nothing, remember
+from linspec.process.log import LOG, tells
+from linspec.process.paths import is_there
+from linspec.process.progress import Goal, report_progress
+from linspec.registry import options
+from linspec.registry.keywords import hinted
+from linspec.registry.parts import with_parts
+from linspec.solving.checkpoints import (
+    Checkpoint,
+    CheckpointWriter,
+    Saved,
+    fingerprint,
+    is_checkpoint,
+    loaded,
+)
+from linspec.solving.problem import Problem, underflowing_columns
+from linspec.solving.run import Progress, Run
+from linspec.solving.select import (
+    ALWAYS_AVAILABLE,
+    automatic,
+    candidates,
+    lacks,
+    read_once,
+    record_of,
+    stated_estimate,
+)
+from linspec.solving.solution import Solution, Status, load_solution
+from linspec.solving.solver import Solver
+from linspec.solving.verdict import WARNED, as_interrupted
+from linspec.sweeps.first_look import FirstLook
+
+S = TypeVar("S", bound=Solution)
+"""The class of a problem's answers."""
+
+
+ORTHOGONAL = "direct"
+"""What solvers that square nothing are called."""
+
+
+UNFINISHED = frozenset(
+    {
+        Status.ILL_CONDITIONED,
+        Status.INACCURATE,
+        Status.STAGNATED,
+        Status.ITERATION_LIMIT,
+        Status.BREAKDOWN,
+    }
+)
+"""Endings above the tolerance after which "auto" goes on: another solver need not share what led to them."""
+
+
+MORE = 2
+"""So many solvers "auto" goes on to at most."""
+
+
+AFFORDABLE, LEAST_SECONDS = 20.0, 1.0
+"""By so much may another solver take longer than the first, of which at least so much is assumed."""
+
+
+THIN, LARGE = 64, 2**12
+"""Columns up to which, and entries from which on, an iteration on sparse data is better off with one BLAS thread."""
+
+
+@at_home
+@hinted
+def solve(  # noqa: PLR0913  # the arguments of the one call
+    problem: Problem[S],
+    solver: str | Solver = "auto",
+    *,
+    rng: Any = None,
+    max_passes: float | None = None,
+    max_seconds: float | None = None,
+    callback: Callable[[Progress], Any] | None = None,
+    progress: bool = False,
+    start: Any = None,
+    checkpoint: Checkpoint | None = None,
+    **options_: Any,
+) -> S:
+    """Solve a problem with a solver chosen by name.
+
+    Parameters
+    ----------
+    problem : Problem
+        Such as `linspec.CCA`; `linspec.problems` lists them.
+    solver : str or Solver, default "auto"
+        A name (``"gram"``, ``"cca/gram"``, ``"distribution:gram"``) or an instance. "auto" follows `select`.
+    rng : None, int, sequence of int, or numpy.random.Generator
+        Seed of everything random; a seed means the same numbers on every backend.
+    max_passes : float, optional
+        Ceiling on `solution.passes`, the certificate included.
+    max_seconds : float, optional
+        Wall time from the call on, set-up included, after which no further block of rows is read and no further product
+        made: the last iterate is returned. Its certificate comes on top, and is given as long again. What one product
+        of an array in memory, or of an operator, takes is not cut short.
+    callback : callable, optional
+        Called with a `Progress` after each iteration; returning True (Python's or NumPy's) stops the run. What
+        `progress.current()` returns are copies.
+    progress : bool, default False
+        Show how far the run is: a bar below the cell of a notebook, a bar on a terminal if rich is installed, or else
+        one line on standard error.
+    start : Solution, mapping or array, optional
+        An answer to a problem like this one (with another ridge, other rows, fewer pairs) to begin at; a mapping with
+        its arrays will do, and for least squares x itself, for an SVD Vh. Solvers with the trait "warm-start" take one.
+        A path is that of a saved answer, or of a checkpoint: then the run goes on that wrote it. The problem and the
+        options must be the same, but for `max_iterations`; `max_passes` and `max_iterations` count both runs.
+    checkpoint : Checkpoint, optional
+        Where to write what has been reached: ``linspec.Checkpoint("run.ckpt", seconds=60)``. Solvers with the trait
+        "resumable" go on from it with the same bits as a run in one piece; others with the trait "warm-start" begin at
+        the iterate that it has. A path alone will do.
+    **options_
+        The solver's options (`linspec.describe` lists them); "auto" takes only ``tol``.
+
+    Returns
+    -------
+    Solution
+        Of the problem's kind.
+
+    Raises
+    ------
+    UnknownName, AmbiguousName, UnknownOption, InvalidOption
+        For names and options.
+    NonFiniteData
+        When the data hold NaN or infinities; the entry is named.
+    MissingCapability
+        When the solver needs what the data cannot give; SweptOnce, when that is a second reading.
+    NoSuitableSolver
+        When "auto" finds none, or the one named cannot fit into memory.
+    BudgetTooSmall
+        When not even the set-up fits into `max_passes`, or `max_seconds` is over before there is an iterate.
+    OutOfMemory
+        When the memory runs out before there is an iterate.
+    KeyboardInterrupt
+        When Ctrl-C comes before there is an iterate, or for the second time.
+
+    Notes
+    -----
+    The first Ctrl-C ends the run at the next block of rows or the next product. The last iterate is returned with its
+    residual and `Status.INTERRUPTED`, which is the status also where the answer happens to be complete. Until somebody
+    reads the status of that answer, a later Ctrl-C raises KeyboardInterrupt, also in another solve; and where it has
+    been read, as long as the answer is kept and the same code calls again. So a loop of solves ends at the second. A
+    handler of SIGINT other than Python's is called as well. In threads other than the main one, nothing is changed.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import linspec as ls
+    >>> A = np.random.default_rng(0).standard_normal((200, 10)) * np.geomspace(10, 1, 10)
+    >>> problem = ls.SVD(A, k=2)
+    >>> ls.solve(problem).status.name
+    'CONVERGED'
+    >>> ls.solve(problem, "block-krylov", rng=0, tol=1e-10).status.name
+    'CONVERGED'
+    """
+    if not isinstance(problem, Problem):
+        raise InvalidProblem(
+            f"solve takes a problem such as linspec.CCA(X, Y, k); got {type(problem).__name__}."
+        )
+    _check_budget("max_passes", max_passes)
+    _check_budget("max_seconds", max_seconds)
+    began = time.perf_counter()
+    machine.check_settings()
+    _check_callback(callback)
+    if not isinstance(progress, bool | np.bool_):
+        raise InvalidOption(f"progress must be True or False; got {shown(progress)}.")
+    if rng is not None:  # which asks the system for a seed
+        random_generator(rng)
+    saved, start = _saved(start)
+    if saved is not None and solver == "auto":  # as it was chosen then
+        solver = saved.solver
+    with _naming_lack_of_memory(solver if isinstance(solver, str) else type(solver).__name__):
+        instance, spec = _resolve(problem, solver, options_)
+        name = spec.name if spec is not None else type(instance).__name__
+        writer = _checkpoint_writer(problem, instance, spec, name, checkpoint, saved)
+        _check_sweeps(problem, spec, name)
+        lacking = lacks(problem, spec.needs) if spec is not None else ""
+        if lacking:
+            able = [
+                name
+                for name in registry.solvers(problem)
+                if not lacks(problem, record_of(name, problem).needs)
+            ]
+            raise MissingCapability(
+                f"{spec.name} needs {lacking}, which the data cannot give. Solvers that can take them: "
+                f"{', '.join(able) or 'none'}."
+            )
+        _check_path(problem, spec, name)
+        begin = None if start is None or saved is not None else _start(problem, spec, name, start)
+        if solver != "auto":  # which has chosen among those that fit
+            _check_memory(problem, instance, spec, name)
+    with _naming_lack_of_memory(name):
+        problem = problem.about_rows().adjusted()
+    callbacks = (callback,) if callback is not None else ()
+    limits = {"rng": rng, "max_passes": max_passes, "max_seconds": max_seconds, "began": began}
+    if solver == "auto":
+        limits["tol"] = options_.get("tol")
+    with (
+        _naming_lack_of_memory(name),
+        _reporting(name, bool(progress), problem, instance, limits) as reporter,
+    ):
+        watching = (*callbacks, *reporter)
+        solution: S = _run(
+            problem,
+            instance,
+            spec,
+            name,
+            callbacks=watching,
+            start=begin,
+            writer=writer,
+            saved=saved,
+            **limits,
+        )
+        if solver == "auto" and solution.status in UNFINISHED:
+            solution = _with_other_solvers(problem, solution, options_, callbacks=watching, **limits)
+    if (
+        solution.status in WARNED
+    ):  # of the answer that is returned: an attempt that "auto" gives up warns nobody
+        warn(f"{solution.solver}: {solution.message}", ConvergenceWarning)
+    if solution.status is Status.INTERRUPTED:
+        remember(solution)
+    return solution
+
+
+def _reporting(
+    name: str, wanted: bool, problem: Problem[Any], instance: Solver, limits: Mapping[str, Any]
+) -> AbstractContextManager[tuple[Callable[[Any], None], ...]]:
+    """Callbacks that show how far the run is."""
+    if not wanted:
+        return nullcontext(())
+    tol = getattr(instance, "tol", limits.get("tol")) or problem.default_tol
+    most = [
+        math.inf if limits[each] is None else float(limits[each]) for each in ("max_passes", "max_seconds")
+    ]
+    return report_progress(name, wanted, Goal(tol, *most))
+
+
+@contextmanager
+def _naming_lack_of_memory(name: str) -> Iterator[None]:
+    """What runs out of memory before the first product is linspec's error, too."""
+    try:
+        yield
+    except BaseException as error:
+        if isinstance(error, OutOfMemory) or not is_out_of_memory(error):
+            raise
+        raise OutOfMemory(
+            f"{name} ran out of memory before its first product: {one_line(error)}. Pass a .npy file, which is read "
+            "in blocks, or give the process more memory."
+        ) from error
+
+
+def _run(  # noqa: PLR0913
+    problem: Problem[Any],
+    instance: Solver,
+    spec: Any,
+    name: str,
+    *,
+    rng: Any,
+    callbacks: Any,
+    start: Mapping[str, Array] | None = None,
+    writer: CheckpointWriter | None = None,
+    saved: Saved | None = None,
+    **limits: Any,
+) -> Any:
+    """One run of one solver."""
+    looks = problem.looked_at()
+    solved = problem.in_range(looks)
+    run = Run(
+        solved,
+        instance,
+        name,
+        rng=None if rng is None else random_generator(rng),
+        callbacks=tuple(_as_given(call, solved) for call in callbacks),
+        start=None if start is None else solved.as_solved(start),
+        writer=writer,
+        saved=saved,
+        **limits,
+    )
+    _note_underflowing(run, solved, looks)
+    if tells():
+        LOG.debug(
+            "%s: begins on %r, with at most %d threads; the BLAS has %d, and %s of memory are available",
+            name,
+            problem,
+            machine.cpu_count(),
+            usual_blas_threads(),
+            cost.human_bytes(problem.home.blocks.free_memory()),
+        )
+    cores = 0 if saved is None else int(saved.fields["threads"]["cores"])
+    thin = one_blas_thread(needed=_thin_on_sparse(problem, spec))
+    with run.interruptible(), machine.counting(cores), thin:
+        found = run.complete(partial(_started, run, instance, spec))
+    return run.announced(_returned(found, solved))
+
+
+def _started(run: Run, instance: Solver, spec: Any) -> Solution:
+    """What a solver returns, for data of which it knows what it is to know beforehand."""
+    if not _one_pass(spec):
+        run.read_before(means=getattr(run.problem, "center", False))
+    return instance.solve(run.problem, run)
+
+
+def _as_given(callback: Callable[[Progress], Any], solved: Problem[Any]) -> Callable[[Progress], Any]:
+    """A callback that sees iterates for the columns as they were given."""
+    if not solved.changes_columns:
+        return callback
+
+    def called(progress: Progress) -> Any:
+        current = progress.current
+        return callback(
+            dataclasses.replace(progress, current=lambda: solved.as_given(current(), returned=False))
+        )
+
+    return called
+
+
+def _note_underflowing(run: Run, problem: Problem[Any], looks: Mapping[str, FirstLook]) -> None:
+    """Say where columns are so small that their squares, which the solution rests on, are no numbers."""
+    ridges = problem.unregularised()
+    for name, look in looks.items():
+        adjustment = uncounted(problem.matrices[name])[0].adjustment if name in problem.matrices else None
+        scaled = adjustment is not None and adjustment.scale
+        if look.underflowing and (scaled or ridges.get(name) == 0):
+            run.note(*underflowing_columns(name, look.underflowing))
+            run.underflowing = True
+
+
+def _returned(solution: Solution, solved: Problem[Any]) -> Solution:
+    """A solution for the columns as they were given."""
+    if not solved.changes_columns:
+        return solution
+    fields = {
+        *solved.scaled.values(),
+        *solved.means.values(),
+        *chain.from_iterable(solved.regressed.values()),
+    }
+    found = {name: getattr(solution, name) for name in sorted(fields) if hasattr(solution, name)}
+    return dataclasses.replace(solution, **solved.as_given(found))
+
+
+def _with_other_solvers(
+    problem: Problem[Any],
+    first: Any,
+    given: dict[str, Any],
+    *,
+    max_passes: Any,
+    **settings: Any,
+) -> Any:
+    """What "auto" does where a solver has missed the tolerance: it goes on to others, if they are affordable.
+
+    Costs are those of all runs. The first answer is returned where no other can be had, or none is better.
+    """
+    best, made = first, [first]
+    for name in _next(problem, first):
+        passes = None if max_passes is None else max_passes - sum(one.passes for one in made)
+        over = made[-1].status not in UNFINISHED or len(made) > MORE
+        if over or (passes is not None and passes <= 0):
+            break
+        spec, cls = record_of(name, problem), registry.get_solver(name, problem)
+        fields = {option.name for option in options.options_of(cls)}
+        instance = with_parts(options.build(cls, {k: v for k, v in given.items() if k in fields}))
+        try:
+            made.append(_run(problem, instance, spec, spec.name, max_passes=passes, **settings))
+        except (BudgetTooSmall, OutOfMemory):
+            break
+        except KeyboardInterrupt as interrupt:
+            if not had_nothing(interrupt):
+                raise
+            return as_interrupted(best)
+        best = _better(best, made[-1])
+    if len(made) == 1:
+        return first
+    said = _what_was_tried(best, made)
+    if made[-1].status is Status.INTERRUPTED and best is not made[-1]:
+        best = as_interrupted(best)
+    costs = {name: sum(getattr(one, name) for one in made) for name in ("passes", "columns", "flops")}
+    return dataclasses.replace(best, message=f"{best.message} {said}", **costs)
+
+
+def _better(one: Any, other: Any) -> Any:
+    """The answer to keep of two, the second of which came later."""
+    if one.converged != other.converged:
+        return one if one.converged else other
+    squared = one.status is Status.ILL_CONDITIONED  # whose residual does not show what is lost
+    return other if squared or not one.residual <= other.residual else one
+
+
+def _what_was_tried(best: Any, made: list[Any]) -> str:
+    """What a message says of the other runs."""
+    said = [
+        f"{one.solver} was tried {'first' if one is made[0] else 'too'}, and "
+        + (
+            "squaring lost digits."
+            if one.status is Status.ILL_CONDITIONED
+            else f"ended as {one.status.name}."
+        )
+        for one in made
+        if one is not best
+    ]
+    return " ".join(said)
+
+
+def _next(problem: Problem[Any], first: Any) -> list[str]:
+    """The solvers to go on to: the one that squares nothing after squares, all others after an iteration."""
+    if not all(A.sweeps > 1 for A in problem.matrices.values()):
+        return []
+    tried = first.solver.rpartition("/")[2]
+    found = candidates(problem, problem.sizes())
+    squared = first.status is Status.ILL_CONDITIONED or "iterative" not in record_of(tried, problem).traits
+    memory = problem.home.blocks.free_memory() / 2
+    most = AFFORDABLE * max(first.seconds, LEAST_SECONDS)
+    affordable = {
+        name: estimate.seconds
+        for name, estimate in found.estimates.items()
+        if name != tried
+        and (name == ORTHOGONAL or not squared)
+        and estimate.seconds <= most
+        and estimate.bytes <= memory
+    }
+    return sorted(affordable, key=lambda name: affordable[name])
+
+
+def _thin_on_sparse(problem: Problem[Any], spec: Any) -> bool:
+    """Whether the solver iterates with few columns on large sparse data.
+
+    Threads of a BLAS wait for their next product at full speed, on the cores where sparse products are to be made, and
+    bring little to blocks of few columns.
+    """
+    A = cost.bare(next(iter(problem.matrices.values())))
+    if spec is None or "iterative" not in spec.traits or not isinstance(A, SparseOperator):
+        return False
+    return problem.width <= THIN and A.nnz >= LARGE and machine.cpu_count() > 1
+
+
+def _one_pass(spec: Any) -> bool:
+    return spec is not None and "one-pass" in spec.traits
+
+
+def _check_sweeps(problem: Problem[Any], spec: Any, name: str) -> None:
+    """Refuse a solver that may read more than once for data that can be read once."""
+    if read_once(problem) and not _one_pass(spec):
+        able = [other for other in registry.solvers(problem) if _one_pass(record_of(other, problem))]
+        raise SweptOnce(
+            f"{name} reads its data several times, and {ONCE}, or choose a solver that takes one pass: "
+            f"{', '.join(able) or 'none is known for this problem'}."
+        )
+
+
+def _check_path(problem: Problem[Any], spec: Any, name: str) -> None:
+    """Refuse several ridges for a solver that takes one."""
+    if getattr(problem, "path", False) and (spec is None or "path" not in spec.traits):
+        able = [other for other in registry.solvers(problem) if "path" in record_of(other, problem).traits]
+        raise MissingCapability(
+            f"{name} solves for one ridge at a time; got {len(problem.ridges)}. Solve them one by one, or take one "  # type: ignore[attr-defined]
+            f"of: {', '.join(able)}."
+        )
+
+
+def _start(problem: Problem[Any], spec: Any, name: str, start: Any) -> Mapping[str, Array]:
+    """The arrays of an earlier answer, for a solver that begins at one."""
+    if spec is None or "warm-start" not in spec.traits:
+        able = [
+            other for other in registry.solvers(problem) if "warm-start" in record_of(other, problem).traits
+        ]
+        raise MissingCapability(
+            f"{name} does not begin at an earlier answer. Leave start out, or take one of: "
+            f"{', '.join(able) or 'none is known for this problem'}."
+        )
+    return problem.start(start)
+
+
+def _saved(start: Any) -> tuple[Saved | None, Any]:
+    """The checkpoint that a path leads to, or the start that is none; a path of an answer is that answer."""
+    if not isinstance(start, str | os.PathLike):
+        return None, start
+    if not is_there(start):
+        raise InvalidProblem(
+            f"start must be an answer, or the path of a saved one or of a checkpoint; got {shown(os.fspath(start))}, "
+            "and there is no such file. Check the path."
+        )
+    if is_checkpoint(start):
+        return loaded(start), None
+    return None, load_solution(start)
+
+
+def _checkpoint_writer(
+    problem: Problem[Any], instance: Solver, spec: Any, name: str, checkpoint: Any, saved: Saved | None
+) -> CheckpointWriter | None:
+    """What writes the checkpoints of a run, and the check of the one from which it goes on.
+
+    Raises
+    ------
+    MissingCapability
+        The solver cannot go on, or the data are read once.
+    """
+    if checkpoint is None and saved is None:
+        return None
+    given = Checkpoint(checkpoint) if isinstance(checkpoint, str | os.PathLike) else checkpoint
+    if given is not None and not isinstance(given, Checkpoint):
+        raise InvalidOption(f"checkpoint must be a linspec.Checkpoint or a path; got {shown(given)}.")
+    traits = () if spec is None else spec.traits
+    if not {"resumable", "warm-start"}.intersection(traits):
+        able = [
+            other
+            for other in registry.solvers(problem)
+            if {"resumable", "warm-start"}.intersection(record_of(other, problem).traits)
+        ]
+        raise MissingCapability(
+            f"{name} cannot go on from a checkpoint. Leave checkpoint out, or take one of: "
+            f"{', '.join(able) or 'none is known for this problem'}."
+        )
+    if read_once(problem) or getattr(problem, "shared", None) is not None:
+        what = "data that are read once" if read_once(problem) else "moments in place of the data"
+        raise MissingCapability(f"a checkpoint cannot be kept of {what}. Pass the data, to be read again.")
+    about = fingerprint(problem, name, instance)
+    if saved is not None:
+        with saved.taken_up():
+            saved.check(about)
+        saved.warn_of_threads()
+    return None if given is None else CheckpointWriter(given, about)
+
+
+def _check_memory(problem: Problem[Any], instance: Solver, spec: Any, name: str) -> None:
+    """Refuse a solver by whose own estimate the problem cannot fit, rather than let the machine run out."""
+    if spec is None or not instance.has_estimate():
+        return
+    estimate = stated_estimate(type(instance), spec, problem.sizes())
+    if (
+        estimate is None or estimate.bytes < ALWAYS_AVAILABLE
+    ):  # asking the system takes longer than a small problem
+        return
+    available = problem.home.blocks.free_memory()
+    if estimate.bytes > available:
+        others = [
+            other for other in registry.solvers(problem) if "iterative" in record_of(other, problem).traits
+        ]
+        also = f" Solvers that iterate need less: {', '.join(others)}." if others else ""
+        raise NoSuitableSolver(
+            f"{name} would need {cost.human_bytes(estimate.bytes)} of memory ({estimate.note}); "
+            f"{cost.human_bytes(available)} are available.{also}"
+        )
+
+
+def _check_budget(name: str, value: Any) -> None:
+    if value is not None and not (options.is_number(value) and value > 0):
+        raise InvalidOption(f"{name} must be a positive number or None; got {shown(value)}.")
+
+
+def _check_callback(callback: Any) -> None:
+    """Refuse what cannot be called with one argument, before the run begins."""
+    if callback is None:
+        return
+    fault = f"got {shown(callback)}"
+    if callable(callback):
+        try:
+            inspect.signature(callback).bind(None)
+        except ValueError:  # some builtins do not tell
+            return
+        except TypeError as error:
+            fault = f"calling {getattr(callback, '__name__', type(callback).__name__)!r} fails: {error}"
+        else:
+            return
+    raise InvalidOption(f"callback must be a function of one argument, the progress, or None; {fault}.")
+
+
+def _resolve(problem: Problem[Any], solver: Any, given: dict[str, Any]) -> tuple[Solver, Any]:
+    """The solver instance, its parts looked up, and its record where it has one."""
+    if isinstance(solver, Solver):
+        if given:
+            raise TypeError(
+                f"options go into the solver instance; got {', '.join(sorted(given))} beside "
+                f"{type(solver).__name__}(...)."
+            )
+        spec = registry.spec_of(type(solver), problem)
+        _check_kind(solver, spec, problem)
+        return with_parts(solver), spec
+    if not isinstance(solver, str):
+        raise InvalidOption(f"solver must be a name or a Solver instance; got {type(solver).__name__}.")
+    if solver == "auto":
+        solver, given = automatic(problem, given)
+    cls = registry.get_solver(solver, problem)
+    instance = options.build(cls, given)
+    return with_parts(instance), registry.get_spec("solver", solver, problem)
+
+
+def _check_kind(solver: Solver, spec: Any, problem: Problem[Any]) -> None:
+    """Refuse an instance that is registered for problems of another kind."""
+    other = registry.spec_of(type(solver)) if spec is None else None
+    if other is not None and not isinstance(problem, registry.get_problem(other.problem)):
+        raise InvalidOption(
+            f"{type(solver).__name__} solves problems of the kind {other.problem}; got one of the kind {problem.name}. "
+            f"Solvers of it: {', '.join(registry.solvers(problem))}."
+        )

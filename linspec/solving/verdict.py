@@ -1,0 +1,277 @@
+"""The verdict: how a run ends, and what it returns.
+
+Problem: a solver's own residual may be too small, a residual cannot show everything, and a run that is cut short should
+still return what it has.
+Method: the law of the problem judges the arrays that the solver hands over; what it takes is checked before. Status and
+message follow from its residual, from what was found on the way, and from what ended the loop, in one fixed order.
+Where we differ: an iteration takes no answer for done on its own word. Where the law is above the tolerance, the
+iteration goes on, as long as that helps.
+"""
+
+from __future__ import annotations
+
+import inspect
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import Any
+
+from linspec.arrays import is_array
+from linspec.errors import BrokenPlugin, OutOfMemory
+from linspec.moments.moments import Moments
+from linspec.process.faults import is_out_of_memory
+from linspec.process.interrupts import nothing_yet
+from linspec.process.plurals import count_of
+from linspec.solving.budget import out_of_time
+from linspec.solving.conclusion import Conclusion, Terms
+from linspec.solving.problem import Problem
+from linspec.solving.solution import Status
+
+WARNED = frozenset(
+    {
+        Status.ITERATION_LIMIT,
+        Status.STAGNATED,
+        Status.INACCURATE,
+        Status.BREAKDOWN,
+        Status.OUT_OF_MEMORY,
+        Status.INCONSISTENT,
+    }
+)
+"""Endings that come with a ConvergenceWarning: the solver, not the caller, gave up."""
+
+FINDINGS_FIRST = (
+    Status.INCOMPLETE,
+    Status.ILL_CONDITIONED,
+    Status.CLUSTERED,
+    Status.RANK_DEFICIENT,
+    Status.DEGENERATE,
+)
+"""What a residual cannot show, and facts about the data, that become the status of an otherwise converged run."""
+
+PATIENCE, PROGRESS = 25, 0.9
+"""Once the law has contradicted an iteration: iterations within which its residual must fall by this factor."""
+
+Finding = tuple[Status | None, str]
+"""A status, or None, and its text for the message."""
+
+
+# ---- judging ----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Judgement:
+    """The conclusion of the law on arrays, and the kind of its residual."""
+
+    arrays: Mapping[str, Any]
+    conclusion: Conclusion
+    kind: str
+
+    def is_of(self, arrays: Mapping[str, Any]) -> bool:
+        """Whether these arrays are the same objects."""
+        one = self.arrays
+        return one.keys() == arrays.keys() and all(one[name] is arrays[name] for name in one)
+
+
+def judged(problem: Any, moments: Moments, terms: Terms, arrays: Mapping[str, Any]) -> Judgement:
+    """The law applied to arrays."""
+    held, spent = moments.held, moments.spent
+    conclusion = problem.conclude(moments, terms, **arrays)
+    kind = conclusion.kind or ("from-gram" if held else "unavailable" if spent else "recomputed")
+    return Judgement(arrays, conclusion, kind)
+
+
+def check_handed(problem: Problem[Any], solve: str, arrays: Mapping[str, Any]) -> None:
+    """Refuse what a solver hands over if the law does not take it: other names, no arrays, other shapes.
+
+    Raises
+    ------
+    BrokenPlugin
+    """
+    said = f"{solve} must give run.finish"
+    needed, optional, any_other = _taken_by(type(problem).conclude)
+    if not (arrays.keys() >= {*needed} and (any_other or {*needed, *optional}.issuperset(arrays))):
+        more = f" (and, if known, {', '.join(optional)})" if optional else ""
+        raise BrokenPlugin(
+            f"{said} {', '.join(needed)}{more}, which the law of {type(problem).__name__} takes; got "
+            f"{', '.join(arrays) or 'nothing'}."
+        )
+    for matrix, (name, axis) in problem.solution.weights_of.items():
+        if name not in arrays:
+            continue
+        if not is_array(arrays[name]):
+            raise BrokenPlugin(f"{said} {name} as an array; got {type(arrays[name]).__name__}.")
+        columns, shape = problem.matrices[matrix].shape[1], tuple(arrays[name].shape)
+        if len(shape) != 2 or shape[axis] != columns:
+            form = f"({columns}, k)" if axis == 0 else f"(k, {columns})"
+            raise BrokenPlugin(
+                f"{said} {name} of shape {form}, for the {count_of(columns, 'column')} of {matrix}; got {shape}."
+            )
+        values = arrays.get(problem.solution.value_field)
+        if values is not None and is_array(values) and tuple(values.shape) != (shape[1 - axis],):
+            raise BrokenPlugin(
+                f"{said} as many {problem.solution.value_field} as vectors; {name} has {shape[1 - axis]}, and they "
+                f"have shape {tuple(values.shape)}."
+            )
+
+
+@lru_cache(maxsize=64)
+def _taken_by(law: Callable[..., Any]) -> tuple[tuple[str, ...], tuple[str, ...], bool]:
+    """The arrays that a law needs, those that it takes beside them, and whether it takes any others."""
+    known = inspect.signature(law).parameters.values()
+    by_name = [each for each in known if each.kind is each.KEYWORD_ONLY]
+    needed = tuple(each.name for each in by_name if each.default is each.empty)
+    optional = tuple(each.name for each in by_name if each.name not in needed)
+    return needed, optional, any(each.kind is each.VAR_KEYWORD for each in known)
+
+
+def contradicts(residual: float, claim: float, tol: float, most: float) -> bool:
+    """Whether the law is above the tolerance that a claim has met, and near enough, by the factor `most`, to go on."""
+    return tol < residual < most * tol and claim > 0
+
+
+def gets_on(residual: float, least: float) -> bool:
+    """Whether a residual is an improvement, and no mere rounding."""
+    return residual < PROGRESS * least
+
+
+# ---- status and message -----------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """How a run has ended, in a status and in words."""
+
+    status: Status
+    converged: bool
+    message: str
+
+
+def verdict(  # noqa: PLR0913 (all that an ending rests on)
+    problem: Problem[Any],
+    conclusion: Conclusion,
+    *,
+    tol: float,
+    by_default: bool,
+    once: bool,
+    ending: Status | None,
+    interrupted: bool,
+    cut: bool,
+    underflowing: bool,
+    notes: Sequence[Finding],
+    contradictions: Sequence[str],
+) -> Verdict:
+    """The verdict on a conclusion of the law.
+
+    Parameters
+    ----------
+    problem : Problem
+    conclusion : Conclusion
+    tol : float
+    by_default : bool
+        Whether nobody has asked for that tolerance.
+    once : bool
+        Whether the data could be read once when the run began.
+    ending : Status or None
+        What ended the loop; None of a solver without one.
+    interrupted, cut : bool
+        Whether there was an interrupt, and whether the run was left in the midst of a step.
+    underflowing : bool
+        Whether columns of the data have no squares.
+    notes : sequence of (Status or None, str)
+        What the solver has found.
+    contradictions : sequence of str
+        What the products have shown of operators that are no matrices.
+    """
+    found = [conclusion.fields.get(name) for name in problem.solution.weight_fields]
+    empty = any(0 in getattr(array, "shape", ()) for array in found)
+    lost = conclusion.lost or bool(contradictions) or underflowing
+    settled = bool(conclusion.residual <= tol) and not lost
+    converged = settled and problem.solution.certified and not empty
+    findings: list[Finding] = [(Status.INCONSISTENT, text) for text in contradictions]
+    findings += [*notes, *conclusion.findings]
+    statuses = [finding for finding, _ in findings]
+    if interrupted:
+        status = Status.INTERRUPTED
+    else:
+        status = _status(converged, ending, statuses, cut=cut, nothing=empty and settled)
+    figures = _figures(conclusion.residual, tol, least=problem.single and by_default, once=once)
+    return Verdict(status, converged, _message(status, findings, figures))
+
+
+def _status(
+    converged: bool, ending: Status | None, findings: Sequence[Status | None], *, cut: bool, nothing: bool
+) -> Status:
+    """The status; `nothing` says that there is nothing to find, whenever the iteration ended."""
+    if Status.INCONSISTENT in findings:
+        return Status.INCONSISTENT
+    if cut and ending is not None and not (converged and not findings):
+        return ending
+    by_itself = ending in (None, Status.CONVERGED)
+    if converged or nothing or by_itself:
+        for finding in FINDINGS_FIRST:
+            if finding in findings:
+                return finding
+    if converged:
+        return Status.CONVERGED
+    if ending is None or by_itself:
+        return Status.APPROXIMATE if Status.APPROXIMATE in findings else Status.INACCURATE
+    return ending
+
+
+def _figures(residual: float, tol: float, *, least: bool, once: bool) -> str:
+    """The figures at the end of a message; `least` says that the tolerance is that of float32."""
+    if math.isnan(residual) and once:
+        return "no residual: it takes another pass, and the data can be read once"
+    figures = f"residual {residual:.2g}, tolerance {tol:.2g}"
+    return f"{figures} (the least that products in float32 allow)" if least else figures
+
+
+def _message(status: Status, findings: Sequence[Finding], figures: str) -> str:
+    """The message: the advice of the status, or of the finding that has become it, and the other findings."""
+    # What to do where an approximation is not good enough is no advice where it is.
+    if status is Status.CONVERGED:
+        findings = [(finding, text) for finding, text in findings if finding is not Status.APPROXIMATE]
+    texts = [text for _, text in findings]
+    own = [] if any(status is finding for finding, _ in findings) else [status.value]
+    return " ".join([*own, *texts, f"({figures})"])
+
+
+def as_interrupted(solution: Any) -> Any:
+    """A solution that was complete when an interrupt came."""
+    message = f"{Status.INTERRUPTED.value} {solution.message}"
+    return replace(solution, status=Status.INTERRUPTED, message=message)
+
+
+# ---- runs that are cut short ------------------------------------------------------------------
+
+
+def is_empty(arrays: Mapping[str, Any]) -> bool:
+    """Whether an iterate has no columns: the iteration has just begun."""
+    return any(0 in getattr(array, "shape", ()) for array in arrays.values())
+
+
+def salvaged(latest: Callable[[], Mapping[str, Any]]) -> Mapping[str, Any] | None:
+    """The last iterate that a solver has told of; None where it has no columns or can no longer be made."""
+    try:
+        arrays = latest()
+    except Exception as error:  # the solver was left in the midst of a step
+        if is_out_of_memory(error):
+            raise
+        return None
+    return None if is_empty(arrays) else arrays
+
+
+def empty_handed(
+    name: str, problem: Problem[Any], ending: Status, cause: str, *, passes: float, max_seconds: float
+) -> BaseException:
+    """The error where there is nothing to return."""
+    if ending is Status.INTERRUPTED:
+        return nothing_yet()
+    where = f"in pass {math.floor(passes) + 1} over the data, before it had an iterate that could be judged"
+    if ending is Status.OUT_OF_MEMORY:
+        return OutOfMemory(
+            f"{name} ran out of memory {where}: {cause}. Choose a solver or a form that holds less, or give "
+            "the process more memory."
+        )
+    return out_of_time(name, max_seconds, where, problem)

@@ -1,0 +1,75 @@
+"""How a run ends: the order of what decides on its status, and when an iteration is sent back."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import linspec as ls
+from linspec import Status
+from linspec.solving import Conclusion
+from linspec.solving.verdict import contradicts, verdict
+
+PROBLEM = ls.SVD(np.eye(3), 1)
+
+
+def ended(residual=1e-12, findings=(), lost=False, **how):
+    told = {"tol": 1e-8, "by_default": False, "once": False, "ending": Status.CONVERGED, "interrupted": False}
+    told |= {"cut": False, "underflowing": False, "notes": (), "contradictions": ()} | how
+    return verdict(PROBLEM, Conclusion({"Vh": np.ones((1, 3))}, residual, findings, lost=lost), **told)
+
+
+@pytest.mark.parametrize(
+    ("how", "status", "converged"),
+    [
+        ({}, Status.CONVERGED, True),
+        ({"ending": None}, Status.CONVERGED, True),
+        ({"ending": Status.BUDGET}, Status.CONVERGED, True),  # it came in time after all
+        ({"residual": 1e-3}, Status.INACCURATE, False),
+        ({"residual": 1e-3, "ending": Status.BUDGET}, Status.BUDGET, False),
+        ({"residual": 1e-3, "notes": [(Status.APPROXIMATE, "a")]}, Status.APPROXIMATE, False),
+        (
+            {"residual": 1e-3, "notes": [(Status.APPROXIMATE, "a")], "ending": Status.BUDGET},
+            Status.BUDGET,
+            False,
+        ),
+        ({"notes": [(Status.APPROXIMATE, "a")]}, Status.CONVERGED, True),
+        ({"notes": [(None, "a")]}, Status.CONVERGED, True),
+        ({"findings": ((Status.CLUSTERED, "a"),)}, Status.CLUSTERED, True),
+        ({"findings": ((Status.CLUSTERED, "a"), (Status.INCOMPLETE, "b"))}, Status.INCOMPLETE, True),
+        ({"lost": True}, Status.INACCURATE, False),
+        ({"underflowing": True}, Status.INACCURATE, False),
+        ({"contradictions": ["a"]}, Status.INCONSISTENT, False),
+        ({"contradictions": ["a"], "interrupted": True}, Status.INTERRUPTED, False),
+        ({"interrupted": True}, Status.INTERRUPTED, True),
+        ({"cut": True, "ending": Status.BUDGET}, Status.CONVERGED, True),
+        ({"cut": True, "ending": Status.BUDGET, "notes": [(None, "a")]}, Status.BUDGET, True),
+    ],
+)
+def test_what_decides_on_the_status(how, status, converged):
+    found = ended(**how)
+    assert (found.status, found.converged) == (status, converged)
+
+
+def test_a_message_gives_the_advice_once():
+    assert ended().message == f"{Status.CONVERGED.value} (residual 1e-12, tolerance 1e-08)"
+    found = ended(findings=((Status.CLUSTERED, "Some are close."),))
+    assert found.message == "Some are close. (residual 1e-12, tolerance 1e-08)"
+    left_out = ended(notes=[(Status.APPROXIMATE, "Take more columns.")])
+    assert "Take more columns" not in left_out.message
+    assert "the data can be read once" in ended(np.nan, once=True).message
+    assert "nan" in ended(np.nan).message
+
+
+@pytest.mark.parametrize(
+    ("residual", "claim", "most", "sent_back"),
+    [
+        (1e-7, 1e-9, np.inf, True),
+        (1e-8, 1e-9, np.inf, False),
+        (1e-7, 1e-9, 5.0, False),
+        (1e-7, 0.0, np.inf, False),
+        (np.nan, 1e-9, np.inf, False),
+    ],
+)
+def test_when_the_law_contradicts_a_claim(residual, claim, most, sent_back):
+    assert contradicts(residual, claim, 1e-8, most) is sent_back
