@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from linspec.operators import sparse_products
+from linspec.operators import sparse_columns, sparse_grams, sparse_products
 
 # name: rows, columns, stored entries
 MATRICES = {"tall": (200_000, 10_000, 2_000_000), "dense-ish": (50_000, 10_000, 5_000_000)}
@@ -63,13 +63,13 @@ class SparseReadings:
         self.A = random_matrix(*MATRICES[matrix], dtype)
 
     def time_column_statistics(self, matrix: str, dtype: str) -> None:
-        sparse_products.column_statistics(self.A)
+        sparse_columns.column_statistics(self.A)
 
     def time_first_non_finite(self, matrix: str, dtype: str) -> None:
-        sparse_products.first_non_finite(self.A)
+        sparse_columns.first_non_finite(self.A)
 
     def time_pair_count(self, matrix: str, dtype: str) -> None:
-        sparse_products.pair_count(self.A)
+        sparse_grams.pair_count(self.A)
 
 
 class SparseGram:
@@ -82,7 +82,7 @@ class SparseGram:
         self.A = random_matrix(100_000, 20_000, 500_000, dtype)
 
     def time_gram(self, dtype: str) -> None:
-        sparse_products.gram(self.A)
+        sparse_grams.gram(self.A)
 
 
 class Float32Sums:
