@@ -42,15 +42,15 @@ class SparseProducts:
     def time_rmatmat(self, matrix: str, dtype: str, k: int) -> None:
         sparse_products.rmatmat(self.A, self.U, dtype)
 
-    def time_products(self, matrix: str, dtype: str, k: int) -> None:
-        sparse_products.products(self.A, None, self.V, None, dtype_x=dtype, dtype_y=dtype)
+    def time_gram_matmat(self, matrix: str, dtype: str, k: int) -> None:
+        sparse_products.gram_matmat([self.A], [self.V], dtypes=[dtype])
 
     def time_scipy(self, matrix: str, dtype: str, k: int) -> None:
         """SciPy's two products: what the fused sweep is to be compared with."""
         self.A.T @ (self.A @ self.V)
 
-    def peakmem_products(self, matrix: str, dtype: str, k: int) -> None:
-        sparse_products.products(self.A, None, self.V, None, dtype_x=dtype, dtype_y=dtype)
+    def peakmem_gram_matmat(self, matrix: str, dtype: str, k: int) -> None:
+        sparse_products.gram_matmat([self.A], [self.V], dtypes=[dtype])
 
 
 class SparseReadings:

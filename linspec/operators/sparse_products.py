@@ -51,27 +51,12 @@ from linspec.operators.sparse_slabs import (
 from linspec.process import machine
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
 # If A has few rows, making Aᵀ first is faster from this number of columns of the product on.
 COLUMNS_TO_TRANSPOSE = 32
 # Rows that are added side by side, as one long row, before they are added to one another.
 ROWS_ABREAST = 64
-
-
-class Products(NamedTuple):
-    """The results of one fused sweep over the rows of X and Y; a result that does not exist is None.
-
-    With P = X Vx - 1 shift_xᵀ and Q = Y Vy - 1 shift_yᵀ: `XtP`, `XtQ`, `YtP`, `YtQ` are the float64 products
-    of the transposes, `sum_P` and `sum_Q` the float64 column sums of P and Q.
-    """
-
-    XtP: Block | None
-    XtQ: Block | None
-    YtP: Block | None
-    YtQ: Block | None
-    sum_P: Block | None
-    sum_Q: Block | None
 
 
 def matmat(A: CSR, V: Block, dtype: DTypeLike) -> Block:
@@ -183,83 +168,7 @@ def _scatter_all(A: CSR, U: Block, dtype: np.dtype[Any], parts: int) -> Block:
     return _add_up(list(chain(*machine.map_parallel(scatter, _partition((A,), parts)))), shape)
 
 
-def products(  # noqa: PLR0913 (two views, and what is done to their rows)
-    X: CSR,
-    Y: CSR | None,
-    Vx: Block | None,
-    Vy: Block | None,
-    *,
-    shift_x: Block | None = None,
-    shift_y: Block | None = None,
-    dtype_x: DTypeLike,
-    dtype_y: DTypeLike | None = None,
-    weights: Block | None = None,
-    sums: bool = True,
-    onto: tuple[int, ...] = (0, 1),
-) -> Products:
-    """Form Xᵀ[P Q], Yᵀ[P Q] and the column sums of P and Q in one sweep over the rows.
-
-    P = X Vx - 1 shift_xᵀ and Q = Y Vy - 1 shift_yᵀ, whose rows are multiplied by weights where there are any.
-
-    Parameters
-    ----------
-    X : csr_array or csr_matrix, n x p
-        As for `matmat`.
-    Y : csr_array or csr_matrix, n x q, or None
-        None: everything that needs Y is None.
-    Vx : ndarray, p x kx, or None
-        None: there is no P.
-    Vy : ndarray, q x ky, or None
-        None: there is no Q.
-    shift_x, shift_y : ndarray of kx, of ky numbers, or None
-        Subtracted from every row of X Vx, of Y Vy. None: nothing is.
-    dtype_x, dtype_y : float32 or float64
-        The precision of P, of Q (None: that of P). Where they differ, the products with Xᵀ and Yᵀ are formed
-        in float64.
-    weights : ndarray of shape (n,), optional
-        How often each row counts.
-    sums : bool, default True
-        Whether the column sums are wanted; without, they are zero.
-    onto : tuple of int, default (0, 1)
-        The matrices by whose transpose is multiplied, 0 for X and 1 for Y.
-
-    Returns
-    -------
-    Products
-        Float64 arrays, a tuple (XtP, XtQ, YtP, YtQ, sum_P, sum_Q); what does not exist is None.
-
-    Raises
-    ------
-    InvalidProblem
-        Shapes do not fit one another, or a dtype is neither float32 nor float64.
-    UnsupportedData
-        X or Y is not CSR, or entries are not real numbers.
-    """
-    if Y is None and (Vy is not None or shift_y is not None):
-        raise InvalidProblem("Vy and shift_y belong to Y, but Y is None. Pass Y, or leave them out.")
-    views = 1 if Y is None else 2
-    *grams, totals = _found(
-        side_by_side(
-            [X, Y][:views],
-            [Vx, Vy][:views],
-            shifts=[shift_x, shift_y][:views],
-            dtypes=[dtype_x, dtype_x if dtype_y is None else dtype_y][:views],
-            weights=weights,
-            sums=sums,
-            onto=onto,
-        )
-    )
-    width = None if Vx is None else int(Vx.shape[1])
-    pairs = [_split(block, width, Vy is not None) for block in (*(*grams, None)[:2], totals)]
-    return Products(*(part for pair in pairs for part in pair))
-
-
-def _found(found: tuple[list[Block | None], Block | None]) -> list[Block | None]:
-    """What `side_by_side` returns, as one list."""
-    return [*found[0], found[1]]
-
-
-def side_by_side(
+def gram_matmat(
     matrices: Sequence[CSR],
     blocks: Sequence[Block | None],
     *,
@@ -268,58 +177,61 @@ def side_by_side(
     weights: Block | None = None,
     sums: bool = True,
     onto: Sequence[int] | None = None,
-) -> tuple[list[Block | None], Block | None]:
-    """Form Xᵢᵀ[P₁ P₂ …] and the column sums of [P₁ P₂ …] as `products` does, and copy nothing to tell Pᵢ from Pⱼ.
+) -> tuple[list[Block | None], Block]:
+    """Form Xᵢᵀ[P₁ P₂ …] and the column sums of [P₁ P₂ …] in one sweep over the rows, for Pᵢ = Xᵢ Vᵢ - 1 shiftᵢᵀ.
 
-    Pᵢ = Xᵢ Vᵢ - 1 shiftᵢᵀ, whose rows are multiplied by weights where there are any.
+    The rows of Pᵢ are multiplied by weights where there are any.
 
     Parameters
     ----------
-    matrices : sequence of csr_array or csr_matrix
-        With equally many rows.
-    blocks : sequence of ndarray or None
+    matrices : sequence of csr_array or csr_matrix, n x pᵢ
+        As for `matmat`, with equally many rows.
+    blocks : sequence of ndarray, pᵢ x kᵢ, or None
         One for each matrix, or None: it has no Pᵢ.
-    shifts : sequence of ndarray or None, optional
-        Subtracted from every row of Xᵢ Vᵢ.
+    shifts : sequence of ndarray of kᵢ numbers or None, optional
+        Subtracted from every row of Xᵢ Vᵢ. None: nothing is.
     dtypes : sequence of float32 or float64
         The precision of each Pᵢ. Where they differ, the products with Xᵢᵀ are formed in float64.
-    weights, sums
-        As for `products`.
+    weights : ndarray of shape (n,), optional
+        How often each row counts.
+    sums : bool, default True
+        Whether the column sums are wanted; without, they are zero.
     onto : sequence of int, optional
         The matrices by whose transpose is multiplied; by default all.
 
     Returns
     -------
-    products : list of ndarray or None
+    products : list of ndarray, pᵢ x (k₁ + k₂ + …), or None
         Xᵢᵀ[P₁ P₂ …], float64; None where it is not wanted.
-    sums : ndarray or None
+    sums : ndarray of k₁ + k₂ + … numbers
+        Float64.
+
+    Raises
+    ------
+    InvalidProblem
+        Shapes do not fit one another, or a dtype is neither float32 nor float64.
+    UnsupportedData
+        A matrix is not CSR, or entries are not real numbers.
     """
     shifts = [None for _ in matrices] if shifts is None else shifts
     onto = range(len(matrices)) if onto is None else onto
-    names = ["X", "Y"] if len(matrices) <= len("XY") else [f"X{i + 1}" for i in range(len(matrices))]
-    views = [_View.of(*each) for each in zip(names, matrices, blocks, shifts, dtypes, strict=False)]
+    views = [_View.of(*each) for each in zip(matrices, blocks, shifts, dtypes, strict=True)]
     for matrix in matrices[1:]:
         _require_same_rows(matrices[0], matrix)
     dtype = np.result_type(np.float32, *(view.dtype for view in views if view.V is not None))
     width = sum(view.width for view in views)
-    parts, count = _shares(tuple(matrices), width, dtype, fused=True)
-    if count == 1:
+    parts, tiles = _shares(tuple(matrices), width, dtype, fused=True)
+    if tiles == 1:
         return _sweep(views, dtype, parts, weights, summed=sums, onto=onto)
-    results: list[Block | None] = []
-    for tile in range(count):
-        tiles = [view.tile(tile, count) for view in views]
-        found = _found(_sweep(tiles, dtype, parts, weights, summed=sums, onto=onto))
-        if not results:
-            results = [None if part is None else np.empty((*part.shape[:-1], width)) for part in found]
-        begun = start = 0
-        for view, some in zip(views, tiles, strict=True):
-            own = _run(view.width, tile, count)
-            place = slice(start + own.start, start + own.stop)
-            for result, part in zip(results, found, strict=True):
-                if result is not None and part is not None:
-                    result[..., place] = part[..., begun : begun + some.width]
-            begun, start = begun + some.width, start + view.width
-    return results[:-1], results[-1]
+    products = [np.empty((A.shape[1], width)) if i in onto else None for i, A in enumerate(matrices)]
+    totals = np.empty(width)
+    for run in (_run(width, tile, tiles) for tile in range(tiles)):
+        tile_of_views = list(_columns(views, run))
+        found, totals[run] = _sweep(tile_of_views, dtype, parts, weights, summed=sums, onto=onto)
+        for product, part in zip(products, found, strict=True):
+            if product is not None:
+                product[:, run] = part
+    return products, totals
 
 
 class _View(NamedTuple):
@@ -331,21 +243,18 @@ class _View(NamedTuple):
     dtype: np.dtype[Any]
 
     @classmethod
-    def of(cls, name: str, matrix: CSR, V: Block | None, shift: Block | None, dtype: DTypeLike) -> _View:
+    def of(cls, matrix: CSR, V: Block | None, shift: Block | None, dtype: DTypeLike) -> _View:
         dtype = _working(dtype)
-        _require_csr(matrix, name)
-        block = f"V{name.lower()}"
+        _require_csr(matrix, "X")
         if V is None:
             if shift is not None:
-                raise InvalidProblem(
-                    f"shift_{name.lower()} shifts {name} {block}, but {block} is None. Pass both or none."
-                )
+                raise InvalidProblem("a shift is subtracted from X V, but V is None. Pass both or none.")
             return cls(matrix, None, None, dtype)
-        _require_block(V, matrix.shape[1], block, f"columns of {name}")
+        _require_block(V, matrix.shape[1], "V", "columns of X")
         if shift is not None and np.shape(shift) != (V.shape[1],):
             raise InvalidProblem(
-                f"shift_{name.lower()} must hold one number for each of the {V.shape[1]} columns of {block}; "
-                f"got shape {np.shape(shift)}. Pass a one-dimensional array of that length."
+                f"a shift must hold one number for each of the {V.shape[1]} columns of V; got shape "
+                f"{np.shape(shift)}. Pass a one-dimensional array of that length."
             )
         shift = None if shift is None else np.asarray(shift, dtype)
         return cls(matrix, np.ascontiguousarray(V, dtype), shift, dtype)
@@ -354,17 +263,16 @@ class _View(NamedTuple):
     def width(self) -> int:
         return 0 if self.V is None else int(self.V.shape[1])
 
-    def tile(self, index: int, count: int) -> _View:
-        """Keep the `index`-th of `count` runs of the columns of V."""
-        if self.V is None or count == 1:
+    def columns(self, run: slice) -> _View:
+        """Keep some columns of V."""
+        if self.V is None:
             return self
-        run = _run(self.width, index, count)
         shift = None if self.shift is None else self.shift[run]
         return self._replace(V=np.ascontiguousarray(self.V[:, run]), shift=shift)
 
     def multiply(self, slab: _Slab, out: Block) -> None:
         """Write the slab's rows of matrix V - 1 shiftᵀ."""
-        if self.V is None:
+        if self.V is None or not self.width:
             return
         # The kernels need a block without gaps: a part of a wider one, or one of another precision, is a
         # copy.
@@ -384,7 +292,7 @@ def _sweep(
     *,
     summed: bool,
     onto: Sequence[int],
-) -> tuple[list[Block | None], Block | None]:
+) -> tuple[list[Block | None], Block]:
     """Form the products of one tile of columns in one pass over the rows, which are cut into so many parts."""
     matrices = tuple(view.matrix for view in views)
     ends = np.cumsum([view.width for view in views]).tolist()
@@ -432,13 +340,12 @@ def _column_sums(block: Block) -> Block:
     return sums
 
 
-def _split(block: Block | None, first: int | None, second: bool) -> tuple[Block | None, Block | None]:
-    """Cut into the columns of P, of which there are so many, and those of Q; None where there is none."""
-    if block is None:
-        return None, None
-    cut = first or 0
-    left = None if first is None else np.ascontiguousarray(block[..., :cut])
-    return left, np.ascontiguousarray(block[..., cut:]) if second else None
+def _columns(views: list[_View], run: slice) -> Iterator[_View]:
+    """Cut a run of the columns of [V₁ V₂ …] out of each Vᵢ."""
+    before = 0
+    for view in views:
+        yield view.columns(slice(max(run.start - before, 0), max(run.stop - before, 0)))
+        before += view.width
 
 
 def _run(width: int, index: int, count: int) -> slice:
