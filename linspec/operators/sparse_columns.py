@@ -26,15 +26,13 @@ from linspec.operators.sparse_slabs import (
     LONGEST_STRETCH,
     MOST_ENTRIES,
     Block,
-    _add_up,
-    _often,
-    _partition,
-    _require_csr,
-    _scatter,
-    _shares,
-    _slab,
-    _slabs,
-    _without_duplicates,
+    Slab,
+    add_up,
+    partition,
+    require_csr,
+    row_weights,
+    shares,
+    slab_bounds,
 )
 from linspec.process import machine
 
@@ -59,22 +57,22 @@ def column_statistics(A: CSR, weights: Block | None = None) -> tuple[Block, Bloc
     UnsupportedData
         A is not CSR, or its entries are not real numbers.
     """
-    _require_csr(A, "A")
+    require_csr(A, "A")
     shape, dtype = (2, A.shape[1], 1), np.dtype(np.float64)
     canonical = one_entry_rows(A) or A.has_canonical_format
 
     def add(part: tuple[int, int]) -> Block:
         statistics = np.zeros(shape)
-        for start, stop in _slabs((A,), *part, rows=LONGEST_STRETCH, entries=MOST_ENTRIES):
-            slab = _slab(A, start, stop, dtype)
-            slab = slab if canonical else _without_duplicates(slab)
-            ones = _often(weights, start, stop)
-            _scatter(slab, ones, statistics[0])
-            _scatter(slab._replace(data=slab.data * slab.data), ones, statistics[1])
+        for start, stop in slab_bounds((A,), *part, rows=LONGEST_STRETCH, entries=MOST_ENTRIES):
+            slab = Slab.of(A, start, stop, dtype)
+            slab = slab if canonical else slab.without_duplicates()
+            ones = row_weights(weights, start, stop)
+            slab.scatter(ones, statistics[0])
+            slab._replace(data=slab.data * slab.data).scatter(ones, statistics[1])
         return statistics
 
-    parts = _partition((A,), _shares((A,), 2, dtype)[0]) if A.nnz else []
-    sums, squares = _add_up(machine.map_parallel(add, parts), shape)[..., 0]
+    parts = partition((A,), shares((A,), 2, dtype)[0]) if A.nnz else []
+    sums, squares = add_up(machine.map_parallel(add, parts), shape)[..., 0]
     return sums, squares
 
 
@@ -97,20 +95,20 @@ def column_deviations(A: CSR, point: Block, weights: Block | None = None) -> tup
     sums, squares : ndarray, p
         Float64.
     """
-    _require_csr(A, "A")
+    require_csr(A, "A")
     shape, dtype = (3, A.shape[1], 1), np.dtype(np.float64)
 
     def add(part: tuple[int, int]) -> Block:
         sums = np.zeros(shape)
-        for start, stop in _slabs((A,), *part, rows=LONGEST_STRETCH, entries=MOST_ENTRIES):
-            slab = _without_duplicates(_slab(A, start, stop, dtype))
-            ones, gap = _often(weights, start, stop), slab.data - point[slab.indices]
+        for start, stop in slab_bounds((A,), *part, rows=LONGEST_STRETCH, entries=MOST_ENTRIES):
+            slab = Slab.of(A, start, stop, dtype).without_duplicates()
+            ones, gap = row_weights(weights, start, stop), slab.data - point[slab.indices]
             for values, total in zip((gap, gap * gap, np.ones_like(gap)), sums, strict=True):
-                _scatter(slab._replace(data=values), ones, total)
+                slab._replace(data=values).scatter(ones, total)
         return sums
 
-    parts = _partition((A,), _shares((A,), 3, dtype)[0]) if A.nnz else []
-    gaps, squares, counts = _add_up(machine.map_parallel(add, parts), shape)[..., 0]
+    parts = partition((A,), shares((A,), 3, dtype)[0]) if A.nnz else []
+    gaps, squares, counts = add_up(machine.map_parallel(add, parts), shape)[..., 0]
     absent = (A.shape[0] if weights is None else float(np.sum(weights))) - counts
     return gaps - absent * point, squares + absent * (point * point)
 
@@ -133,7 +131,7 @@ def first_non_finite(A: CSR) -> tuple[int, int, float] | None:
     UnsupportedData
         A is not CSR, or its entries are not real numbers.
     """
-    _require_csr(A, "A")
+    require_csr(A, "A")
     if A.data.dtype.kind != "f":
         return None
     stored = int(A.indptr[-1])

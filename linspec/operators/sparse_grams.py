@@ -25,10 +25,10 @@ from linspec.operators.sparse_slabs import (
     CSR,
     LONGEST_STRETCH,
     PARTS_PER_THREAD,
-    _assembled,
-    _kind,
-    _require_csr,
-    _require_same_rows,
+    assembled,
+    kind_of,
+    require_csr,
+    require_same_rows,
     row_block,
 )
 from linspec.process import machine
@@ -62,9 +62,9 @@ def pair_count(X: CSR, Y: CSR | None = None) -> int:
         X or Y is not CSR, or its entries are not real numbers.
     """
     matrices = (X, X) if Y is None else (X, Y)
-    _require_csr(X, "X")
-    _require_csr(matrices[1], "Y")
-    _require_same_rows(*matrices)
+    require_csr(X, "X")
+    require_csr(matrices[1], "Y")
+    require_same_rows(*matrices)
     total = 0
     for start in range(0, X.shape[0], LONGEST_STRETCH):
         stop = min(start + LONGEST_STRETCH, X.shape[0])
@@ -98,9 +98,9 @@ def gram_entries(X: CSR, Y: CSR) -> float:
     UnsupportedData
         X or Y is not CSR, or its entries are not real numbers.
     """
-    _require_csr(X, "X")
-    _require_csr(Y, "Y")
-    _require_same_rows(X, Y)
+    require_csr(X, "X")
+    require_csr(Y, "Y")
+    require_same_rows(X, Y)
     # The arrays may hold entries behind the last row, which do not count.
     columns = Y.indices[: Y.indptr[-1]]
     frequency = np.bincount(columns, minlength=Y.shape[1])
@@ -141,10 +141,10 @@ def gram(X: CSR, Y: CSR | None = None) -> CSR:
     UnsupportedData
         X or Y is not CSR, or its entries are not real numbers.
     """
-    _require_csr(X, "X")
+    require_csr(X, "X")
     right = X if Y is None else Y
-    _require_csr(right, "Y")
-    _require_same_rows(X, right)
+    require_csr(right, "Y")
+    require_same_rows(X, right)
     left = _in_float64(X)
     if Y is None and one_entry_rows(X):
         return _diagonal_gram(left)
@@ -163,7 +163,7 @@ def gram(X: CSR, Y: CSR | None = None) -> CSR:
     cuts = np.searchsorted(work, [int(work[-1]) * part // parts for part in range(1, parts)])
     bounds = sorted({0, *cuts.tolist(), left.shape[0]})
     return _stacked(
-        machine.map_parallel(lambda part: row_block(left, *part) @ right, list(pairwise(bounds))), _kind(X)
+        machine.map_parallel(lambda part: row_block(left, *part) @ right, list(pairwise(bounds))), kind_of(X)
     )
 
 
@@ -185,7 +185,7 @@ def _diagonal_gram(X: CSR) -> CSR:
     met = squares != 0
     indptr = np.concatenate([[0], np.cumsum(met)]).astype(X.indptr.dtype)
     places = np.flatnonzero(met).astype(X.indices.dtype)
-    return _assembled(_kind(X), (columns, columns), indptr, places, squares[met].astype(np.float64))
+    return assembled(kind_of(X), (columns, columns), indptr, places, squares[met].astype(np.float64))
 
 
 def _stacked(parts: list[CSR], kind: Any) -> CSR:
@@ -201,10 +201,10 @@ def _stacked(parts: list[CSR], kind: Any) -> CSR:
         indices[entry : entry + part.nnz] = part.indices
         data[entry : entry + part.nnz] = part.data
         row, entry = row + part.shape[0], entry + part.nnz
-    return _assembled(kind, shape, indptr, indices, data)
+    return assembled(kind, shape, indptr, indices, data)
 
 
 def _in_float64(A: CSR) -> CSR:
     if A.data.dtype == np.float64:
         return A
-    return _assembled(_kind(A), A.shape, A.indptr, A.indices, A.data.astype(np.float64))
+    return assembled(kind_of(A), A.shape, A.indptr, A.indices, A.data.astype(np.float64))

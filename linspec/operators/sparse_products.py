@@ -30,23 +30,21 @@ from linspec.operators.sparse_slabs import (
     MOST_ENTRIES,
     NEGLIGIBLE_BYTES,
     PARTS_PER_THREAD,
+    Accumulator,
     Block,
-    _Accumulator,
-    _add_up,
-    _gather,
-    _often,
-    _partition,
-    _require_block,
-    _require_csr,
-    _require_same_rows,
-    _shares,
-    _Slab,
-    _slab,
-    _slab_limits,
-    _slabs,
-    _stretch,
-    _threads,
-    _working,
+    Slab,
+    add_up,
+    partition,
+    product_dtype,
+    require_block,
+    require_csr,
+    require_same_rows,
+    row_weights,
+    shares,
+    slab_bounds,
+    slab_limits,
+    stretch,
+    thread_count,
 )
 from linspec.process import machine
 
@@ -83,9 +81,9 @@ def matmat(A: CSR, V: Block, dtype: DTypeLike) -> Block:
     UnsupportedData
         A is not CSR, or the entries of A or V are not real numbers.
     """
-    dtype = _working(dtype)
-    _require_csr(A, "A")
-    _require_block(V, A.shape[1], "V", "columns of A")
+    dtype = product_dtype(dtype)
+    require_csr(A, "A")
+    require_block(V, A.shape[1], "V", "columns of A")
     n, k = A.shape[0], V.shape[1]
     result = np.zeros((n, k), dtype)
     if result.size == 0 or A.nnz == 0:
@@ -93,11 +91,11 @@ def matmat(A: CSR, V: Block, dtype: DTypeLike) -> Block:
     V = np.ascontiguousarray(V, dtype)
 
     def fill(part: tuple[int, int]) -> None:
-        for start, stop in _slabs((A,), *part, rows=n, entries=MOST_ENTRIES):
-            _gather(_slab(A, start, stop, dtype), V, result[start:stop])
+        for start, stop in slab_bounds((A,), *part, rows=n, entries=MOST_ENTRIES):
+            Slab.of(A, start, stop, dtype).gather(V, result[start:stop])
 
-    threads = _threads(A.nnz * k)
-    machine.map_parallel(fill, _partition((A,), threads * PARTS_PER_THREAD if threads > 1 else 1))
+    threads = thread_count(A.nnz * k)
+    machine.map_parallel(fill, partition((A,), threads * PARTS_PER_THREAD if threads > 1 else 1))
     return result
 
 
@@ -125,15 +123,15 @@ def rmatmat(A: CSR, U: Block, dtype: DTypeLike) -> Block:
     UnsupportedData
         A is not CSR, or the entries of A or U are not real numbers.
     """
-    dtype = _working(dtype)
-    _require_csr(A, "A")
-    _require_block(U, A.shape[0], "U", "rows of A")
+    dtype = product_dtype(dtype)
+    require_csr(A, "A")
+    require_block(U, A.shape[0], "U", "rows of A")
     p, k = A.shape[1], U.shape[1]
     if p * k == 0 or A.nnz == 0:
         return np.zeros((p, k))
     if k >= COLUMNS_TO_TRANSPOSE and worth_transposing(A, dtype):
         return matmat(A.T.tocsr(), U, dtype)
-    parts, tiles = _shares((A,), k, dtype)
+    parts, tiles = shares((A,), k, dtype)
     if tiles == 1:
         return _scatter_all(A, U, dtype, parts)
     result = np.empty((p, k))
@@ -157,15 +155,15 @@ def worth_transposing(A: CSR, dtype: np.dtype[Any]) -> bool:
 def _scatter_all(A: CSR, U: Block, dtype: np.dtype[Any], parts: int) -> Block:
     """Aᵀ U for one tile of columns, with an accumulator for each part of the rows."""
     shape = A.shape[1], U.shape[1]
-    rows, entries = _slab_limits((A,), U.shape[1], dtype)
+    rows, entries = slab_limits((A,), U.shape[1], dtype)
 
     def scatter(part: tuple[int, int]) -> list[Block]:
-        accumulator = _Accumulator(shape, dtype, _stretch(A))
-        for start, stop in _slabs((A,), *part, rows=rows, entries=entries):
-            accumulator.add(_slab(A, start, stop, dtype), np.ascontiguousarray(U[start:stop], dtype))
+        accumulator = Accumulator(shape, dtype, stretch(A))
+        for start, stop in slab_bounds((A,), *part, rows=rows, entries=entries):
+            accumulator.add(Slab.of(A, start, stop, dtype), np.ascontiguousarray(U[start:stop], dtype))
         return accumulator.parts()
 
-    return _add_up(list(chain(*machine.map_parallel(scatter, _partition((A,), parts)))), shape)
+    return add_up(list(chain(*machine.map_parallel(scatter, partition((A,), parts)))), shape)
 
 
 def gram_matmat(
@@ -217,10 +215,10 @@ def gram_matmat(
     onto = range(len(matrices)) if onto is None else onto
     views = [_View.of(*each) for each in zip(matrices, blocks, shifts, dtypes, strict=True)]
     for matrix in matrices[1:]:
-        _require_same_rows(matrices[0], matrix)
+        require_same_rows(matrices[0], matrix)
     dtype = np.result_type(np.float32, *(view.dtype for view in views if view.V is not None))
     width = sum(view.width for view in views)
-    parts, tiles = _shares(tuple(matrices), width, dtype, fused=True)
+    parts, tiles = shares(tuple(matrices), width, dtype, fused=True)
     if tiles == 1:
         return _sweep(views, dtype, parts, weights, summed=sums, onto=onto)
     products = [np.empty((A.shape[1], width)) if i in onto else None for i, A in enumerate(matrices)]
@@ -244,13 +242,13 @@ class _View(NamedTuple):
 
     @classmethod
     def of(cls, matrix: CSR, V: Block | None, shift: Block | None, dtype: DTypeLike) -> _View:
-        dtype = _working(dtype)
-        _require_csr(matrix, "X")
+        dtype = product_dtype(dtype)
+        require_csr(matrix, "X")
         if V is None:
             if shift is not None:
                 raise InvalidProblem("a shift is subtracted from X V, but V is None. Pass both or none.")
             return cls(matrix, None, None, dtype)
-        _require_block(V, matrix.shape[1], "V", "columns of X")
+        require_block(V, matrix.shape[1], "V", "columns of X")
         if shift is not None and np.shape(shift) != (V.shape[1],):
             raise InvalidProblem(
                 f"a shift must hold one number for each of the {V.shape[1]} columns of V; got shape "
@@ -270,7 +268,7 @@ class _View(NamedTuple):
         shift = None if self.shift is None else self.shift[run]
         return self._replace(V=np.ascontiguousarray(self.V[:, run]), shift=shift)
 
-    def multiply(self, slab: _Slab, out: Block) -> None:
+    def multiply(self, slab: Slab, out: Block) -> None:
         """Write the slab's rows of matrix V - 1 shiftᵀ."""
         if self.V is None or not self.width:
             return
@@ -279,7 +277,7 @@ class _View(NamedTuple):
         direct = out.flags.c_contiguous and out.dtype == self.dtype
         product = out if direct else np.empty(out.shape, self.dtype)
         product[...] = 0 if self.shift is None else -self.shift
-        _gather(slab._replace(data=np.asarray(slab.data, self.dtype)), self.V, product)
+        slab._replace(data=np.asarray(slab.data, self.dtype)).gather(self.V, product)
         if not direct:
             out[...] = product
 
@@ -299,30 +297,30 @@ def _sweep(
     width = ends[-1]
     wanted = [i for i in range(len(views)) if i in onto]
     shapes = [(matrices[i].shape[1], width) for i in wanted]
-    rows, entries = _slab_limits(matrices, width, dtype)
+    rows, entries = slab_limits(matrices, width, dtype)
 
     def sweep(part: tuple[int, int]) -> list[list[Block]]:
         accumulators = [
-            _Accumulator((matrices[i].shape[1], width), dtype, _stretch(matrices[i])) for i in wanted
+            Accumulator((matrices[i].shape[1], width), dtype, stretch(matrices[i])) for i in wanted
         ]
         sums = np.zeros(width)
         buffer = np.empty((min(rows, part[1] - part[0]), width), dtype)
-        for start, stop in _slabs(matrices, *part, rows=rows, entries=entries):
+        for start, stop in slab_bounds(matrices, *part, rows=rows, entries=entries):
             block = buffer[: stop - start]
-            slabs = [_slab(matrix, start, stop, dtype) for matrix in matrices]
+            slabs = [Slab.of(matrix, start, stop, dtype) for matrix in matrices]
             for view, slab, end in zip(views, slabs, ends, strict=True):
                 view.multiply(slab, block[:, end - view.width : end])
             if weights is not None:
-                block *= _often(weights, start, stop)
+                block *= row_weights(weights, start, stop)
             if summed:
                 sums += _column_sums(block)
             for accumulator, i in zip(accumulators, wanted, strict=True):
                 accumulator.add(slabs[i], block)
         return [[sums], *(accumulator.parts() for accumulator in accumulators)]
 
-    parts = machine.map_parallel(sweep, _partition(matrices, count)) if width else []
+    parts = machine.map_parallel(sweep, partition(matrices, count)) if width else []
     sums, *grams = (
-        _add_up(list(chain(*(part[i] for part in parts))), shape)
+        add_up(list(chain(*(part[i] for part in parts))), shape)
         for i, shape in enumerate([(width,), *shapes])
     )
     found = dict(zip(wanted, grams, strict=True))

@@ -79,7 +79,7 @@ PARTS_PER_THREAD = 4
 ROW_COST = 2
 
 
-def _often(weights: Block | None, start: int, stop: int) -> Block:
+def row_weights(weights: Block | None, start: int, stop: int) -> Block:
     """How often each of some rows counts, as a column."""
     return np.ones((stop - start, 1)) if weights is None else np.ascontiguousarray(weights[start:stop, None])
 
@@ -106,7 +106,7 @@ def row_block(A: CSR, start: int, stop: int) -> CSR:
     UnsupportedData
         A is not CSR, or its entries are not real numbers.
     """
-    _require_csr(A, "A")
+    require_csr(A, "A")
     if not 0 <= start <= stop <= A.shape[0]:
         raise InvalidProblem(
             f"the rows {start} to {stop} are not within a matrix of {A.shape[0]} rows. "
@@ -116,10 +116,10 @@ def row_block(A: CSR, start: int, stop: int) -> CSR:
     first, last = int(A.indptr[start]), int(A.indptr[stop])
     indptr = A.indptr[start : stop + 1] - A.indptr[start]
     shape = stop - start, A.shape[1]
-    return _assembled(_kind(A), shape, indptr, A.indices[first:last], A.data[first:last])
+    return assembled(kind_of(A), shape, indptr, A.indices[first:last], A.data[first:last])
 
 
-def _partition(matrices: tuple[CSR, ...], parts: int) -> list[tuple[int, int]]:
+def partition(matrices: tuple[CSR, ...], parts: int) -> list[tuple[int, int]]:
     """Cut the rows into at most `parts` runs, none empty, about equal in entries over all the matrices."""
     n, stored = matrices[0].shape[0], _stored(matrices)
 
@@ -140,7 +140,7 @@ def _stored(matrices: tuple[CSR, ...]) -> Callable[[int], int]:
     return lambda row: sum(int(indptr[row]) for indptr in indptrs)
 
 
-def _slabs(
+def slab_bounds(
     matrices: tuple[CSR, ...], start: int, stop: int, *, rows: int, entries: int
 ) -> Iterator[tuple[int, int]]:
     """Cut rows into slabs of at most `rows` rows and, unless one row has more, `entries` entries."""
@@ -155,16 +155,16 @@ def _slabs(
         start = end
 
 
-def _slab_limits(matrices: tuple[CSR, ...], k: int, dtype: np.dtype[Any]) -> tuple[int, int]:
+def slab_limits(matrices: tuple[CSR, ...], k: int, dtype: np.dtype[Any]) -> tuple[int, int]:
     """Bound the rows and the entries of a slab that is multiplied with k columns."""
     rows = max(1, MOST_DENSE_BYTES // (max(1, k) * dtype.itemsize))
     if dtype == np.float32:
-        rows = min(rows, *(_stretch(matrix) for matrix in matrices))
+        rows = min(rows, *(stretch(matrix) for matrix in matrices))
     wanted = VISITS_PER_SLAB * sum(matrix.shape[1] for matrix in matrices)
     return rows, min(max(wanted, FEWEST_ENTRIES), MOST_ENTRIES)
 
 
-def _stretch(A: CSR) -> int:
+def stretch(A: CSR) -> int:
     """Choose over how many rows a float32 sum may run."""
     rows = ENTRIES_PER_FOLD * A.shape[1] * A.shape[0] // max(1, A.nnz)
     return int(min(max(rows, SHORTEST_STRETCH), LONGEST_STRETCH))
@@ -197,11 +197,12 @@ def _frequent_columns(A: CSR) -> int:
     return int(by_times[::-1][: least + 1].sum())
 
 
-def _threads(work: int) -> int:
+def thread_count(work: int) -> int:
+    """Choose the number of threads for a number of multiply-adds."""
     return int(max(1, min(machine.cpu_count(), work // WORK_PER_THREAD)))
 
 
-def _shares(
+def shares(
     matrices: tuple[CSR, ...], k: int, dtype: np.dtype[Any], *, fused: bool = False
 ) -> tuple[int, int]:
     """Choose how to share a sum over rows with k columns: the parts of the rows, and the tiles of columns.
@@ -212,7 +213,7 @@ def _shares(
     three parts are worth their accumulators, there is one.
     """
     entries, columns = _entries(matrices), sum(matrix.shape[1] for matrix in matrices)
-    threads = _threads(entries * k)
+    threads = thread_count(entries * k)
     worth = entries // (max(1, columns) * (MET_FUSED if fused else MET))
     parts = min(threads * SHARES_PER_THREAD, worth) if threads > 1 and worth > 2 else 1
     # All threads read one V at random. It is as large as one accumulator.
@@ -232,7 +233,7 @@ def _entries(matrices: tuple[CSR, ...]) -> int:
     return sum(int(matrix.nnz) for matrix in matrices)
 
 
-class _Slab(NamedTuple):
+class Slab(NamedTuple):
     """Some rows of a CSR matrix, in a working precision, their `indptr` beginning with 0."""
 
     rows: int
@@ -241,8 +242,51 @@ class _Slab(NamedTuple):
     indices: Block
     data: Block
 
+    @classmethod
+    def of(cls, A: CSR, start: int, stop: int, dtype: np.dtype[Any]) -> Slab:
+        """Cut the rows first, then convert them: then at most a slab is converted, here or by SciPy."""
+        first, last = int(A.indptr[start]), int(A.indptr[stop])
+        indptr = A.indptr[start : stop + 1] - A.indptr[start]
+        data = np.ascontiguousarray(A.data[first:last], dtype)
+        return cls(stop - start, A.shape[1], indptr, A.indices[first:last], data)
 
-class _Accumulator:
+    @property
+    def matrix(self) -> CSR:
+        """The slab as SciPy has it, sharing its arrays."""
+        return assembled(sparse.csr_array, (self.rows, self.columns), self.indptr, self.indices, self.data)
+
+    def without_duplicates(self) -> Slab:
+        """The same rows, each entry stored once."""
+        matrix = self.matrix
+        if matrix.has_canonical_format:
+            return self
+        matrix = matrix.copy()
+        matrix.sum_duplicates()
+        return self._replace(indptr=matrix.indptr, indices=matrix.indices, data=matrix.data)
+
+    def gather(self, V: Block, out: Block) -> None:
+        """Add slab V to `out`. All of one dtype; `V` and `out` C-ordered, without gaps."""
+        kernels = _compiled()
+        if kernels is None:
+            out += self.matrix @ V
+        elif V.shape[1] == 1:
+            kernels.gather_one(self.rows, self.columns, *self[2:], V.ravel(), out.ravel())
+        else:
+            kernels.gather(self.rows, self.columns, V.shape[1], *self[2:], V.ravel(), out.ravel())
+
+    def scatter(self, block: Block, out: Block) -> None:
+        """Add slabᵀ block to `out`. All of one dtype; `block` and `out` C-ordered, without gaps."""
+        kernels = _compiled()
+        # The arrays of the rows of a matrix are the arrays of the columns of its transpose.
+        if kernels is None:
+            out += self.matrix.T @ block
+        elif block.shape[1] == 1:
+            kernels.scatter_one(self.columns, self.rows, *self[2:], block.ravel(), out.ravel())
+        else:
+            kernels.scatter(self.columns, self.rows, block.shape[1], *self[2:], block.ravel(), out.ravel())
+
+
+class Accumulator:
     """A float64 sum of slabᵀ block over slabs; in float32 over no more than a stretch of rows."""
 
     def __init__(self, shape: tuple[int, int], dtype: np.dtype[Any], stretch: int) -> None:
@@ -251,7 +295,7 @@ class _Accumulator:
         self._stretch = stretch
         self._rows = 0
 
-    def add(self, slab: _Slab, block: Block) -> None:
+    def add(self, slab: Slab, block: Block) -> None:
         if self._rows + slab.rows > self._stretch and self._current.dtype == np.float32:
             if self._folded is None:
                 self._folded = self._current.astype(np.float64)
@@ -259,7 +303,7 @@ class _Accumulator:
                 self._folded += self._current
             self._current.fill(0)
             self._rows = 0
-        _scatter(slab, block, self._current)
+        slab.scatter(block, self._current)
         self._rows += slab.rows
 
     def parts(self) -> list[Block]:
@@ -267,7 +311,7 @@ class _Accumulator:
         return [self._current] if self._folded is None else [self._folded, self._current]
 
 
-def _add_up(blocks: list[Block], shape: tuple[int, ...]) -> Block:
+def add_up(blocks: list[Block], shape: tuple[int, ...]) -> Block:
     """Add up the sums of the threads in their order, in float64; a float64 sum among them is overwritten."""
     total = next((block for block in blocks if block.dtype == np.float64), None)
     total = np.zeros(shape) if total is None else total
@@ -283,49 +327,9 @@ def _add_up(blocks: list[Block], shape: tuple[int, ...]) -> Block:
             for other in others:
                 total[rows] += other[rows]
 
-    count = _threads(total.size * len(others))
+    count = thread_count(total.size * len(others))
     machine.map_parallel(add, list(pairwise(len(total) * i // count for i in range(count + 1))))
     return total
-
-
-def _slab(A: CSR, start: int, stop: int, dtype: np.dtype[Any]) -> _Slab:
-    # Cut first, then convert: then at most a slab is converted, here or by SciPy.
-    first, last = int(A.indptr[start]), int(A.indptr[stop])
-    indptr = A.indptr[start : stop + 1] - A.indptr[start]
-    data = np.ascontiguousarray(A.data[first:last], dtype)
-    return _Slab(stop - start, A.shape[1], indptr, A.indices[first:last], data)
-
-
-def _without_duplicates(slab: _Slab) -> _Slab:
-    matrix = _matrix(slab)
-    if matrix.has_canonical_format:
-        return slab
-    matrix = matrix.copy()
-    matrix.sum_duplicates()
-    return slab._replace(indptr=matrix.indptr, indices=matrix.indices, data=matrix.data)
-
-
-def _gather(slab: _Slab, V: Block, out: Block) -> None:
-    """Add slab V to `out`. All of one dtype; `V` and `out` C-ordered, without gaps."""
-    kernels = _compiled()
-    if kernels is None:
-        out += _matrix(slab) @ V
-    elif V.shape[1] == 1:
-        kernels.gather_one(slab.rows, slab.columns, *slab[2:], V.ravel(), out.ravel())
-    else:
-        kernels.gather(slab.rows, slab.columns, V.shape[1], *slab[2:], V.ravel(), out.ravel())
-
-
-def _scatter(slab: _Slab, block: Block, out: Block) -> None:
-    """Add slabᵀ block to `out`. All of one dtype; `block` and `out` C-ordered, without gaps."""
-    kernels = _compiled()
-    # The arrays of the rows of a matrix are the arrays of the columns of its transpose.
-    if kernels is None:
-        out += _matrix(slab).T @ block
-    elif block.shape[1] == 1:
-        kernels.scatter_one(slab.columns, slab.rows, *slab[2:], block.ravel(), out.ravel())
-    else:
-        kernels.scatter(slab.columns, slab.rows, block.shape[1], *slab[2:], block.ravel(), out.ravel())
 
 
 class _Kernels(NamedTuple):
@@ -365,22 +369,21 @@ def _as_expected(kernels: _Kernels) -> bool:
     return bool(np.array_equal(np.concatenate([AV.ravel(), AtU.ravel(), Av, Atu]), expected))
 
 
-def _matrix(slab: _Slab) -> CSR:
-    return _assembled(sparse.csr_array, (slab.rows, slab.columns), slab.indptr, slab.indices, slab.data)
-
-
-def _assembled(kind: Any, shape: tuple[int, int], indptr: Block, indices: Block, data: Block) -> CSR:
+def assembled(kind: Any, shape: tuple[int, int], indptr: Block, indices: Block, data: Block) -> CSR:
+    """A CSR matrix of one of SciPy's two kinds that shares the given arrays."""
     # The constructor would copy 64-bit indices that fit 32 bits; setting the three arrays shares them.
     matrix = kind(shape, dtype=data.dtype)
     matrix.data, matrix.indices, matrix.indptr = data, indices, indptr
     return matrix
 
 
-def _kind(A: CSR) -> Any:
+def kind_of(A: CSR) -> Any:
+    """Which of SciPy's two kinds of CSR a matrix is."""
     return sparse.csr_array if isinstance(A, sparse.sparray) else sparse.csr_matrix
 
 
-def _working(dtype: DTypeLike) -> np.dtype[Any]:
+def product_dtype(dtype: DTypeLike) -> np.dtype[Any]:
+    """The dtype of a product; one that is neither float32 nor float64 is refused."""
     dtype = np.dtype(dtype)
     if dtype not in (np.float32, np.float64):
         raise InvalidProblem(
@@ -389,7 +392,8 @@ def _working(dtype: DTypeLike) -> np.dtype[Any]:
     return dtype
 
 
-def _require_csr(A: CSR, name: str) -> None:
+def require_csr(A: CSR, name: str) -> None:
+    """Refuse what is no CSR matrix of real numbers."""
     if not sparse.issparse(A) or A.format != "csr" or A.ndim != 2:
         raise UnsupportedData(
             f"{name} must be a SciPy CSR matrix; got {type(A).__name__}. Convert it with .tocsr()."
@@ -404,7 +408,8 @@ def _require_real(values: Block, name: str) -> None:
         )
 
 
-def _require_block(V: Block, rows: int, name: str, what: str) -> None:
+def require_block(V: Block, rows: int, name: str, what: str) -> None:
+    """Refuse what is no block of real numbers with as many rows."""
     if np.ndim(V) != 2 or V.shape[0] != rows:
         raise InvalidProblem(
             f"{name} must be a block of {rows} rows, one for each of the {what}; got shape {np.shape(V)}. "
@@ -413,7 +418,8 @@ def _require_block(V: Block, rows: int, name: str, what: str) -> None:
     _require_real(V, name)
 
 
-def _require_same_rows(X: CSR, Y: CSR) -> None:
+def require_same_rows(X: CSR, Y: CSR) -> None:
+    """Refuse matrices that differ in their number of rows."""
     if X.shape[0] != Y.shape[0]:
         raise InvalidProblem(
             f"X and Y must have the same rows; got {X.shape[0]} and {Y.shape[0]}. Pass views of one sample."

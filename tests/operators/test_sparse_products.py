@@ -205,7 +205,7 @@ def test_a_result_does_not_depend_on_who_takes_which_part(k):
         mock.patch.object(machine, "cpu_count", return_value=2),
         mock.patch.object(sparse_slabs, "NEGLIGIBLE_BYTES", 2**18),
     ):
-        assert sparse_slabs._shares((A,), k, np.dtype(np.float64))[0] > 1
+        assert sparse_slabs.shares((A,), k, np.dtype(np.float64))[0] > 1
         first, *others = (
             (
                 sparse_products.rmatmat(A, U, np.float64),

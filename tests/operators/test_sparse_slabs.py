@@ -32,9 +32,9 @@ def test_columns_that_are_seldom_met_do_not_count():
 
 def test_stretches_are_bounded_even_where_folds_are_dear():
     wide = sparse.csr_array(sparse.coo_array(([1.0], ([0], [0])), shape=(10**6, 10**6)))
-    assert sparse_slabs._stretch(wide) == sparse_slabs.LONGEST_STRETCH <= 2**16
+    assert sparse_slabs.stretch(wide) == sparse_slabs.LONGEST_STRETCH <= 2**16
     full = sparse.csr_array(np.ones((1000, 10)))
-    assert sparse_slabs._stretch(full) == sparse_slabs.SHORTEST_STRETCH
+    assert sparse_slabs.stretch(full) == sparse_slabs.SHORTEST_STRETCH
 
 
 def test_accumulators_fit_into_memory(monkeypatch):
@@ -42,7 +42,7 @@ def test_accumulators_fit_into_memory(monkeypatch):
     A = sparse.random_array((20_000, 100), density=0.5, format="csr", rng=np.random.default_rng(4))
     monkeypatch.setattr(machine, "cpu_count", lambda: 8)
     monkeypatch.setattr(sparse_slabs, "WORK_PER_THREAD", 1)
-    assert sparse_slabs._shares((A,), 10, np.dtype(np.float64)) == (16, 1)
+    assert sparse_slabs.shares((A,), 10, np.dtype(np.float64)) == (16, 1)
     monkeypatch.setattr(sparse_slabs, "NEGLIGIBLE_BYTES", 0)
     one = 100 * 10 * 8
     for k, memory, plan in (
@@ -54,7 +54,7 @@ def test_accumulators_fit_into_memory(monkeypatch):
         (1024, 2**40, (16, 32)),
     ):
         monkeypatch.setattr(machine, "available_memory", lambda memory=memory: memory)
-        assert sparse_slabs._shares((A,), k, np.dtype(np.float64)) == plan
+        assert sparse_slabs.shares((A,), k, np.dtype(np.float64)) == plan
 
 
 def test_few_meetings_are_not_worth_an_accumulator(monkeypatch):
@@ -64,7 +64,7 @@ def test_few_meetings_are_not_worth_an_accumulator(monkeypatch):
     found = set()
     for n in range(1000, 60_000, 4000):
         A = sparse.csr_array((np.ones(n), rng.integers(0, 500, n), np.arange(n + 1)), shape=(n, 500))
-        found.add(sparse_slabs._shares((A,), 200, np.dtype(np.float64))[0])
+        found.add(sparse_slabs.shares((A,), 200, np.dtype(np.float64))[0])
     assert found == {1, 3, 4}
 
 
@@ -73,7 +73,7 @@ def test_parts_are_balanced_by_entries_not_by_rows():
     A, B = sparse.csr_array((10_000, 10_000)), sparse.csr_array((10_000, 10_000))
     A.indptr = np.concatenate([[0], np.cumsum(counts)])
     for matrices_ in ((A,), (A, B), (B, A)):
-        parts = sparse_slabs._partition(matrices_, 4)
+        parts = sparse_slabs.partition(matrices_, 4)
         assert parts[0][0] == 0
         assert parts[-1][1] == 10_000
         assert all(left[1] == right[0] for left, right in pairwise(parts))
@@ -86,9 +86,9 @@ def test_parts_are_balanced_by_entries_not_by_rows():
 def test_slabs_keep_to_their_bounds_except_for_a_row_that_is_longer():
     A = sparse.csr_array((7, 100))
     A.indptr = np.cumsum([0, 3, 0, 0, 50, 2, 2, 2])
-    assert list(sparse_slabs._slabs((A,), 0, 7, rows=3, entries=4)) == [(0, 3), (3, 4), (4, 6), (6, 7)]
-    assert list(sparse_slabs._slabs((A,), 1, 6, rows=100, entries=10**6)) == [(1, 6)]
-    assert list(sparse_slabs._slabs((A,), 2, 2, rows=3, entries=4)) == []
+    assert list(sparse_slabs.slab_bounds((A,), 0, 7, rows=3, entries=4)) == [(0, 3), (3, 4), (4, 6), (6, 7)]
+    assert list(sparse_slabs.slab_bounds((A,), 1, 6, rows=100, entries=10**6)) == [(1, 6)]
+    assert list(sparse_slabs.slab_bounds((A,), 2, 2, rows=3, entries=4)) == []
 
 
 @given(data=st.data())
