@@ -46,13 +46,11 @@ def plan(name: str) -> Iterator[None]:
         if name != "default":
             settings = {
                 "WORK_PER_THREAD": 1,
-                "PAIRS_PER_THREAD": 1,
-                "FEWEST_ENTRIES": 3,
-                "MOST_ENTRIES": 5,
+                "ENTRIES_PER_SLAB": 5,
                 "SHORTEST_STRETCH": 2,
                 "LONGEST_STRETCH": 3,
                 "ROWS_ABREAST": 2,
-                "NARROWEST_TILE_BYTES": 8,
+                "WIDE_TILE": 1,
                 "COLUMNS_TO_TRANSPOSE": 2,
             }
             stack.enter_context(constants(**settings))

@@ -22,9 +22,7 @@ from linspec.operators.sparse_grams import (
 )
 from linspec.operators.sparse_slabs import (
     CSR,
-    FEWEST_ENTRIES,
-    LONGEST_STRETCH,
-    MOST_ENTRIES,
+    ENTRIES_PER_SLAB,
     Block,
     Slab,
     add_up,
@@ -33,6 +31,7 @@ from linspec.operators.sparse_slabs import (
     row_weights,
     shares,
     slab_bounds,
+    slab_limits,
 )
 from linspec.process import machine
 
@@ -59,11 +58,12 @@ def column_statistics(A: CSR, weights: Block | None = None) -> tuple[Block, Bloc
     """
     require_csr(A, "A")
     shape, dtype = (2, A.shape[1], 1), np.dtype(np.float64)
+    rows, entries = slab_limits((A,), 1, dtype)
     canonical = one_entry_rows(A) or A.has_canonical_format
 
     def add(part: tuple[int, int]) -> Block:
         statistics = np.zeros(shape)
-        for start, stop in slab_bounds((A,), *part, rows=LONGEST_STRETCH, entries=MOST_ENTRIES):
+        for start, stop in slab_bounds((A,), *part, rows=rows, entries=entries):
             slab = Slab.of(A, start, stop, dtype)
             slab = slab if canonical else slab.without_duplicates()
             ones = row_weights(weights, start, stop)
@@ -97,10 +97,11 @@ def column_deviations(A: CSR, point: Block, weights: Block | None = None) -> tup
     """
     require_csr(A, "A")
     shape, dtype = (3, A.shape[1], 1), np.dtype(np.float64)
+    rows, entries = slab_limits((A,), 1, dtype)
 
     def add(part: tuple[int, int]) -> Block:
         sums = np.zeros(shape)
-        for start, stop in slab_bounds((A,), *part, rows=LONGEST_STRETCH, entries=MOST_ENTRIES):
+        for start, stop in slab_bounds((A,), *part, rows=rows, entries=entries):
             slab = Slab.of(A, start, stop, dtype).without_duplicates()
             ones, gap = row_weights(weights, start, stop), slab.data - point[slab.indices]
             for values, total in zip((gap, gap * gap, np.ones_like(gap)), sums, strict=True):
@@ -135,8 +136,8 @@ def first_non_finite(A: CSR) -> tuple[int, int, float] | None:
     if A.data.dtype.kind != "f":
         return None
     stored = int(A.indptr[-1])
-    for start in range(0, stored, FEWEST_ENTRIES):
-        finite = np.isfinite(A.data[start : min(start + FEWEST_ENTRIES, stored)])
+    for start in range(0, stored, ENTRIES_PER_SLAB):
+        finite = np.isfinite(A.data[start : min(start + ENTRIES_PER_SLAB, stored)])
         if not finite.all():
             position = start + int(np.argmin(finite))
             row = int(np.searchsorted(A.indptr, position, side="right")) - 1

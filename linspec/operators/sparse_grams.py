@@ -30,11 +30,10 @@ from linspec.operators.sparse_slabs import (
     require_csr,
     require_same_rows,
     row_block,
+    thread_count,
 )
 from linspec.process import machine
 
-# The same for a product of two sparse matrices, whose multiply-adds are slower.
-PAIRS_PER_THREAD = 2**19
 SAMPLED_COLUMNS = 64
 """The number of columns of a Gram matrix from which the number of its entries is estimated."""
 
@@ -156,7 +155,7 @@ def gram(X: CSR, Y: CSR | None = None) -> CSR:
         work = left.indptr.astype(np.int64) * int(counts[0])
     else:
         work = np.concatenate([[0], np.cumsum(counts[left.indices], dtype=np.int64)])[left.indptr]
-    threads = min(machine.cpu_count(), int(work[-1]) // PAIRS_PER_THREAD)
+    threads = thread_count(int(work[-1]))
     if threads < 2:
         return left @ right
     parts = threads * PARTS_PER_THREAD

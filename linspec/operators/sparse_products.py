@@ -27,7 +27,7 @@ from numpy.typing import DTypeLike
 from linspec.errors import InvalidProblem
 from linspec.operators.sparse_slabs import (
     CSR,
-    MOST_ENTRIES,
+    ENTRIES_PER_SLAB,
     NEGLIGIBLE_BYTES,
     PARTS_PER_THREAD,
     Accumulator,
@@ -91,7 +91,7 @@ def matmat(A: CSR, V: Block, dtype: DTypeLike) -> Block:
     V = np.ascontiguousarray(V, dtype)
 
     def fill(part: tuple[int, int]) -> None:
-        for start, stop in slab_bounds((A,), *part, rows=n, entries=MOST_ENTRIES):
+        for start, stop in slab_bounds((A,), *part, rows=n, entries=ENTRIES_PER_SLAB):
             Slab.of(A, start, stop, dtype).gather(V, result[start:stop])
 
     threads = thread_count(A.nnz * k)

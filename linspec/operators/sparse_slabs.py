@@ -7,19 +7,16 @@ Method: contiguous slabs of rows, balanced by their stored entries, run on the p
 kernels release the interpreter lock. There are more parts than threads, and any thread takes any of them, so that
 a core that is busy with other work does not hold up the others. A float32 sum over rows runs over a stretch of rows and
 is then added into float64. Columns of the block are cut into tiles only if all threads together read and write more at
-random than half of the cache holds, because every tile reads the matrix again. Rows of the block that are seldom met do
-not count: nine tenths of the entries of word counts are in a few columns, and tiles would take up to 1.6 times as long
-(measured).
+random than half of the cache holds, and if that holds tiles that are not narrow: every tile reads the matrix again.
 
 Source: Higham, "Accuracy and Stability of Numerical Algorithms", chapter 4, explains why a blocked sum is more
 accurate.
 
 Where we differ: SciPy's kernels that add into a given array are private (`scipy.sparse._sparsetools`). They are tried
 once on a small product. If they are missing or have changed, the public operators replace them, at the cost of a
-temporary block. The slabs of the fused sweep are sized by entries, and not by a core's own cache: a slab must meet each
-column several times, or else the blocks V and Xᵀ P evict each other from the cache at every slab (up to 1.7 times
-slower, measured). If memory does not hold the accumulators, tiles of columns come one after the other, or there are
-fewer parts.
+temporary block. Slabs are sized by entries, and not by a core's own cache: a slab must meet each column several times,
+or else the blocks V and Xᵀ P evict each other from the cache at every slab. If memory does not hold the accumulators,
+tiles of columns come one after the other, or there are fewer parts.
 """
 
 from __future__ import annotations
@@ -54,29 +51,19 @@ Block: TypeAlias = NDArray[Any]
 # slower. Between these bounds the additions cost about a tenth of the product.
 SHORTEST_STRETCH, LONGEST_STRETCH = 2**12, 2**15
 ENTRIES_PER_FOLD = 32
-# A slab meets each column this many times on average, within bounds on its entries and on its dense rows.
-VISITS_PER_SLAB = 32
-FEWEST_ENTRIES, MOST_ENTRIES = 2**16, 2**21
+# A slab has no more entries, and its dense rows no more bytes: bounds on memory.
+ENTRIES_PER_SLAB = 2**21
 MOST_DENSE_BYTES = 2**23
 # Below this number of multiply-adds a further thread costs more than it saves: half a millisecond is lost on it.
 WORK_PER_THREAD = 2**21
-# A core's own cache holds twice this many numbers.
-CACHED_NUMBERS = 2**14
-# Any machine has memory for this many accumulators.
+# Parts for each thread. Any thread takes any part: this balances cores that are busy with other work.
+PARTS_PER_THREAD = 2
+# A part of a sum over rows is worth its accumulators if each of their numbers is met this many times.
+MET = 14
+# Any machine has memory for this many bytes of accumulators: a bound on memory.
 NEGLIGIBLE_BYTES = 2**24
-# Narrower tiles would read the matrix again for less than one cache line for each entry.
-NARROWEST_TILE_BYTES = 64
-# Columns that have this share of the entries are worth keeping in the cache; it is told from so many entries.
-FREQUENT, SAMPLED_ENTRIES = 0.9, 2**18
-# The same for a sum over rows, where each part has accumulators. A part is worth them if each of their numbers is met
-# this many times, or this many times in a fused sweep, which also gathers.
-SHARES_PER_THREAD, MET, MET_FUSED = 2, 14, 7
-# Tiles are not narrower than this to save memory.
+# Narrower tiles of columns read the matrix too often.
 WIDE_TILE = 16
-# Parts for each thread if any thread may take any part: this balances cores that are busy with other work.
-PARTS_PER_THREAD = 4
-# A row costs about as much as this many entries, in addition to its entries.
-ROW_COST = 2
 
 
 def row_weights(weights: Block | None, start: int, stop: int) -> Block:
@@ -120,11 +107,11 @@ def row_block(A: CSR, start: int, stop: int) -> CSR:
 
 
 def partition(matrices: tuple[CSR, ...], parts: int) -> list[tuple[int, int]]:
-    """Cut the rows into at most `parts` runs, none empty, about equal in entries over all the matrices."""
+    """Cut the rows into at most `parts` runs, none empty, about equal in rows and entries over all the matrices."""
     n, stored = matrices[0].shape[0], _stored(matrices)
 
     def cost(row: int) -> int:
-        return ROW_COST * row + stored(row)
+        return row + stored(row)
 
     inner = [bisect_left(range(n + 1), cost(n) * part // parts, key=cost) for part in range(1, parts)]
     cuts = [0, *inner, n] if cost(n) else [0]
@@ -160,8 +147,7 @@ def slab_limits(matrices: tuple[CSR, ...], k: int, dtype: np.dtype[Any]) -> tupl
     rows = max(1, MOST_DENSE_BYTES // (max(1, k) * dtype.itemsize))
     if dtype == np.float32:
         rows = min(rows, *(stretch(matrix) for matrix in matrices))
-    wanted = VISITS_PER_SLAB * sum(matrix.shape[1] for matrix in matrices)
-    return rows, min(max(wanted, FEWEST_ENTRIES), MOST_ENTRIES)
+    return rows, ENTRIES_PER_SLAB
 
 
 def stretch(A: CSR) -> int:
@@ -173,28 +159,10 @@ def stretch(A: CSR) -> int:
 def _tile_count(k: int, matrices: tuple[CSR, ...], copies: int, dtype: np.dtype[Any]) -> int:
     """Choose into how many tiles to cut k columns so that what is met at random stays in half of the cache.
 
-    These are `copies` blocks with a row for each column of the matrices; only rows that are met often count.
+    These are `copies` blocks with a row for each column of the matrices. Where tiles would be narrow, there is one.
     """
-    room = machine.cache_size() // 2
-    columns = sum(matrix.shape[1] for matrix in matrices)
-    if k * copies * columns * dtype.itemsize <= room:
-        return 1
-    column_bytes = copies * sum(_frequent_columns(matrix) for matrix in matrices) * dtype.itemsize
-    if k * column_bytes <= room:
-        return 1
-    return -(-k // max(NARROWEST_TILE_BYTES // dtype.itemsize, room // column_bytes))
-
-
-def _frequent_columns(A: CSR) -> int:
-    """Count the columns that together have most of the entries, from a sample: of words there are few."""
-    if A.nnz == 0:
-        return 0
-    step = max(1, A.nnz // SAMPLED_ENTRIES)
-    met = np.bincount(A.indices[: A.nnz : step], minlength=A.shape[1])
-    by_times = np.bincount(met)  # how many columns are met once, twice, ...
-    entries = np.cumsum((by_times * np.arange(len(by_times)))[::-1])
-    least = int(np.searchsorted(entries, FREQUENT * entries[-1]))
-    return int(by_times[::-1][: least + 1].sum())
+    width = machine.cache_size() // 2 // max(1, copies * _columns(matrices) * dtype.itemsize)
+    return 1 if width < WIDE_TILE else -(-k // width)
 
 
 def thread_count(work: int) -> int:
@@ -212,10 +180,10 @@ def shares(
     As many parts as two threads would leave one thread with half of the work, however busy its core is: where not even
     three parts are worth their accumulators, there is one.
     """
-    entries, columns = _entries(matrices), sum(matrix.shape[1] for matrix in matrices)
+    entries, columns = sum(int(matrix.nnz) for matrix in matrices), _columns(matrices)
     threads = thread_count(entries * k)
-    worth = entries // (max(1, columns) * (MET_FUSED if fused else MET))
-    parts = min(threads * SHARES_PER_THREAD, worth) if threads > 1 and worth > 2 else 1
+    worth = entries // (max(1, columns) * MET)
+    parts = min(threads * PARTS_PER_THREAD, worth) if threads > 1 and worth > 2 else 1
     # All threads read one V at random. It is as large as one accumulator.
     tiles = _tile_count(k, matrices, min(threads, parts) + fused, dtype)
     each = columns * k * (8 if dtype == np.float64 else 12)
@@ -229,8 +197,8 @@ def shares(
     return int(max(1, min(parts, held))), int(tiles)
 
 
-def _entries(matrices: tuple[CSR, ...]) -> int:
-    return sum(int(matrix.nnz) for matrix in matrices)
+def _columns(matrices: tuple[CSR, ...]) -> int:
+    return sum(int(matrix.shape[1]) for matrix in matrices)
 
 
 class Slab(NamedTuple):
@@ -318,14 +286,11 @@ def add_up(blocks: list[Block], shape: tuple[int, ...]) -> Block:
     others = [block for block in blocks if block is not total]
     if not others or not total.size:
         return total
-    # A few rows of all blocks at a time: the sum of these stays in a core's cache.
-    step = max(1, CACHED_NUMBERS * len(total) // total.size)
 
     def add(part: tuple[int, int]) -> None:
-        for start in range(*part, step):
-            rows = slice(start, min(start + step, part[1]))
-            for other in others:
-                total[rows] += other[rows]
+        rows = slice(*part)
+        for other in others:
+            total[rows] += other[rows]
 
     count = thread_count(total.size * len(others))
     machine.map_parallel(add, list(pairwise(len(total) * i // count for i in range(count + 1))))

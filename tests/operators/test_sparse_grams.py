@@ -12,7 +12,7 @@ from scipy import sparse
 from sparse_cases import dense, matrices, plan, stored, unchanged
 
 from linspec.errors import InvalidProblem
-from linspec.operators import sparse_grams
+from linspec.operators import sparse_grams, sparse_slabs
 from linspec.process import machine
 
 
@@ -48,9 +48,9 @@ def test_gram_matrices_and_their_cost(name, data):
 
 def test_a_large_gram_matrix_on_several_threads():
     A = sparse.random_array((20_000, 300), density=0.02, format="csr", rng=np.random.default_rng(7))
-    several = mock.patch.object(sparse_grams, "PAIRS_PER_THREAD", 2**15)
+    several = mock.patch.object(sparse_slabs, "WORK_PER_THREAD", 2**15)
     with several, mock.patch.object(machine, "cpu_count", return_value=3):
-        assert sparse_grams.pair_count(A) > 3 * sparse_grams.PAIRS_PER_THREAD
+        assert sparse_grams.pair_count(A) > 3 * sparse_slabs.WORK_PER_THREAD
         G = sparse_grams.gram(A)
     np.testing.assert_allclose(G.toarray(), A.toarray().T @ A.toarray(), rtol=1e-12, atol=1e-12)
 

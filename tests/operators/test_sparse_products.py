@@ -92,7 +92,7 @@ def test_large_products_agree_with_dense_ones(dtype, k):
     expected = (Xd.T @ PQ, Yd.T @ PQ, PQ.sum(axis=0))
     tolerance = 100 * float(np.finfo(dtype).eps)
     for cache in (2**40, 4000):
-        with mock.patch.object(machine, "cache_size", return_value=cache):
+        with constants(WIDE_TILE=1), mock.patch.object(machine, "cache_size", return_value=cache):
             assert (sparse_slabs._tile_count(k, (X,), 1, np.dtype(dtype)) > 1) == (cache == 4000 and k == 40)
             products, sums = sparse_products.gram_matmat(
                 [X, Y], [Vx, Vy], shifts=[shift, None], dtypes=[dtype, dtype]
@@ -182,8 +182,7 @@ def test_neither_entries_nor_blocks_are_converted_or_formed_whole():
     V, U = np.ones((p, k)), np.asfortranarray(np.ones((n, k)))
     whole_entries, whole_block = A.nnz * 8, n * k * 8
     small = {
-        "FEWEST_ENTRIES": 2**13,
-        "MOST_ENTRIES": 2**13,
+        "ENTRIES_PER_SLAB": 2**13,
         "MOST_DENSE_BYTES": 2**16,
         "LONGEST_STRETCH": 2**12,
     }
