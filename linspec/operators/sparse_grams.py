@@ -35,7 +35,11 @@ from linspec.operators.sparse_slabs import (
 from linspec.process import machine
 
 SAMPLED_COLUMNS = 64
-"""The number of columns of a Gram matrix from which the number of its entries is estimated."""
+"""The number of columns of a Gram matrix from which the number of its entries is estimated.
+
+Measured by docs/evidence/measure_sparse_constants.py: the error is 4 % on "posts", 11 % on "titles", 10 % on "zipf".
+With a quarter it is up to 23 %; four times as many take 1.4 to 1.6 times as long.
+"""
 
 
 def pair_count(X: CSR, Y: CSR | None = None) -> int:
