@@ -63,14 +63,15 @@ ENTRIES_PER_FOLD = 32
 # times on "bigrams" with 20.
 ENTRIES_PER_SLAB = 2**21
 MOST_DENSE_BYTES = 2**23
-# Multiply-adds that are worth a further thread. With a quarter A V takes 1.1 to 1.3 times as long where there are two
-# to four million, on "titles", and Aᵀ A 1.2 times; four times as many made no difference on busy cores.
+# Multiply-adds that are worth a further thread. With a quarter A V takes 1.1 to 1.3 times the processor where there are
+# two to four million, on "titles", and Aᵀ A 1.2 times. The clock says both, 0.8 and 1.4 times, on busy cores.
 WORK_PER_THREAD = 2**21
 # Parts for each thread. Any thread takes any part, for the sake of cores that are busy with other work. On busy cores
 # one part takes 1.3 times as long by the clock for A V on "titles", and eight 1.3 times on "bookmarks".
 PARTS_PER_THREAD = 2
 # A part of a sum over rows is worth its accumulators if each of their numbers is met this many times. With a quarter,
-# 1.3 to 1.5 times as long on the first 30 thousand rows of "titles", "zipf" and "uniform".
+# 1.3 to 1.5 times the processor on the first 30 thousand rows of "titles", "zipf" and "uniform". With a half, the clock
+# says both, 0.7 and 1.3 times, on busy cores.
 MET = 14
 # Any machine has memory for this many bytes of accumulators, or of a transposed copy: a bound on memory. With a quarter
 # Aᵀ U takes 1.3 times as long on "titles" with 100 columns.
