@@ -25,7 +25,7 @@ from linspec.operators import (
     SparseOperator,
     StreamedOperator,
 )
-from linspec.operators.sparse_products import gram_entries
+from linspec.operators.sparse_grams import gram_entries
 
 __all__ = [
     "CHOLESKY_RATE",

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from linspec.operators import sparse_products
+from linspec.operators import sparse_columns, sparse_grams, sparse_products
 
 # name: rows, columns, stored entries
 MATRICES = {"tall": (200_000, 10_000, 2_000_000), "dense-ish": (50_000, 10_000, 5_000_000)}
@@ -42,15 +42,15 @@ class SparseProducts:
     def time_rmatmat(self, matrix: str, dtype: str, k: int) -> None:
         sparse_products.rmatmat(self.A, self.U, dtype)
 
-    def time_products(self, matrix: str, dtype: str, k: int) -> None:
-        sparse_products.products(self.A, None, self.V, None, dtype_x=dtype, dtype_y=dtype)
+    def time_gram_matmat(self, matrix: str, dtype: str, k: int) -> None:
+        sparse_products.gram_matmat([self.A], [self.V], dtypes=[dtype])
 
     def time_scipy(self, matrix: str, dtype: str, k: int) -> None:
         """SciPy's two products: what the fused sweep is to be compared with."""
         self.A.T @ (self.A @ self.V)
 
-    def peakmem_products(self, matrix: str, dtype: str, k: int) -> None:
-        sparse_products.products(self.A, None, self.V, None, dtype_x=dtype, dtype_y=dtype)
+    def peakmem_gram_matmat(self, matrix: str, dtype: str, k: int) -> None:
+        sparse_products.gram_matmat([self.A], [self.V], dtypes=[dtype])
 
 
 class SparseReadings:
@@ -63,13 +63,13 @@ class SparseReadings:
         self.A = random_matrix(*MATRICES[matrix], dtype)
 
     def time_column_statistics(self, matrix: str, dtype: str) -> None:
-        sparse_products.column_statistics(self.A)
+        sparse_columns.column_statistics(self.A)
 
     def time_first_non_finite(self, matrix: str, dtype: str) -> None:
-        sparse_products.first_non_finite(self.A)
+        sparse_columns.first_non_finite(self.A)
 
     def time_pair_count(self, matrix: str, dtype: str) -> None:
-        sparse_products.pair_count(self.A)
+        sparse_grams.pair_count(self.A)
 
 
 class SparseGram:
@@ -82,7 +82,7 @@ class SparseGram:
         self.A = random_matrix(100_000, 20_000, 500_000, dtype)
 
     def time_gram(self, dtype: str) -> None:
-        sparse_products.gram(self.A)
+        sparse_grams.gram(self.A)
 
 
 class Float32Sums:

@@ -51,7 +51,7 @@ def outer_gram_matmat(view: View, U: Array, *, center: bool) -> Array:
         XtU = sparse_products.rmatmat(X.matrix, U, X.dtype)
         product: Any = sparse_products.matmat(X.matrix, XtU, X.dtype)
     else:
-        product = sparse_products.products(X.transposed, None, U, None, dtype_x=X.dtype, sums=False).XtP
+        (product,), _ = sparse_products.gram_matmat([X.transposed], [U], dtypes=[X.dtype], sums=False)
     return product - np.mean(product, axis=0) if center else product
 
 

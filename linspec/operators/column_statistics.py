@@ -25,6 +25,7 @@ from linspec.operators import (
     LinearOperator,
     ScaledOperator,
     SparseOperator,
+    sparse_columns,
     sparse_products,
 )
 from linspec.operators.row_blocks import RowBuffer, row_blocks
@@ -134,14 +135,14 @@ class ColumnStatistics:
         """Sums over the stored entries, repeated about provisional means if means are large."""
         count = counted(block.shape[0], weights, self.home)
         n = count or 1
-        total, square = sparse_products.column_statistics(block.matrix, weights)
+        total, square = sparse_columns.column_statistics(block.matrix, weights)
         point, rest = total / n, 0.0 * total
         spread = square - total * point
         for _ in range(REPEATS):
             if np.all(spread >= CANCELLED * square):
                 break
             point = point + rest
-            gap, square = sparse_products.column_deviations(block.matrix, point, weights)
+            gap, square = sparse_columns.column_deviations(block.matrix, point, weights)
             rest = gap / n
             spread = square - gap * rest
         # The mean is kept as a point and a remainder, because their sum would be rounded. A column is

@@ -24,7 +24,7 @@ import scipy.sparse
 
 from linspec.arrays import Array, HostArray, at_home
 from linspec.errors import InvalidProblem
-from linspec.operators import sparse_products
+from linspec.operators import sparse_products, sparse_slabs
 from linspec.operators.base import CenteredOperator, LinearOperator
 from linspec.operators.counted import uncounted
 from linspec.operators.dense import DenseOperator, MappedOperator
@@ -351,5 +351,5 @@ def _matmat(tile: Tile, V: HostArray) -> HostArray:
 
 def _block(A: SparseOperator, rows: slice) -> scipy.sparse.csr_array:
     """Some rows in the working dtype."""
-    block = sparse_products.row_block(A.matrix, rows.start, rows.stop)
+    block = sparse_slabs.row_block(A.matrix, rows.start, rows.stop)
     return scipy.sparse.csr_array(block).astype(A.dtype, copy=False)

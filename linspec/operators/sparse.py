@@ -9,7 +9,7 @@ import scipy.sparse
 
 from linspec.arrays import Array, HostArray, working_dtype
 from linspec.errors import InvalidProblem
-from linspec.operators import sparse_products
+from linspec.operators import sparse_grams, sparse_products, sparse_slabs
 from linspec.operators.base import LinearOperator, Selection
 from linspec.process.faults import one_line
 from linspec.process.forks import cached_property
@@ -85,23 +85,23 @@ class SparseOperator(LinearOperator):
     @cached_property
     def one_entry(self) -> bool:
         """Whether no row has more than one stored entry."""
-        return sparse_products.one_entry_rows(self.matrix)
+        return sparse_grams.one_entry_rows(self.matrix)
 
     @cached_property
     def pairs(self) -> int:
         """Pairs of entries that share a row."""
-        return self.nnz if self.one_entry else sparse_products.pair_count(self.matrix)
+        return self.nnz if self.one_entry else sparse_grams.pair_count(self.matrix)
 
     def pairs_with(self, other: SparseOperator) -> int:
         """Pairs of an entry and one of another matrix that share a row."""
         if self.one_entry and self.nnz == self.shape[0] == other.shape[0]:
             return other.nnz
-        return sparse_products.pair_count(self.matrix, other.matrix)
+        return sparse_grams.pair_count(self.matrix, other.matrix)
 
     @cached_property
     def gram_entries(self) -> float:
         """Entries of the sparse Gram matrix of the columns, estimated once for all choices."""
-        return sparse_products.gram_entries(self.matrix, self.matrix)
+        return sparse_grams.gram_entries(self.matrix, self.matrix)
 
     @cached_property
     def transposed(self) -> Any:
@@ -126,7 +126,7 @@ class SparseOperator(LinearOperator):
         if isinstance(selection, slice):
             if selection.start == 0 and selection.stop == self.shape[0]:
                 return self
-            block = sparse_products.row_block(self.matrix, selection.start, selection.stop)
+            block = sparse_slabs.row_block(self.matrix, selection.start, selection.stop)
             return SparseOperator(block, self.dtype, checked=True)
         return SparseOperator(self.matrix[selection], self.dtype, checked=True)
 

@@ -33,7 +33,7 @@ from linspec.arrays import (
 )
 from linspec.errors import InvalidProblem, NonFiniteData, SweptOnce, UnsupportedData, called, shown
 from linspec.frames import check_names, is_frame
-from linspec.operators import sparse_products
+from linspec.operators import sparse_columns
 from linspec.operators.base import LinearOperator
 from linspec.operators.dense import DenseOperator, MappedOperator, memory_map
 from linspec.operators.foreign import CupySparseOperator, is_cupy_sparse
@@ -369,7 +369,7 @@ class StreamedOperator(LinearOperator):
             return product
         matrix = block.matrix if isinstance(block, SparseOperator) else None
         if matrix is not None:
-            found = sparse_products.first_non_finite(matrix)
+            found = sparse_columns.first_non_finite(matrix)
         else:
             entries = to_host(block.array if isinstance(block, DenseOperator) else block.dense())
             at = np.argwhere(~np.isfinite(entries))[:1].tolist()

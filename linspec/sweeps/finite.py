@@ -13,7 +13,7 @@ from linspec.operators import (
     LinearOperator,
     SparseOperator,
     StreamedOperator,
-    sparse_products,
+    sparse_columns,
     uncounted,
 )
 from linspec.operators.column_statistics import without_offset
@@ -46,7 +46,7 @@ def _first_in(A: LinearOperator) -> tuple[int, int, float] | None:
     """In rows whose entries can be read; None elsewhere."""
     A, _ = without_offset(A)
     if isinstance(A, SparseOperator):
-        return sparse_products.first_non_finite(A.matrix)
+        return sparse_columns.first_non_finite(A.matrix)
     if not A.readable:
         return None
     A = A if A.sliceable else DenseOperator(A.dense())

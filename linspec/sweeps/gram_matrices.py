@@ -20,7 +20,7 @@ import numpy as np
 
 from linspec import cost
 from linspec.arrays import HOST, Array, Home
-from linspec.operators import DenseOperator, LinearOperator, SparseOperator, sparse_products
+from linspec.operators import DenseOperator, LinearOperator, SparseOperator, sparse_grams
 from linspec.operators.column_statistics import ColumnStatistics, block_mean, counted
 from linspec.operators.large_means import without_large_means
 from linspec.operators.row_blocks import RowBuffer
@@ -149,7 +149,7 @@ class GramMatrices(Task[GramPart]):
 
     def _add_sparse(self, part: GramPart, given: SparseOperator) -> None:
         block, row = without_large_means(given) if self.center else (given, None)
-        S = sparse_products.gram(block.matrix).toarray()  # type: ignore[attr-defined]  # it stays sparse
+        S = sparse_grams.gram(block.matrix).toarray()  # type: ignore[attr-defined]  # it stays sparse
         if part.running is None:
             part.gram.add_gram(S)
             return
@@ -198,7 +198,7 @@ class SparseGramMatrices(Task[Upper]):
         roots = self.model.roots_of(first_row, rows[0].shape[0], HOST)
         views = [A.matrix if roots is None else A.times_rows(roots) for A in rows]  # type: ignore[attr-defined]
         found = [
-            [sparse_products.gram(X), *(sparse_products.gram(X, Z) for Z in views[i + 1 :])]
+            [sparse_grams.gram(X), *(sparse_grams.gram(X, Z) for Z in views[i + 1 :])]
             for i, X in enumerate(views)
         ]
         return found if into is None else self.merge(into, found)

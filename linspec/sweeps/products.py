@@ -266,7 +266,7 @@ class FusedProducts(Task[Sums]):
         shifts = [
             None if a is None or V is None else a @ V for a, V in zip(about, self.request.wide, strict=True)
         ]
-        products, totals = sparse_products.side_by_side(
+        products, totals = sparse_products.gram_matmat(
             [A.matrix for A in rows],  # type: ignore[attr-defined]  # of sparse operators
             self.request.wide,
             shifts=shifts,
@@ -275,7 +275,7 @@ class FusedProducts(Task[Sums]):
             onto=self.request.onto,
         )
         for product, a in zip(products, about, strict=True):
-            if a is not None and totals is not None and product is not None:
+            if a is not None and product is not None:
                 less_outer(product, a, totals)
         count = counted(rows[0].shape[0], weights, self.home)
         if not (self.center or self.means):

@@ -38,7 +38,7 @@ from linspec.arrays import (
 )
 from linspec.errors import InvalidOption, InvalidProblem, NonFiniteData, UnsupportedData, called
 from linspec.frames import check_order, index_of
-from linspec.operators import sparse_products
+from linspec.operators import sparse_columns
 from linspec.operators.base import CenteredOperator, LinearOperator, ProductOperator
 from linspec.operators.dense import DenseOperator
 from linspec.operators.opening import adapter_of_labels
@@ -807,7 +807,7 @@ def _sparse_labels(given: Any) -> _Sparse:
         matrix = matrix.copy()
         matrix.sum_duplicates()
         matrix.eliminate_zeros()
-    strange = sparse_products.first_non_finite(matrix)
+    strange = sparse_columns.first_non_finite(matrix)
     if strange is not None:
         raise _not_finite(*strange)
     return _Sparse(matrix, _result_dtype(rows.dtype, HOST))

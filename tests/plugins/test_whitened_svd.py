@@ -8,7 +8,7 @@ import scipy.sparse
 
 import linspec as ls
 from linspec.algebra.whitener import DiagonalWhitener
-from linspec.operators import sparse_products
+from linspec.operators import sparse_grams
 from linspec_cca import whitened
 
 
@@ -166,10 +166,10 @@ def test_the_factor_leaves_out_null_directions():
 def test_a_gram_matrix_of_rows_with_one_entry(dtype):
     X, Y = categories(values=dtype in (np.float64, np.float32), empty=0.2)
     X = X.astype(dtype)
-    assert sparse_products.one_entry_rows(X)
-    assert not sparse_products.one_entry_rows(scipy.sparse.hstack([X, Y], format="csr"))
+    assert sparse_grams.one_entry_rows(X)
+    assert not sparse_grams.one_entry_rows(scipy.sparse.hstack([X, Y], format="csr"))
     dense = X.toarray().astype(np.float64)
-    S = sparse_products.gram(X)
+    S = sparse_grams.gram(X)
     assert S.dtype == np.float64
     np.testing.assert_allclose(S.toarray(), dense.T @ dense, rtol=1e-12)
 

@@ -150,6 +150,7 @@ SMALL = {
     "measure_regret": "--only SVD",
     "measure_small": "",
     "measure_sources": "--parts fused",
+    "measure_sparse_constants": "--only MET SAMPLED_COLUMNS",
     "measure_svd": "--sets newsgroups --methods auto arpack",
 }
 NEEDS = {

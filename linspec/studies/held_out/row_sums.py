@@ -22,7 +22,7 @@ import scipy.sparse
 from linspec import cost
 from linspec.arrays import Array, Home, HostArray, to_host
 from linspec.errors import InvalidProblem, MissingCapability, NonFiniteData
-from linspec.operators import LinearOperator, SparseOperator, sparse_products
+from linspec.operators import LinearOperator, SparseOperator, sparse_grams
 from linspec.operators.column_statistics import merged
 from linspec.operators.largest_entry import magnitude_of
 from linspec.operators.range_of_entries import ORDINARY, check_magnitude
@@ -305,7 +305,7 @@ class CellSums(Task[dict[int, CellPart]]):
         p, count = matrix.shape[1], float(w.sum())
         width = p + Z.shape[1]
         gram = np.empty((width, width))
-        gram[:p, :p] = sparse_products.gram(SparseOperator(matrix).times_rows(np.sqrt(w))).toarray()
+        gram[:p, :p] = sparse_grams.gram(SparseOperator(matrix).times_rows(np.sqrt(w))).toarray()
         origin, mean = np.zeros(width), matrix.T @ w / (count or 1.0)
         squares = np.diag(gram)[:p]
         worst = np.flatnonzero(squares - count * mean**2 < squares / CANCELS)

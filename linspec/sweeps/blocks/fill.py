@@ -4,7 +4,7 @@ Problem: whether columns rarely share a row is known of a matrix in memory; of b
 the Gram matrix of all rows has the entries of all of them.
 Method: the columns of the second factor are counted, where they are. Of some, at equal steps in the order of their
 counts, the columns of the product are formed as patterns, and united by a tree.
-`operators.sparse_products.gram_entries` does the same in memory.
+`operators.sparse_grams.gram_entries` does the same in memory.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ import scipy.sparse
 
 from linspec.arrays import HostArray
 from linspec.operators import LinearOperator
-from linspec.operators.sparse_products import SAMPLED_COLUMNS, pair_count
+from linspec.operators.sparse_grams import SAMPLED_COLUMNS, pair_count
 from linspec.sweeps.blocks.reduction import map_reduce
 from linspec.sweeps.task import Task
 

@@ -13,7 +13,7 @@ import numpy as np
 
 from linspec.arrays import HOST, is_array, largest_magnitude
 from linspec.errors import UnsupportedData
-from linspec.operators import DenseOperator, LinearOperator, SparseOperator, as_operator, sparse_products
+from linspec.operators import DenseOperator, LinearOperator, SparseOperator, as_operator, sparse_grams
 
 SAMPLED_ROWS = 16
 """Rows of a block, evenly spread, in which the largest magnitude is looked for."""
@@ -122,7 +122,7 @@ def look(_number: int, made: tuple[Any, tuple[str, ...] | None]) -> Facts:
         working=A.dtype,
         sparse=sparse,
         nnz=A.nnz,
-        pairs=sparse_products.pair_count(A.matrix) if sparse else 0,
+        pairs=sparse_grams.pair_count(A.matrix) if sparse else 0,
         largest=largest if np.isfinite(largest) else 0.0,
         names=names,
     )

@@ -1,0 +1,145 @@
+"""Facts of the columns of SciPy sparse rows (CSR): sums, squares, deviations, and entries that are not finite.
+
+Problem: means, norms and spreads of columns are read off the data before any iteration, from entries that may be of any
+real type and stored in several parts.
+
+Method: one sweep over slabs of rows (`sparse_slabs`), which scatters the entries and their squares in float64. For
+deviations from a point, the stored entries deviate one by one, and those that are not stored deviate together.
+
+Source: the deviations from a point near the mean are those of Chan, Golub & LeVeque, "Algorithms for computing the
+sample variance", The American Statistician 37(3), 1983.
+
+Where we differ: an entry that is stored in several parts is added up slab by slab before it is squared, and not in a
+copy of the matrix.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from linspec.operators.sparse_grams import (
+    one_entry_rows,
+)
+from linspec.operators.sparse_slabs import (
+    CSR,
+    ENTRIES_PER_SLAB,
+    Block,
+    Slab,
+    add_up,
+    partition,
+    require_csr,
+    row_weights,
+    shares,
+    slab_bounds,
+    slab_limits,
+)
+from linspec.process import machine
+
+
+def column_statistics(A: CSR, weights: Block | None = None) -> tuple[Block, Block]:
+    """Sum the columns and the squares of the columns.
+
+    Parameters
+    ----------
+    A : csr_array or csr_matrix, n x p
+        An entry that is stored in several parts is squared as a whole. True counts as 1.
+    weights : ndarray of shape (n,), optional
+        How often each row counts.
+
+    Returns
+    -------
+    sums, squares : ndarray, p
+        Float64.
+
+    Raises
+    ------
+    UnsupportedData
+        A is not CSR, or its entries are not real numbers.
+    """
+    require_csr(A, "A")
+    shape, dtype = (2, A.shape[1], 1), np.dtype(np.float64)
+    rows, entries = slab_limits((A,), 1, dtype)
+    canonical = one_entry_rows(A) or A.has_canonical_format
+
+    def add(part: tuple[int, int]) -> Block:
+        statistics = np.zeros(shape)
+        for start, stop in slab_bounds((A,), *part, rows=rows, entries=entries):
+            slab = Slab.of(A, start, stop, dtype)
+            slab = slab if canonical else slab.without_duplicates()
+            ones = row_weights(weights, start, stop)
+            slab.scatter(ones, statistics[0])
+            slab._replace(data=slab.data * slab.data).scatter(ones, statistics[1])
+        return statistics
+
+    parts = partition((A,), shares((A,), 2, dtype)[0]) if A.nnz else []
+    sums, squares = add_up(machine.map_parallel(add, parts), shape)[..., 0]
+    return sums, squares
+
+
+def column_deviations(A: CSR, point: Block, weights: Block | None = None) -> tuple[Block, Block]:
+    """Sum the deviations of the columns from a point, and the squares of the deviations: over all rows.
+
+    An entry that is not stored is 0 and deviates like any other. If the point is near the mean, neither sum has
+    cancellation.
+
+    Parameters
+    ----------
+    A : csr_array or csr_matrix, n x p
+        An entry that is stored in several parts deviates as a whole.
+    point : ndarray of shape (p,)
+    weights : ndarray of shape (n,), optional
+        How often each row counts.
+
+    Returns
+    -------
+    sums, squares : ndarray, p
+        Float64.
+    """
+    require_csr(A, "A")
+    shape, dtype = (3, A.shape[1], 1), np.dtype(np.float64)
+    rows, entries = slab_limits((A,), 1, dtype)
+
+    def add(part: tuple[int, int]) -> Block:
+        sums = np.zeros(shape)
+        for start, stop in slab_bounds((A,), *part, rows=rows, entries=entries):
+            slab = Slab.of(A, start, stop, dtype).without_duplicates()
+            ones, gap = row_weights(weights, start, stop), slab.data - point[slab.indices]
+            for values, total in zip((gap, gap * gap, np.ones_like(gap)), sums, strict=True):
+                slab._replace(data=values).scatter(ones, total)
+        return sums
+
+    parts = partition((A,), shares((A,), 3, dtype)[0]) if A.nnz else []
+    gaps, squares, counts = add_up(machine.map_parallel(add, parts), shape)[..., 0]
+    absent = (A.shape[0] if weights is None else float(np.sum(weights))) - counts
+    return gaps - absent * point, squares + absent * (point * point)
+
+
+def first_non_finite(A: CSR) -> tuple[int, int, float] | None:
+    """Find the first stored entry, row by row, that is infinite or not a number.
+
+    Parameters
+    ----------
+    A : csr_array or csr_matrix, n x p
+        The matrix. Where every entry is finite the entries are read once and nothing is copied.
+
+    Returns
+    -------
+    (row, column, value) or None
+        None: every stored entry is finite.
+
+    Raises
+    ------
+    UnsupportedData
+        A is not CSR, or its entries are not real numbers.
+    """
+    require_csr(A, "A")
+    if A.data.dtype.kind != "f":
+        return None
+    stored = int(A.indptr[-1])
+    for start in range(0, stored, ENTRIES_PER_SLAB):
+        finite = np.isfinite(A.data[start : min(start + ENTRIES_PER_SLAB, stored)])
+        if not finite.all():
+            position = start + int(np.argmin(finite))
+            row = int(np.searchsorted(A.indptr, position, side="right")) - 1
+            return row, int(A.indices[position]), float(A.data[position])
+    return None

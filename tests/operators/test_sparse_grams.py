@@ -1,0 +1,109 @@
+"""Sparse Gram matrices and their cost: against dense float64 arithmetic, which small whole numbers make exact."""
+
+from __future__ import annotations
+
+from unittest import mock
+
+import hypothesis.strategies as st
+import numpy as np
+import pytest
+from hypothesis import given
+from scipy import sparse
+from sparse_cases import dense, matrices, plan, stored, unchanged
+
+from linspec.errors import InvalidProblem
+from linspec.operators import sparse_grams, sparse_slabs
+from linspec.process import machine
+
+
+def test_a_gram_matrix_of_float32_is_summed_in_float64():
+    n = 100_000
+    A = sparse.csr_array(np.full((n, 2), np.float32(0.1)))
+    exact = n * float(np.float32(0.1)) ** 2
+    np.testing.assert_allclose(sparse_grams.gram(A).toarray(), exact, rtol=1e-11)
+
+
+@pytest.mark.parametrize("name", ["default", "minute"])
+@given(data=st.data())
+def test_gram_matrices_and_their_cost(name, data):
+    X = data.draw(matrices())
+    Y = data.draw(st.none() | matrices(rows=X.shape[0]))
+    before = stored(X)
+    with plan(name):
+        G = sparse_grams.gram(X, Y)
+    right = X if Y is None else Y
+    np.testing.assert_array_equal(G.toarray(), dense(X).T @ dense(right))
+    assert G.format == "csr"
+    assert G.dtype == np.float64
+    assert isinstance(G, sparse.sparray) == isinstance(X, sparse.sparray)
+    assert unchanged(X, before)
+    pairs = sparse_grams.pair_count(X, Y)
+    assert pairs == int((np.diff(X.indptr) * np.diff(right.indptr)).sum())
+    assert type(pairs) is int
+    assert G.nnz <= pairs
+    copy = G.copy()
+    copy.sum_duplicates()
+    assert copy.nnz == G.nnz
+
+
+def test_a_large_gram_matrix_on_several_threads():
+    A = sparse.random_array((20_000, 300), density=0.02, format="csr", rng=np.random.default_rng(7))
+    several = mock.patch.object(sparse_slabs, "WORK_PER_THREAD", 2**15)
+    with several, mock.patch.object(machine, "cpu_count", return_value=3):
+        assert sparse_grams.pair_count(A) > 3 * sparse_slabs.WORK_PER_THREAD
+        G = sparse_grams.gram(A)
+    np.testing.assert_allclose(G.toarray(), A.toarray().T @ A.toarray(), rtol=1e-12, atol=1e-12)
+
+
+@given(st.data())
+def test_the_entries_of_small_gram_matrices_are_counted(data):
+    X = data.draw(matrices())
+    Y = data.draw(matrices(rows=X.shape[0]))
+    for A in (X, Y):  # sums of other numbers may be zero, which is no entry
+        A.data = np.ones(len(A.data))
+    before = stored(X), stored(Y)
+    assert sparse_grams.gram_entries(X, Y) == np.count_nonzero(dense(X).T @ dense(Y))
+    assert unchanged(X, before[0])
+    assert unchanged(Y, before[1])
+
+
+def power_law(n: int, p: int, per_row: int, power: float, seed: int) -> sparse.csr_array:
+    """As many words a row, the most frequent of which is in nearly every row and most in few."""
+    frequency = np.arange(1.0, p + 1) ** -power
+    rng = np.random.default_rng(seed)
+    columns = rng.permutation(p)[rng.choice(p, size=n * per_row, p=frequency / frequency.sum())]
+    return sparse.csr_array((np.ones(n * per_row), columns, np.arange(0, n * per_row + 1, per_row)), (n, p))
+
+
+@pytest.mark.parametrize(("n", "p", "per_row", "power"), [(5000, 3000, 10, 1.0), (2000, 8000, 10, 2.0)])
+@pytest.mark.parametrize("seed", range(3))
+def test_the_entries_of_large_gram_matrices_are_estimated(n, p, per_row, power, seed):
+    X, Y = power_law(n, p, per_row, power, seed), power_law(n, p // 2, per_row, power, seed + 10)
+    for left, right in ((X, X), (X, Y), (Y, X)):
+        exact = sparse_grams.gram(left, right).nnz
+        assert exact / 1.5 < sparse_grams.gram_entries(left, right) < 1.5 * exact
+
+
+def test_pairs_are_counted_beyond_32_and_64_bits():
+    A = sparse.csr_array((3, 5))
+    A.indptr = np.array([0, 70_000, 70_000, 140_000], np.int32)
+    assert sparse_grams.pair_count(A) == 2 * 70_000**2
+    A.indptr = np.array([0, 2**40, 2**41, 2**41 + 1])
+    assert sparse_grams.pair_count(A) == 2 * 2**80 + 1
+    assert sparse_grams.pair_count(sparse.csr_array((0, 5))) == 0
+
+
+A = sparse.csr_array(np.eye(4, 3))
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda: sparse_grams.gram(A, A[:2]),
+        lambda: sparse_grams.pair_count(A, A[:2]),
+        lambda: sparse_grams.gram_entries(A, A[:2]),
+    ],
+)
+def test_misuse_is_refused_before_the_loops_see_it(call):
+    with pytest.raises(InvalidProblem, match="same rows; got 4 and 2"):
+        call()
