@@ -27,7 +27,9 @@ import tempfile
 import tomllib
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -177,6 +179,7 @@ KINDS = {
     "slices, read again": Kind(lambda A, _: lambda: slices(A)),
     "slices, read once": Kind(lambda A, _: slices(A)),
     "sparse, all stored": Kind(lambda A, _: scipy.sparse.csr_array(A)),
+    "sparse slices": Kind(lambda A, _: lambda: map(scipy.sparse.csr_array, slices(A))),
     "sparse, half stored": Kind(lambda A, _: scipy.sparse.csr_array(A), sparse=True),
     "products only": Kind(lambda A, _: scipy.sparse.linalg.aslinearoperator(A), entries=False),
     "float32 array": Kind(lambda A, _: A, dtype="float32"),
@@ -245,8 +248,8 @@ def tasks() -> dict[str, Task]:
     }
 
 
-ITERATIVE = frozenset({"block-krylov", "lobpcg", "cg", "lsqr", "two-stage"})
-"""Solvers that are given the tolerance."""
+ITERATIVE = frozenset({"block-krylov", "lobpcg", "cg", "lsqr"})
+"""Solvers that are given the tolerance; that of "two-stage" is about the square root of an eigenvalue's error."""
 
 
 # ---- one checkout ---------------------------------------------------------------------------------------------------
@@ -506,9 +509,7 @@ def compared(before: list[Cell], now: list[Cell], report: Report) -> Claim:
                 getattr(one, name) for name in ("error", "mean", "passes", "says") for one in (old, cell)
             )
             table.row(cell.name, what, *figures)
-    text = (
-        f"no solve has {FACTOR:.0f} times the error, more passes or fewer findings than in the other checkout"
-    )
+    text = "no solve is worse than in the other checkout"
     return Claim(text, count == 0, f"{count} of {len(now)} are worse, {better} better", own=True)
 
 
@@ -522,7 +523,9 @@ def main() -> int:
         return 0
     report = Report(parser)
     given = report.given
-    now = cells_of(Path(__file__).parents[2], given.quick)
+    folders = [Path(__file__).parents[2], *([given.before] if given.before else [])]
+    with ThreadPoolExecutor(len(folders)) as pool:  # a process each: nothing is timed
+        now, *before = pool.map(partial(cells_of, quick=given.quick), folders)
     shown(now, report)
     report.csv("cells", now)
     silent = [cell for cell in now if cell.fails and KINDS[cell.kind].entries]
@@ -533,8 +536,7 @@ def main() -> int:
             f"{len(silent)} of {len(now)} solves are silent",
         )
     ]
-    if given.before:
-        claims.append(compared(cells_of(given.before, given.quick), now, report))
+    claims += [compared(cells, now, report) for cells in before]
     report.say(claims)
     return report.end()
 
