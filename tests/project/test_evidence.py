@@ -144,6 +144,7 @@ SMALL = {
     "measure_estimators": "--alphas 1 --parts pca",
     "measure_inference": "--parts size wide",
     "measure_kernel": "--rows 300 --landmarks 50 --columns 50",
+    "measure_large_means": "",
     "measure_memory": "--only cca direct",
     "measure_readme": "--only digits",
     "measure_regression": "--sets unscaled --names protein --max-seconds 0.1",
