@@ -674,8 +674,7 @@ class ConjugateState(LeastSquaresState):
     def __init__(self, A: Any, ridge: float, run: Any, fault: str) -> None:
         self.ridge, self.run, self.fault = ridge, run, fault
         self.moments = A if isinstance(A, Moments) else Moments(A, form="implicit")
-        matrix = self.moments.counted if isinstance(A, Moments) else A
-        self.matrix = matrix.centered(A.columns.means()[0]) if isinstance(A, Moments) and A.center else matrix
+        self.matrix = self.moments.matrix(0) if isinstance(A, Moments) else A
         self.kept: Any = None
         if fault == "preparation":
             self.moments.gram_matmat(self.moments.home.zeros((self.moments.shape[1], 1)))

@@ -9,6 +9,7 @@ from __future__ import annotations
 from linspec.process.lazy_names import lazy_names
 
 _HOLDERS = {
+    "RowGram": "linspec.moments.row_gram",
     "column_basis": "linspec.moments.row_reduction",
     "reduce_rows": "linspec.moments.row_reduction",
     "reduce_rows_of": "linspec.moments.row_reduction",

@@ -17,6 +17,7 @@ from linspec import cost
 from linspec.arrays import Array, Home, HostArray, to_host
 from linspec.errors import MissingCapability, NonFiniteData
 from linspec.operators import LinearOperator, SparseOperator
+from linspec.operators.adjustment import times
 from linspec.operators.range_of_entries import Magnitude, check_magnitude
 from linspec.process.log import timed
 from linspec.sweeps.adjusted_rows import AdjustedRows
@@ -97,7 +98,7 @@ class Sweeps(ABC):
     @property
     def means_cost(self) -> float:
         """Passes to be made for the means before the first product."""
-        return 1.0 if any(view.needs_sweep for view in self.views) else 0.0
+        return 0.0 if all(view.adjustment.known for view in self.views) else 1.0
 
     @property
     @abstractmethod
@@ -151,7 +152,7 @@ class Sweeps(ABC):
         self._prepare()
         if not self.adjusts:
             return blocks
-        return [times(V, view.factors) for V, view in zip(blocks, self.views, strict=True)]
+        return [times(V, view.adjustment.factors) for V, view in zip(blocks, self.views, strict=True)]
 
     def _adjusted(self, found: Products, blocks: list[Array | None]) -> Products:
         """Products with scaled blocks, less what confounds explain, times the factors of the columns."""
@@ -161,22 +162,19 @@ class Sweeps(ABC):
         for i, view in enumerate(views):
             for j, other in enumerate(views):
                 product, V = products[len(views) * i + j], blocks[j]
-                if product is None or V is None:
-                    continue
-                if view.signed is not None and other.beside is not None:
-                    product -= view.signed @ (other.beside.T @ V)  # it is nobody else's
-                products[len(views) * i + j] = times(product, view.factors)
+                if product is not None and V is not None:  # it is nobody else's
+                    products[len(views) * i + j] = view.adjustment.corrected(product, V, other.adjustment)
         made = Products(products)
         made.image, made.triangle = found.image, found.triangle
         return made
 
     def _prepare(self) -> None:
         """Learn what products need to know first."""
-        self._settle()
+        self.settle()
 
-    def _settle(self) -> None:
-        """Learn all that is taken out of the rows."""
-        self.gather([view for view in self.views if view.needs_sweep])
+    def settle(self) -> None:
+        """Learn all that adjustments are made of."""
+        self.gather([view for view in self.views if not view.adjustment.known])
         for view in self.views:
             view.warn_of_cancellation()
 
@@ -214,10 +212,10 @@ class Sweeps(ABC):
     def image_gram(self, index: int, V: Array) -> HostArray:
         """(XV)ᵀ(XV) of one view by way of XV, one forward product."""
         view = self.views[index]
-        self.gather([view] if view.needs_sweep else [])
+        self.gather([] if view.adjustment.known else [view])
         total, first = self.home.zeros((V.shape[1], V.shape[1])), 0
         for rows in _blocks_of(view, V.shape[1]):
-            P = self.home.place(view.centred(rows, first).matmat(V))
+            P = self.home.place(view.adjustment.applied(rows, first).matmat(V))
             total = total + P.T @ P
             first += rows.shape[0]
             view.operator.release()
@@ -238,7 +236,7 @@ class Sweeps(ABC):
     # ---- tasks over all rows --------------------------------------------------------------------
 
     def run(self, task: Task[Part], columns: int = 0, *, threads: bool = True) -> Part:
-        """A task over all rows of the operators of the views: what they take out of their columns is not taken out.
+        """A task over all rows of the operators of the views, before these are adjusted.
 
         What identifies the rows is made beside it, and the size of their entries is looked at, where no sweep has found
         them yet.
@@ -298,7 +296,7 @@ class Sweeps(ABC):
         self.check_finite(task.looked_at(part), always=always)
 
     def over_rows(self, task: Task[Part], columns: int = 0) -> Part:
-        """A task over all rows as they are multiplied, in one sweep once it is known what is taken out of them."""
+        """A task over all rows as they are multiplied, in one sweep once the adjustments are known."""
         known = [view for view in self.views if not (view.streamed or view.operator.sliceable)]
         if known:
             raise MissingCapability(
@@ -306,8 +304,8 @@ class Sweeps(ABC):
                 "array, a sparse matrix, a file or slices."
             )
         with np.errstate(all="ignore"), timed("sweep of %s for a task", self.names):
-            self._settle()
-            part = self.run(AdjustedRows(task, [view.taken_out for view in self.views]), columns)
+            self.settle()
+            part = self.run(AdjustedRows(task, [view.adjustment for view in self.views]), columns)
         for view in self.views:
             view.record(0, 0, sweeps=1.0)
         return part
@@ -367,11 +365,11 @@ class Sweeps(ABC):
                     threads=not first.streamed,
                 )
                 for view, gathered in zip(read, found, strict=True):
-                    view.learn(gathered)
+                    view.adjustment.learn_from(gathered)
         for view in views:
             A = view.operator
             view.record(0, 0 if A.readable or A.streamed else 1, sweeps=1.0)
-        self.check_finite([view.mean for view in views])
+        self.check_finite([view.adjustment.mean for view in views])
 
     def check_finite(self, arrays: Iterable[Array | None], *, always: bool = False) -> None:
         """On the first sweep's small results, or always; only on failure is the data searched."""
@@ -383,11 +381,6 @@ class Sweeps(ABC):
         if not good:
             raise NonFiniteData(explain_non_finite({view.name: view.operator for view in self.views}))
         self._checked = self._checked or (bool(sums) and not always)
-
-
-def times(V: Array | None, factors: Array | None) -> Array | None:
-    """A block with its rows multiplied by factors."""
-    return V if V is None or factors is None else V * factors[:, None]
 
 
 def _is_read(A: LinearOperator) -> bool:

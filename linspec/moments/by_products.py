@@ -17,6 +17,7 @@ from linspec import cost
 from linspec.arrays import Array, Home, HostArray, to_host
 from linspec.moments.base import Sweeps
 from linspec.operators import DenseOperator, LinearOperator
+from linspec.operators.adjustment import Adjustment, times_row
 from linspec.operators.largest_entry import magnitude_of
 from linspec.operators.range_of_entries import ORDINARY, check_magnitude
 from linspec.operators.watched import WatchedOperator
@@ -105,7 +106,7 @@ class ByProducts(Sweeps):
 
         `spreads` collects the squared lengths of the forward products about their own means.
         """
-        operators = [view.centred(self._watched(view)) for view in self.views]
+        operators = [view.adjustment.applied(self._watched(view)) for view in self.views]
         home, dtype = operators[0].home, np.result_type(*(A.dtype for A in operators))
         pairs = zip(operators, request.wide, strict=True)
         W = home.concat([home.place(A.matmat(V), dtype) for A, V in pairs if V is not None])
@@ -137,12 +138,12 @@ class ByProducts(Sweeps):
             view.compare(off, *_allowed(home.column_norms(images), size, home.column_norms(U), view.operator))
 
     def _size_of_images(self, view: View, V: Array, norms: HostArray) -> float:
-        """The largest length of an image, before anything is taken out of it."""
-        found, xp = float(norms.max()), self.home.xp
-        if view.taken is not None:
-            found += float(to_host(xp.max(xp.abs(view.taken @ V)))) * math.sqrt(view.total)
-        if view.beside is not None:
-            found += float(self.home.column_norms(view.beside.T @ V).max())
+        """The largest length of an image, before anything is subtracted from it."""
+        found, xp, known = float(norms.max()), self.home.xp, view.adjustment
+        if known.row is not None:
+            found += float(to_host(xp.max(xp.abs(known.row @ V)))) * math.sqrt(view.total)
+        if known.explained is not None:
+            found += float(self.home.column_norms(known.explained.T @ V).max())
         return found
 
     def _entries(self, view: View) -> LinearOperator:
@@ -183,7 +184,7 @@ class ByProducts(Sweeps):
             view.record(widths[i], backward, sweeps=sweeps if sweeps == 1.0 else float(trips))
             Z = request.probes[i]
             if Z is not None and adjoint is not None:
-                view.squares = _probed(Z, adjoint[:, request.edges[i][1] : request.edges[i][2]], self.home)
+                view.estimated = _probed(Z, adjoint[:, request.edges[i][1] : request.edges[i][2]], self.home)
         return request.cut(adjoints)
 
     # ---- Gram matrices ------------------------------------------------------------------------
@@ -200,8 +201,8 @@ class ByProducts(Sweeps):
 
     def _gram_of_entries(self) -> DenseGram:
         """The Gram matrices in one sweep, about the means that it finds where they are not known yet."""
-        center = any(view.lacks_mean for view in self.views)
-        about = [None if center else view.taken for view in self.views]
+        center = any(view.adjustment.lacks_mean for view in self.views)
+        about = [None if center else view.adjustment.row for view in self.views]
         task = GramMatrices(self.home, about, center=center, model=self.model)
         lacking, operators = self._lacking_witnesses, [self._entries(view) for view in self.views]
         part, found = Together(task, lacking).part(operators)
@@ -216,20 +217,26 @@ class ByProducts(Sweeps):
         """Gram matrices of entries, less what confounds explain; the views learn what the sweep has found."""
         means = part.means if task.center or task.means else [None for _ in self.views]
         for i, (view, mean) in enumerate(zip(self.views, means, strict=True)):
-            view.mean = mean if view.mean is None else view.mean
-            view.learn_from_gram(
-                part.gram.diagonals()[i], part.statistics[i] if part.statistics else None, part.count
-            )
-        if self.views[0].adjustment is None:
+            known = view.adjustment
+            explained = known.explained_by(part.statistics[i]) if part.statistics else None
+            squares = part.gram.diagonals()[i]
+            known.learn(self.home, part.count, mean=mean, explained=explained, squares=squares)
+        if not any(view.adjustment.changes_products for view in self.views):
             return part.gram
         rows = enumerate(part.gram.upper)
         return DenseGram(
-            [[_adjusted(S, self.views[i], self.views[i + j]) for j, S in enumerate(row)] for i, row in rows]
+            [
+                [
+                    _adjusted(S, self.views[i].adjustment, self.views[i + j].adjustment)
+                    for j, S in enumerate(row)
+                ]
+                for i, row in rows
+            ]
         )
 
     def _sized_by_squares(self, task: GramMatrices, part: GramPart) -> None:
         """The same check, by Gram matrices: all rows are read again only if these ask for it."""
-        means = part.means if task.center or task.means else [view.taken for view in self.views]
+        means = part.means if task.center or task.means else [view.adjustment.row for view in self.views]
         for view, d, mean in zip(self.views, part.gram.diagonals(), means, strict=True):
             if view.measured or not view.operator.readable:
                 continue
@@ -243,7 +250,7 @@ class ByProducts(Sweeps):
 
     def _gram_of_products(self) -> DenseGram:
         """The Gram matrices of operators that only give products, some columns of the identity at a time."""
-        self.gather([view for view in self.views if view.needs_sweep])
+        self.gather([view for view in self.views if not view.adjustment.known])
         views = range(len(self.views))
         found: list[list[list[Array]]] = [[[] for _ in views] for _ in views]
         spreads: list[list[HostArray]] = [[] for _ in views]
@@ -269,32 +276,28 @@ class ByProducts(Sweeps):
     def varying(self, index: int, S: Array) -> Array:
         """1 for columns with a spread, 0 for constant ones, of which centred products leave rounding."""
         view, d = self.views[index], self.home.xp.linalg.diagonal(S)
-        if view.taken is None:
+        if view.adjustment.row is None:
             return self.home.xp.ones_like(d)
         unit = CONSTANT * float(np.finfo(view.operator.dtype).eps)
-        taken = times_row(view.taken, view.factors)
-        return self.home.xp.astype(d > self.total * (unit * taken) ** 2, d.dtype)
+        row = times_row(view.adjustment.row, view.adjustment.factors)
+        return self.home.xp.astype(d > self.total * (unit * row) ** 2, d.dtype)
 
     def _drowned(self, view: View, constant: HostArray, spreads: HostArray) -> bool:
         """Whether columns that products show as constant vary by more than the rounding of their entries."""
-        if view.taken is None:
+        if view.adjustment.row is None:
             return False
         unit = ENTRIES * float(np.finfo(view.operator.dtype).eps)
-        varies = spreads > self.total * (unit * to_host(times_row(view.taken, view.factors))) ** 2
+        row = times_row(view.adjustment.row, view.adjustment.factors)
+        varies = spreads > self.total * (unit * to_host(row)) ** 2
         return bool(np.any(constant & varies))
 
 
-def _adjusted(S: Array, left: View, right: View) -> Array:
+def _adjusted(S: Array, left: Adjustment, right: Adjustment) -> Array:
     """A product of two views less what confounds explain, times the factors of its columns."""
-    if left.signed is not None and right.beside is not None:
-        S = S - left.signed @ right.beside.T
+    if left.signed is not None and right.explained is not None:
+        S = S - left.signed @ right.explained.T
     S = S if left.factors is None else S * left.factors[:, None]
     return S if right.factors is None else S * right.factors[None, :]
-
-
-def times_row(row: Array, factors: Array | None) -> Array:
-    """A row in units of the columns after they are multiplied by factors."""
-    return row if factors is None else row * factors
 
 
 def _signs(rows: int, home: Home) -> Array:

@@ -52,7 +52,7 @@ class ByRows(ByProducts):
         self.streamed = any(view.streamed for view in views)
         self.sparse = self.in_slabs or all(A.sparse and A.remote for A in operators)
         self.reads_blocks = not self.in_slabs
-        self.adjusts = any(view.adjustment is not None for view in views)
+        self.adjusts = any(view.adjustment.changes_products for view in views)
 
     # ---- facts --------------------------------------------------------------------------------
 
@@ -89,21 +89,22 @@ class ByRows(ByProducts):
         return [
             view
             for view in self.views
-            if view.unlearnt and (view.scales or not (self.streamed or view.operator.readable))
+            if view.adjustment.lacks_correction
+            and (view.adjustment.scale or not (self.streamed or view.operator.readable))
         ]
 
     def _prepare(self) -> None:
         if self.in_slabs:
-            self._settle()
+            self.settle()
         else:
             self.gather(self._before())
 
-    def _settle(self) -> None:
+    def settle(self) -> None:
         if not self.in_slabs:
-            super()._settle()
+            super().settle()
             return
         for view in self.views:  # means and norms are read off the matrices, as part of the first sweep
-            if view.squares is None:
+            if view.adjustment.squares is None:
                 view.learn_from_matrix()
             view.warn_of_cancellation()
 
@@ -129,11 +130,10 @@ class ByRows(ByProducts):
         task = self.whole(self._task(request, columns))
         found = self.part_of(swept(task, self.views, request.columns, model=self.model, check=self._check))
         for i, gathered in found.statistics.items():
-            self.views[i].learn(gathered)
+            self.views[i].adjustment.learn_from(gathered)
         for i, view in enumerate(self.views):
-            if found.means is not None and view.mean is None:
-                view.mean = found.means[i] + 0.0
-            view.learn_means()
+            if found.means is not None:
+                view.adjustment.learn(self.home, found.count, mean=found.means[i] + 0.0)
             view.warn_of_cancellation()
         products = self._conclude(request, found.products, sweeps=1.0)
         if triangle is not None:
@@ -141,12 +141,12 @@ class ByRows(ByProducts):
         return products
 
     def _task(self, request: Request, image: int) -> FusedProducts:
-        unknown = any(view.mean is None for view in self.views)
+        unknown = any(view.adjustment.mean is None for view in self.views)
         center = self.center and unknown
         return FusedProducts(
             request,
             self.home,
-            about=[None if center else view.taken for view in self.views],
+            about=[None if center else view.adjustment.row for view in self.views],
             center=center,
             means=unknown and self.streamed,
             statistics=tuple(i for i, view in enumerate(self.views) if self._wants_norms(view)),
@@ -159,7 +159,7 @@ class ByRows(ByProducts):
         if not self.streamed:
             return view.squares is None and view.operator.readable
         wanted = len(self.views) > 1 or (self.center and view.operator.sparse)
-        return (wanted or view.unlearnt) and view.squares is None
+        return (wanted or view.adjustment.lacks_correction) and view.squares is None
 
     def _in_slabs(
         self, blocks: list[Array | None], onto: tuple[int, ...] | None, *, image: bool, triangle: int | None
@@ -169,9 +169,10 @@ class ByRows(ByProducts):
             raise self.no_triangle()
         X = self.views[0].operator
         if len(self.views) == 1 and is_wide(X):
-            return self._by_transposed(X, blocks[0], self.views[0].taken, image=image)
+            return self._by_transposed(X, blocks[0], self.views[0].adjustment.row, image=image)
         request = Request(blocks, [None for _ in blocks], self.home, onto)
-        task = FusedProducts(request, self.home, [view.taken for view in self.views], model=self.model)
+        about = [view.adjustment.row for view in self.views]
+        task = FusedProducts(request, self.home, about, model=self.model)
         found = task.part([view.operator for view in self.views])
         return self._conclude(request, found.products, sweeps=1.0)
 
@@ -198,15 +199,15 @@ class ByRows(ByProducts):
         view = self.views[0]
         with np.errstate(all="ignore"):  # what is not finite is found by the check
             scaled = self.prepared([V, *(None for _ in self.views[1:])])[0]
-            about = None if view.lacks_mean else view.taken
-            task = ImageTriangle(scaled, about, view.lacks_mean, view.model)
+            own = view.adjustment
+            task = ImageTriangle(scaled, own.row, own.lacks_mean, own.model)
             part = self.run(task, V.shape[1])
         view.record(V.shape[1], 0, sweeps=1.0)
         return self._with_constant(task.finished(part), scaled, V.shape[1])
 
     def _with_constant(self, R: HostArray, V: Array, columns: int) -> HostArray:
         """The triangle of an image, with the direction of the constant that is put back."""
-        kept = self.views[0].kept
+        kept = self.views[0].adjustment.kept
         if kept is None:
             return R
         return to_host(triangular_factor(np.vstack([R, to_host(kept @ V[:, :columns])])))
@@ -216,8 +217,8 @@ class ByRows(ByProducts):
         view = self.views[index]
         if not view.operator.remote:
             return super().image_gram(index, V)
-        self.gather([view] if view.needs_sweep else [])
-        found = swept(ImageGram(V, view.taken_out), [view], V.shape[1])
+        self.gather([] if view.adjustment.known else [view])
+        found = swept(ImageGram(V, view.adjustment), [view], V.shape[1])
         view.record(V.shape[1], 0, sweeps=1.0)
         return found
 
@@ -232,9 +233,9 @@ class ByRows(ByProducts):
 
     def _gram_of_rows(self) -> DenseGram:
         """The Gram matrices of rows that come slice by slice or lie elsewhere, and the means that are not known."""
-        unknown = any(view.mean is None for view in self.views)
+        unknown = any(view.adjustment.mean is None for view in self.views)
         center = self.center and unknown
-        about = [None if center else view.taken for view in self.views]
+        about = [None if center else view.adjustment.row for view in self.views]
         task = GramMatrices(self.home, about, center=center, means=unknown, model=self.model)
         part = self.run(task, sum(self.widths), threads=False)
         for view in self.views:
@@ -248,7 +249,7 @@ class ByRows(ByProducts):
             for view in self.views:
                 view.learn_from_matrix()
         else:
-            self.gather([view for view in self.views if view.squares is None])
+            self.gather([view for view in self.views if view.adjustment.squares is None])
             entries = cost.sizes_of([view.operator for view in self.views], 1)
             # In units of arrays as wide as a row, as runs of blocks are measured.
             columns = int(np.ceil(2.0 * entries.sparse_gram_entries / sum(self.widths)))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from functools import wraps
-from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Concatenate, ParamSpec, TypeVar
 
 import numpy as np
 
@@ -65,8 +65,8 @@ class Columns:
         """The column means of each view."""
         if self._moments.form != "implicit" and self._moments.center:
             self._moments._held_gram()
-        self._sweeps.gather([view for view in self._views if view.mean is None])
-        return tuple(view.mean_as_given for view in self._views)
+        self._sweeps.gather([view for view in self._views if view.adjustment.mean is None])
+        return tuple(view.adjustment.mean_as_given for view in self._views)
 
     @at_home
     def sums(self) -> tuple[Array, ...]:
@@ -76,7 +76,7 @@ class Columns:
     @property
     def means_cost(self) -> float:
         """The passes that `means` would take now."""
-        known = all(view.mean is not None for view in self._views)
+        known = all(view.adjustment.mean is not None for view in self._views)
         return 0.0 if known else self._moments.setup_cost or 1.0
 
     # ---- squared lengths ----------------------------------------------------------------------
@@ -139,14 +139,13 @@ class Columns:
     @property
     def explained(self) -> dict[str, tuple[int, ...]]:
         """By view, the columns of which confounds leave little more than rounding, as far as this is known."""
-        found = {view.name: view.adjustment for view in self._views if view.adjustment is not None}
-        return {name: adjustment.explained for name, adjustment in found.items() if adjustment.explained}
+        found = {view.name: view.adjustment.nearly_explained for view in self._views}
+        return {name: columns for name, columns in found.items() if columns}
 
     @property
     def underflowing(self) -> dict[str, tuple[int, ...]]:
         """By view that scale divides, the columns whose squared lengths have few digits; not of entries in memory."""
-        views = [view for view in self._views if view.scales and not view.in_memory]
-        found = {view.name: view.adjustment.underflowing for view in views if view.adjustment is not None}
+        found = {view.name: view.adjustment.underflowing for view in self._views if not view.in_memory}
         return {name: columns for name, columns in found.items() if columns}
 
     @property
@@ -167,25 +166,22 @@ class Columns:
         ----------
         index : int
         """
-        view = self._views[index]
-        if view.adjustment is None:
-            means: Any = self.means()[index] if self._moments.center else None
-            return None if means is None else means**2 * self._moments.n
-        if view.needs_sweep:
+        view, known = self._views[index], self._views[index].adjustment
+        if not known.known:
             self.means()
-        of_means = None if view.mean is None or not view.model.center else view.mean**2 * view.total
-        explained = view.explained_squares
+        of_means = None if not view.model.center else self.home.place(known.mean) ** 2 * view.total
+        explained = known.explained_squares
         if explained is not None:
             explained = explained * view.model.condition**2
         if of_means is None or explained is None:
             found = explained if of_means is None else of_means
         else:
             found = of_means + explained
-        if found is None or view.factors is None:
+        if found is None or known.factors is None:
             return found
         # Columns whose squares are no numbers are named elsewhere.
         with np.errstate(over="ignore", invalid="ignore"):
-            return found * view.factors**2
+            return found * known.factors**2
 
     @at_home
     def subtracted_from_products(self, index: int) -> float:
@@ -195,16 +191,16 @@ class Columns:
         ----------
         index : int
         """
-        view = self._views[index]
-        if view.lacks_mean:
+        view, known = self._views[index], self._views[index].adjustment
+        if known.lacks_mean:
             self.means()
-        squares = view.explained_squares
-        if view.corrects_products and not (self._moments.held and self._sweeps.by_entries):
-            of_means = self.home.place(view.taken) ** 2 * view.total
+        squares = known.explained_squares
+        if view.subtracts_from_products and not (self._moments.held and self._sweeps.by_entries):
+            of_means = self.home.place(known.row) ** 2 * view.total
             squares = of_means if squares is None else squares + of_means
         if squares is None:
             return 0.0
-        squares = squares if view.factors is None else squares * view.factors * view.factors  # of any size
+        squares = squares if known.factors is None else squares * known.factors * known.factors  # of any size
         return float(to_host(self.home.xp.sum(squares)))
 
     @at_home
@@ -230,7 +226,7 @@ class Columns:
         if view.unresolved:
             return 1.0
         of_rows = held is not None and held.rows is not None
-        if view.adjustment is not None and view.adjustment.lost > 1.0 and not of_rows:
+        if view.adjustment.lost > 1.0 and not of_rows:
             rounding = eps if held is None else float(np.finfo(np.float64).eps)
             ratio = view.adjustment.lost  # of squares, where the error is relative to lengths
             lost: float = rounding * max(ratio, view.model.condition * math.sqrt(ratio - 1))
@@ -240,7 +236,7 @@ class Columns:
     def _cancelled_by_means(
         self, view: View, squares: Array | None, held: HeldGram | None, eps: float
     ) -> float:
-        if not view.corrects_products:
+        if not view.subtracts_from_products:
             return 0.0
         lost = view.cancelled(squares)
         return eps * (lost if held is None else held.magnified(lost, by_entries=self._sweeps.by_entries))

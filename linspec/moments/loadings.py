@@ -21,7 +21,6 @@ from linspec.frames import check_order
 from linspec.moments.moments import Moments
 from linspec.moments.ways import settle
 from linspec.operators import AdjustedOperator, as_operator
-from linspec.operators.large_means import without_large_means
 from linspec.operators.row_model import row_model, weights_and_confounds
 from linspec.sweeps.first_look import look_at, ranged
 
@@ -204,15 +203,14 @@ def _moments(
             raise InvalidProblem(
                 f"{name} must have the {weights.shape[0]} columns of the training data; got {A.shape[1]}."
             )
-        matrices.append(without_large_means(A)[0] if center else A)
+        matrices.append(A)
     w, Z = weights_and_confounds(sample_weight, confounds, min(A.shape[0] for A in matrices))
-    if Z is not None or w is not None:
-        model = row_model(center=center, weights=w, confounds=Z, about_means=True)
-        matrices, center = [AdjustedOperator(A, model, settle) for A in matrices], False
+    model = row_model(center=center, weights=w, confounds=Z, about_means=True)
+    matrices = [AdjustedOperator(A, model, settle) for A in matrices]
     named = zip(given, matrices, strict=True)
     matrices = [ranged(name, A, look_at(name, A)) for (_, _, name), A in named]
     names = (given[0][2], given[-1][2] if len(given) == 2 else "")
-    moments = Moments(*matrices, center=center, form="implicit", names=names)
+    moments = Moments(*matrices, form="implicit", names=names)
     if not moments.columns.exact:
         raise MissingCapability(
             f"loadings need the lengths of the columns, which are unknown for {matrices!r}. Pass the rows as an "

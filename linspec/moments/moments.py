@@ -37,9 +37,17 @@ from linspec.errors import InvalidProblem, shown
 from linspec.frames import check_order
 from linspec.moments import single_precision, transposed
 from linspec.moments.columns import Columns, one_at_a_time
-from linspec.moments.row_reduction import ReducedRows, reduced_rows
-from linspec.moments.ways import sweeps_of
-from linspec.operators import CountedOperator, LinearOperator, SparseOperator, as_operator, uncounted
+from linspec.moments.row_reduction import ReducedRows, reduced
+from linspec.moments.ways import settle, sweeps_of
+from linspec.operators import (
+    AdjustedOperator,
+    CountedOperator,
+    LinearOperator,
+    SparseOperator,
+    as_operator,
+    uncounted,
+)
+from linspec.operators.adjustment import Adjustment
 from linspec.operators.row_model import RowModel
 from linspec.process.log import LOG, tells, timed
 from linspec.process.pauses import pause
@@ -127,11 +135,11 @@ class Moments:
         }  # what is subtracted from rows is subtracted from all views
         own = [View(name, A, center=center, through=len(models) == 1) for name, A in given]
         check_alike(own)
-        self._set_up(own, center=center, form=form, expect=expect)
+        self._set_up(own, form=form, expect=expect)
 
-    def _set_up(self, views: list[View], *, center: bool, form: str, expect: tuple[int, int]) -> None:
+    def _set_up(self, views: list[View], *, form: str, expect: tuple[int, int]) -> None:
         self._views, self._sweeps = views, sweeps_of(views)
-        self.center, self.home = center, self._sweeps.home
+        self.center, self.home = self._sweeps.center, self._sweeps.home
         self._given_form, self._form, self._expect = form, "", expect
         self._gram: HeldGram | None = None
         self._cross: Array | None = None
@@ -172,10 +180,32 @@ class Moments:
         """The number of rows; infinity for a stream whose rows have not been counted."""
         return self._sweeps.n
 
-    @property
-    def counted(self) -> LinearOperator:
-        """The first view, as an operator that counts its sweeps."""
-        return CountedOperator(self.X, self._views[0].ledger)
+    @one_at_a_time
+    def adjustment(self, index: int) -> Adjustment:
+        """What is subtracted from the rows of one view, and by what its columns are multiplied; all of it is known.
+
+        Parameters
+        ----------
+        index : int
+        """
+        own = self._views[index].adjustment
+        if own.lacks_mean:
+            self.columns.means()
+        self._sweeps.gather([] if own.known else [self._views[index]])
+        return own
+
+    def matrix(self, index: int) -> LinearOperator:
+        """The matrix of one view as it is multiplied: centred if the moments are; it counts its sweeps.
+
+        Parameters
+        ----------
+        index : int
+        """
+        view = self._views[index]
+        A = view.given
+        if not isinstance(A, AdjustedOperator) and self.center:
+            A = AdjustedOperator.with_adjustment(view.operator, view.adjustment, settle, view.name)
+        return CountedOperator(A, view.ledger)
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -452,11 +482,11 @@ class Moments:
 
         This holds for sparse X in memory with few rows, centred or not.
         """
-        return self.form == "implicit" and transposed.worth_transposing(self._views[0], center=self.center)
+        return self.form == "implicit" and transposed.worth_transposing(self._views[0])
 
     @one_at_a_time
     def outer_matmat(self, U: Array) -> tuple[Array, Array]:
-        """(XᵀU, XXᵀU): two sweeps of X, one after the other, without centring.
+        """(XᵀU, XXᵀU) for X as it is multiplied: two sweeps, one after the other.
 
         Parameters
         ----------
@@ -467,6 +497,8 @@ class Moments:
         tuple of arrays
             Shapes (p, k) and (n, k), float64.
         """
+        if not self.wide:
+            self._sweeps.settle()
         return transposed.outer_matmat(self._views[0], U, self.home, transposed=self.wide)
 
     @one_at_a_time
@@ -484,8 +516,8 @@ class Moments:
         if not self.wide:
             return self.outer_matmat(U)[1]
         if self.center:
-            self._sweeps.prepared([])  # the means are not needed here, but come along with this sweep
-        return transposed.outer_gram_matmat(self._views[0], U, center=self.center)
+            self._sweeps.settle()  # the means are not needed here, but come along with this sweep
+        return transposed.outer_gram_matmat(self._views[0], U)
 
     @one_at_a_time
     def precision(self, index: int) -> np.dtype[Any]:
@@ -513,7 +545,7 @@ class Moments:
             return self
         if index not in self._alone:
             alone = object.__new__(type(self))
-            alone._set_up([self._views[index]], center=self.center, form="auto", expect=self._expect)
+            alone._set_up([self._views[index]], form="auto", expect=self._expect)
             alone._all, alone._index = self, index
             self._alone[index] = alone
         return self._alone[index]
@@ -546,10 +578,10 @@ class Moments:
         if self._single is None:
             for view in self._views:
                 single_precision.check_copyable(view)
-            self._sweeps.gather([view for view in self._views if view.needs_sweep])
+            self._sweeps.gather([view for view in self._views if not view.adjustment.known])
             views = single_precision.in_single(self._views)
             single = object.__new__(type(self))
-            single._set_up(views, center=views[0].model.center, form="implicit", expect=self._expect)
+            single._set_up(views, form="implicit", expect=self._expect)
             self._single = single
         return self._single
 
@@ -635,14 +667,8 @@ class Moments:
         if self._gram is not None and self._gram.rows is not None:
             widths = [rows.shape[1] for rows in self._gram.rows]
             return ReducedRows(self.home.concat(self._gram.rows), widths, None, self.home).with_ridges(ridges)
-        views = {view.name: view.given for view in self._views}
         with timed("sweep of %s for its triangle", self._sweeps.names):
-            found = reduced_rows(views, center=self.center)
-        for view, mean, R in zip(self._views, found.means, found.with_ridges(), strict=True):
-            view.record(0, 0, sweeps=1.0)
-            if view.streamed or hold:  # others learn from the sweep that makes their products
-                view.mean = mean if view.mean is None else view.mean
-                view.squares = self.home.xp.sum(R * R, axis=0) if view.squares is None else view.squares
+            found = reduced(self._views)
         if hold:
             self._gram, self._form = ReducedGram(found.with_ridges()), "dense"
         return found.with_ridges(ridges)
@@ -748,8 +774,8 @@ class Moments:
         """What sweeps have found so far, and what is held: for a checkpoint."""
         views = [
             {
-                "mean": view.mean,
-                "squares": view.squares,
+                "adjustment": view.adjustment.learnt(),
+                "estimated": view.estimated,
                 "unresolved": view.unresolved,
                 "warned": view._warned,
                 "contradiction": view.contradiction,
@@ -764,14 +790,15 @@ class Moments:
         self._gram = _placed(learnt["gram"], self.home)
         self._cross = None if learnt["cross"] is None else self.home.place(learnt["cross"])
         for view, known in zip(self._views, learnt["views"], strict=True):
-            view.mean, view.squares = (_placed(known[name], self.home) for name in ("mean", "squares"))
+            view.adjustment.take_up(known["adjustment"], self.home)
+            view.estimated = _placed(known["estimated"], self.home)
             view.unresolved, view._warned = known["unresolved"], known["warned"]
             view.contradiction = known["contradiction"]
 
 
 def _model(A: LinearOperator) -> RowModel | None:
-    adjustment = uncounted(A)[0].adjustment
-    return None if adjustment is None else adjustment.model
+    bare = uncounted(A)[0]
+    return bare.model if isinstance(bare, AdjustedOperator) else None
 
 
 def _placed(value: Any, home: Home) -> Any:

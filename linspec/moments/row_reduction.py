@@ -13,6 +13,7 @@ rank. Means that are large compared with their spread lose no digits.
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from itertools import pairwise
@@ -25,13 +26,12 @@ from linspec.arrays import Array, Home, HostArray, reciprocal, to_host, triangul
 from linspec.errors import NonFiniteData
 from linspec.operators import (
     AdjustedOperator,
-    CountedOperator,
     DenseOperator,
     LinearOperator,
-    uncounted,
 )
+from linspec.operators.adjustment import Adjustment
 from linspec.operators.range_of_entries import check_magnitude
-from linspec.operators.row_model import RowModel
+from linspec.operators.row_model import PLAIN
 from linspec.sweeps.adjusted_rows import AdjustedRows
 from linspec.sweeps.finite import explain_non_finite
 from linspec.sweeps.first_sweep import Measured, MeasuredPart
@@ -157,37 +157,38 @@ def reduced_rows(views: Mapping[str, LinearOperator], *, center: bool = False) -
     >>> found.mean, found.widths, bool(np.allclose(found.R.T @ found.R, 3 * np.cov(A.T, bias=True)))
     (array([3., 2.]), [2], True)
     """
-    operators = list(views.values())
-    home = operators[0].home.blocks
-    model, adjusted = RowModel(center=center), _adjusted(operators)
-    if adjusted:
-        model = adjusted[0][0].model
-        inner = [CountedOperator(A.operator, ledger) for A, ledger in adjusted]
-        views = dict(zip(views, inner, strict=True))
+    return reduced(_sides(views, center=center))
+
+
+def reduced(sides: list[View]) -> ReducedRows:
+    """The rows of some views reduced, in one sweep, which is counted; their adjustments are known then."""
+    model, home = sides[0].model, sides[0].given.home.blocks
     task = Triangle(home, center=model.center, model=model)
     with np.errstate(all="ignore"):  # what is not finite is found below
-        part = _triangle_of(task, views)
+        part = _triangle_of(task, sides)
     R = task.finished(part)
     if not np.isfinite(float(to_host(home.xp.sum(R)))):
-        raise NonFiniteData(explain_non_finite(views))
+        raise NonFiniteData(explain_non_finite({view.name: view.operator for view in sides}))
     mean = None
     if part.origin is not None:  # the first row of R is that of the column of ones: √n and √n times the means
         mean = part.origin + part.R[0, task.taken :] / part.R[0, 0]
-    found = ReducedRows(R, [operator.shape[1] for operator in operators], mean, home)
-    return _with_factors(found, task, part, [A for A, _ in adjusted]) if adjusted else found
+    found = ReducedRows(R, [view.operator.shape[1] for view in sides], mean, home)
+    return _adjusted(found, task, part, [view.adjustment for view in sides])
 
 
-def _adjusted(operators: list[LinearOperator]) -> list[tuple[AdjustedOperator, Any]]:
-    """The operators with their ledgers, if one model adjusts the rows of all of them."""
-    found = [(A, ledger) for A, ledger in map(uncounted, operators) if isinstance(A, AdjustedOperator)]
-    alike = len(found) == len(operators) and len({id(A.model) for A, _ in found}) == 1
-    return found if alike else []
+def _sides(views: Mapping[str, LinearOperator], *, center: bool) -> list[View]:
+    """The views, seen through to their rows if one model adjusts the rows of all of them."""
+    found = [View(name, A, center=center) for name, A in views.items()]
+    adjusted = [isinstance(view.given, AdjustedOperator) for view in found]
+    if any(adjusted) and not (all(adjusted) and len({id(view.model) for view in found}) == 1):
+        found = [View(name, A, center=center, through=False) for name, A in views.items()]
+    return found
 
 
-def _with_factors(
-    found: ReducedRows, task: Triangle, part: TrianglePart, adjusted: list[AdjustedOperator]
+def _adjusted(
+    found: ReducedRows, task: Triangle, part: TrianglePart, adjustments: list[Adjustment]
 ) -> ReducedRows:
-    """The reduced rows times the factors of the columns; the operators learn what was taken out of them.
+    """The reduced rows times the factors of the columns, which the adjustments learn with all else.
 
     With L = D [1 B] in front of D A, the columns of L are orthonormal up to a number, and LᵀDA is R_LᵀT for the blocks
     R_L and T of the triangle.
@@ -195,42 +196,46 @@ def _with_factors(
     home, taken = found.home, task.taken
     count = task.model.total(part.rows)
     front, sides = part.R[:taken, :taken], []
-    for A, (a, b), mean in zip(adjusted, found.edges(), found.means, strict=True):
+    means: list[Array] = []
+    for known, (a, b), mean in zip(adjustments, found.edges(), found.means, strict=True):
         beside = None
         if task.model.basis is not None:
             beside = front[:, int(task.center) :].T @ part.R[:taken, taken + a : taken + b]
             beside = beside.T
         squares = home.xp.sum(found.R[:, a:b] ** 2, axis=0)
         before = squares if beside is None else squares + home.xp.sum(beside**2, axis=1)
-        A.adjustment.learn(home, mean, beside, before, count)
-        factor, R = A.adjustment.factors, found.R[:, a:b]
-        if task.model.keeps_constant:  # its direction is orthogonal to all that is taken out
-            column: Array = A.adjustment.beside
-            R = home.xp.concat([R, column[:, -1:].T], axis=0)
+        known.learn(home, count, mean=mean, explained=beside, squares=before)
+        factor, R = known.factors, found.R[:, a:b]
+        if known.kept is not None:  # its direction is orthogonal to all that is subtracted
+            R = home.xp.concat([R, known.kept], axis=0)
         sides.append(R if factor is None else R * factor[None, :])
-    return replace(found, R=home.concat(sides))
+        means += [] if mean is None else [mean if known.shift is None else mean - home.place(known.shift)]
+    return replace(found, R=home.concat(sides), mean=home.xp.concat(means) if means else None)
 
 
-def _triangle_of(task: Triangle, views: Mapping[str, LinearOperator]) -> TrianglePart:
+def _triangle_of(task: Triangle, sides: list[View]) -> TrianglePart:
     """The triangle of all rows, wherever they are."""
-    operators = list(views.values())
-    if not any(A.streamed or A.remote for A in operators):
-        return task.part(operators)
-    sides = [View(name, _in_rows(A), center=False) for name, A in views.items()]
+    shifts = [None if task.center else view.adjustment.shift for view in sides]
+    adjusted = AdjustedRows(task, [Adjustment(PLAIN, shift=shift) for shift in shifts])
+    if not any(view.operator.streamed or view.operator.remote for view in sides):
+        for view in sides:
+            view.record(0, 0, sweeps=1.0)
+        return adjusted.part([view.operator for view in sides])
+    sides = [_in_rows(view) for view in sides]
+    names = tuple(view.name for view in sides)
     all_, none = (tuple(value for _ in sides) for value in (True, False))
-    adjusted = AdjustedRows(task, [view.taken_out for view in sides])
 
     def check(_: Any, found: MeasuredPart[TrianglePart], gone: bool) -> None:
         """Refuse what slices show before they are gone."""
         for view, size in zip(sides, found.sizes, strict=True):
             check_magnitude(view.name, size, complete=not gone)
         if gone and not np.isfinite(float(to_host(task.home.xp.sum(found.part.R)))):
-            raise NonFiniteData(explain_non_finite(views))
+            raise NonFiniteData(explain_non_finite({view.name: view.operator for view in sides}))
 
     found = swept(
-        Measured(adjusted, tuple(views), all_, none, task.model),
+        Measured(adjusted, names, all_, none, task.model),
         sides,
-        sum(A.shape[1] for A in operators),
+        sum(view.operator.shape[1] for view in sides),
         model=task.model,
         check=check,
         threads=False,
@@ -241,9 +246,14 @@ def _triangle_of(task: Triangle, views: Mapping[str, LinearOperator]) -> Triangl
     return found.part
 
 
-def _in_rows(A: LinearOperator) -> LinearOperator:
-    """What stands beside rows that come slice by slice, cut into rows as these come."""
-    return A if A.streamed or A.sliceable else DenseOperator(A.dense())
+def _in_rows(view: View) -> View:
+    """The view itself, or one whose rows can be cut out beside slices as these come."""
+    A = view.operator
+    if A.streamed or A.sliceable:
+        return view
+    cut = copy.copy(view)
+    cut.operator = DenseOperator(A.dense())
+    return cut
 
 
 def reduce_rows_of(problem: Any, run: Any, *, ridges: tuple[float, ...] = ()) -> list[Array]:

@@ -39,7 +39,7 @@ def check_copyable(view: View) -> None:
         weights, confounds or a scale, or are made rows whose copy takes more than half of the free memory.
     """
     A = view.operator
-    if isinstance(A, SparseOperator) and view.adjustment is None:
+    if isinstance(A, SparseOperator) and _is_plain(view):
         return
     if isinstance(A, DenseOperator) and not isinstance(A, MappedOperator):
         return
@@ -61,7 +61,7 @@ def check_copyable(view: View) -> None:
 
 
 def in_single(views: list[View]) -> list[View]:
-    """The views of copies in float32, once it is known what is taken out of the rows. They count as one sweep.
+    """The views of copies in float32, once the adjustments are known. They count as one sweep.
 
     Parameters
     ----------
@@ -78,10 +78,18 @@ def _copied(view: View, center: bool) -> View:
     rows = _sparse_copy(view) if sparse else _dense_copy(view)
     view.record(0, 0, sweeps=1.0)
     copied = View(view.name, CountedOperator(rows, view.ledger), center=center)
-    if center:
-        copied.mean = view.mean if sparse else rows.home.blocks.zeros((rows.shape[1],))
-    copied.squares = view.squares
+    known, given, home = copied.adjustment, view.adjustment, rows.home.blocks
+    if sparse:
+        known.shift = given.shift
+    mean = given.mean if sparse or not center else home.zeros((rows.shape[1],))
+    known.learn(home, view.total, mean=mean, squares=given.squares)
+    copied.estimated = view.estimated
     return copied
+
+
+def _is_plain(view: View) -> bool:
+    """Whether no more is subtracted from the rows than a row."""
+    return view.model.is_plain and not view.adjustment.changes_products
 
 
 def _sparse_copy(view: View) -> LinearOperator:
@@ -96,12 +104,12 @@ def _sparse_copy(view: View) -> LinearOperator:
 
 
 def _dense_copy(view: View) -> LinearOperator:
-    """Rows with everything taken out that is to be taken out, which is subtracted before it is rounded."""
+    """Adjusted rows: what is subtracted from them is subtracted before they are rounded."""
     A, home = view.operator, view.operator.home
     copied = home.zeros(A.shape, SINGLE)
     for rows in row_blocks(A.shape[0], A.row_bytes, home):
         with np.errstate(over="ignore"):
-            copied[rows, :] = cast(view.centred(A.rows(rows), rows.start).dense(), SINGLE)
+            copied[rows, :] = cast(view.adjustment.applied(A.rows(rows), rows.start).dense(), SINGLE)
         _check_fits(bool(to_host(home.xp.all(home.xp.isfinite(copied[rows, :])))), view)
         A.release()
     return DenseOperator(copied)

@@ -18,33 +18,41 @@ from linspec.operators.column_statistics import ColumnStatistics
 from linspec.sweeps.views import View
 
 
-def worth_transposing(view: View, *, center: bool) -> bool:
+def worth_transposing(view: View) -> bool:
     """Whether products with XXᵀ come at the price of those with XᵀX, on blocks that are much smaller.
 
-    Column means are no obstacle: they are taken out on the side of the rows.
+    Column means are no obstacle: they are subtracted on the side of the rows.
     """
-    return (center or view.taken is None) and view.adjustment is None and is_wide(view.operator)
+    known = view.adjustment
+    plain = known.model.is_plain and not known.changes_products
+    return plain and (known.model.center or known.row is None) and is_wide(view.operator)
 
 
 def outer_matmat(view: View, U: Array, home: Home, *, transposed: bool) -> tuple[Array, Array]:
-    """(XᵀU, XXᵀU): two sweeps of X, one after the other."""
-    X: Any = view.operator if view.adjustment is None else view.given
+    """(XᵀU, XXᵀU) for X less its means: two sweeps of X, one after the other."""
     k = U.shape[1]
-    XtU = sparse_products.matmat(X.transposed, U, X.dtype) if transposed else X.rmatmat(U)
     view.record(k, k, sweeps=2.0)
-    return XtU, home.place(X.matmat(XtU))
+    if not transposed:
+        X = view.adjustment.applied(view.operator)
+        XtU = X.rmatmat(U)
+        return XtU, home.place(X.matmat(XtU))
+    A, center = view.operator, view.model.center
+    U = U - np.mean(U, axis=0) if center else U
+    XtU = sparse_products.matmat(A.transposed, U, A.dtype)
+    product = home.place(A.matmat(XtU))
+    return XtU, product - np.mean(product, axis=0) if center else product
 
 
-def outer_gram_matmat(view: View, U: Array, *, center: bool) -> Array:
+def outer_gram_matmat(view: View, U: Array) -> Array:
     """XXᵀU in one sweep: column by column of X, of which each is read once; for one vector by rows of X, twice.
 
     A row of words is long, and most of its words are common: the few entries of a vector that they meet stay in the
     cache. A block gains more by being read and written where it is short.
 
-    With `center` the product is H X Xᵀ H U for H = I - 11ᵀ/n, which takes the means out of the columns of X. It cancels
-    no more digits than a correction by the means does: Xᵀ H U and the spread of X Xᵀ H U are what is kept.
+    Of centred columns the product is H X Xᵀ H U for H = I - 11ᵀ/n, which subtracts the means of the columns of X. It
+    cancels no more digits than a correction by the means does: Xᵀ H U and the spread of X Xᵀ H U are what is kept.
     """
-    X, k = view.operator, U.shape[1]
+    X, k, center = view.operator, U.shape[1], view.model.center
     view.record(k, k, sweeps=1.0)
     U = U - np.mean(U, axis=0) if center else U
     if k == 1 and X.dtype == np.float64:
@@ -67,10 +75,11 @@ def gram_and_cross(x: View, y: View, V: Array | None, home: Home) -> tuple[Array
         if y.squares is None:
             gathered = ColumnStatistics(home)
             gathered.add(DenseOperator(W))
-            y.learn(gathered)
-        if x.squares is None:
+            y.adjustment.learn_from(gathered)
+        if x.adjustment.squares is None:
             x.learn_from_matrix()
-        W = W if y.taken is None else W - y.taken[None, :]
+        row = y.adjustment.row
+        W = W if row is None else W - row[None, :]
         if V is None:
             x.record(0, q, sweeps=1.0)
             return None, sparse_products.matmat(X.transposed, W, X.dtype)

@@ -1,10 +1,15 @@
-"""A matrix whose rows are weighted, and from whose columns a centre and confounds are taken out.
+"""The adjustment of a matrix: its rows less a centre and what confounds explain, with weights and factors of columns.
 
 Problem: what `linspec.operators.row_model` says of all rows is to hold for every product with a matrix, whoever makes
-it. Method: (I − QQᵀ) D A diag(f) is the rows less their mean, times √w, less a matrix of low rank, times a factor for
-each column. Sweeps of `linspec.Moments` see through this operator and multiply the matrix itself; everyone else
-multiplies what is here. The means and what the confounds explain are learnt in the first sweep of moments, or at the
-first product here, which then makes one sweep more.
+it.
+Method: (I − QQᵀ) D (A − 1 rowᵀ) diag(f) is the rows less their mean, times √w, less a matrix of low rank, times a
+factor for each column. An `Adjustment` holds the parts that depend on A: it learns them in the first sweep of moments,
+is applied to rows, and corrects products. `AdjustedOperator` is the matrix that is meant. Sweeps of `linspec.Moments`
+see through it and multiply A itself; for everyone else the first product makes one sweep more.
+Large means: dense rows are centred entry by entry. Of sparse rows products are corrected, which cancels digits where
+means are large beside the deviations. A column in which every entry is stored has one of its own values subtracted from
+them instead (`about_a_row`): the difference of nearly equal numbers is exact, and nothing is filled up. A column with
+zeros that are not stored has a mean of at most √n times its deviation.
 """
 
 from __future__ import annotations
@@ -12,14 +17,19 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from linspec.arrays import Array, Home, HostArray, to_host
+from linspec.arrays import Array, Home, HostArray, host_dtype, namespace, reciprocal, to_host
 from linspec.operators.base import LinearOperator, Selection, _Composite
-from linspec.operators.row_model import Change, RowModel
+from linspec.operators.column_statistics import without_offset
+from linspec.operators.row_model import PLAIN, Change, RowModel
+from linspec.operators.sparse import SparseOperator
 from linspec.operators.wrapper import Wrapper
+
+if TYPE_CHECKING:
+    from linspec.operators.column_statistics import ColumnStatistics
 
 EXPLAINED = 1e-13
 """The share of a column's square that is rounding: a column of which confounds leave no more counts as zero."""
@@ -34,8 +44,24 @@ NEARLY = 1e-8
 SQUARES = 1e-280
 """A sum of squares below this has lost digits of its smaller terms."""
 
-LEARNT = ("known", "mean", "beside", "factors", "squares", "explained", "underflowing", "lost", "unrecorded")
-"""Attributes of an `Adjustment` that a sweep tells."""
+SAMPLED_ROWS = 16
+"""The number of evenly spread rows that are read to find columns with large means."""
+
+LARGE_MEAN = 1e-2
+"""The mean of a column counts as large if a few of its entries differ by less than this, in units of their
+size."""
+
+LEARNT = (
+    "mean",
+    "explained",
+    "factors",
+    "squares",
+    "nearly_explained",
+    "underflowing",
+    "lost",
+    "unrecorded",
+)
+"""Attributes of an `Adjustment` that a sweep finds."""
 
 
 class WeightedRows(_Composite):
@@ -83,28 +109,35 @@ class WeightedRows(_Composite):
 
 
 class Adjustment:
-    """What is taken out of one matrix: known once its rows have been read.
+    """What is subtracted from the rows of one matrix, and by what its columns are multiplied.
+
+    The matrix that is meant is (I − QQᵀ) D (A − 1 rowᵀ) diag(factors).
+
+    Parameters
+    ----------
+    model : RowModel
+        D and Q, and whether the means are subtracted.
+    scale : bool, default False
+        Whether the columns that are left are divided by their root mean squares.
+    shift : array of shape (p,), optional
+        A row of numbers that is to be subtracted from A, whether or not its means are.
 
     Attributes
     ----------
-    model : RowModel
-    scale : bool
-        Whether the columns that are left are divided by their root mean squares.
-    known : bool
     mean : array of shape (p,) or None
-        The column means, where they are taken out.
-    beside : array of shape (p, r) or None
+        The column means of A, once they are known.
+    explained : array of shape (p, r) or None
         T = AᵀD²B: what the confounds explain is D B Tᵀ. Behind them the column AᵀDq, if the constant is put back.
     factors : array of shape (p,) or None
         By which the columns are multiplied: 1/σ with scaling, 0 for columns that the confounds explain.
     squares : array of shape (p,) or None
         The squared lengths of the columns that are left, times the squared factors.
-    explained : tuple of int
+    nearly_explained : tuple of int
         Columns of which the confounds leave less than `NEARLY`.
     underflowing : tuple of int
         Columns whose squared length is no number, or has few digits.
     lost : float
-        The largest ratio of a squared length before the confounds are taken out and after it.
+        The largest ratio of a squared length before the confounds are subtracted and after it.
     ledger : Ledger or None
         Where a sweep that learns this is entered.
     unrecorded : float
@@ -123,81 +156,207 @@ class Adjustment:
     (True, array([2., 7.]))
     """
 
-    def __init__(self, model: RowModel, *, scale: bool = False) -> None:
-        self.model, self.scale = model, scale
-        self.known = False
+    def __init__(self, model: RowModel, *, scale: bool = False, shift: Array | None = None) -> None:
+        self.model, self.scale, self.shift = model, scale, shift
         self.mean: Array | None = None
-        self.beside: Array | None = None
+        self.explained: Array | None = None
         self.factors: Array | None = None
         self.squares: Array | None = None
-        self.explained: tuple[int, ...] = ()
+        self.nearly_explained: tuple[int, ...] = ()
         self.underflowing: tuple[int, ...] = ()
         self.lost = 1.0
         self.ledger: Any = None
         self.unrecorded = 0.0
 
-    def learn(
-        self, home: Any, mean: Array | None, beside: Array | None, squares: Array | None, count: float
-    ) -> None:
-        """Take over what a sweep has told.
+    # ---- facts --------------------------------------------------------------------------------
 
-        Parameters
-        ----------
-        home : Home
-        mean : array of shape (p,) or None
-        beside : array of shape (p, r) or None
-        squares : array of shape (p,) or None
-            Squared lengths before the confounds are taken out; None where only products are known.
-        count : float
-            What the rows count together.
-        """
-        if not self.known:
-            self.mean = mean if self.model.center else None
-            self.beside, self.known = self._with_constant(home, beside, count), True
-        if self.squares is None and squares is not None:  # products may have shown the rest before
-            sizes = to_host(squares)
-            means = np.zeros(len(sizes)) if mean is None else np.abs(to_host(mean))
-            underflowing = (sizes > 0) & (sizes < SQUARES) | (sizes == 0) & (means > 0) & (
-                means < SQUARES**0.5
-            )
-            self.underflowing = tuple(np.flatnonzero(underflowing).tolist())
-            self.squares = self._scaled(home, self._left(home, squares, count), count)
+    @property
+    def row(self) -> Array | None:
+        """The row that is subtracted from every row of A: the means, or the shift, or none."""
+        return self.mean if self.model.center else self.shift
 
-    def _with_constant(self, home: Any, beside: Array | None, count: float) -> Array | None:
-        """T with the column AᵀDq behind it, if the constant is put back."""
-        constant = self.model.constant
-        if beside is None or constant is None or constant.kept is None:
-            return beside
-        kept = home.place(constant.kept)
-        column = self.mean * (kept[0] * count) + beside @ kept[1:]
-        return home.concat([beside, column[:, None]])
+    @property
+    def mean_as_given(self) -> Array | None:
+        """The column means of A − 1 shiftᵀ."""
+        return self.mean if self.mean is None or self.shift is None else self.mean - self.shift
+
+    @property
+    def lacks_mean(self) -> bool:
+        """Whether the means are subtracted and not known."""
+        return self.model.center and self.mean is None
+
+    @property
+    def changes_products(self) -> bool:
+        """Whether confounds and factors of columns change products, beside the row."""
+        return self.model.basis is not None or self.scale or self.factors is not None
+
+    @property
+    def lacks_correction(self) -> bool:
+        """Whether what confounds explain, or the lengths of the columns that are scaled, are not known."""
+        explained = self.model.basis is not None and self.explained is None
+        return explained or (self.scale and self.squares is None)
+
+    @property
+    def known(self) -> bool:
+        """Whether all is known that the matrix that is meant is made of."""
+        return not (self.lacks_mean or self.lacks_correction)
 
     @property
     def signed(self) -> Array | None:
         """T times the signs of its columns: T Tᵀ of both is subtracted from products."""
-        if self.beside is None or not self.model.keeps_constant:
-            return self.beside
-        return self.beside * Home.of(self.beside).place(self.model.signs)[None, :]
+        if self.explained is None or not self.model.keeps_constant:
+            return self.explained
+        return self.explained * Home.of(self.explained).place(self.model.signs)[None, :]
 
-    def _left(self, home: Any, squares: Array, count: float) -> Array:
-        """Squared lengths after the confounds are taken out."""
-        if self.beside is None:
+    @property
+    def explained_squares(self) -> Array | None:
+        """The squares of what the confounds explain of each column of A; None where there are none."""
+        if self.explained is None:
+            return None
+        confounds = self.explained[:, :-1] if self.model.keeps_constant else self.explained
+        squares: Array = Home.of(self.explained).xp.sum(confounds * confounds, axis=1)
+        return squares
+
+    @property
+    def kept(self) -> Array | None:
+        """The row AᵀDq that the constant adds to triangles, where it is put back."""
+        return self.explained[:, -1:].T if self.model.keeps_constant and self.explained is not None else None
+
+    # ---- what a solution keeps -----------------------------------------------------------------
+
+    def of_new_rows(self) -> dict[str, Array]:
+        """What new rows are less, as a solution keeps it: `mean`, `slopes` of the confounds, `confound_mean`, `scale`.
+
+        Returns
+        -------
+        dict from str to array
+            Shapes (p,), (c, p), (c,) and (p,); those that there are.
+        """
+        model, found = self.model, {}
+        constant, turn, mean = model.constant, model.turn, model.confound_mean
+        if model.center and constant is None:
+            found["mean"] = self.mean_as_given
+        if self.explained is not None and turn is not None and mean is not None:
+            home = Home.of(self.explained)
+            slopes = home.place(turn) @ self.explained[:, : turn.shape[1]].T
+            if constant is not None:  # with the means back, the confounds also explain a part of the constant
+                at_zero = home.place(self.mean_as_given) - home.place(mean) @ slopes
+                slopes = slopes + home.place(constant.slopes)[:, None] * at_zero[None, :]
+                mean = np.zeros(len(mean))
+            found |= {"slopes": slopes, "confound_mean": mean}
+        if self.scale:
+            found["scale"] = reciprocal(self.factors)
+        return found
+
+    @classmethod
+    def learnt_by(cls, mean: Array | None, slopes: Array | None, scale: Array | None) -> Adjustment:
+        """The adjustment of new rows, whose confounds less their mean are the basis of its model.
+
+        Parameters
+        ----------
+        mean, slopes, scale : array or None
+            As `of_new_rows` names them.
+        """
+        made = cls(RowModel(center=mean is not None))
+        made.mean, made.explained = mean, None if slopes is None else slopes.T
+        made.factors = None if scale is None else reciprocal(scale)
+        return made
+
+    def given(self, weights: Array, axis: int = 0, *, inverse: bool = False) -> Array:
+        """Weights of the columns that are left, for the columns before they were multiplied; or the inverse.
+
+        Parameters
+        ----------
+        weights : array
+            Its `axis` is that of the columns.
+        axis : int, default 0
+        inverse : bool, default False
+        """
+        factors = reciprocal(self.factors) if inverse else self.factors
+        shape = [1] * weights.ndim
+        shape[axis] = -1
+        factors = Home.of(weights).place(factors, host_dtype(weights))
+        found: Array = weights * namespace(weights).reshape(factors, tuple(shape))
+        return found
+
+    # ---- learning -----------------------------------------------------------------------------
+
+    def learn(
+        self,
+        home: Home,
+        count: float,
+        *,
+        mean: Array | None = None,
+        explained: Array | None = None,
+        squares: Array | None = None,
+    ) -> None:
+        """Take over what a sweep has found; what is known already stays.
+
+        Parameters
+        ----------
+        home : Home
+        count : float
+            What the rows count together.
+        mean : array of shape (p,), optional
+        explained : array of shape (p, r), optional
+            AᵀD²B, of A less its row.
+        squares : array of shape (p,), optional
+            Squared lengths before the confounds are subtracted; left out where only products are known.
+        """
+        self.mean = mean if self.mean is None else self.mean
+        if self.explained is None and explained is not None:
+            self.explained = self._with_constant(home, explained, count)
+        if self.squares is None and squares is not None:  # products may have shown the rest before
+            if self.scale:
+                sizes, means = to_host(squares), self.mean if self.model.center else None
+                of_means = np.zeros(len(sizes)) if means is None else np.abs(to_host(means))
+                underflowing = (sizes > 0) & (sizes < SQUARES) | (sizes == 0) & (of_means > 0) & (
+                    of_means < SQUARES**0.5
+                )
+                self.underflowing = tuple(np.flatnonzero(underflowing).tolist())
+            self.squares = self._scaled(home, self._left(home, squares, count), count)
+
+    def learn_from(self, gathered: ColumnStatistics) -> None:
+        """Take over what the statistics of all rows of A say."""
+        squares = gathered.spread if self.model.center else gathered.squares_about(self.shift)
+        explained = self.explained_by(gathered)
+        self.learn(gathered.home, gathered.count, mean=gathered.mean, explained=explained, squares=squares)
+
+    def explained_by(self, gathered: ColumnStatistics) -> Array | None:
+        """AᵀD²B, of A less its row, by the statistics of all rows."""
+        center = self.model.center
+        return gathered.beside(None if center else self.shift, center=center)
+
+    def _with_constant(self, home: Home, explained: Array, count: float) -> Array:
+        """T with the column AᵀDq behind it, if the constant is put back."""
+        constant = self.model.constant
+        if constant is None or constant.kept is None:
+            return explained
+        kept = home.place(constant.kept)
+        column = self.mean_as_given * (kept[0] * count) + explained @ kept[1:]
+        return home.concat([explained, column[:, None]])
+
+    def _left(self, home: Home, squares: Array, count: float) -> Array:
+        """Squared lengths after the confounds are subtracted."""
+        if self.explained is None:
             return squares
         xp = home.xp
-        left = squares - xp.sum(self.beside * self.signed, axis=1)
+        left = squares - xp.sum(self.explained * self.signed, axis=1)
         rounding = EXPLAINED * squares
         if self.model.constant is not None and self.mean is not None:
             rounding = rounding + ENTRIES * (squares + self.mean**2 * count)
         still = left <= rounding
-        self.explained = tuple(np.flatnonzero(to_host((squares > 0) & (left <= NEARLY * squares))).tolist())
-        if self.explained:
+        nearly = (squares > 0) & (left <= NEARLY * squares)
+        self.nearly_explained = tuple(np.flatnonzero(to_host(nearly)).tolist())
+        if self.nearly_explained:
             self.factors = home.place(1.0 - xp.astype(still & (squares > 0), squares.dtype))
         left = xp.where(still, xp.zeros_like(left), left)
         host, before = to_host(left), to_host(squares)
         self.lost = float(np.max(before[host > 0] / host[host > 0], initial=1.0))
         return left
 
-    def _scaled(self, home: Any, squares: Array, count: float) -> Array:
+    def _scaled(self, home: Home, squares: Array, count: float) -> Array:
+        """The squares times the squared factors, which they give with scaling."""
         if not self.scale:
             return squares
         xp = home.xp
@@ -208,43 +367,85 @@ class Adjustment:
         return squares * self.factors * self.factors
 
     def learnt(self) -> dict[str, Any]:
-        """What a sweep has told, for a checkpoint."""
+        """The facts that sweeps have found, for a checkpoint."""
         return {name: getattr(self, name) for name in LEARNT}
 
-    def take_up(self, learnt: Mapping[str, Any], home: Any) -> None:
-        """Go on with what `learnt` has told, whose arrays are on the host."""
+    def take_up(self, learnt: Mapping[str, Any], home: Home) -> None:
+        """Go on with the facts of `learnt`, whose arrays are on the host."""
         for name in LEARNT:
             value = learnt[name]
             setattr(self, name, home.place(value) if isinstance(value, np.ndarray) else value)
 
+    # ---- use ----------------------------------------------------------------------------------
+
     def with_model(self, change: Change) -> Adjustment:
-        """What is known, with another model of the rows."""
+        """The same facts with another model of the rows."""
         other = copy.copy(self)
         other.model, other.ledger = change(self.model), None
         return other
 
-    def made(self, rows: LinearOperator, first: int = 0, model: RowModel | None = None) -> LinearOperator:
-        """Some rows of the matrix with everything taken out.
+    def with_known_row(self) -> Adjustment:
+        """The same facts where rows are not centred, but a known row is subtracted from them."""
+        other = copy.copy(self)
+        other.model, other.shift, other.scale, other.ledger = PLAIN, self.row, False, None
+        return other
+
+    def times(self, factors: Array) -> Adjustment:
+        """The adjustment that multiplies the columns by further factors."""
+        other = copy.copy(self)
+        other.scale, other.ledger = False, None  # it is known
+        other.factors = factors if self.factors is None else self.factors * factors
+        other.squares = None if self.squares is None else self.squares * factors**2
+        return other
+
+    def applied(self, rows: LinearOperator, first: int = 0, model: RowModel | None = None) -> LinearOperator:
+        """Some rows of the matrix that is meant.
 
         Parameters
         ----------
         rows : LinearOperator
-            n rows of the matrix itself.
+            n rows of A itself.
         first : int, default 0
             The number of the first.
         model : RowModel, optional
             That of these rows, where they are no run of rows.
         """
-        model, n, home = model or self.model, rows.shape[0], rows.home.blocks
-        A = rows if self.mean is None else rows.centered(self.mean)
+        model, n, home, row = model or self.model, rows.shape[0], rows.home.blocks, self.row
+        A = rows if row is None else rows.centered(row)
         roots, basis = model.roots_of(first, n, home), model.basis_of(first, n, home)
         if roots is not None:
             A = WeightedRows(A, roots)
-        if basis is not None and self.beside is not None:
+        if basis is not None and self.explained is not None:
             kept = model.kept_of(first, n, home)
             out = [-basis if roots is None else -basis * roots[:, None]] + ([] if kept is None else [kept])
-            A = A.low_rank_update(home.concat(out), self.beside)
+            A = A.low_rank_update(home.concat(out), self.explained)
         return A if self.factors is None else A.scaled_columns(self.factors)
+
+    def corrected(self, product: Array, V: Array, other: Adjustment) -> Array:
+        """The product XᵀY V of the matrices that are meant, from that of their rows less means, times weights.
+
+        Parameters
+        ----------
+        product : array of shape (p, k)
+            It is overwritten.
+        V : array of shape (q, k)
+            Times the factors of Y.
+        other : Adjustment
+            That of Y.
+        """
+        if self.signed is not None and other.explained is not None:
+            product -= self.signed @ (other.explained.T @ V)
+        return times(product, self.factors)
+
+
+def times(V: Array | None, factors: Array | None) -> Array | None:
+    """A block with its rows multiplied by factors."""
+    return V if V is None or factors is None else V * factors[:, None]
+
+
+def times_row(row: Array, factors: Array | None) -> Array:
+    """A row in units of the columns after they are multiplied by factors."""
+    return row if factors is None else row * factors
 
 
 class AdjustedOperator(Wrapper):
@@ -260,6 +461,8 @@ class AdjustedOperator(Wrapper):
         Called with this operator where a product needs what is not known yet: it reads the rows once.
     scale : bool, default False
         Whether the columns that are left are divided by their root mean squares, f.
+    name : str, default "the data"
+        What messages call it.
 
     Examples
     --------
@@ -281,10 +484,48 @@ class AdjustedOperator(Wrapper):
         settle: Callable[[AdjustedOperator], None],
         *,
         scale: bool = False,
+        name: str = "the data",
     ) -> None:
-        super().__init__(operator)
-        self.model, self._settle = model, settle
-        self.adjustment: Adjustment = Adjustment(model, scale=scale)
+        bare, shift = without_offset(operator)
+        if model.center and isinstance(bare, SparseOperator):
+            bare, row = about_a_row(bare)
+            shift = shift if row is None else -row if shift is None else shift - row
+        super().__init__(bare)
+        self.with_names_of(operator)
+        self._settle, self.name = settle, name
+        self.adjustment: Adjustment = Adjustment(model, scale=scale, shift=shift)
+        # What an earlier reading has gathered.
+        if bare.statistics is not None and model.is_plain:
+            self.adjustment.learn_from(bare.statistics)
+
+    @classmethod
+    def with_adjustment(
+        cls,
+        operator: LinearOperator,
+        adjustment: Adjustment,
+        settle: Callable[[AdjustedOperator], None],
+        name: str = "the data",
+    ) -> AdjustedOperator:
+        """The matrix that an adjustment makes of A, as far as it is known.
+
+        Parameters
+        ----------
+        operator : LinearOperator
+            A itself.
+        adjustment : Adjustment
+        settle : callable
+        name : str, default "the data"
+            As for the class.
+        """
+        made = object.__new__(cls)
+        Wrapper.__init__(made, operator)
+        made._settle, made.adjustment, made.name = settle, adjustment, name
+        return made
+
+    @property
+    def model(self) -> RowModel:
+        """D and Q."""
+        return self.adjustment.model
 
     @property
     def shape(self) -> Any:  # type: ignore[override]  # the rows of a stream are known later
@@ -302,8 +543,15 @@ class AdjustedOperator(Wrapper):
         return None if inner is None else self.on(inner)
 
     def on(self, operator: LinearOperator) -> AdjustedOperator:
-        """The same model on another matrix."""
-        return AdjustedOperator(operator, self.model, self._settle, scale=self.adjustment.scale)
+        """The same adjustment of another operator with the entries of A."""
+        made = AdjustedOperator.with_adjustment(operator, self.adjustment, self._settle, self.name)
+        return made.with_names_of(self)
+
+    def scaled_columns(self, scale: Array) -> LinearOperator:
+        """The matrix times a factor for each column, through which sweeps see as well."""
+        self.settle()
+        adjustment = self.adjustment.times(self.home.blocks.place(scale))
+        return AdjustedOperator.with_adjustment(self.operator, adjustment, self._settle, self.name)
 
     def enter_in(self, ledger: Any) -> None:
         self.operator.enter_in(ledger)
@@ -322,7 +570,7 @@ class AdjustedOperator(Wrapper):
     @property
     def _whole(self) -> LinearOperator:
         self.settle()
-        return self.adjustment.made(self.operator)
+        return self.adjustment.applied(self.operator)
 
     def _matmat(self, V: Array) -> Array:
         if self.remote or not self.streamed:
@@ -342,8 +590,8 @@ class AdjustedOperator(Wrapper):
         self.settle()
         rows = self.operator.rows(selection)
         if isinstance(selection, slice):
-            return self.adjustment.made(rows, selection.start)
-        return self.adjustment.made(rows, 0, self.model.chosen(selection))
+            return self.adjustment.applied(rows, selection.start)
+        return self.adjustment.applied(rows, 0, self.model.chosen(selection))
 
     def drawn(self, selection: HostArray) -> LinearOperator:
         """Rows that were drawn in proportion to their weights: all count alike then."""
@@ -352,7 +600,7 @@ class AdjustedOperator(Wrapper):
         if weights is not None:
             even = np.full(len(selection), weights.mean())
             chosen = replace(chosen, weights=even)
-        return self.adjustment.made(self.operator.rows(selection), 0, chosen)
+        return self.adjustment.applied(self.operator.rows(selection), 0, chosen)
 
     def _dense(self) -> Array:
         return self._whole.dense()
@@ -360,10 +608,65 @@ class AdjustedOperator(Wrapper):
     def blocks(self) -> Iterator[LinearOperator]:
         """The rows of streamed data, with everything taken out."""
         self.settle()
-        return self._made(self.operator.blocks())
+        return self._applied(self.operator.blocks())
 
-    def _made(self, blocks: Iterator[LinearOperator]) -> Iterator[LinearOperator]:
+    def _applied(self, blocks: Iterator[LinearOperator]) -> Iterator[LinearOperator]:
         first = 0
         for block in blocks:
-            yield self.adjustment.made(block, first)
+            yield self.adjustment.applied(block, first)
             first += block.shape[0]
+
+
+def about_a_row(A: SparseOperator) -> tuple[SparseOperator, HostArray | None]:
+    """A sparse matrix with a row subtracted from columns with large means in which every entry is stored, and that row.
+
+    A sparse matrix without such columns is returned as it is, with None.
+    """
+    n = A.shape[0]
+    if n < 2 or A.matrix.nnz < n:
+        return A, None
+    sample = np.linspace(0, n - 1, min(n, SAMPLED_ROWS)).astype(np.intp)
+    if not _in_all_rows(A.matrix, sample):
+        return A, None
+    rows = A.matrix[sample].astype(np.float64)
+    rows.sum_duplicates()
+    first = rows[[0]]
+    columns, values = first.indices, np.zeros(A.shape[1])
+    values[columns] = first.data
+    counts = np.bincount(rows.indices, minlength=A.shape[1])
+    gaps = np.zeros(A.shape[1])
+    with np.errstate(invalid="ignore"):  # what is not finite is found by the check of the first products
+        np.maximum.at(gaps, rows.indices, np.abs(rows.data - values[rows.indices]))
+    large = (counts == rows.shape[0]) & (gaps < LARGE_MEAN * np.abs(values))
+    if not large.any():
+        return A, None
+    matrix = _canonical(A.matrix)
+    indices = matrix.indices[: matrix.nnz]
+    large &= np.bincount(indices, minlength=A.shape[1]) == n
+    if not large.any():
+        return A, None
+    row = np.where(large, values, 0.0)
+    # The subtraction is in float64, before rounding; the difference of nearly equal numbers is exact.
+    data = (matrix.data[: matrix.nnz] - row[indices]).astype(A.dtype, copy=False)
+    without = type(matrix)((data, indices, matrix.indptr), shape=matrix.shape)
+    return SparseOperator(without, A.dtype, checked=True), row
+
+
+def _in_all_rows(matrix: Any, rows: HostArray) -> set[int]:
+    """The columns that have a stored entry in each of some rows."""
+    found: set[int] | None = None
+    for start, stop in zip(matrix.indptr[rows].tolist(), matrix.indptr[rows + 1].tolist(), strict=True):
+        columns = matrix.indices[start:stop].tolist()
+        found = set(columns) if found is None else found.intersection(columns)
+        if not found:
+            break
+    return found or set()
+
+
+def _canonical(matrix: Any) -> Any:
+    """The same matrix with every entry stored once."""
+    if matrix.has_canonical_format:
+        return matrix
+    matrix = matrix.copy()
+    matrix.sum_duplicates()
+    return matrix

@@ -74,6 +74,8 @@ class LinearOperator(ABC):
         Neighbouring rows that are best read together: 1 in memory, more of files, and all that are decoded at once.
     statistics : ColumnStatistics or None
         Means and spreads of the columns, where the reading that counted the rows has gathered them.
+    resident : bool
+        Whether the entries lie in memory.
     adjustment : Adjustment or None
         What is taken out of the rows of `operator`, where sweeps are to see through to that.
     column_names : tuple of str or None
@@ -112,6 +114,7 @@ class LinearOperator(ABC):
     rows_together: int = 1
     statistics: Any = None
     adjustment: Any = None
+    resident: bool = False
     column_names: tuple[str, ...] | None = None
     row_names: Any = None
     row_index: Any = None

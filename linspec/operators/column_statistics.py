@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from linspec.arrays import Array, Home, to_host
+from linspec.arrays import Array, Home, HostArray, to_host
 from linspec.operators import (
     CenteredOperator,
     ColumnScaledOperator,
@@ -152,8 +152,8 @@ class ColumnStatistics:
         if basis is not None:
             B = weighted(basis, weights)
             sums = np.sum(B, axis=0)
-            product = sparse_products.rmatmat(block.matrix, B, np.dtype(np.float64))
-            self._add_beside(product - self._origin[:, None] * sums[None, :], sums)
+            product = _about(block.matrix, point, B, sums)
+            self._add_beside(product + (point - self._origin)[:, None] * sums[None, :], sums)
         self._merge(count, mean, np.where(spread > 1e-12 * square, spread, 0.0))
 
     def _add_changed(
@@ -232,6 +232,35 @@ def counted(n: int, weights: Array | None, home: Home) -> float:
 def weighted(columns: Array, weights: Array | None) -> Array:
     """Columns of n numbers times the weights of the rows."""
     return columns if weights is None else columns * weights[:, None]
+
+
+def _about(matrix: Any, point: HostArray, B: HostArray, sums: HostArray) -> HostArray:
+    """(A − 1 pointᵀ)ᵀB for sparse A, the point subtracted from stored entries before they are multiplied.
+
+    Parameters
+    ----------
+    matrix : sparse matrix of shape (n, p)
+    point : numpy.ndarray of shape (p,)
+    B : numpy.ndarray of shape (n, r)
+    sums : numpy.ndarray of shape (r,)
+        The sums of the columns of B.
+    """
+    double = np.dtype(np.float64)
+    if not point.any():
+        return sparse_products.rmatmat(matrix, B, double)
+    if not matrix.has_canonical_format:
+        matrix = matrix.copy()
+        matrix.sum_duplicates()
+    indices = matrix.indices[: matrix.indptr[-1]]
+    kind, shape = type(matrix), matrix.shape
+    entries = matrix.data[: len(indices)] - point[indices]
+    product = sparse_products.rmatmat(kind((entries, indices, matrix.indptr), shape=shape), B, double)
+    stored = np.bincount(indices, minlength=shape[1])
+    if (stored[point != 0] < shape[0]).any():  # zeros that are not stored are less the point, too
+        ones = kind((np.ones(len(indices)), indices, matrix.indptr), shape=shape)
+        missing = sums[None, :] - sparse_products.rmatmat(ones, B, double)
+        product -= point[:, None] * np.where((stored < shape[0])[:, None], missing, 0.0)
+    return product
 
 
 def without_offset(A: LinearOperator) -> tuple[LinearOperator, Array | None]:

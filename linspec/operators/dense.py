@@ -56,6 +56,7 @@ class DenseOperator(LinearOperator):
 
     sliceable = True
     readable = True
+    resident = True
     centres_entries = True
     concurrent = True
 
@@ -214,6 +215,8 @@ class MappedOperator(DenseOperator):
     >>> type(A).__name__, A.matmat(np.ones((2, 1))).ravel()
     ('MappedOperator', array([1., 5., 9.]))
     """
+
+    resident = False
 
     in_one_piece = False
 

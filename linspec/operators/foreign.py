@@ -175,6 +175,7 @@ class CupySparseOperator(LinearOperator):
 
     sliceable = True
     readable = True
+    resident = True
 
     def __init__(self, matrix: Any, dtype: Any = None, *, checked: bool = False) -> None:
         self.shape = (int(matrix.shape[0]), int(matrix.shape[1]))

@@ -190,6 +190,17 @@ class RowModel(OfRows):
             columns.append(basis * roots)
         return home.concat(columns) if columns else home.zeros((n, 0))
 
+    def projected(self, U: Array) -> Array:
+        """(I − QQᵀ) U for a block with all rows."""
+        home, n = Home.of(U).blocks, U.shape[0]
+        L = self.taken_of(0, n, home)
+        if L.shape[1] == 0:
+            return U
+        L = L / home.xp.sqrt(home.xp.sum(L * L, axis=0))[None, :]  # D1 is not of unit length
+        left: Array = U - L @ (L.T @ U)
+        kept = self.kept_of(0, n, home)
+        return left if kept is None else left + kept @ (kept.T @ U)
+
     def of_rows(self, start: int, stop: int) -> Self:
         """Their weights and their rows of B."""
         own = self._places(start, stop - start)
@@ -325,7 +336,7 @@ def _orthonormal(
         rest = np.average(Z, axis=0, weights=w)
         mean, Z = mean + rest, Z - rest
     roots = np.ones((len(Z), 1)) if w is None else np.sqrt(w)[:, None]
-    units = _column_units(Z * roots)  # columns may have any size
+    units = column_units(Z * roots)  # columns may have any size
     lengths = np.sqrt(np.sum((Z / units * roots) ** 2, axis=0)) * units
     noise = DEPENDENT * np.finfo(np.float64).eps * np.abs(mean) * math.sqrt(float(np.sum(roots**2)))
     live = np.where(lengths > noise, lengths, np.inf)
@@ -341,7 +352,7 @@ def _orthonormal(
     return mean, turn @ inverse, B @ inverse, float(s[0] / s[rank - 1]) if rank else 1.0
 
 
-def _column_units(Z: HostArray) -> HostArray:
+def column_units(Z: HostArray) -> HostArray:
     """The power of two just above the largest entry of each column; 2 for a column of zeros."""
     sizes = np.max(np.abs(Z), axis=0)
     units: HostArray = np.ldexp(1.0, np.frexp(np.where(sizes > 0, sizes, 1.0))[1])
@@ -351,7 +362,7 @@ def _column_units(Z: HostArray) -> HostArray:
 def _constant(Z: HostArray, w: HostArray | None, basis: HostArray) -> Constant:
     """What of the constant the confounds explain, by a basis of what they say beside it."""
     roots = np.ones(len(Z)) if w is None else np.sqrt(w)
-    units = _column_units(Z * roots[:, None])
+    units = column_units(Z * roots[:, None])
     total = float(np.linalg.norm(roots))
     # In the basis D[1/total, B] the confounds are a matrix of few rows, and so is what is orthogonal to them.
     scaled = Z / units * roots[:, None]

@@ -50,6 +50,7 @@ class SparseOperator(LinearOperator):
     sliceable = True
     sparse = True
     readable = True
+    resident = True
 
     def __init__(self, matrix: Any, dtype: Any = None, *, checked: bool = False) -> None:
         if matrix.ndim != 2:

@@ -96,21 +96,27 @@ def column_deviations(A: CSR, point: Block, weights: Block | None = None) -> tup
         Float64.
     """
     require_csr(A, "A")
-    shape, dtype = (3, A.shape[1], 1), np.dtype(np.float64)
+    shape, dtype = (4, A.shape[1], 1), np.dtype(np.float64)
     rows, entries = slab_limits((A,), 1, dtype)
 
     def add(part: tuple[int, int]) -> Block:
         sums = np.zeros(shape)
         for start, stop in slab_bounds((A,), *part, rows=rows, entries=entries):
             slab = Slab.of(A, start, stop, dtype).without_duplicates()
-            ones, gap = row_weights(weights, start, stop), slab.data - point[slab.indices]
-            for values, total in zip((gap, gap * gap, np.ones_like(gap)), sums, strict=True):
-                slab._replace(data=values).scatter(ones, total)
+            own, gap = row_weights(weights, start, stop), slab.data - point[slab.indices]
+            ones = np.ones_like(gap)
+            for values, total in zip((gap, gap * gap, ones), sums[:3], strict=True):
+                slab._replace(data=values).scatter(own, total)
+            if weights is not None:
+                slab._replace(data=ones).scatter(np.ones_like(own), sums[3])
         return sums
 
     parts = partition((A,), shares((A,), 3, dtype)[0]) if A.nnz else []
-    gaps, squares, counts = add_up(machine.map_parallel(add, parts), shape)[..., 0]
-    absent = (A.shape[0] if weights is None else float(np.sum(weights))) - counts
+    gaps, squares, counts, stored = add_up(machine.map_parallel(add, parts), shape)[..., 0]
+    if weights is None:
+        absent = A.shape[0] - counts
+    else:  # weights of all rows are not exactly those of the rows that are stored
+        absent = np.where(stored == A.shape[0], 0.0, float(np.sum(weights)) - counts)
     return gaps - absent * point, squares + absent * (point * point)
 
 

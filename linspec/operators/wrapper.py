@@ -22,7 +22,7 @@ class Wrapper(LinearOperator):
         self.dtype, self.home = operator.dtype, operator.home
         self.sliceable, self.readable, self.gathers = operator.sliceable, operator.readable, operator.gathers
         self.streamed, self.remote, self.sweeps = operator.streamed, operator.remote, operator.sweeps
-        self.sparse = operator.sparse
+        self.sparse, self.resident = operator.sparse, operator.resident
 
     @property
     def shape(self) -> Any:  # type: ignore[override]  # the rows of a stream are known later

@@ -1,18 +1,17 @@
-"""Affine images of rows: what a solution makes of rows, usually of rows that were not fitted.
+"""New rows of the matrix of a solution: less what the training rows say, times weights, and back.
 
-Problem: scores, variates, predictions and reconstructions are all (A − 1 meanᵀ) V + 1 offsetᵀ for a thin V, and the
-rows A may be of any kind.
-Method: one product with the data. The means are subtracted as the operator does it best: from entries, or from the
-product of rows that are sparse. Rows that come slice by slice are multiplied slice by slice, and rows in blocks where
-they lie: their images stay there. What confounds explain is a product of the few confounds of the rows with their
-slopes.
+Problem: scores, variates, predictions and reconstructions are all (A − 1 meanᵀ − Z slopes) diag(scale)⁻¹ V for a thin
+V, where Z are the confounds of the rows A, which may be of any kind.
+Method: the adjustment that was learned is applied to the new rows, whose confounds are the basis of their model
+(`linspec.operators.Adjustment`): one product with the data. Rows that come slice by slice are multiplied slice by
+slice, and rows in blocks where they lie: their images stay there.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -21,78 +20,21 @@ from linspec.arrays import Array, Home, HostArray, host_dtype, reciprocal, to_ho
 from linspec.errors import InvalidProblem
 from linspec.frames import check_names, check_order, column_names_of
 from linspec.operators import LinearOperator, as_operator
-from linspec.operators.row_model import weights_and_confounds
+from linspec.operators.adjustment import Adjustment
+from linspec.operators.row_model import PLAIN, column_units, weights_and_confounds
+from linspec.sweeps.adjusted_rows import AdjustedRows
 from linspec.sweeps.blocks import BlockOperator, row_images
 from linspec.sweeps.images import Images
 
-__all__ = ["NOTHING", "Taken", "affine_images"]
+__all__ = ["NOTHING", "NewRows"]
 
 OF_TRAINING = "columns of the training data"
 """What the columns of rows are, in messages."""
 
 
-def affine_images(
-    data: Any,
-    V: Array,
-    name: str,
-    *,
-    mean: Array | None = None,
-    offset: Array | None = None,
-    expected: str = OF_TRAINING,
-    names: tuple[str, ...] | None = None,
-) -> Array:
-    """(A − 1 meanᵀ) V + 1 offsetᵀ for the rows A.
-
-    Parameters
-    ----------
-    data : data of shape (n, p)
-        Anything `linspec.as_operator` takes, slices of rows included.
-    V : array of shape (p, k)
-    name : str
-        The name of the data in messages.
-    mean : array of shape (p,), optional
-        Subtracted from the rows.
-    offset : array of shape (k,), optional
-        Added to the products.
-    expected : str, default "columns of the training data"
-        What the p columns of the data are, in messages.
-    names : tuple of str, optional
-        The names of the p columns, for data that have names.
-
-    Returns
-    -------
-    array of shape (n, k)
-        In the library, on the device and in the working dtype of the data.
-
-    Raises
-    ------
-    InvalidProblem
-        When the data do not have a column for each row of V, or other names.
-    """
-    A = _checked(data, V, name, expected, names)
-    # The order of V in memory decides about the last bits of a sparse product, and a saved answer does not keep it.
-    W = A.home.blocks.place(np.ascontiguousarray(V) if isinstance(V, np.ndarray) else V)
-    m = None if mean is None else A.home.blocks.place(mean)
-    task, products = Images(W, m), None
-    for block in A.blocks() if A.streamed and not A.remote else (A,):
-        products = task.part([block], into=products)
-    pieces = products or []
-    found = pieces[0] if len(pieces) == 1 else A.home.xp.concat(pieces, axis=0)
-    return found if offset is None else found + A.home.place(offset, A.dtype)[None, :]
-
-
-def _checked(data: Any, V: Array, name: str, expected: str, names: tuple[str, ...] | None) -> LinearOperator:
-    """The operator of rows that fit V."""
-    A = as_operator(data, name)
-    check_names(A.column_names, names, name, "the training data")
-    if A.shape[1] != V.shape[0]:
-        raise InvalidProblem(f"{name} must have the {V.shape[0]} {expected}; got {A.shape[1]}.")
-    return A
-
-
 @dataclass(frozen=True)
-class Taken:
-    """What a solution takes out of the rows of one matrix, learnt from the training rows.
+class NewRows:
+    """The adjustment of new rows of one matrix, as a solution has learned it from the training rows.
 
     Attributes
     ----------
@@ -150,19 +92,22 @@ class Taken:
         InvalidProblem
             When the columns, or the confounds, do not fit those of the training data.
         """
-        V = V if self.scale is None else V * reciprocal(self.scale)[:, None]
         A = _checked(data, V, name, OF_TRAINING, self.names)
-        Z = self.beside(confounds, {name: A})
+        Z = self.confounds_less_mean(confounds, {name: A})
         if isinstance(A, BlockOperator):
+            V = V if self.scale is None else V * reciprocal(self.scale)[:, None]
             S = None if Z is None else to_host(self.slopes) @ to_host(V)
             S = S if slopes is None or S is None else S - to_host(slopes)
             return _given_back(A, V, self.mean, offset, Z, S)
-        found = affine_images(A, V, name, mean=self.mean)
-        if Z is not None:
-            found = found - _of_confounds(Z, self.slopes, found, V)
+        found = _products(A, V, self._adjustment(A.home.blocks), Z)
         if offset is not None:
             found = found + A.home.place(offset, A.dtype)[None, :]
         return found if Z is None or slopes is None else found + _of_confounds(Z, slopes, found)
+
+    def _adjustment(self, home: Home) -> Adjustment:
+        """The adjustment, where blocks live."""
+        parts = (self.mean, self.slopes, self.scale)
+        return Adjustment.learnt_by(*(None if part is None else home.place(part) for part in parts))
 
     def restored(self, scores: Any, V: Array, name: str, confounds: Any = None) -> Any:
         """P V diag(scale) + 1 meanᵀ + Z slopes for scores P: rows of the matrix.
@@ -187,13 +132,15 @@ class Taken:
         """
         V = V if self.scale is None else V * self.scale[None, :]
         A = _checked(scores, V, name, "columns of `transform`", None)
-        Z = self.beside(confounds, {name: A})
+        Z = self.confounds_less_mean(confounds, {name: A})
         if isinstance(A, BlockOperator):
             return _given_back(A, V, None, self.mean, Z, None if Z is None else -to_host(self.slopes))
-        found = affine_images(A, V, name, offset=self.mean)
+        found = _products(A, V, Adjustment(PLAIN), None)
+        if self.mean is not None:
+            found = found + A.home.place(self.mean, A.dtype)[None, :]
         return found if Z is None else found + _of_confounds(Z, self.slopes, found)
 
-    def beside(self, confounds: Any, data: Mapping[str, Any]) -> HostArray | None:
+    def confounds_less_mean(self, confounds: Any, data: Mapping[str, Any]) -> HostArray | None:
         """The confounds of some rows less their training means; None where the solution takes none out.
 
         Parameters
@@ -229,8 +176,43 @@ class Taken:
         return Z if self.confound_mean is None else Z - self.confound_mean
 
 
-NOTHING = Taken()
-"""What a solution takes out that takes out nothing."""
+NOTHING = NewRows()
+"""The adjustment of rows that are not adjusted."""
+
+
+def _checked(data: Any, V: Array, name: str, expected: str, names: tuple[str, ...] | None) -> LinearOperator:
+    """The operator of rows that fit V."""
+    A = as_operator(data, name)
+    check_names(A.column_names, names, name, "the training data")
+    if A.shape[1] != V.shape[0]:
+        raise InvalidProblem(f"{name} must have the {V.shape[0]} {expected}; got {A.shape[1]}.")
+    return A
+
+
+def _products(A: LinearOperator, V: Array, adjustment: Adjustment, Z: HostArray | None) -> Array:
+    """The products of adjusted rows with V, in the working dtype of the rows A, which have the confounds Z."""
+    # The order of V in memory decides about the last bits of a sparse product, and a saved answer does not keep it.
+    W = A.home.blocks.place(np.ascontiguousarray(V) if isinstance(V, np.ndarray) else V)
+    if Z is not None:  # confounds have any unit
+        units = column_units(Z)
+        Z, adjustment.explained = Z / units, adjustment.explained * A.home.blocks.place(units)[None, :]
+    model = replace(adjustment.model, basis=Z)
+    task = AdjustedRows(Images(W), [adjustment.with_model(lambda _: model)])
+    pieces: list[Array] | None = None
+    first = 0
+    for block in A.blocks() if A.streamed and not A.remote else (A,):
+        _check_confounds(Z, first + block.shape[0], whole=False)
+        pieces = task.part([block], first, pieces)
+        first += block.shape[0]
+    _check_confounds(Z, first, whole=True)
+    found: list[Array] = pieces or []
+    return found[0] if len(found) == 1 else A.home.xp.concat(found, axis=0)
+
+
+def _check_confounds(Z: HostArray | None, rows: int, *, whole: bool) -> None:
+    """Refuse confounds of another number of rows."""
+    if Z is not None and (len(Z) < rows or (whole and len(Z) != rows)):
+        raise InvalidProblem(f"confounds must have a row for each of {rows} rows; got {len(Z)}.")
 
 
 def _given_back(
@@ -248,11 +230,9 @@ def _given_back(
     return found if found.given_back is None else found.given_back(found)
 
 
-def _of_confounds(Z: HostArray, slopes: Array, beside: Array, V: Array | None = None) -> Array:
-    """Z slopes V, like an array with as many rows."""
-    if len(Z) != beside.shape[0]:
-        raise InvalidProblem(f"confounds must have a row for each of {beside.shape[0]} rows; got {len(Z)}.")
+def _of_confounds(Z: HostArray, slopes: Array, beside: Array) -> Array:
+    """Z slopes, like an array with as many rows."""
+    _check_confounds(Z, beside.shape[0], whole=True)
     home = Home.of(beside)
     blocks = home.blocks
-    S = blocks.place(slopes) if V is None else blocks.place(slopes) @ blocks.place(V)
-    return home.place(blocks.place(Z) @ S, host_dtype(beside))
+    return home.place(blocks.place(Z) @ blocks.place(slopes), host_dtype(beside))

@@ -24,22 +24,27 @@ from linspec.arrays import (
     Array,
     Home,
     HostArray,
+    to_host,
 )
 from linspec.errors import InvalidProblem, UnknownOption
-from linspec.frames import RowNames
+from linspec.frames import RowNames, check_order, column_names_of, index_of
 from linspec.moments.moments import Moments
+from linspec.moments.ways import settle
 from linspec.operators import (
+    AdjustedOperator,
     LinearOperator,
     as_operator,
     uncounted,
 )
-from linspec.operators.large_means import without_large_means
-from linspec.operators.range_of_entries import Magnitude, check_square
+from linspec.operators.adjustment import Adjustment
+from linspec.operators.chosen_rows import chosen_rows
+from linspec.operators.range_of_entries import check_square
+from linspec.operators.row_model import row_model, weights_and_confounds
+from linspec.operators.streamed import StreamedOperator
 from linspec.registry.keywords import parameters_of, unknown_parameter
 from linspec.registry.options import is_number
 from linspec.solving.checks import check_flag, check_ridge
 from linspec.solving.conclusion import DEFAULT_TERMS, Conclusion, Terms
-from linspec.solving.problem_rows import RowsOfProblem
 from linspec.solving.solution import Solution, Status
 from linspec.solving.summary import facts_as_html
 from linspec.sweeps.first_look import FirstLook, look_at, ranged
@@ -52,7 +57,7 @@ S_co = TypeVar("S_co", bound=Solution, covariant=True)
 """The class of a problem's answers."""
 
 
-class Problem(RowsOfProblem, ABC, Generic[S_co]):
+class Problem(ABC, Generic[S_co]):
     """Data, a few numbers and a law; `Problem[S]` has answers of class S.
 
     Attributes
@@ -77,16 +82,30 @@ class Problem(RowsOfProblem, ABC, Generic[S_co]):
     solution: ClassVar[type[Solution]]
     matrix_names: ClassVar[tuple[str, ...]]
 
+    # What each problem has as its own fields; here the values for problems without them.
+    center: bool = False
+    scale: bool = False
+    sample_weight: Any = None
+    confounds: Any = None
+
     shared: Moments | None = None  # moments that were given instead of the data
     vector: bool = False
+    row_names: RowNames | None = None  # of the first matrix that has some
+    row_labels: Mapping[str, RowNames] = MappingProxyType({})  # of what lies beside the matrices
+    means: ClassVar[Mapping[str, str]] = MappingProxyType(
+        {}
+    )  # by matrix, the solution's field with its column means
+    scaled: ClassVar[Mapping[str, str]] = MappingProxyType(
+        {}
+    )  # by matrix whose columns scale divides, the solution's field with a row for each column, or ""
+    regressed: ClassVar[Mapping[str, tuple[str, ...]]] = MappingProxyType(
+        {}
+    )  # by matrix that scale divides, the solution's fields with a row for each column in units of the column
     column_names: Mapping[str, tuple[str, ...]] = MappingProxyType({})  # by matrix, of those that have names
     frame_library: str = ""  # of the first frame among the data
     held_out_scores: ClassVar[Mapping[str, str]] = MappingProxyType(
         {}
     )  # by name, "module:Class" of a linspec.HeldOutScore; the first is what cross_validate takes by itself
-    taken: ClassVar[Mapping[str, HostArray]] = MappingProxyType(
-        {}
-    )  # the rows that were subtracted from centred matrices
 
     def __new__(cls, *_: Any, **named: Any) -> Self:
         """Refuse a parameter that the problem does not have, and suggest the right one."""
@@ -219,30 +238,42 @@ class Problem(RowsOfProblem, ABC, Generic[S_co]):
 
     def looked_at(self) -> dict[str, FirstLook]:
         """The first look at each matrix, which refuses arrays in memory with entries that are not finite."""
-        looks = {name: look_at(name, A) for name, A in self.matrices.items()}
-        # Entries about a row are small: those that were given have the size of what was subtracted.
-        heaviest = 1.0 if self.sample_weight is None else float(np.max(self.sample_weight, initial=0.0))
-        for name, row in self.taken.items():
-            root = math.sqrt(heaviest)
-            given = Magnitude(root * float(np.max(np.abs(row), initial=0.0)))
-            looks[name] = dataclasses.replace(looks[name], size=looks[name].size.merged(given))
-        return looks
+        return {name: look_at(name, A) for name, A in self.matrices.items()}
 
-    def about_rows(self) -> Any:
-        """The problem with a row subtracted from sparse matrices whose centring loses digits, or itself.
+    def adjusted(self) -> Self:
+        """The same problem on the matrices that are meant, or itself: solvers meet this one.
 
-        A centred matrix may be shifted by any row. The shift costs a copy of the entries and preserves the
-        digits.
+        Weights, centre, confounds and scale are in its matrices, as `AdjustedOperator`, and its own are left out.
         """
-        if not getattr(self, "center", False) or self.shared is not None:
+        model = row_model(
+            center=bool(self.center),
+            weights=self.sample_weight,
+            confounds=self.confounds,
+            about_means=True,
+        )
+        if self.shared is not None:  # whose adjustments know what the moments know
+            shared = [uncounted(self.shared.matrix(i))[0] for i in range(len(self.matrices))]
+            found = dict(zip(self.matrices, shared, strict=True))
+        elif model.center or self.scale or not model.is_plain:
+            found = {
+                name: AdjustedOperator(
+                    A, model, settle, scale=bool(self.scale) and name in self.scaled, name=name
+                )
+                for name, A in self.matrices.items()
+            }
+        else:
             return self
-        found = {name: without_large_means(A, self.sample_weight, name) for name, A in self.matrices.items()}
-        taken = {name: row for name, (_, row) in found.items() if row is not None}
-        if not taken:
-            return self
-        twin = self.with_matrices({name: A for name, (A, _) in found.items()})
-        object.__setattr__(twin, "taken", MappingProxyType(taken))
+        twin = self.with_matrices(found)
+        values = {"center": False, "scale": False, "sample_weight": None, "confounds": None}
+        for name, value in values.items():
+            object.__setattr__(twin, name, value)
         return twin
+
+    @property
+    def adjustments(self) -> dict[str, Adjustment]:
+        """The adjustments of the matrices that have one."""
+        found = {name: uncounted(A)[0] for name, A in self.matrices.items()}
+        return {name: A.adjustment for name, A in found.items() if isinstance(A, AdjustedOperator)}
 
     def unregularised(self) -> dict[str, float]:
         """The matrices whose column weights are computed, and the least ridge of each."""
@@ -275,24 +306,60 @@ class Problem(RowsOfProblem, ABC, Generic[S_co]):
 
     @property
     def changes_columns(self) -> bool:
-        """Whether columns are scaled or shifted, so that an answer has to be given back for those of the data."""
-        adjustments = (uncounted(A)[0].adjustment for A in self.matrices.values())
-        return bool(self.taken) or any(
-            adjustment is not None and adjustment.scale for adjustment in adjustments
-        )
+        """Whether columns are scaled, so that an answer has to be given back for those of the data."""
+        return any(adjustment.scale for adjustment in self.adjustments.values())
 
     def as_given(self, arrays: Mapping[str, Any], *, returned: bool = True) -> dict[str, Any]:
         """The arrays of an answer, or of an iterate, for the columns as they were given."""
-        found = self.in_given_columns(arrays)
-        for name, row in self.taken.items():
-            mean = found.get(self.means.get(name, ""))
-            if mean is not None:
-                found[self.means[name]] = (mean + row).astype(mean.dtype)
-        return found
+        return self.in_given_columns(arrays)
 
     def as_solved(self, start: Mapping[str, Any]) -> dict[str, Any]:
         """The arrays of an earlier answer for the columns as they are solved for."""
         return self.in_given_columns(start, back=True)
+
+    def in_given_columns(
+        self, arrays: Mapping[str, Any], *, back: bool = False, axis: int = 0
+    ) -> dict[str, Any]:
+        """Arrays with a row for each column of a matrix, for the columns before they were scaled.
+
+        Parameters
+        ----------
+        arrays : mapping from str to array
+        back : bool, default False
+            From those before to those after.
+        axis : int, default 0
+            Of the rows.
+        """
+        found = dict(arrays)
+        for name, weights in self.scaled.items():
+            adjustment = self.adjustments.get(name)
+            if adjustment is None or not adjustment.scale:
+                continue
+            uncounted(self.matrices[name])[0].settle()  # type: ignore[attr-defined]  # it has an adjustment
+            for field in (weights, *self.regressed.get(name, ())):
+                value = found.get(field)
+                if value is not None:
+                    found[field] = adjustment.given(value, axis, inverse=back == (field == weights))
+        return found
+
+    def fields_of_adjustments(self, moments: Moments) -> dict[str, Any]:
+        """The fields of a solution that say what the rows of each matrix are less: means, slopes, scales.
+
+        Parameters
+        ----------
+        moments : Moments
+            Those of the problem.
+        """
+        found: dict[str, Any] = {}
+        for i, (name, field) in enumerate(self.means.items()):
+            A, kept = self.matrices[name], moments.adjustment(i).of_new_rows()
+            for what, value in kept.items():
+                if what == "confound_mean":
+                    found[what] = value
+                    continue
+                dtype = _wide_enough(value, A.dtype) if what == "slopes" else A.dtype
+                found[field.removesuffix("mean") + what] = A.home.place(value, dtype)
+        return found
 
     def promote(self, name: str, dtype: np.dtype[Any]) -> None:
         """Multiply a matrix in a wider dtype, which represents its entries exactly, if possible."""
@@ -318,6 +385,74 @@ class Problem(RowsOfProblem, ABC, Generic[S_co]):
         }
         object.__setattr__(self, "column_names", {**self.column_names, **known})
         object.__setattr__(self, "frame_library", self.frame_library or library)
+
+    def adopt_rows(self) -> None:
+        """Check weights, confounds and scale, in the constructor, once the matrices are there."""
+        check_flag("scale", self.scale)
+        if self.sample_weight is None and self.confounds is None and not self.scale:
+            return
+        if self.shared is not None:
+            raise InvalidProblem(
+                "sample_weight, confounds and scale change the moments; got moments that are made already. Pass the "
+                "data themselves."
+            )
+        rows = min(A.shape[0] for A in self.matrices.values())
+        names = column_names_of(self.confounds)
+        if names is not None:
+            object.__setattr__(self, "column_names", {**self.column_names, "confounds": names})
+        self.adopt_labels({name: getattr(self, name) for name in ("sample_weight", "confounds")})
+        w, Z = weights_and_confounds(self.sample_weight, self.confounds, rows)
+        object.__setattr__(self, "sample_weight", w)
+        object.__setattr__(self, "confounds", Z)
+        if any(not (A.sliceable or A.streamed or A.remote) for A in self.matrices.values()):
+            for (
+                A
+            ) in self.matrices.values():  # products with slices are made beside products of the other matrix
+                if isinstance(A, StreamedOperator) and A.shape[0] == math.inf:
+                    A.expect(int(rows))
+
+    def adopt_labels(self, given: Mapping[str, Any]) -> None:
+        """Check the labels of rows of what lies beside the matrices, and keep them for later checks."""
+        known = {name: index_of(data) for name, data in given.items()}
+        kept = {name: RowNames(index) for name, index in known.items() if index is not None}
+        object.__setattr__(self, "row_labels", {**self.row_labels, **kept})
+        self.check_labels({})
+
+    def check_labels(self, given: Mapping[str, Any]) -> None:
+        """Refuse what has the labels of the rows of this problem in another order.
+
+        Parameters
+        ----------
+        given : mapping of str to anything
+            As for `linspec.frames.check_order`.
+        """
+        check_order({**self.matrices, **self.row_labels, **given})
+
+    def on_rows(self, numbers: HostArray) -> Self:
+        """The same problem on some of its rows; `check_sizes` tells whether they are enough.
+
+        Rows of files are read where they are. Moments that the problem was given are of all rows, and are left.
+
+        Parameters
+        ----------
+        numbers : numpy.ndarray of int
+            From 0 to n - 1.
+
+        Raises
+        ------
+        MissingCapability
+            Rows of a matrix cannot be read by their numbers.
+        """
+        twin = self.with_matrices({name: chosen_rows(A, numbers) for name, A in self.matrices.items()})
+        object.__setattr__(twin, "shared", None)
+        object.__setattr__(twin, "row_labels", MappingProxyType({}))
+        for name in ("sample_weight", "confounds"):
+            value = getattr(self, name)
+            if value is not None:
+                object.__setattr__(twin, name, value[numbers])
+        if self.row_names is not None:
+            object.__setattr__(twin, "row_names", self.row_names.chosen(numbers))
+        return twin
 
     def adopt(self, name: str, data: Any) -> LinearOperator:
         """Make one of the problem's matrices from data, in the constructor.
@@ -359,6 +494,13 @@ def shared_moments(problem: Problem[Any], data: Any, center: bool) -> Moments | 
             f"the moments were made with center={shared.center}; pass center={shared.center} to the problem too."
         )
     return shared
+
+
+def _wide_enough(values: Array, dtype: np.dtype[Any]) -> np.dtype[Any]:
+    """`dtype`, or float64 for numbers beyond its range: confounds may be in any unit beside data in float32."""
+    sizes, limits = np.abs(to_host(values)), np.finfo(dtype)
+    within = (sizes == 0) | ((sizes >= limits.tiny) & (sizes <= limits.max))
+    return dtype if within.all() else np.dtype(np.float64)
 
 
 def underflowing_columns(name: str, columns: tuple[int, ...]) -> tuple[Status, str]:

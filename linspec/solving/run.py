@@ -23,6 +23,7 @@ from linspec import cost
 from linspec.arrays import copied, host_dtype, is_array, random_generator
 from linspec.errors import BrokenPlugin, BudgetTooSmall, InvalidFile, InvalidOption
 from linspec.moments.moments import Moments
+from linspec.moments.ways import read_once
 from linspec.operators import CountedOperator, Ledger, uncounted
 from linspec.operators.column_statistics import ColumnStatistics
 from linspec.operators.streamed import StreamedOperator
@@ -51,7 +52,7 @@ from linspec.solving.verdict import (
     salvaged,
     verdict,
 )
-from linspec.sweeps.slices import read_streams
+from linspec.sweeps.views import View
 from linspec.sweeps.witness import Witness
 
 
@@ -258,6 +259,7 @@ class Run:
         BudgetTooSmall
             When the set-up of the part does not fit into the budget.
         """
+        problem = problem.adjusted()
         if label is None:
             return self._arrays_of(PartRun(self, problem, solver, None))
         labels = dict.fromkeys(problem.matrices, label) if isinstance(label, str) else label
@@ -318,43 +320,32 @@ class Run:
             When set-up and certificate do not fit into `max_passes`; the message names the least number.
         """
         self._iteration_passes, self._planned = iteration, True
-        least = self.passes + setup + self._unsettled + self._certificate(after_setup=setup > 0)
+        least = self.passes + setup + self._certificate(after_setup=setup > 0)
         if least > self._sweeps:
             raise too_often(self.name, self._solver, self.problem, least)
         if least > self._budget.max_passes:
             raise self._too_few(least)
 
     @property
-    def _unsettled(self) -> float:
-        """A sweep to learn what is taken out of a matrix, where the first product does not tell."""
+    def settling(self) -> float:
+        """The passes that the first product with a matrix itself takes beside it: to learn its means, for example.
+
+        Products of moments learn them on the way.
+        """
         if self._sweeps == 1:
             return 0.0
-        found = [uncounted(A)[0].adjustment for A in self.problem.matrices.values()]
-        return 1.0 if any(adjustment is not None and not adjustment.known for adjustment in found) else 0.0
+        return 0.0 if all(adjustment.known for adjustment in self.problem.adjustments.values()) else 1.0
 
     def _too_few(self, least: float) -> BudgetTooSmall:
         """The error where the budget is below the least number of passes."""
         return too_few(self.name, least, self._budget.max_passes)
 
-    def read_before(self, *, means: bool) -> None:
-        """Count the rows of streamed data, and gather their means, where a solver needs them beforehand.
-
-        Parameters
-        ----------
-        means : bool
-            Whether the column means are wanted, too.
-        """
-        means = means and self.problem.shared is None  # which gathers its own
-        streams = [A for A in self.problem.matrices.values() if A.streamed and not A.remote]
-        lacking = [
-            A
-            for A in streams
-            if math.isinf(A.shape[0]) or (means and getattr(uncounted(A)[0], "statistics", None) is None)
-        ]
-        found = read_streams(lacking, statistics=means, witnesses=self._identifies)
-        for name, A in self.problem.matrices.items():  # what is taken out of rows is taken out of blocks
-            if A in lacking and uncounted(A)[0].adjustment is None:
-                self._read[name] = found[lacking.index(A)]
+    def read_before(self) -> None:
+        """Count the rows of streamed data, where a solver needs their number, and learn their adjustments."""
+        streams = {name: A for name, A in self.problem.matrices.items() if A.streamed and not A.remote}
+        unknown = [View(name, A) for name, A in streams.items() if math.isinf(A.shape[0])]
+        if unknown:
+            self._read.update(read_once(unknown, identify=self._identifies))
         self.problem.check_sizes()
 
     def affords(self, passes: float) -> bool:
@@ -435,7 +426,7 @@ class Run:
             return
         accounts: dict[str, Any] = dict(self._top)
         accounts["history"] = np.asarray(self._history.rows[: accounts.pop("rows")], dtype=np.float64)
-        adjustments = {name: uncounted(A)[0].adjustment for name, A in self.problem.matrices.items()}
+        adjustments = self.problem.adjustments
         # A solver that begins at its last iterate learns all from the data of its day.
         begins, moments = self._state is None, self._moments
         streams = {} if begins else self._streams()
@@ -444,7 +435,7 @@ class Run:
                 "run": accounts,
                 "moments": None if begins or moments is None else moments.learnt(),
                 "adjustments": {
-                    name: a.learnt() for name, a in adjustments.items() if not (begins or a is None)
+                    name: adjustment.learnt() for name, adjustment in adjustments.items() if not begins
                 },
                 "streams": {name: stream.learnt() for name, stream in streams.items()},
                 "witnesses": [
@@ -459,7 +450,7 @@ class Run:
 
     def _streams(self) -> dict[str, StreamedOperator]:
         """The matrices that are read slice by slice, as they were given."""
-        bare = {name: uncounted(A)[0] for name, A in self.problem.matrices.items()}
+        bare = {name: View(name, A).operator for name, A in self.problem.matrices.items()}
         return {name: A for name, A in bare.items() if isinstance(A, StreamedOperator)}
 
     def _take_up(self, saved: Saved) -> None:
@@ -476,8 +467,8 @@ class Run:
         if not all(math.isfinite(one.sweeps + one.columns) for one in self._ledgers.values()):
             raise InvalidFile("what has been counted must be finite")
         for name, learnt in fields["adjustments"].items():
-            A = uncounted(self.problem.matrices[name])[0]
-            A.adjustment.take_up(learnt, A.home.blocks)
+            A = self.problem.matrices[name]
+            self.problem.adjustments[name].take_up(learnt, A.home.blocks)
         for name, stream in self._streams().items():
             learnt = fields.get("streams", {}).get(name)
             if learnt is not None:

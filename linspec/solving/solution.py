@@ -409,7 +409,7 @@ class Solution:
         check_names(column_names_of(data), self.column_names.get(matrix), matrix, "the training data")
 
     def names_of(self, matrix: str) -> dict[str, tuple[str, ...] | None]:
-        """The names of the columns of a matrix and of the confounds, as `linspec.solving.new_rows.Taken` takes them."""
+        """The names of the columns of a matrix and of the confounds, as `linspec.solving.new_rows` takes them."""
         return {
             "names": self.column_names.get(matrix),
             "confound_names": self.column_names.get("confounds"),

@@ -38,7 +38,7 @@ from linspec.errors import (
     shown,
     warn,
 )
-from linspec.operators import SparseOperator, uncounted
+from linspec.operators import SparseOperator
 from linspec.operators.streamed import ONCE
 from linspec.process import machine
 from linspec.process.blas_threads import one_blas_thread, usual_blas_threads
@@ -233,7 +233,7 @@ def solve(  # noqa: PLR0913  # the arguments of the one call
         if solver != "auto":  # which has chosen among those that fit
             _check_memory(problem, instance, spec, name)
     with _naming_lack_of_memory(name):
-        problem = problem.about_rows().adjusted()
+        problem = problem.adjusted()
     callbacks = (callback,) if callback is not None else ()
     limits = {"rng": rng, "max_passes": max_passes, "max_seconds": max_seconds, "began": began}
     if solver == "auto":
@@ -339,7 +339,7 @@ def _run(  # noqa: PLR0913
 def _started(run: Run, instance: Solver, spec: Any) -> Solution:
     """What a solver returns, for data of which it knows what it is to know beforehand."""
     if not _one_pass(spec):
-        run.read_before(means=getattr(run.problem, "center", False))
+        run.read_before()
     return instance.solve(run.problem, run)
 
 
@@ -361,8 +361,7 @@ def _note_underflowing(run: Run, problem: Problem[Any], looks: Mapping[str, Firs
     """Say where columns are so small that their squares, which the solution rests on, are no numbers."""
     ridges = problem.unregularised()
     for name, look in looks.items():
-        adjustment = uncounted(problem.matrices[name])[0].adjustment if name in problem.matrices else None
-        scaled = adjustment is not None and adjustment.scale
+        scaled = name in problem.adjustments and problem.adjustments[name].scale
         if look.underflowing and (scaled or ridges.get(name) == 0):
             run.note(*underflowing_columns(name, look.underflowing))
             run.underflowing = True

@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from linspec.arrays import HostArray
+from linspec.arrays import HostArray, to_host
 from linspec.errors import NonFiniteData
 from linspec.operators import (
     AdjointOperator,
@@ -108,8 +108,14 @@ def look_at(  # noqa: PLR0911  # one return a kind
         look = replace(look_at(name, A.parts[0]), underflowing=())
         return look if roots is None else replace(look, size=UNKNOWN, complete=False)
     if isinstance(A, AdjustedOperator):
-        weights = A.model.weights
-        return look_at(name, A.operator, None if weights is None else np.sqrt(weights))
+        weights, shift = A.model.weights, A.adjustment.shift
+        look = look_at(name, A.operator, None if weights is None else np.sqrt(weights))
+        if shift is None:
+            return look
+        # Entries about a row are small: those that were given have the size of the row.
+        root = 1.0 if weights is None else math.sqrt(float(np.max(weights, initial=0.0)))
+        given = Magnitude(root * float(np.max(np.abs(to_host(shift)), initial=0.0)))
+        return replace(look, size=look.size.merged(given))
     if isinstance(A, StreamedOperator | BlockOperator):  # known of some rows, without their weights
         return FirstLook(Magnitude(A.largest) if roots is None else UNKNOWN, complete=False)
     if isinstance(A, MappedOperator):

@@ -21,13 +21,13 @@ import numpy as np
 from linspec import cost
 from linspec.arrays import HOST, Array, Home
 from linspec.operators import DenseOperator, LinearOperator, SparseOperator, sparse_grams
+from linspec.operators.adjustment import about_a_row
 from linspec.operators.column_statistics import ColumnStatistics, block_mean, counted
-from linspec.operators.large_means import without_large_means
 from linspec.operators.row_blocks import RowBuffer
 from linspec.operators.row_model import PLAIN, RowModel
 from linspec.sweeps.held_grams import DenseGram, RunningGram, Upper
 from linspec.sweeps.task import Task
-from linspec.sweeps.views import FloatRows, View, gram_blocks
+from linspec.sweeps.views import FloatRows, gram_blocks, stored_rows
 
 
 @dataclass
@@ -108,7 +108,7 @@ class GramMatrices(Task[GramPart]):
         for statistics, A in zip(part.statistics, rows, strict=False):
             basis = self.model.basis_of(first_row, n, self.home)
             whole = A.sliceable and A.readable
-            entries = A if whole else DenseOperator(View("", A, center=False).stored_rows(slice(0, n)))
+            entries = A if whole else DenseOperator(stored_rows(A, slice(0, n)))
             statistics.add(entries, weights, basis)
         part.count += count
         return part
@@ -127,14 +127,13 @@ class GramMatrices(Task[GramPart]):
         return self.about[0] is None and cost.sparse_gram_is_cheaper(cost.sizes_of([A], 1))
 
     def _add_dense(self, part: GramPart, rows: Sequence[LinearOperator], weights: Array | None) -> None:
-        views = [View("", A, center=False) for A in rows]
         slabs = [
-            FloatRows(view, self.home, about_first=self.center, buffer=buffer)
-            for view, buffer in zip(views, part.buffers, strict=True)
+            FloatRows(A, self.home, less=less, about_first=self.center, buffer=buffer)
+            for A, less, buffer in zip(
+                rows, part.origins if self.center else self.about, part.buffers, strict=True
+            )
         ]
-        for i, slab in enumerate(slabs):
-            slab.less = part.origins[i] if self.center else self.about[i]
-        for some in gram_blocks(views, rows[0].shape[0]):
+        for some in gram_blocks(rows, rows[0].shape[0]):
             # With centring these are copies, which the running sums may overwrite.
             read, w = [slab.read(some) for slab in slabs], None if weights is None else weights[some]
             if part.running is not None:
@@ -148,8 +147,8 @@ class GramMatrices(Task[GramPart]):
             part.origins = [slab.less for slab in slabs]
 
     def _add_sparse(self, part: GramPart, given: SparseOperator) -> None:
-        block, row = without_large_means(given) if self.center else (given, None)
-        S = sparse_grams.gram(block.matrix).toarray()  # type: ignore[attr-defined]  # it stays sparse
+        block, row = about_a_row(given) if self.center else (given, None)
+        S = sparse_grams.gram(block.matrix).toarray()
         if part.running is None:
             part.gram.add_gram(S)
             return

@@ -239,7 +239,7 @@ class SparseGram(HeldGram):
         nothing).
     n : float
         Rows of the data, or the sum of their weights.
-    beside : list of array of shape (p, r) or None
+    explained : list of array of shape (p, r) or None
         For each view, T of the confounds, where there are any: T_A diag(signs) T_Bᵀ is subtracted as well.
     signs : numpy.ndarray of shape (r,), optional
         By default ones.
@@ -254,16 +254,16 @@ class SparseGram(HeldGram):
         upper: Upper,
         views: list[tuple[Array, Array | None]],
         n: float,
-        beside: list[Array | None] | None = None,
+        explained: list[Array | None] | None = None,
         signs: HostArray | None = None,
     ) -> None:
         self.upper, self.views, self.n = upper, views, n
-        self.beside = beside or [None for _ in views]
+        self.explained = explained or [None for _ in views]
         self.signs = signs
 
     @classmethod
     def of(cls, views: list[View], found: Upper, total: float) -> SparseGram:
-        """Gram matrices of entries, with what is taken out of their products.
+        """Gram matrices of entries, with what is subtracted from them.
 
         Parameters
         ----------
@@ -275,12 +275,16 @@ class SparseGram(HeldGram):
             What the rows count together.
         """
         upper = [
-            [_scaled_sparse(S, views[i].factors, views[i + j].factors) for j, S in enumerate(row)]
+            [
+                _scaled_sparse(S, views[i].adjustment.factors, views[i + j].adjustment.factors)
+                for j, S in enumerate(row)
+            ]
             for i, row in enumerate(found)
         ]
-        rows = [(_scaled(v.mean, v.factors), _scaled(v.taken, v.factors)) for v in views]
-        beside, model = [_scaled(v.beside, v.factors) for v in views], views[0].model
-        gram = cls(upper, rows, total, beside, model.signs if model.keeps_constant else None)
+        known, model = [view.adjustment for view in views], views[0].model
+        rows = [(_scaled(a.mean, a.factors), _scaled(a.row, a.factors)) for a in known]
+        explained = [_scaled(a.explained, a.factors) for a in known]
+        gram = cls(upper, rows, total, explained, model.signs if model.keeps_constant else None)
         if gram.lost_digits() > DIGITS_TO_WARN:
             warn(
                 f"centring a sparse Gram matrix by subtraction loses {gram.lost_digits():.0f} digits here, "
@@ -328,7 +332,7 @@ class SparseGram(HeldGram):
         if taken is not None and other_taken is not other_mean:
             rest = other_mean if other_taken is None else other_mean - other_taken
             found.append((self.n * taken, rest))
-        T, other = self.beside[i], self.beside[j]
+        T, other = self.explained[i], self.explained[j]
         if T is not None and other is not None:
             found += zip((T if self.signs is None else T * self.signs).T, other.T, strict=True)
         return found
@@ -336,7 +340,7 @@ class SparseGram(HeldGram):
     def view(self, index: int) -> SparseGram:
         """The Gram matrix of one view alone."""
         own = [[self.upper[index][0]]]
-        return SparseGram(own, [self.views[index]], self.n, [self.beside[index]], self.signs)
+        return SparseGram(own, [self.views[index]], self.n, [self.explained[index]], self.signs)
 
     def diagonals(self) -> list[Array]:
         """The diagonals of the Gram matrices."""
@@ -356,7 +360,7 @@ class SparseGram(HeldGram):
         index : int
         """
         S = self.upper[index][0]
-        (mean, taken), T = self.views[index], self.beside[index]
+        (mean, taken), T = self.views[index], self.explained[index]
         d = np.asarray(S.diagonal())
         if S.nnz > len(d) or np.count_nonzero(S.data) != np.count_nonzero(d):
             return None

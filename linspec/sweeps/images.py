@@ -7,9 +7,9 @@ from dataclasses import dataclass, replace
 
 from linspec.arrays import Array, HostArray, to_host
 from linspec.operators import LinearOperator
+from linspec.operators.adjustment import Adjustment
 from linspec.operators.row_model import Change
 from linspec.sweeps.task import Task
-from linspec.sweeps.views import TakenOut
 
 
 @dataclass(frozen=True)
@@ -19,12 +19,9 @@ class Images(Task[list[Array]]):
     Parameters
     ----------
     V : array of shape (p, k)
-    about : array of shape (p,), optional
-        A row that is taken out of all rows.
     """
 
     V: Array
-    about: Array | None = None
 
     def part(
         self, rows: Sequence[LinearOperator], first_row: int = 0, into: list[Array] | None = None
@@ -32,7 +29,7 @@ class Images(Task[list[Array]]):
         """Of some rows of the view, behind those before."""
         (A,) = rows
         pieces = [] if into is None else into
-        pieces.append((A if self.about is None else A.centered(self.about)).matmat(self.V))
+        pieces.append(A.matmat(self.V))
         return pieces
 
     def merge(self, left: list[Array], right: list[Array]) -> list[Array]:
@@ -70,19 +67,19 @@ class ImageGram(Task[HostArray]):
     Parameters
     ----------
     V : array of shape (p, k)
-    taken_out : TakenOut
-        What is taken out of the rows; it is known.
+    adjustment : Adjustment
+        That of the rows; it is known.
     """
 
     V: Array
-    taken_out: TakenOut
+    adjustment: Adjustment
 
     def part(
         self, rows: Sequence[LinearOperator], first_row: int = 0, into: HostArray | None = None
     ) -> HostArray:
         """Of some rows, added to those before."""
         (A,) = rows
-        P = A.home.blocks.place(self.taken_out.left(A, first_row).matmat(self.V))
+        P = A.home.blocks.place(self.adjustment.applied(A, first_row).matmat(self.V))
         own = to_host(P.T @ P)
         return own if into is None else into + own
 
@@ -96,8 +93,8 @@ class ImageGram(Task[HostArray]):
         return replace(self, V=None)
 
     def with_models(self, change: Change) -> ImageGram:
-        """The model is that of what is taken out."""
-        return replace(self, taken_out=self.taken_out.with_model(change))
+        """The model is that of the adjustment."""
+        return replace(self, adjustment=self.adjustment.with_model(change))
 
     def looked_at(self, part: HostArray) -> Iterable[Array]:
         """All of it."""

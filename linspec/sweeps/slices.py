@@ -8,17 +8,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from itertools import zip_longest
 from typing import Any
 
-import numpy as np
-
 from linspec.errors import InvalidProblem
-from linspec.operators import LinearOperator, uncounted
-from linspec.operators.column_statistics import ColumnStatistics
+from linspec.operators import LinearOperator
 from linspec.operators.row_model import RowModel
 from linspec.sweeps.views import View
-from linspec.sweeps.witness import Witness, witness
 
 
 def as_many_blocks(views: Sequence[View], model: RowModel) -> Iterator[tuple[int, list[LinearOperator]]]:
@@ -107,33 +102,3 @@ class _InMemory:
         start, self._next = self._next, self._next + rows
         found: LinearOperator = self._operator.rows(slice(start, self._next))
         return found
-
-
-def read_streams(
-    streams: Sequence[LinearOperator], *, statistics: bool, witnesses: bool = False
-) -> list[Witness | None]:
-    """Read streamed data once to count their rows and, if they are wanted, to gather means and spreads.
-
-    Returns what identifies the rows, if that is wanted.
-    """
-    gathered = [ColumnStatistics(A.home.blocks) if statistics else None for A in streams]
-    seen: list[Witness | None] = [None for _ in streams]
-    firsts = [0 for _ in streams]
-    with np.errstate(all="ignore"):  # what is not finite is found by the products
-        # By turns, so that halves of one source share a reading.
-        for blocks in zip_longest(*(A.blocks() for A in streams)):
-            for i, (found, block) in enumerate(zip(gathered, blocks, strict=True)):
-                if block is None:
-                    continue
-                bare, before = uncounted(block)[0], seen[i]
-                if found is not None:
-                    found.add(bare)
-                if witnesses:
-                    own = witness(bare, firsts[i])
-                    seen[i], firsts[i] = (
-                        own if before is None else before.plus(own),
-                        firsts[i] + bare.shape[0],
-                    )
-    for A, found in zip(streams, gathered, strict=True):
-        uncounted(A)[0].statistics = found
-    return [None if one is None else one.on_host() for one in seen]

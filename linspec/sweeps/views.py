@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -20,10 +19,10 @@ from linspec.operators import (
     SparseOperator,
     uncounted,
 )
-from linspec.operators.adjustment import Adjustment
+from linspec.operators.adjustment import AdjustedOperator, Adjustment, times_row
 from linspec.operators.column_statistics import ColumnStatistics, block_mean, weighted, without_offset
 from linspec.operators.row_blocks import DEVICE_BLOCK_BYTES, RowBuffer
-from linspec.operators.row_model import Change, RowModel
+from linspec.operators.row_model import RowModel
 from linspec.sweeps.witness import Witness
 
 GRAM_ROWS, GRAM_BYTES = 4096, 2**27
@@ -36,52 +35,21 @@ DIGITS_TO_WARN, SINGLE_DIGITS_TO_WARN = 6, 3
 """Decimal digits, of sixteen in float64 and seven in float32, that centring may lose before a warning."""
 
 
-@dataclass(frozen=True)
-class TakenOut:
-    """What is taken out of the rows of one matrix.
-
-    Parameters
-    ----------
-    row : array of shape (p,), optional
-        Taken out of every row first.
-    adjustment : Adjustment, optional
-        Weights, and what else is taken out.
-    """
-
-    row: Array | None
-    adjustment: Adjustment | None = None
-
-    def left(self, rows: LinearOperator, first: int = 0) -> LinearOperator:
-        """Some rows, from number `first` on, without it."""
-        bare = rows if self.row is None else rows.centered(self.row)
-        return bare if self.adjustment is None else self.adjustment.made(bare, first)
-
-    def with_model(self, change: Change) -> TakenOut:
-        """The same with another model of the rows."""
-        return (
-            self if self.adjustment is None else replace(self, adjustment=self.adjustment.with_model(change))
-        )
-
-
 class View:
-    """One matrix of the moments: its operator, its ledger, and what sweeps have told of its columns.
+    """One matrix of the moments: its operator, its ledger, and its adjustment, which sweeps complete.
 
     Attributes
     ----------
     given : LinearOperator
         As it was given, without a counter.
     operator : LinearOperator
-        The same without what it takes out of its columns.
-    mean : array or None
-        Column means of `operator`.
-    squares : array or None
-        Column norms, squared, of what is multiplied: of `operator` with `taken` taken out.
+        The same without what it subtracts from its columns.
+    adjustment : Adjustment
+        What is subtracted from the rows of `operator`, and what is known of its columns.
+    estimated : array or None
+        Column norms, squared, as probes have shown them.
     streamed : bool
         Whether the rows come slice by slice.
-    model : RowModel
-        Weights of the rows, and whether the means are taken out.
-    adjustment : Adjustment or None
-        What else is taken out of the columns.
     unresolved : bool
         Whether a column was taken for constant that is not: its products say nothing beside its mean.
     witness : Witness or None
@@ -100,19 +68,24 @@ class View:
     given: LinearOperator
     ledger: Ledger
     operator: Any
+    adjustment: Adjustment
 
-    def __init__(self, name: str, operator: LinearOperator, *, center: bool, through: bool = True) -> None:
+    def __init__(
+        self, name: str, operator: LinearOperator, *, center: bool = False, through: bool = True
+    ) -> None:
         self.name = name
         self.given, self.ledger = uncounted(operator)
-        self.adjustment = self.given.adjustment if through else None
-        inner = self.given if self.adjustment is None else self.given.operator  # type: ignore[attr-defined]
-        self.operator, self._offset = without_offset(inner)
-        self.model = RowModel(center=center) if self.adjustment is None else self.adjustment.model
-        self._center = self.model.center
-        self.mean: Array | None = None
-        self.squares: Array | None = None
-        if self.adjustment is not None and self.adjustment.known:
-            self.mean, self.squares = self.adjustment.mean, self.adjustment.squares
+        adjusted = self.given.adjustment
+        if isinstance(self.given, AdjustedOperator) and through:
+            self.operator, self.adjustment = self.given.operator, adjusted
+        elif isinstance(self.given, AdjustedOperator) and adjusted.known and adjusted.model.is_plain:
+            self.operator, self.adjustment = self.given.operator, adjusted.with_known_row()
+        else:
+            self.operator, shift = without_offset(self.given)
+            self.adjustment = Adjustment(RowModel(center=center), shift=shift)
+            if self.operator.statistics is not None:  # which an earlier reading has gathered
+                self.adjustment.learn_from(self.operator.statistics)
+        self.estimated: Array | None = None
         self.unresolved = False
         self.contradiction: str | None = None
         self.measured = _is_measured(self.operator)
@@ -121,10 +94,16 @@ class View:
         self.witness: Witness | None = None
         self.asked_at: float | None = None
         self.streamed: bool = self.operator.streamed
-        if (
-            self.operator.statistics is not None and self.model.is_plain
-        ):  # which an earlier reading has gathered
-            self.learn(self.operator.statistics)
+
+    @property
+    def model(self) -> RowModel:
+        """Weights of the rows, the confounds, and whether the means are subtracted."""
+        return self.adjustment.model
+
+    @property
+    def squares(self) -> Array | None:
+        """Column norms, squared, of what is multiplied; None as long as they are not known."""
+        return self.estimated if self.adjustment.squares is None else self.adjustment.squares
 
     @property
     def precision(self) -> np.dtype[Any]:
@@ -151,139 +130,31 @@ class View:
         )
 
     @property
-    def taken(self) -> Array | None:
-        """What is taken out of each row: its mean, or what the operator itself takes out, or nothing."""
-        return self.mean if self._center else self._offset
-
-    @property
-    def lacks_mean(self) -> bool:
-        """Whether a sweep must tell the mean before the first product."""
-        return self._center and self.mean is None
-
-    @property
-    def mean_as_given(self) -> Array | None:
-        """The column means of `given`."""
-        return self.mean if self.mean is None or self._offset is None else self.mean - self._offset
-
-    @property
-    def resident_float64(self) -> bool:
-        """Whether the data can be multiplied as they lie, without conversion, centring or blocks."""
-        A = self.operator
-        plain = isinstance(A, DenseOperator) and not isinstance(A, MappedOperator) and A.plain
-        return plain and not self._center and self._offset is None and A.dtype == np.float64
-
-    @property
-    def taken_out(self) -> TakenOut:
-        """What is taken out of the rows of the operator, as far as it is known."""
-        if self.adjustment is None:
-            return TakenOut(self.taken)
-        return TakenOut(None if self._center else self._offset, self.adjustment)
-
-    def centred(self, rows: LinearOperator, first: int = 0) -> LinearOperator:
-        """Some rows of the operator, from `first` on, with everything taken out that is to be taken out."""
-        return self.taken_out.left(rows, first)
-
-    @property
     def total(self) -> float:
         """What all rows count together."""
         return self.model.total(self.operator.shape[0])
 
-    @property
-    def beside(self) -> Array | None:
-        """T, whose product T Tᵀ the confounds take out of the products; None where there are none or none are known."""
-        return None if self.adjustment is None else self.adjustment.beside
+    def learn_from_matrix(self) -> None:
+        """Means and norms of a matrix in memory; part of whichever sweep comes first."""
+        home, n = self.operator.home, self.operator.shape[0]
+        gathered = ColumnStatistics(home)
+        gathered.add(self.operator, self.model.weights_of(0, n, home), self.model.basis_of(0, n, home))
+        self.adjustment.learn_from(gathered)
 
-    @property
-    def signed(self) -> Array | None:
-        """The same times the signs by which its products count."""
-        return None if self.adjustment is None else self.adjustment.signed
-
-    @property
-    def explained_squares(self) -> Array | None:
-        """The squares of what the confounds take out of each column as it was given; None where there are none."""
-        beside = self.beside
-        if beside is None:
-            return None
-        home = Home.of(beside)
-        confounds = beside[:, :-1] if self.model.keeps_constant else beside
-        squares: Array = home.xp.sum(confounds * confounds, axis=1)
-        return squares
-
-    @property
-    def kept(self) -> Array | None:
-        """The row AᵀDq that the constant adds to triangles, where it is put back."""
-        return self.beside[:, -1:].T if self.model.keeps_constant and self.beside is not None else None
-
-    @property
-    def factors(self) -> Array | None:
-        """By which the columns are multiplied, where that is known."""
-        return None if self.adjustment is None else self.adjustment.factors
-
-    @property
-    def scales(self) -> bool:
-        """Whether columns are divided by what a sweep tells of their lengths."""
-        return self.adjustment is not None and bool(self.adjustment.scale)
-
-    @property
-    def needs_sweep(self) -> bool:
-        """Whether a sweep must tell what is taken out, before products that take it out."""
-        return self.lacks_mean or self.unlearnt
-
-    @property
-    def unlearnt(self) -> bool:
-        """Whether something is taken out of products that no sweep has told yet."""
-        A = self.adjustment
-        return A is not None and not A.known and (A.model.basis is not None or A.scale)
-
-    def read(self, rows: slice) -> LinearOperator:
-        """Some rows; of an operator that has no slices, all of them as an array."""
-        A = self.operator
-        part: LinearOperator = A.rows(rows) if A.sliceable else DenseOperator(A.dense())
-        return part
-
-    def stored_rows(self, rows: slice) -> Array:
-        """Some rows as they are stored: wide integers and float32 are exact in float64."""
-        if not self.operator.readable:  # known by its products: with the identity they are the entries
-            A = self.operator.rows(rows) if self.operator.sliceable else self.operator
-            return A.by_identity()
-        part = self.read(rows)
-        return part.array if isinstance(part, DenseOperator) else part.dense()
-
-    def learn(self, gathered: ColumnStatistics) -> None:
-        """Take over means and norms from the statistics of `operator`."""
-        self.mean = gathered.mean if self.mean is None else self.mean
-        squares = gathered.spread if self._center else gathered.squares_about(self.taken)
-        if self.adjustment is None:
-            self.squares = squares
-            return
-        self.adjustment.learn(gathered.home, self.mean, self._beside_of(gathered), squares, gathered.count)
-        self.squares = self.adjustment.squares
-
-    def _beside_of(self, gathered: ColumnStatistics) -> Array | None:
-        """What the confounds explain, of rows with the rest taken out."""
-        return gathered.beside(None if self._center else self.taken, center=self._center)
-
-    def learn_means(self) -> None:
-        """Take over the means alone, where nothing else is taken out of the columns."""
-        if self.adjustment is not None and not self.unlearnt and (self.mean is not None or not self._center):
-            self.adjustment.learn(None, self.mean, None, None, self.total)
-
-    def learn_from_gram(self, squares: Array, gathered: ColumnStatistics | None, count: float) -> None:
-        """Take over what the sweep of a Gram matrix has told beside it.
-
-        Parameters
-        ----------
-        squares : array of shape (p,)
-            Its diagonal.
-        gathered : ColumnStatistics or None
-            From the same sweep, where confounds are taken out.
-        count : float
-            What the rows count together.
-        """
-        if self.adjustment is None:
-            return
-        beside = None if gathered is None else self._beside_of(gathered)
-        self.adjustment.learn(self.operator.home.blocks, self.mean, beside, squares, count)
+    def learn_from_products(self, home: Home) -> None:
+        """The mean of an operator known by its products, Aᵀ w / Σw, and what confounds explain, AᵀD²B."""
+        n, adjustment = self.operator.shape[0], self.adjustment
+        weights, basis = self.model.weights_of(0, n, home), self.model.basis_of(0, n, home)
+        adjustment.learn(home, self.total, mean=block_mean(self.operator, home, weights))
+        if adjustment.scale:
+            raise MissingCapability(
+                f"scale needs the lengths of the columns, which are unknown for {self.operator!r}. Pass the rows as an "
+                "array, a sparse matrix, a file or slices, or scale them before."
+            )
+        if basis is not None:
+            B, row = weighted(basis, weights), adjustment.row
+            A = self.operator if row is None else self.operator.centered(row)
+            adjustment.learn(home, self.total, explained=home.place(A.rmatmat(A.home.place(B, A.dtype))))
 
     @property
     def by_products(self) -> bool:
@@ -310,50 +181,22 @@ class View:
             "A v must be linear in v, and rmatmat must multiply by the transpose."
         )
 
-    def learn_from_matrix(self) -> None:
-        """Means and norms of a matrix in memory; part of whichever sweep comes first."""
-        home, n = self.operator.home, self.operator.shape[0]
-        gathered = ColumnStatistics(home)
-        gathered.add(self.operator, self.model.weights_of(0, n, home), self.model.basis_of(0, n, home))
-        self.learn(gathered)
-
-    def learn_from_products(self, home: Home) -> None:
-        """The mean of an operator known by its products, Aᵀ w / Σw, and what confounds explain, AᵀD²B."""
-        n = self.operator.shape[0]
-        weights, basis = self.model.weights_of(0, n, home), self.model.basis_of(0, n, home)
-        self.mean = block_mean(self.operator, home, weights)
-        if self.adjustment is None:
-            return
-        if self.adjustment.scale:
-            raise MissingCapability(
-                f"scale needs the lengths of the columns, which are unknown for {self.operator!r}. Pass the rows as an "
-                "array, a sparse matrix, a file or slices, or scale them before."
-            )
-        beside = None
-        if basis is not None:
-            B = weighted(basis, weights)
-            taken = self.mean if self._center else self._offset
-            A = self.operator if taken is None else self.operator.centered(taken)
-            beside = home.place(A.rmatmat(A.home.place(B, A.dtype)))
-        self.adjustment.learn(home, self.mean, beside, None, self.total)
-
     @property
-    def corrects_products(self) -> bool:
-        """Whether what is taken out is taken out of products, and not of entries."""
-        return self.taken is not None and not self.operator.centres_entries
+    def subtracts_from_products(self) -> bool:
+        """Whether a row is subtracted from products, and not from entries."""
+        return self.adjustment.row is not None and not self.operator.centres_entries
 
     def cancelled(self, squares: Array | None) -> float:
-        """How many times longer the worst column is before something is taken out of its products than after it."""
-        if self.taken is None or squares is None or not self.corrects_products:
+        """How many times longer the worst column is before a row is subtracted from its products than after it."""
+        if squares is None or not self.subtracts_from_products:
             return 1.0
-        host, taken = to_host(squares), to_host(self.taken)
+        host, row = to_host(squares), to_host(times_row(self.adjustment.row, self.adjustment.factors))
         live = host > 0
-        factors = 1.0 if self.factors is None else to_host(self.factors)[live]
-        return float(np.sqrt(np.max((taken[live] * factors) ** 2 * self.total / host[live], initial=1.0)))
+        return float(np.sqrt(np.max(row[live] ** 2 * self.total / host[live], initial=1.0)))
 
     def warn_of_cancellation(self) -> None:
-        """Say once when what is taken out of products, and not of entries, leaves few digits."""
-        if self._warned or self.squares is None or not self.corrects_products:
+        """Say once when what is subtracted from products, and not from entries, leaves few digits."""
+        if self._warned or self.squares is None or not self.subtracts_from_products:
             return
         self._warned = True
         lost, digits = np.log10(self.cancelled(self.squares)), 16 if self.operator.dtype == np.float64 else 7
@@ -379,54 +222,79 @@ def _is_measured(A: LinearOperator) -> bool:
     )
 
 
+def stored_rows(A: LinearOperator, rows: slice) -> Array:
+    """Some rows as they are stored: wide integers and float32 are exact in float64."""
+    part = A.rows(rows) if A.sliceable else A
+    if not A.readable:  # known by its products: with the identity they are the entries
+        return part.by_identity()
+    return part.array if isinstance(part, DenseOperator) and part.mean is None else part.dense()
+
+
 class FloatRows:
-    """Dense float64 rows of a view, one block after the other, in one buffer where that is on the host.
+    """Dense float64 rows of an operator, one block after the other, in one buffer where that is on the host.
 
     Parameters
     ----------
-    view : View
+    operator : LinearOperator
+        Without what it subtracts from its columns.
     home : Home
         Where the rows are wanted.
-    about_first : bool
-        Take the first row out of all; otherwise, what the view says.
+    less : array of shape (p,), optional
+        A row that is subtracted from all.
+    about_first : bool, default False
+        Subtract the first row from all instead.
     buffer : RowBuffer, optional
         Memory to use.
     """
 
-    def __init__(self, view: View, home: Home, *, about_first: bool, buffer: RowBuffer | None = None) -> None:
-        self.view, self.home, self._about_first = view, home, about_first
-        self.less: Array = None if about_first else view.taken
-        self._buffer = buffer or RowBuffer()
+    def __init__(
+        self,
+        operator: LinearOperator,
+        home: Home,
+        *,
+        less: Array | None = None,
+        about_first: bool = False,
+        buffer: RowBuffer | None = None,
+    ) -> None:
+        self.operator, self.home, self.less = operator, home, less
+        self._about_first, self._buffer = about_first, buffer or RowBuffer()
+
+    @property
+    def resident_float64(self) -> bool:
+        """Whether the data can be multiplied as they lie, without conversion, centring or blocks."""
+        A = self.operator
+        plain = isinstance(A, DenseOperator) and not isinstance(A, MappedOperator) and A.plain
+        return plain and self.less is None and A.dtype == np.float64
 
     def read(self, rows: slice) -> Array:
         """Some rows: valid until the next are read, and the data themselves where nothing had to be done."""
-        stored = self.view.stored_rows(rows)
+        stored = stored_rows(self.operator, rows)
         if self._about_first and self.less is None:
             self.less = self.home.place(stored[:1, :])[0, :] + 0.0  # a copy
-        if self.less is None and self.view.resident_float64:
+        if self.resident_float64:
             return stored
         return self._buffer.less(stored, self.less, np.dtype(np.float64), self.home)
 
 
-def gram_blocks(views: list[View], n: int) -> Iterable[slice]:
+def gram_blocks(operators: Sequence[LinearOperator], n: int) -> Iterable[slice]:
     """Row blocks for forming Gram matrices: tall enough that adding p x p sums costs little."""
-    if not all(view.operator.sliceable for view in views):
+    if not all(A.sliceable for A in operators):
         return [slice(0, n)]
-    rows = max(gram_rows(views), GRAM_ROWS // 8)
+    rows = max(gram_rows(operators), GRAM_ROWS // 8)
     return (slice(a, min(a + rows, n)) for a in range(0, n, rows))
 
 
-def gram_rows(views: list[View], wanted: int = GRAM_ROWS) -> int:
+def gram_rows(operators: Sequence[LinearOperator], wanted: int = GRAM_ROWS) -> int:
     """Rows of such a block: some thousands on the host, and on a device as many as keep it busy with one product.
 
     Parameters
     ----------
-    views : list of View
+    operators : sequence of LinearOperator
     wanted : int
         That the host should take at least, where they fit.
     """
-    row_bytes: int = 8 * max(sum(view.operator.shape[1] for view in views), 1)
-    if not views[0].operator.home.on_host:
+    row_bytes: int = 8 * max(sum(A.shape[1] for A in operators), 1)
+    if not operators[0].home.on_host:
         return DEVICE_BLOCK_BYTES // row_bytes
     return min(max(GRAM_ROWS, wanted), GRAM_BYTES // row_bytes)
 

@@ -133,12 +133,8 @@ class AlternatingLeastSquares(Solver):
 
     def _matrices(self, problem: Any, moments: Any) -> list[Any]:
         """The matrices for which the inner solvers are prepared: held moments of a view, or the view itself."""
-        if moments.form != "implicit":
-            return [moments.view(0), moments.view(1)]
-        if not problem.center:
-            return [problem.X, problem.Y]
-        means = moments.columns.means()
-        return [A.centered(mean) for A, mean in zip((problem.X, problem.Y), means, strict=True)]
+        held = moments.form != "implicit"
+        return [moments.view(0), moments.view(1)] if held else [problem.X, problem.Y]
 
 
 def _sums(pair: Pair, k: int, view: int, V: Array, SV: Array, gap: Array) -> list[Array]:

@@ -42,7 +42,7 @@ class DiagonalCCA(Solver):
         run.plan(setup=moments.setup_cost + moments.sweep_cost, iteration=2 * moments.sweep_cost)
         pair = start(problem, run, moments, run.part(self.test_matrix), width, diagonal=True)
         dx, dy = pair.views.diagonals
-        if problem.center:
+        if moments.center:
             _warn_of_means(moments, (dx, dy))
         normalizer = run.part(self.normalizer)
         k = problem.k

@@ -40,7 +40,7 @@ class PrincipalCCA(Solver):
         for i, label in enumerate(problem.matrix_names):
             view = moments.view(i)
             n, p, _ = view.shape
-            components = SVD(view, min(wanted, n, p), center=problem.center)
+            components = SVD(view, min(wanted, n, p), center=view.center)
             weights.append(moments.home.place(run.within(components, svd, label)["Vh"]).T)
             counts.append((weights[i].shape[1], min(n, p)))
         found, others = (" and ".join(str(count[j]) for count in counts) for j in (0, 1))

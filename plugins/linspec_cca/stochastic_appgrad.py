@@ -112,7 +112,7 @@ class StochasticAppGrad(Solver):
         n = problem.X.shape[0]
         moments = run.moments("implicit")
         read_first = _chunk(problem) + min(self.normalizer_rows or 0, n)
-        run.plan(setup=problem.center * moments.columns.means_cost + read_first / n, iteration=0.0)
+        run.plan(setup=run.settling + read_first / n, iteration=0.0)
         rows = _Rows(problem, moments, run)
         steps = _Steps(self, problem, rows, run)
         iteration = _Iteration(self, problem, run, rows, steps)
@@ -139,7 +139,7 @@ def _chunk(problem: Any) -> int:
 
 
 class _Rows:
-    """Random rows of both views, the same of each, centred if the problem centres; batches are cut out of chunks.
+    """Random rows of both views, the same of each; batches are cut out of chunks.
 
     Attributes
     ----------
@@ -152,9 +152,6 @@ class _Rows:
 
     def __init__(self, problem: Any, moments: Moments, run: Run) -> None:
         self.views: list[LinearOperator] = [problem.X, problem.Y]
-        if problem.center:
-            means = moments.columns.means()
-            self.views = [A.centered(mean) for A, mean in zip(self.views, means, strict=True)]
         self.n = int(problem.X.shape[0])
         self.read, self._next = 0, 0
         self._size = _chunk(problem)

@@ -21,7 +21,7 @@ import numpy as np
 import scipy.linalg
 import scipy.sparse.linalg
 
-from linspec import Moments, Run, Solution, Solver, option
+from linspec import Run, Solution, Solver, option
 from linspec.algebra import (
     EPS,
     LEAST_LENGTH,
@@ -42,8 +42,8 @@ from linspec.cost import (
     Sizes,
     moments_estimates,
 )
-from linspec.moments import reduce_rows, reduce_rows_of
-from linspec.operators import LinearOperator, SparseOperator, uncounted
+from linspec.moments import RowGram, reduce_rows, reduce_rows_of
+from linspec.operators import LinearOperator, uncounted
 from linspec_discriminant.row_basis import TOLD, basis_of
 
 SQUARED_LIMIT = 1e8
@@ -134,14 +134,13 @@ class Direct(Solver):
 
     def _dual(self, problem: Any, run: Run) -> Solution:
         moments = run.moments("implicit")
-        run.plan(setup=moments.columns.means_cost + 2.0)
-        rows, home = RowsGram(problem, moments), moments.home
-        run.plan(setup=rows.sweeps + 1.0 if problem.ridge > 0 else 2.0)
-        X = rows.X
-        H = home.place(problem.H.dense())
+        run.plan(setup=run.settling + 2.0)
+        rows, home, X = RowGram(problem.X), moments.home, problem.X
+        run.plan(setup=rows.cost + 1.0 if problem.ridge > 0 else 2.0)  # which may have read the rows
+        H = home.place(
+            problem.H.dense()
+        )  # Xᵀ annihilates their means, but only after a division by the ridge
         H = H if problem.factor is None else H @ problem.factor
-        if problem.center:  # Xᵀ annihilates the means, but only after a division by the ridge
-            H = H - home.xp.mean(H, axis=0)[None, :]
         found = _by_cholesky(rows.form(), H, problem.ridge, home) if problem.ridge > 0 else None
         if found is None:
             run.plan(setup=2.0)
@@ -159,8 +158,9 @@ class Direct(Solver):
         rank = int(np.sum(sizes > self._cut(X.H) * sizes[0])) if sizes[0] > 0 else 0
         longer = int(np.sum(sizes > LEAST_LENGTH * float(np.finfo(X.rounded_dtype).eps) * sizes[0]))
         cut = Vt.T[:, rank:longer] / sizes[0] if problem.ridge == 0 and longer > rank else None
-        if cut is not None and problem.center:  # Xᵀ annihilates the means up to rounding
-            cut = cut - home.xp.mean(cut, axis=0)[None, :]
+        if cut is not None:  # Xᵀ annihilates the means up to rounding
+            adjustment = uncounted(problem.X)[0].adjustment
+            cut = cut if adjustment is None else adjustment.model.projected(cut)
         # With a ridge, no direction that can be distinguished is null.
         keep = rank if problem.ridge == 0 else int(np.sum(sizes > TOLD * sizes[0]))
         V, sizes = Vt.T[:, :keep], sizes[:keep]
@@ -199,7 +199,7 @@ class Direct(Solver):
         return U[:, :keep], s[:keep] ** 2
 
     def _are_there(self, A: LinearOperator, cut: Array | None, problem: Any, run: Run) -> bool:
-        """Whether A, centred if the problem centres, has more than rounding along the cut directions, by one product.
+        """Whether A has more than rounding along the cut directions, by one product.
 
         Directions are divided by ‖A‖. A cut that the user asked for is not reported.
         """
@@ -208,8 +208,6 @@ class Direct(Solver):
         if not run.affords(1.0):
             return True
         home = problem.X.home.blocks
-        if problem.center and A is problem.X:
-            A = A.centered(run.moments("implicit").columns.means()[0])
         lengths = to_host(home.column_norms(home.place(A.matmat(cut))))
         return bool(lengths.max() > LEAST_LENGTH * float(np.finfo(A.rounded_dtype).eps))
 
@@ -230,66 +228,6 @@ class Direct(Solver):
         factoring = side**3 / 3 / CHOLESKY_RATE + 2 * side**2 * t / DENSE_RATE + 6 * side * t**2 / FACTOR_RATE
         note = f"Gram matrix of order {side:.0f} and its Cholesky factor"
         return Estimate(forming + factoring, 24.0 * side**2 + 8.0 * (sizes.n + sizes.p) * t, note)
-
-
-class RowsGram:
-    """XXᵀ of rows, centred or not, computed in the way that leaves sparse rows sparse and loses no digits."""
-
-    def __init__(self, problem: Any, moments: Moments) -> None:
-        self.moments, self.home = moments, moments.home
-        self.bare: Any
-        self.bare, self.ledger = uncounted(problem.X)
-        n, p = problem.X.shape
-        self.mean = moments.columns.means()[0] if problem.center else None
-        self.X = problem.X if self.mean is None else problem.X.centered(self.mean)
-        if problem.X.nnz >= n * p:
-            self.sweeps, self._form = 1.0, self._of_entries
-        elif isinstance(self.bare, SparseOperator) and self._keeps_digits():
-            self.sweeps, self._form = 1.0, self._of_sparse_rows
-        else:
-            self.sweeps, self._form = 2.0 * -(-n // ROWS_AT_ONCE), self._of_products
-
-    def form(self) -> Array:
-        """The matrix, n x n."""
-        return self._form()
-
-    def _keeps_digits(self) -> bool:
-        """Whether means may be subtracted from the inner products of uncentred rows."""
-        if self.mean is None:
-            return True
-        about, of = (to_host(v) for v in (self.moments.diagonal()[0], self.mean))
-        return bool(self.bare.shape[0] * float(of @ of) <= MEANS * float(about.sum()))
-
-    def _of_entries(self) -> Array:
-        rows, n = self.home.place(self.X.dense()), self.X.shape[0]
-        self.ledger.record(self.bare, n)
-        return rows @ rows.T
-
-    def _of_sparse_rows(self) -> Array:
-        """Inner products of sparse rows: the lower triangle, minus the means of all rows."""
-        A = self.bare.matrix
-        n = A.shape[0]
-        self.ledger.record(self.bare, n, sweeps=1.0)
-        K = np.empty((n, n))
-        for start in range(0, n, ROWS_AT_ONCE):
-            stop = min(start + ROWS_AT_ONCE, n)
-            rows = A[start:stop].astype(np.float64)
-            K[start:stop, :stop] = (rows @ A[:stop].astype(np.float64).T).toarray()
-            K[:start, start:stop] = K[start:stop, :start].T
-        if self.mean is not None:
-            means = K.mean(axis=0)
-            K -= means[:, None]
-            K -= means[None, :] - means.mean()
-        return K
-
-    def _of_products(self) -> Array:
-        """Products with the columns of the identity, several at a time."""
-        n = self.X.shape[0]
-        blocks = []
-        for start in range(0, n, ROWS_AT_ONCE):
-            E = self.home.eye(n, min(ROWS_AT_ONCE, n - start), start)
-            blocks.append(self.home.place(self.X.matmat(self.X.rmatmat(E))))
-        return self.home.concat(blocks)
 
 
 def _by_cholesky(K: Array, H: Array, ridge: float, home: Home) -> tuple[Array, Array, float] | None:

@@ -126,7 +126,7 @@ class Regression:
         bare, ledger = uncounted(self.task.X)
         scale = self.task.scale
         X = CountedOperator(bare if scale is None else bare.scaled_columns(1 / scale), ledger)
-        return Moments(X, center=self.moments.center, form="implicit")
+        return Moments(X, form="implicit")
 
     def stuck(self, residual: float) -> bool:
         """Whether a residual is above the tolerance, and continuing does not help or is not possible."""
@@ -145,19 +145,14 @@ class Regression:
     def _once(self, tol: float) -> Array:
         """The answer of a solver that factorises, or that has no `prepare`."""
         task = self.task
-        bare, _ = uncounted(task.X)
-        bare = bare if task.scale is None else bare.scaled_columns(1 / task.scale)
-        X = bare.centered(self._scaled_means()) if self.moments.center else bare
+        X, _ = uncounted(task.X)
+        X = X if task.scale is None else X.scaled_columns(1 / task.scale)
         lstsq = self.lstsq
         lstsq = replace(lstsq, tol=tol) if getattr(lstsq, "tol", tol) is None else lstsq
         with self._reserving():
             accounts = {"A": "X", "B": next(label for label in self.run.problem.matrices if label != "X")}
             found = self.run.within(LeastSquares(X, _uncounted(task.B), task.ridge), lstsq, accounts)
         return self._unscaled(self.moments.home.place(found["x"]))
-
-    def _scaled_means(self) -> Array:
-        mean = self.moments.columns.means()[0]
-        return mean if self.task.scale is None else mean / self.task.scale
 
 
 def _solve_scaled(
@@ -223,13 +218,12 @@ def told_apart(C: Array, cut: float, least: float, home: Home) -> HostArray:
     return turn
 
 
-def product(labels: LinearOperator, factor: Array | None, turn: Array, moments: Moments) -> ProductOperator:
+def product(labels: LinearOperator, factor: Array | None, turn: Array) -> ProductOperator:
     """Labels times factor times turn, as an operator that is multiplied only if someone asks for it.
 
-    It is centred if X is. In exact arithmetic this changes nothing, but solvers that work on targets, and not on their
-    products with X, would carry along the part that X annihilates.
+    Labels are centred if X is. In exact arithmetic this changes nothing, but solvers that work on targets, and not on
+    their products with X, would carry along the part that X annihilates.
     """
-    labels = labels.centered(moments.columns.means()[1]) if moments.center else labels
     block = turn if factor is None else factor @ turn
     return ProductOperator(labels, DenseOperator(labels.home.place(block, labels.dtype)))
 

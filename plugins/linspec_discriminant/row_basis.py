@@ -126,14 +126,14 @@ def row_basis(problem: Any, ridge: float, run: Run, moments: Moments) -> RowBasi
     if not X.readable and not X.remote:  # rows that lie elsewhere are reduced there
         if p > max(FEW, SHARE * run.columns) or n * p > MOST_ENTRIES:
             return None
-        X = DenseOperator(X.by_identity())
+        X = X if X.streamed else DenseOperator(X.by_identity())
     elif not _is_cheap(X, run, _seconds(X)):
         if not _squared_away(problem, ridge, run, moments):
             return None
         if moments.form != "dense" and _seconds(X) > SQUARED:
             run.note(Status.ILL_CONDITIONED, TOO_DEAR)
             return None
-    (R,) = reduce_rows({"X": X}, center=problem.center)
+    (R,) = reduce_rows({"X": X})
     return basis_of(
         R, ridge, rank_cut((n, p), X.rounded_dtype), problem.X.home.blocks, problem.X.rounded_dtype
     )
@@ -171,7 +171,7 @@ def _squared_away(problem: Any, ridge: float, run: Run, moments: Moments) -> boo
             return _seconds(X) <= SQUARED
         if not _is_cheap(X, run, 2.0 * n * p**2 / DENSE_RATE, SQUARED / 8):
             return False
-        S = Moments(X, center=problem.center, form="dense").dense()[0]
+        S = Moments(X, form="dense").dense()[0]
         d = to_host(home.xp.linalg.diagonal(S)) + ridge
         spread = float(d.max() / d.min()) if d.min() > 0 else 1.0
     factor = Whitener(S, ridge, squared_cut(X), home)

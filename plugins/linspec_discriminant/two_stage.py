@@ -112,7 +112,7 @@ class TwoStage(Solver):
         def as_printed(W: Array) -> dict[str, Array]:
             return {"weights": W @ home.place(_printed(W, turned, problem)[0])}
 
-        B = product(problem.H, problem.factor, turn, moments)
+        B = product(problem.H, problem.factor, turn)
         task = Task(X=problem.X, B=B, XtB=turned, ridge=problem.ridge, power=1, weights=as_printed)
         basis = row_basis(problem, problem.ridge, run, moments) if unequal(moments, problem.ridge) else None
         task = replace(task, scale=column_scale(moments, problem.ridge, basis))

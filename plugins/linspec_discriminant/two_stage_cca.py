@@ -66,7 +66,7 @@ class TwoStageCCA(Solver):
             return run.finish(x_weights=x, y_weights=y)
         task = Task(
             X=problem.X,
-            B=product(problem.Y, None, turn, moments),
+            B=product(problem.Y, None, turn),
             XtB=C @ turn,
             ridge=problem.ridge[0],
             power=2,

@@ -138,8 +138,8 @@ class KernelCCA(Problem[KernelCCASolution]):
             )
         return super().on_rows(numbers)
 
-    def about_rows(self) -> Any:
-        """The problem itself: a kernel changes where a row is subtracted."""
+    def adjusted(self) -> Self:
+        """The problem itself: kernels are centred, and not the rows."""
         return self
 
     def in_range(self, looks: Mapping[str, Any]) -> Self:

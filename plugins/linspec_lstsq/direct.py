@@ -24,7 +24,7 @@ from linspec import LeastSquaresState, LinearOperator, Moments, Run, Solution, S
 from linspec.algebra import rank_cut, whitening
 from linspec.arrays import Array, Home, HostArray, from_host, namespace, reciprocal, to_host
 from linspec.cost import CHOLESKY_RATE, Estimate, Sizes, gram_seconds
-from linspec.moments import reduce_rows, reduce_rows_of
+from linspec.moments import RowGram, reduce_rows, reduce_rows_of
 from linspec_lstsq.golub_kahan import cross_product, start_of, sweeps_of
 
 SQUARED_LIMIT = 1e10
@@ -81,7 +81,7 @@ class Direct(Solver):
         run.plan(setup=2.0)
         home = A.home.blocks
         B = home.place(problem.B.dense())
-        K = _columns_gram(A)
+        K = RowGram(A).form()
         found = [_solved(K, B, ridge, spare=len(problem.ridges) == 1) for ridge in problem.ridges]
         if all(z is not None for z in found):
             return run.finish(x=A.rmatmat(home.concat(found)), least=np.inf)  # else there were no z
@@ -229,11 +229,6 @@ def _by_inverse(G: Array, ridge: float, home: Home) -> Apply | None:
         return (x + inverse @ (rhs - S @ x)) * inverse_d[:, None]
 
     return apply
-
-
-def _columns_gram(A: LinearOperator) -> Array:
-    """AAᵀ, one sweep."""
-    return Moments(A.H, form="dense").dense()[0]
 
 
 def _with_ridge(R: HostArray, QtB: HostArray, ridge: float) -> tuple[HostArray, HostArray]:

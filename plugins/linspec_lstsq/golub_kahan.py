@@ -447,10 +447,7 @@ class LSQR:
 
 def matrix_of(A: LinearOperator | Moments) -> LinearOperator:
     """The matrix of the moments of one view, on their ledger; an operator is returned as it is."""
-    if not isinstance(A, Moments):
-        return A
-    matrix = A.counted
-    return matrix.centered(A.columns.means()[0]) if A.center else matrix
+    return A.matrix(0) if isinstance(A, Moments) else A
 
 
 def cross_product(A: LinearOperator | Moments, B: LinearOperator) -> Array:

@@ -44,7 +44,7 @@ class SimultaneousLSQR(Solver):
 
     def solve(self, problem: Any, run: Run) -> Solution:
         """Solve a least-squares problem."""
-        run.plan(setup=1.0 if run.start is None else 2.0, iteration=sweeps_of(problem.A))
+        run.plan(setup=run.settling + (1.0 if run.start is None else 2.0), iteration=sweeps_of(problem.A))
         data = right_hand_sides(problem.A, problem.B, problem.ridges)
         iterates, scales = _begun(data, run)
         seen, met = np.inf, iterates.inverse_squares

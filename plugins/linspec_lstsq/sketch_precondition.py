@@ -65,7 +65,7 @@ class SketchPrecondition(Solver):
 
     def solve(self, problem: Any, run: Run) -> Solution:
         """Solve a least-squares problem."""
-        run.plan(setup=2.0, iteration=1.0)
+        run.plan(setup=run.settling + 2.0, iteration=1.0)
         data = RightHandSides(problem.A, problem.B, problem.ridges)
         factor, SB, AtB = self._factor(data, run)
         scales = np.tile(column_norms(AtB, data.home), len(problem.ridges))

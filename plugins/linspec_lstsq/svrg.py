@@ -111,7 +111,7 @@ class SVRG(Solver):
     def solve(self, problem: Any, run: Run) -> Solution:
         """Solve a least-squares problem."""
         A = problem.A
-        run.plan(setup=1.0, iteration=1.0 + _rows_of_an_epoch(self, A) / A.shape[0] - SHARES)
+        run.plan(setup=run.settling + 1.0, iteration=1.0 + _rows_of_an_epoch(self, A) / A.shape[0] - SHARES)
         probes = run.rng.standard_normal((A.shape[1], PROBES))
         home, moments = A.home.blocks, run.moments("implicit")
         largest, AtB = survey(A, problem.B, probes)
@@ -459,9 +459,8 @@ def _rows_of_an_epoch(solver: SVRG, A: LinearOperator) -> int:
 
 def _matrix(moments: Moments, run: Run) -> LinearOperator:
     """The matrix behind moments of one view, on the ledger of the run."""
-    known = (M for M in run.problem.matrices.values() if uncounted(M)[0] is moments.X)
-    A = next(known, moments.X)
-    return A.centered(moments.columns.means()[0]) if moments.center else A
+    A = moments.matrix(0)
+    return next((M for M in run.problem.matrices.values() if uncounted(M)[0] is uncounted(A)[0]), A)
 
 
 def _column_norms(V: Array, home: Home) -> Array:

@@ -63,10 +63,10 @@ from linspec import (
 from linspec.algebra import EPS, eigenpairs
 from linspec.arrays import Array, Home, HostArray, reciprocal, to_host, to_host_together
 from linspec.cost import DENSE_RATE, Estimate, Sizes, spare_bytes, sweeps_estimate
-from linspec.operators import DenseOperator, MappedOperator, SparseOperator, uncounted
+from linspec.operators import uncounted
 from linspec.process import count_of
 from linspec_svd.ending import answer, log_chance
-from linspec_svd.triplets import decomposed, orthonormal
+from linspec_svd.triplets import orthonormal
 
 OVERSAMPLING = 10
 """The number of columns in a wide block, in addition to k."""
@@ -191,7 +191,7 @@ class BlockKrylov(Solver):
         side, sweep = (n, 1.0) if wide else (p, moments.sweep_cost)
         before = 0.0
         if run.start is not None:  # its product, and its vectors of the side of the rows
-            before = sweep + (1.0 + moments.columns.means_cost * problem.center) * wide
+            before = sweep + (1.0 + run.settling) * wide
         single = moments.single_cost if self.sweeps == "float32" else 0.0
         precise = sweep * (single > 0)  # the Rayleigh-Ritz step
         exactly = moments.outer_gram_matmat if wide else moments.gram_matmat
@@ -249,7 +249,7 @@ class BlockKrylov(Solver):
             return home.zeros((side, 0))
         V = home.place(run.start["Vh"]).T
         if wide:
-            V = home.place(decomposed(problem, run).matmat(V))
+            V = home.place(problem.A.matmat(V))
         S = orthonormal(V * reciprocal(home.place(home.column_norms(V)))[None, :], home)
         return S[:, : min(S.shape[1], side - 1)]
 
@@ -266,11 +266,9 @@ class BlockKrylov(Solver):
             return int(min(fresh, S.shape[0] - known))
         if self.block is not None:
             return int(min(self.block, n, p))
-        bare, _ = uncounted(problem.A)
-        cheap = bare.home.on_host and not isinstance(bare, MappedOperator) and run.affords(sweeps)
-        if not (cheap and isinstance(bare, SparseOperator | DenseOperator)):
+        if not (problem.A.home.on_host and problem.A.resident and run.affords(sweeps)):
             return int(full)
-        least = NARROW if isinstance(bare, SparseOperator) else NARROW_DENSE
+        least = NARROW if problem.A.sparse else NARROW_DENSE
         return int(min(max(least, problem.k // COLUMNS), full))
 
     def _most(self, k: int, b: int, side: int, home: Home) -> int:

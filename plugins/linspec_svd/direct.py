@@ -20,7 +20,7 @@ from linspec import Run, Solution, Solver
 from linspec.arrays import Array, HostArray, to_host
 from linspec.cost import FACTOR_RATE, Estimate, Sizes
 from linspec.moments import reduce_rows_of
-from linspec_svd.triplets import decomposed, left_vectors, share_below_rounding
+from linspec_svd.triplets import left_vectors, share_below_rounding
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -64,7 +64,7 @@ def factorised(problem: Any, run: Run) -> dict[str, Any]:
     k = _count(S, problem)
     V, S, U = Vt.T[:, :k], S[:k], None
     if problem.left:
-        U, recomputed, V = left_vectors(decomposed(problem, run), V)
+        U, recomputed, V = left_vectors(problem.A, V)
         S = S if recomputed is None else recomputed
     return {"Vh": V.T, "S": S, "U": U}
 
@@ -78,7 +78,7 @@ def _wide(problem: Any) -> bool:
 def _of_entries(problem: Any, run: Run) -> dict[str, Array]:
     """The same for wide data; the entries in float64 are the small factor."""
     home = problem.A.home.blocks
-    entries = home.place(decomposed(problem, run).dense())
+    entries = home.place(problem.A.dense())
     if not np.isfinite(float(to_host(home.xp.sum(entries)))):
         run.moments("implicit").columns.means()  # names the entry
     U, s, Vt = home.xp.linalg.svd(entries, full_matrices=False)

@@ -18,7 +18,6 @@ import numpy as np
 from linspec import Run, Status
 from linspec.arrays import Array, HostArray
 from linspec_svd.triplets import (
-    decomposed,
     left_vectors,
     right_vectors,
     share_below_rounding,
@@ -92,7 +91,7 @@ def _arrays(
     if hidden and problem.single:
         findings.append((Status.ILL_CONDITIONED, HIDDEN.format(hidden=hidden)))
     scale = max(largest**0.5, means)
-    A, after = decomposed(problem, run), float(of_rows or problem.left)
+    A, after = problem.A, float(of_rows or problem.left)
     if known < len(theta) and squaring > entries and largest > 0:
         rest = vectors[:, known:]
         if not (run.affords(1.0 + after) and vanish(A.H if of_rows else A, rest, scale)):

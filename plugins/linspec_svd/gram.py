@@ -18,14 +18,14 @@ from typing import Any
 
 import numpy as np
 
-from linspec import LinearOperator, Moments, Run, Solution, Solver, Status
+from linspec import LinearOperator, Run, Solution, Solver, Status
 from linspec.algebra import EPS, leading_eigenpairs
 from linspec.arrays import Array, Home, HostArray, to_host
 from linspec.cost import DENSE_RATE, FACTOR_RATE, Estimate, Sizes, gram_seconds
 from linspec.errors import NonFiniteData
-from linspec.operators import CountedOperator, SparseOperator, uncounted
+from linspec.moments import RowGram
 from linspec_svd.direct import factorised, passes
-from linspec_svd.triplets import decomposed, left_vectors, right_vectors, squared_cuts, vanish
+from linspec_svd.triplets import left_vectors, right_vectors, squared_cuts, vanish
 
 BLOCK_WIDTH = 512
 """Up to this order, matrices of a device are decomposed on the host."""
@@ -52,18 +52,19 @@ class Gram(Solver):
             return run.finish(**factorised(problem, run))
         V, S, U = V[:, :known], np.sqrt(values[:known]), None
         if problem.left:
-            U, recomputed, V = left_vectors(decomposed(problem, run), V)
+            U, recomputed, V = left_vectors(problem.A, V)
             S = S if recomputed is None else recomputed
         return run.finish(Vh=V.T, S=S, U=U)
 
     def _wide(self, problem: Any, run: Run) -> Solution:
         """The eigenvectors of AAᵀ are the left singular vectors."""
         moments = run.moments("implicit")
-        rows = _RowsGram(problem)
-        run.plan(setup=moments.setup_cost + rows.cost + 1.0)
-        A = decomposed(problem, run)
+        rows = RowGram(problem.A)
+        run.plan(setup=run.settling + 2.0)
+        run.plan(setup=rows.cost + 1.0)  # which has read the rows of sparse matrices
+        A = problem.A
         try:
-            K = rows.formed(A)
+            K = rows.form()
         except NonFiniteData:
             moments.columns.means()  # the error names the row and column of A, not of the adjoint
             raise
@@ -105,7 +106,7 @@ class Gram(Solver):
         reserve = 1.0 if wide else float(problem.left)
         if not run.affords(1.0 + reserve):
             return False
-        A = decomposed(problem, run)
+        A = problem.A
         return vanish(A.H if wide else A, vectors, largest)
 
     @classmethod
@@ -130,33 +131,6 @@ def _can_be_reduced(A: LinearOperator) -> bool:
     """Whether "direct" can be called. It holds wide data as an array, and sparse data must not become one."""
     n, p = A.shape
     return A.readable and (p <= n or A.nnz >= n * p)
-
-
-class _RowsGram:
-    """AAᵀ for centred or uncentred A with more columns than rows."""
-
-    def __init__(self, problem: Any) -> None:
-        self.center = problem.center
-        bare, _ = uncounted(problem.A)
-        # Centring the rows of a sparse matrix would make them dense: the products are centred instead.
-        self.after = isinstance(bare, SparseOperator)
-        self.cost = self._moments(problem.A).setup_cost
-
-    def formed(self, A: LinearOperator) -> Array:
-        """The matrix in float64, after the means of A are subtracted."""
-        moments = self._moments(A)
-        K = moments.dense()[0]
-        if not (self.center and self.after):
-            return K
-        xp = moments.home.xp
-        means = xp.mean(K, axis=0)
-        return K - means[:, None] - means[None, :] + xp.mean(means)
-
-    def _moments(self, A: LinearOperator) -> Moments:
-        operator, ledger = uncounted(A)
-        if self.after and self.center:
-            operator = getattr(operator, "parts", (operator,))[0]
-        return Moments(CountedOperator(operator.H, ledger), form="dense", names=("A", ""))
 
 
 def _leading(G: Array, k: int, home: Home) -> tuple[HostArray, Array]:

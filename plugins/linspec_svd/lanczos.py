@@ -40,7 +40,6 @@ from linspec.algebra import EPS, eigenpairs, whitening
 from linspec.arrays import Array, HostArray, to_host
 from linspec.operators import uncounted
 from linspec_svd.ending import answer, log_chance
-from linspec_svd.triplets import decomposed
 
 FEWEST_VECTORS = 20
 """The least number of basis vectors of ARPACK; SciPy's own default."""
@@ -527,7 +526,7 @@ class _Bidiagonal:
     """
 
     def __init__(self, problem: Any, run: Run, watch: _Watch, moments: Moments) -> None:
-        self.A = decomposed(problem, run)
+        self.A = problem.A
         self.run_, self.watch, self.moments = run, watch, moments
         self.held: list[HostArray] = []
         self.diagonal: list[float] = []

@@ -33,7 +33,6 @@ from linspec.process import count_of
 from linspec_svd.single_sweep import ANEW, LOST, Probes, say_what_is_lost
 from linspec_svd.spca import ENDED
 from linspec_svd.triplets import (
-    decomposed,
     left_vectors,
     multiplied_in_place,
     orthonormal,
@@ -123,7 +122,7 @@ class LazySPCA(Solver):
     def _finished(self, problem: Any, run: Run, V: Array, S: HostArray | None) -> Solution:
         U = None
         if problem.left:
-            U, recomputed, V = left_vectors(decomposed(problem, run), V)
+            U, recomputed, V = left_vectors(problem.A, V)
             S = S if recomputed is None else recomputed
         return run.finish(Vh=V.T, S=S, U=U)
 

@@ -21,20 +21,15 @@ from typing import Any
 
 import numpy as np
 
-from linspec import LinearOperator, Run, Solution, Solver, Status, option, part
+from linspec import Run, Solution, Solver, Status, option, part
 from linspec.arrays import Array, Home, HostArray, all_finite, to_host
 from linspec.moments import reduce_rows
 from linspec.operators import (
-    CupySparseOperator,
     DenseOperator,
-    MappedOperator,
-    SparseOperator,
-    uncounted,
 )
 from linspec.process import count_of
 from linspec_svd.single_sweep import inverse_triangle, solved_in_one_sweep
 from linspec_svd.triplets import (
-    decomposed,
     left_vectors,
     multiplied_in_place,
     right_vectors,
@@ -69,12 +64,12 @@ class SPCA(Solver):
             Status.APPROXIMATE,
             ENDED.format(columns=count_of(columns, "column"), powers=count_of(powers, "power iteration")),
         )
-        elsewhere = moments.reads_blocks and not _in_memory(problem.A)
+        elsewhere = moments.reads_blocks and not problem.A.resident
         if elsewhere and (problem.A.remote or not problem.left):
             return self._by_triangles(problem, run, columns)
-        run.plan(setup=moments.columns.means_cost * problem.center + 2.0 + 2.0 * powers)
+        run.plan(setup=run.settling + 2.0 + 2.0 * powers)
         normalizer, home = run.part(self.normalizer), moments.home
-        A = decomposed(problem, run)
+        A = problem.A
         Omega = run.part(self.test_matrix).draw(p, columns, run.rng)
 
         def orthonormal(Y: Array) -> Array:
@@ -122,7 +117,7 @@ class SPCA(Solver):
         k, U = _count(problem, run, S), None
         V, S = V[:, :k], S[:k]
         if problem.left:  # of rows in blocks elsewhere, which keep them
-            U, recomputed, V = left_vectors(decomposed(problem, run), V)
+            U, recomputed, V = left_vectors(problem.A, V)
             S = S if recomputed is None else recomputed
         return run.finish(Vh=V.T, S=S, U=U)
 
@@ -134,13 +129,6 @@ def _in_its_place(Y: HostArray, normalizer: Any, home: Home) -> HostArray:
         T = inverse_triangle(R) if again else normalizer.orthonormalize(R)[1]
         Y = multiplied_in_place(Y, T, home)
     return Y
-
-
-def _in_memory(A: LinearOperator) -> bool:
-    """Whether the data lie in memory, where blocks with n rows are small beside them, and quicker kept than made."""
-    bare, _ = uncounted(A)
-    mapped = isinstance(bare, MappedOperator)
-    return isinstance(bare, DenseOperator | SparseOperator | CupySparseOperator) and not mapped
 
 
 def _count(problem: Any, run: Run, S: HostArray) -> int:

@@ -46,12 +46,6 @@ SMALLEST_SQUARE = 1e-250
 """Above this squared norm of columns no digits are lost by underflow."""
 
 
-def decomposed(problem: Any, run: Run) -> LinearOperator:
-    """A, or A minus its column means, which is never formed."""
-    A: LinearOperator = problem.A
-    return A.centered(run.moments("implicit").columns.means()[0]) if problem.center else A
-
-
 def share_below_rounding(A: LinearOperator) -> float:
     """A singular value of A below this fraction of the largest is rounding of the entries."""
     n, p = A.shape

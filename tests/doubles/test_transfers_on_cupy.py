@@ -27,7 +27,7 @@ from doubles.cupy_double import ACCOUNT
 
 import linspec as ls
 from linspec.arrays import HOST, Home, on_device, symmetric_inverse, to_host, triangular_factors
-from linspec.sweeps.views import View, gram_blocks
+from linspec.sweeps.views import gram_blocks
 from linspec_lstsq.block_conjugate_gradients import BlockConjugateGradients
 from linspec_lstsq.gradient_descent import Descent, descents
 from linspec_lstsq.normal_equations import System, steps_unseen
@@ -312,8 +312,8 @@ def test_factors_are_made_without_a_wait():
 @pytest.mark.parametrize("columns", [(1,), (50,), (50, 30), (1000,), (26_000, 4000)])
 @pytest.mark.parametrize("rows", [10, 100_000, 10_000_000])
 def test_gram_blocks_fit_the_device(rows, columns):
-    views = [View("X", ls.as_operator(cupy.zeros((1, p))), center=False) for p in columns]
-    blocks = list(gram_blocks(views, rows))
+    operators = [ls.as_operator(cupy.zeros((1, p))) for p in columns]
+    blocks = list(gram_blocks(operators, rows))
     assert blocks[0].start == 0
     assert blocks[-1].stop == rows
     assert len(blocks) <= 8 * rows * sum(columns) // 2**26 + 1

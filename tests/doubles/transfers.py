@@ -130,10 +130,10 @@ def gram_blocks_of(n: int, p: int) -> tuple[int, int]:
     """Blocks of rows for the Gram matrix of n x p float64 entries, on a device and on the host."""
     import cupy
 
-    from linspec.sweeps.views import View, gram_blocks
+    from linspec.sweeps.views import gram_blocks
 
-    rows = [View("X", ls.as_operator(library.zeros((1, p))), center=False) for library in (cupy, np)]
-    on_device, on_host = (sum(1 for _ in gram_blocks([view], n)) for view in rows)
+    rows = [ls.as_operator(library.zeros((1, p))) for library in (cupy, np)]
+    on_device, on_host = (sum(1 for _ in gram_blocks([A], n)) for A in rows)
     return on_device, on_host
 
 

@@ -12,7 +12,7 @@ import linspec as ls
 
 CORE = Path(ls.__file__).parent
 
-FRAMES, FILES = 11, 21
+FRAMES, FILES = 11, 22
 """Depth of calls within linspec, and files that they go through."""
 
 

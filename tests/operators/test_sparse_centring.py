@@ -98,7 +98,7 @@ def test_a_discriminant_and_float32() -> None:
 def test_ordinary_counts_are_left_alone() -> None:
     counts = scipy.sparse.csr_array(np.hstack([WORDS, RNG.poisson(9.0, (200, 1))]))
     problem = ls.SVD(counts, 2, center=True)
-    assert problem.about_rows() is problem
+    assert problem.adjusted().A.operator is problem.A
 
 
 @pytest.mark.parametrize("kind", ["operator", "slices"])

@@ -28,7 +28,7 @@ from linspec.errors import (
     UnsupportedData,
 )
 from linspec.operators import Adjustment
-from linspec.operators.row_model import row_model
+from linspec.operators.row_model import PLAIN, row_model
 from linspec.process import machine
 from linspec.studies.held_out.row_sums import CellRows, CellSums
 from linspec.sweeps.adjusted_rows import AdjustedRows
@@ -46,7 +46,6 @@ from linspec.sweeps.products import FusedProducts, Request
 from linspec.sweeps.statistics import Statistics
 from linspec.sweeps.task import Task
 from linspec.sweeps.triangles import Triangle
-from linspec.sweeps.views import TakenOut
 from linspec.sweeps.witness import Together, Witnesses
 from linspec.testing import Suite, check_operator
 from linspec.testing.backends import Backend
@@ -768,7 +767,7 @@ def test_the_bits_are_those_of_any_engine_and_any_number_of_threads(kind, dtype,
 V, W = RNG.standard_normal((P, 3)), RNG.standard_normal((Q, 2))
 MODEL = row_model(center=True, weights=RNG.random(N), confounds=RNG.standard_normal((N, 2)))
 ADJUSTMENT = Adjustment(MODEL)
-ADJUSTMENT.learn(HOST, X.mean(axis=0), None, None, float(N))
+ADJUSTMENT.learn(HOST, float(N), mean=X.mean(axis=0))
 DENSE, SPARSE = [as_operator(A) for A in (X, Y)], [as_operator(scipy.sparse.csr_array(A)) for A in (X, Y)]
 
 
@@ -785,10 +784,10 @@ EXAMPLES: list[tuple[Task[Any], list[Any]]] = [
     (ImageTriangle(V, None, True, MODEL), DENSE[:1]),
     (Statistics(HOST, MODEL), DENSE),
     (CellSums(HOST, [None, None], False, CELL_ROWS), DENSE),
-    (Images(V, X[0]), DENSE[:1]),
+    (Images(V), DENSE[:1]),
     (AdjointImages(), DENSE),
-    (ImageGram(V, TakenOut(X[0])), DENSE[:1]),
-    (AdjustedRows(Statistics(HOST), [TakenOut(X[0], ADJUSTMENT), TakenOut(None)]), DENSE),
+    (ImageGram(V, Adjustment(PLAIN, shift=X[0])), DENSE[:1]),
+    (AdjustedRows(Statistics(HOST), [ADJUSTMENT, Adjustment(PLAIN)]), DENSE),
     (FirstNonFinite(), DENSE),
     (CountedColumns(), SPARSE),
     (Pattern(np.array([0, 3])), SPARSE),

@@ -226,7 +226,7 @@ class _Swept:
 def _problem(X: Any, Y: Any, ridge: Any, center: Any) -> CCA:
     """The problem that the scores belong to. It checks shapes, places and the ridge."""
     if not isinstance(center, tuple | list):
-        return CCA(X, Y, k=1, ridge=ridge, center=bool(center)).about_rows()  # type: ignore[no-any-return]
+        return CCA(X, Y, k=1, ridge=ridge, center=bool(center)).adjusted()
     if isinstance(X, Moments) or len(center) != 2:
         raise InvalidProblem(
             "center must be True, False or, for data that are not Moments, a pair (x_mean, y_mean); got "

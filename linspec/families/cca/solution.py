@@ -16,7 +16,7 @@ from linspec.families.cca.views import loadings_tables, scores_tables
 from linspec.frames import check_order
 from linspec.moments.loadings import cross_loadings, loadings, mean_squares, varying_columns
 from linspec.process.plurals import count_of
-from linspec.solving.new_rows import Taken
+from linspec.solving.new_rows import NewRows
 from linspec.solving.solution import Solution
 
 
@@ -153,7 +153,7 @@ class CCASolution(Solution):
         """
         X, Y = paired_views(X, Y, confounds=confounds)
         given = [
-            self._taken(name).images(data, weights, name, confounds)
+            self._new_rows(name).images(data, weights, name, confounds)
             for data, weights, name in (
                 (X, self.x_weights, "X"),
                 (Y, self.y_weights, "Y"),
@@ -162,11 +162,11 @@ class CCASolution(Solution):
         ]
         return single_or_pair(given, "transform needs X, Y or both")
 
-    def _taken(self, name: str) -> Taken:
+    def _new_rows(self, name: str) -> NewRows:
         """What is taken out of rows of X or Y. Their scale is in the weights."""
         side = name.lower()
         mean, slopes = getattr(self, f"{side}_mean"), getattr(self, f"{side}_slopes")
-        return Taken(mean, slopes, self.confound_mean, **self.names_of(name))
+        return NewRows(mean, slopes, self.confound_mean, **self.names_of(name))
 
     @at_home
     def predict(self, X: Any = None, Y: Any = None, *, confounds: Any = None) -> Any:
@@ -210,7 +210,7 @@ class CCASolution(Solution):
         X, Y = paired_views(X, Y, confounds=confounds)
         given = [
             self._combined(
-                self._taken(name).images(data, weights, name, confounds), name, field, other, confounds
+                self._new_rows(name).images(data, weights, name, confounds), name, field, other, confounds
             )
             for data, weights, name, field, other in (
                 (X, self.x_weights, "X", "y_from_x", "Y"),
@@ -262,7 +262,7 @@ class CCASolution(Solution):
                 f"this needs the coefficients {field} of a solution; got None, so the law of linspec.CCA has not made "
                 "this solution. Solve the problem with linspec.solve."
             )
-        return self._taken(to).restored(scores, coefficients.T, f"the variates of {name}", confounds)
+        return self._new_rows(to).restored(scores, coefficients.T, f"the variates of {name}", confounds)
 
     @at_home
     def score(self, X: Any, Y: Any, *, confounds: Any = None) -> CCAScore:
@@ -403,7 +403,9 @@ class CCASolution(Solution):
         for name, data, slopes in (("X", X, self.x_slopes), ("Y", Y, self.y_slopes)):
             if data is not None:
                 self.check_columns(name, data)
-                Taken(slopes=slopes, confound_names=self.column_names.get("confounds")).beside(confounds, {})
+                NewRows(slopes=slopes, confound_names=self.column_names.get("confounds")).confounds_less_mean(
+                    confounds, {}
+                )
         return {"center": self._centers, "confounds": confounds, "sample_weight": sample_weight}
 
     @property

@@ -21,7 +21,7 @@ from linspec.algebra.small_matrices import whitening
 from linspec.arrays import Array, Home, HostArray, at_home, host_dtype, is_array, namespace, to_host
 from linspec.errors import InvalidOption, InvalidProblem
 from linspec.process.plurals import count_of
-from linspec.solving.new_rows import NOTHING, Taken
+from linspec.solving.new_rows import NOTHING, NewRows
 from linspec.sweeps.blocks import brought_here
 
 __all__ = ["LinearClassifier", "pooled"]
@@ -50,8 +50,8 @@ class LinearClassifier:
         number of rows. At ridge 0 it is the estimate of maximum likelihood.
     weights : array of shape (p, k)
         Of the solution.
-    taken : Taken
-        What is taken out of rows before they are multiplied by the weights.
+    new_rows : NewRows
+        The adjustment of rows before they are multiplied by the weights.
 
     Notes
     -----
@@ -82,7 +82,7 @@ class LinearClassifier:
     means: HostArray
     covariance: HostArray
     weights: Array
-    taken: Taken = NOTHING
+    new_rows: NewRows = NOTHING
 
     @at_home
     def decision(self, X: Any, *, confounds: Any = None) -> Array:
@@ -105,7 +105,7 @@ class LinearClassifier:
         InvalidProblem
             When the rows do not have the columns of the training data.
         """
-        Z = brought_here(self.taken.images(X, self.weights, "X", confounds))
+        Z = brought_here(self.new_rows.images(X, self.weights, "X", confounds))
         home = Home.of(Z)
         T = whitening(self.covariance)
         about = self.priors @ self.means

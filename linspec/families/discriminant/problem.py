@@ -304,7 +304,7 @@ class Discriminant(Problem[DiscriminantSolution]):
             "penalty": self.ridge * to_host(returned.T @ returned),
             **self._of_classes(returned, MW, C, moments.total),
         }
-        fields |= self.taken_fields(moments)
+        fields |= self.fields_of_adjustments(moments)
         findings = self._findings(len(values), rank, moments) + self.lost_to_centring(moments)
         if lost:
             text = "X has directions so short that rounding may hide them. They were left out, and eigenvalues may be "

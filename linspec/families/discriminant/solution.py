@@ -24,7 +24,7 @@ from linspec.frames import check_order
 from linspec.moments.moments import Moments
 from linspec.operators import as_operator
 from linspec.operators.row_model import weights_and_confounds
-from linspec.solving.new_rows import Taken
+from linspec.solving.new_rows import NewRows
 from linspec.solving.solution import Solution
 from linspec.sweeps.blocks import brought_here
 from linspec.targets.class_vectors import class_codes
@@ -135,7 +135,7 @@ class DiscriminantSolution(Solution):
         -------
         array of shape (n, k)
         """
-        return self._taken.images(X, self.weights, "X", confounds)
+        return self._new_rows.images(X, self.weights, "X", confounds)
 
     @at_home
     def score(self, X: Any, H: Any, *, confounds: Any = None) -> float:
@@ -211,9 +211,9 @@ class DiscriminantSolution(Solution):
         return self.table_of_rows(self.transform(X, confounds=confounds), X, library)
 
     @property
-    def _taken(self) -> Taken:
+    def _new_rows(self) -> NewRows:
         """What is taken out of rows. Their scale is in the weights."""
-        return Taken(self.mean, self.slopes, self.confound_mean, **self.names_of("X"))
+        return NewRows(self.mean, self.slopes, self.confound_mean, **self.names_of("X"))
 
     @at_home
     def classifier(
@@ -308,7 +308,7 @@ class DiscriminantSolution(Solution):
             means=means,
             covariance=covariance_of(within, means, sizes, least),
             weights=self.weights,
-            taken=self._taken,
+            new_rows=self._new_rows,
         )
 
     @at_home

@@ -191,7 +191,7 @@ def _trace(eigen: Metric, ridge: float) -> tuple[float, float]:
 
 def _errors_of_rows(problem: Any, x: Sequence[HostArray]) -> tuple[list[float], float]:
     """‖B − A x‖² for the coefficients of each ridge, from the rows, and the sweeps over them."""
-    twin = problem.about_rows().adjusted()
+    twin = problem.adjusted()
     B, found, sweeps = _right_hand_sides(twin), [0.0] * len(x), 1.0
     for some, fits, swept in _fits(twin.A, twin.A.home.place(np.stack(x)), B.shape[0]):
         sweeps += swept
@@ -203,7 +203,7 @@ def _errors_of_rows(problem: Any, x: Sequence[HostArray]) -> tuple[list[float], 
 def _of_rows(problem: Any, ridges: Sequence[float], reason: str) -> Generalized:
     """By AAᵀ = UΛUᵀ, of fewer rows than columns."""
     count, freedom = _freedom(problem)
-    twin = problem.about_rows().adjusted()
+    twin = problem.adjusted()
     twin = twin.in_range(twin.looked_at())
     n, p = twin.A.shape
     moments = twin.moments("implicit", (1, 1))
@@ -307,7 +307,7 @@ def _of_signs(
             f"{solution.message}",
             ConvergenceWarning,
         )
-    twin = problem.about_rows().adjusted()
+    twin = problem.adjusted()
     B, x = _right_hand_sides(twin), twin.in_given_columns({"x": solution.x}, back=True, axis=1)["x"]
     scores, errors, sweeps = np.empty(len(ridges)), np.zeros(len(ridges)), 0.0
     for some, fits, swept in _fits(twin.A, x, n):

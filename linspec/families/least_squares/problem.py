@@ -130,11 +130,6 @@ class LeastSquares(Problem[LeastSquaresSolution]):
         check_rows("A", self.A, "B", self.B)
 
     @property
-    def is_adjusted(self) -> bool:
-        """Whether weights, confounds, an intercept or scale change the matrices."""
-        return bool(self.center) or super().is_adjusted
-
-    @property
     def path(self) -> bool:
         """Whether the problem has a sequence of ridges."""
         return isinstance(self.ridge, tuple)
@@ -235,7 +230,7 @@ class LeastSquares(Problem[LeastSquaresSolution]):
             "x": self._shaped(returned),
             "residuals": residuals,
             "path": self.path,
-            **self.taken_fields(moments),
+            **self.fields_of_adjustments(moments),
         }
         return Conclusion(fields, float(residuals.max()), (*findings, *self.lost_to_centring(moments)))
 

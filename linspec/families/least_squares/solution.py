@@ -11,7 +11,7 @@ import numpy as np
 
 from linspec.arrays import Array, Home, HostArray, at_home, host_dtype, namespace, to_host
 from linspec.errors import InvalidProblem
-from linspec.solving.new_rows import Taken
+from linspec.solving.new_rows import NewRows
 from linspec.solving.solution import Solution
 from linspec.sweeps.blocks import BlockOperator, brought_here
 
@@ -191,8 +191,8 @@ class LeastSquaresSolution(Solution):
         copies = x.shape[0] if self.path else 1
         offset = None if self.b_mean is None else xp.concat([self.b_mean] * copies)
         slopes = None if self.b_slopes is None else xp.concat([self.b_slopes] * copies, axis=1)
-        taken = Taken(self.a_mean, self.a_slopes, self.confound_mean, **self.names_of("A"))
-        found = taken.images(A, columns, "A", confounds, offset=offset, slopes=slopes)
+        new_rows = NewRows(self.a_mean, self.a_slopes, self.confound_mean, **self.names_of("A"))
+        found = new_rows.images(A, columns, "A", confounds, offset=offset, slopes=slopes)
         if not self.path:
             return found if x.ndim == 2 or isinstance(found, BlockOperator) else found[:, 0]
         found = brought_here(found)

@@ -47,10 +47,10 @@ class Reconstruction(HeldOutScore):
     def of_solution(self, problem: Any, solution: Any, ks: Sequence[int | None]) -> HostArray:
         scores, w = weighted_rows(solution.transform(problem.A, confounds=problem.confounds), problem)
         rows = np.asarray(to_host(problem.A.dense()), dtype=np.float64)
-        back = solution._taken  # of the same family
+        back = solution._new_rows  # of the same family
         if back.mean is not None:
             rows = rows - to_host(back.mean)
-        Z = back.beside(problem.confounds, {})
+        Z = back.confounds_less_mean(problem.confounds, {})
         rows = rows if Z is None else rows - Z @ to_host(back.slopes)
         rows = rows if back.scale is None else rows * _reciprocal(to_host(back.scale))
         if solution.total_squares is None:

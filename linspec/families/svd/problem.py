@@ -162,7 +162,7 @@ class SVD(Problem[SVDSolution]):
             # In the dtype of the data, because their device may have no float64.
             chosen = _select(self.A.home.place(U, self.A.dtype), order, self.A.home)
             fields["U"] = chosen * self.A.home.place(flips, self.A.dtype)[None, :]
-        fields |= self.taken_fields(moments)
+        fields |= self.fields_of_adjustments(moments)
         fields["rows"] = moments.total
         total = fields["total_squares"] = moments.columns.total_squares()
         squares = moments.columns.squares()

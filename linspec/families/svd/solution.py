@@ -13,7 +13,7 @@ import numpy as np
 from linspec.arrays import LEAST_SQUARE, Array, Home, HostArray, at_home, host_dtype, reciprocal, to_host
 from linspec.errors import InvalidProblem, MissingCapability
 from linspec.moments.loadings import loadings
-from linspec.solving.new_rows import Taken
+from linspec.solving.new_rows import NewRows
 from linspec.solving.solution import Solution
 from linspec.sweeps.blocks import brought_here
 
@@ -147,8 +147,8 @@ class SVDSolution(Solution):
         }
 
     @property
-    def _taken(self) -> Taken:
-        return Taken(self.mean, self.slopes, self.confound_mean, self.scale, **self.names_of("A"))
+    def _new_rows(self) -> NewRows:
+        return NewRows(self.mean, self.slopes, self.confound_mean, self.scale, **self.names_of("A"))
 
     @at_home
     def transform(self, A: Any, *, confounds: Any = None) -> Array:
@@ -173,7 +173,7 @@ class SVDSolution(Solution):
         InvalidProblem
             When the rows do not have the columns of the training data.
         """
-        return self._taken.images(A, self.Vh.T, "A", confounds)
+        return self._new_rows.images(A, self.Vh.T, "A", confounds)
 
     def saved_parts(self) -> dict[str, Any]:
         """All fields; left vectors that lie in blocks elsewhere come here for it."""
@@ -253,7 +253,7 @@ class SVDSolution(Solution):
         """
         if A is not None:
             self.check_columns("A", A)
-            self._taken.beside(confounds, {})
+            self._new_rows.confounds_less_mean(confounds, {})
             V = self.Vh.T if self.scale is None else self.Vh.T / self.scale[:, None]
             center = self.mean is not None
             return loadings(A, V, "A", center=center, confounds=confounds, sample_weight=sample_weight)
@@ -323,4 +323,4 @@ class SVDSolution(Solution):
         InvalidProblem
             When there is not one column of scores for each row of `Vh`.
         """
-        return self._taken.restored(scores, self.Vh, "scores", confounds)
+        return self._new_rows.restored(scores, self.Vh, "scores", confounds)

@@ -34,7 +34,7 @@ from linspec.sweeps.first_sweep import Measured, Sizes
 from linspec.sweeps.held_grams import RunningGram
 from linspec.sweeps.runners import swept
 from linspec.sweeps.task import Task
-from linspec.sweeps.views import View, gram_rows
+from linspec.sweeps.views import View, gram_rows, stored_rows
 
 ROWS_A_CELL = 512
 """Rows of a cell that a block should have: adding its Gram matrix is to cost less than forming it."""
@@ -237,7 +237,7 @@ class CellSums(Task[dict[int, CellPart]]):
     """
 
     home: Home
-    taken: Sequence[Array | None]
+    about: Sequence[Array | None]
     by_pairs: bool
     model: CellRows
 
@@ -254,23 +254,22 @@ class CellSums(Task[dict[int, CellPart]]):
                 more = CellPart(*_counted(own, w), pairs=self._of_pairs(rows, own, w, first_row))
                 part[number] = part[number].merged(more) if number in part else more
             return part
-        views = [View("", A, center=False) for A in rows]
-        height = max(gram_rows(views, ROWS_A_CELL * len(self.model.cells)), ROWS_A_CELL)
+        height = max(gram_rows(rows, ROWS_A_CELL * len(self.model.cells)), ROWS_A_CELL)
         if not all(A.sliceable for A in rows):
             height = max(n, 1)
         for start in range(0, n, height):
-            self._add_dense(part, views, slice(start, min(start + height, n)), first_row)
+            self._add_dense(part, rows, slice(start, min(start + height, n)), first_row)
             for A in rows:
                 A.release()
         return part
 
     def _add_dense(
-        self, part: dict[int, CellPart], views: Sequence[View], some: slice, first_row: int
+        self, part: dict[int, CellPart], rows: Sequence[LinearOperator], some: slice, first_row: int
     ) -> None:
         start, stop = first_row + some.start, first_row + some.stop
         block = None
         for number, own, w in self.model.members(start, stop):
-            block = self._dense(views, some, first_row) if block is None else block
+            block = self._dense(rows, some, first_row) if block is None else block
             xp, home = self.home.xp, self.home
             its = xp.take(block, xp.asarray(own - start, device=home.device), axis=0)
             cell = part.setdefault(number, CellPart())
@@ -282,13 +281,12 @@ class CellSums(Task[dict[int, CellPart]]):
             count, counting = _counted(own, w)
             cell.count, cell.rows = cell.count + count, cell.rows + counting
 
-    def _dense(self, views: Sequence[View], some: slice, first_row: int) -> Array:
+    def _dense(self, rows: Sequence[LinearOperator], some: slice, first_row: int) -> Array:
         """The rows of all views and the confounds side by side, in float64."""
         blocks = []
-        for view, taken in zip(views, self.taken, strict=True):
-            block = self.home.place(view.stored_rows(some))
-            taken = view.taken if taken is None else taken
-            blocks.append(block if taken is None else block - self.home.place(taken)[None, :])
+        for A, row in zip(rows, self.about, strict=True):
+            block = self.home.place(stored_rows(A, some))
+            blocks.append(block if row is None else block - self.home.place(row)[None, :])
         if self.model.confounds is not None:
             numbers = slice(first_row + some.start, first_row + some.stop)
             blocks.append(self.home.place(self.model.confounds_of(numbers)))
@@ -368,7 +366,7 @@ def gathered(problem: Any, folds: Folds) -> list[RowSums]:
     NonFiniteData
         An entry is not finite, or a sum overflows.
     """
-    views = [View(name, A, center=False) for name, A in problem.matrices.items()]
+    views = [View(name, A) for name, A in problem.matrices.items()]
     by_products = [view for view in views if not (view.streamed or view.operator.sliceable)]
     if by_products:
         raise MissingCapability(
@@ -376,8 +374,8 @@ def gathered(problem: Any, folds: Folds) -> list[RowSums]:
             "Pass an array, a sparse matrix, a file or slices."
         )
     model = CellRows(folds.rows, folds.cells, problem.sample_weight, problem.confounds)
-    home, taken = views[0].given.home.blocks, [view.taken for view in views]
-    task = CellSums(home, taken, _by_pairs(views), model)
+    home, about = views[0].given.home.blocks, [view.adjustment.row for view in views]
+    task = CellSums(home, about, _by_pairs(views), model)
     with np.errstate(all="ignore"):  # what is not finite is found by the check
         part, seen = _swept(task, views, RowModel(center=False, weights=problem.sample_weight))
     if seen != folds.rows:
@@ -443,6 +441,6 @@ def _by_pairs(views: Sequence[View]) -> bool:
     operators = [view.operator for view in views]
     in_blocks = [A.remote and A.sparse for A in operators]
     sparse = all(in_blocks) or all(isinstance(A, SparseOperator) for A in operators)
-    if not sparse or any(view.taken is not None for view in views):
+    if not sparse or any(view.adjustment.row is not None for view in views):
         return False
     return cost.sparse_gram_is_cheaper(cost.sizes_of(operators, 1))

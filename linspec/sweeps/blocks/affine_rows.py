@@ -16,12 +16,13 @@ import numpy as np
 from linspec.arrays import Array, HostArray, is_array
 from linspec.errors import InvalidProblem
 from linspec.operators import DenseOperator, as_operator
+from linspec.operators.adjustment import Adjustment
+from linspec.operators.row_model import PLAIN
 from linspec.process import machine
 from linspec.process.blas_threads import one_blas_thread
 from linspec.process.pauses import pause
 from linspec.sweeps.blocks.operator import BlockOperator
 from linspec.sweeps.blocks.readings import Reading
-from linspec.sweeps.images import Images
 
 
 @dataclass(frozen=True)
@@ -32,22 +33,24 @@ class RowImages:
     ----------
     reading : Reading
         How the block is read.
-    images : Images
-        V and the mean.
+    adjustment : Adjustment
+        The row that is subtracted.
+    V : array of shape (p, k)
     offset : array of shape (k,), optional
     slopes : array of shape (c, k), optional
         Of the confounds.
     """
 
     reading: Reading
-    images: Images
+    adjustment: Adjustment
+    V: Array
     offset: Array | None
     slopes: Array | None
 
     def __call__(self, _number: int, block: Any, Z: HostArray | None = None) -> HostArray:
         """Of a block, and of the confounds of its rows."""
         with np.errstate(all="ignore"), one_blas_thread(needed=True), machine.one_thread():
-            (found,) = self.images.part([self.reading.operator(block)])
+            found = self.adjustment.applied(self.reading.operator(block)).matmat(self.V)
             if self.offset is not None:
                 found = found + self.offset[None, :]
             if Z is not None and self.slopes is not None:
@@ -117,8 +120,7 @@ def row_images(
             f"confounds must have a row for each of {A.shape[0]} rows; got {len(confounds)}."
         )
     pause()
-    work = RowImages(
-        A.reading, Images(V, mean), None if offset is None else offset.astype(A.dtype, copy=False), slopes
-    )
+    offset = None if offset is None else offset.astype(A.dtype, copy=False)
+    work = RowImages(A.reading, Adjustment(PLAIN, shift=mean), V, offset, slopes)
     beside = None if confounds is None else DenseOperator(confounds)
     return A.map_rows(work, f"what was made of {A.name}", beside)

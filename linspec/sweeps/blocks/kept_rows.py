@@ -186,7 +186,7 @@ class KeptRows:
     """
 
     def __init__(self, matrices: Mapping[str, LinearOperator], columns: int) -> None:
-        self._sides = [View(name, A, center=False) for name, A in matrices.items()]
+        self._sides = [View(name, A) for name, A in matrices.items()]
         for side in self._sides:
             if isinstance(side.given, AdjustedOperator):
                 side.given.settle()
@@ -197,7 +197,7 @@ class KeptRows:
     @staticmethod
     def possible(A: LinearOperator) -> bool:
         """Whether the rows of a matrix lie in blocks, so that long rows may be kept beside them."""
-        return bool(View("A", A, center=False).operator.remote)
+        return bool(View("A", A).operator.remote)
 
     def another(self) -> KeptRows:
         """`KeptRows` beside the same matrices, without rows yet."""
@@ -241,7 +241,7 @@ class KeptRows:
             A block is gone.
         """
         sides = self._sides
-        task = AdjustedRows(StepOverRows(step), [side.taken_out for side in sides])
+        task = AdjustedRows(StepOverRows(step), [side.adjustment for side in sides])
         leader, over, calls = planned(task, self._operators, self._columns)
         pause()
         engine, before = leader.engine, self._kept

@@ -21,8 +21,10 @@ from linspec.arrays import HOST, Array
 from linspec.errors import InvalidProblem, MissingCapability, UnsupportedData
 from linspec.frames import check_names
 from linspec.operators import CenteredOperator, DenseOperator, LinearOperator
+from linspec.operators.adjustment import Adjustment
 from linspec.operators.base import Selection
-from linspec.operators.row_model import OfRows
+from linspec.operators.row_model import PLAIN, OfRows
+from linspec.sweeps.adjusted_rows import AdjustedRows
 from linspec.sweeps.blocks.engine import Call, Engine, Handle, InProcess
 from linspec.sweeps.blocks.fill import estimated_fill
 from linspec.sweeps.blocks.gathered import RUN_BYTES, gathered
@@ -324,7 +326,8 @@ class BlockOperator(LinearOperator):
 
     def images(self, V: Array, about: Array | None = None) -> Array:
         """(A - 1 aboutᵀ) V, brought here in the order of the rows."""
-        pieces = [piece for part in collected(Images(V, about), [self]) for piece in part]
+        task = AdjustedRows(Images(V), [Adjustment(PLAIN, shift=about)])
+        pieces = [piece for part in collected(task, [self]) for piece in part]
         return pieces[0] if len(pieces) == 1 else np.concatenate(pieces, axis=0)
 
     def _rmatmat(self, U: Array) -> Array:

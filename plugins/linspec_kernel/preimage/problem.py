@@ -159,8 +159,8 @@ class PreimageCCA(Problem[PreimageCCASolution]):
         sides = zip((self.X, self.Y), (self.kernel_x, self.kernel_y), self.bounds, strict=True)
         return 2 + any(reads_rows(*side) for side in sides)
 
-    def about_rows(self) -> Any:
-        """The problem itself: a kernel changes where a row is subtracted."""
+    def adjusted(self) -> Self:
+        """The problem itself: kernels are centred, and not the rows."""
         return self
 
     def in_range(self, looks: Mapping[str, Any]) -> Self:

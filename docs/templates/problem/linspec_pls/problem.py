@@ -99,7 +99,7 @@ class PLS(ls.Problem[PLSSolution]):
         fields: dict[str, Any] = {"singular_values": values}
         for name, A, W in (("x_weights", self.X, U), ("y_weights", self.Y, V)):
             fields[name] = A.home.place(W * flips, A.dtype)
-        fields |= self.taken_fields(moments)  # the means, where the problem centres
+        fields |= self.fields_of_adjustments(moments)  # the means, where the problem centres
         found = fewer_than_asked(len(values), self.k, "singular values that can be distinguished from zero")
         return ls.Conclusion(fields, float(residual), (*found, *self.lost_to_centring(moments)))
 

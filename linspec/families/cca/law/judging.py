@@ -209,7 +209,7 @@ class _Law:
             "loss_bounds": (-math.inf, None) if unseen else bounds,
             **self.answer.regressions(),
         }
-        fields |= self.problem.taken_fields(self.moments)
+        fields |= self.problem.fields_of_adjustments(self.moments)
         facts = facts_of(self.problem, self.rho, squares, ranks, self.moments.diagonal())
         kinds = [norm.kind for norm in self.norms]
         kind = next(kind for kind in ("preconditioned", "quadrature", "exact") if kind in kinds)
