@@ -243,11 +243,11 @@ def sizes_of(matrices: Sequence[LinearOperator], k: int) -> Sizes:
         filled = sum(view.gram_entries for view in sparse)
         filled += sum((gram_entries(A, B) for A, B in combinations(matrices, 2)), 0.0)
     first: Any = views[0]
-    if all(view.remote and view.sparse for view in views):
+    if all(view.access == "blocks" and view.sparse for view in views):
         pairs, filled = first.gram_pairs(*views[1:])
     n = min(view.shape[0] for view in views)
     n = ASSUMED_ROWS if math.isinf(n) else n
-    leader: Any = next((view for view in views if view.remote), None)
+    leader: Any = next((view for view in views if view.access == "blocks"), None)
     return Sizes(
         n=n,
         p=views[0].shape[1],

@@ -686,7 +686,7 @@ class ConjugateState(LeastSquaresState):
         return to_host(self.moments.gram_matmat(self.moments.home.place(x)))
 
     def solve(self, B, x0=None, tol=None, AtB=None, AtAx0=None):
-        home, sweep = self.moments.home, 1.0 if self.matrix.sliceable else 2.0
+        home, sweep = self.moments.home, 1.0 if self.matrix.access == "rows" else 2.0
         shape = (self.moments.shape[1], B.shape[1])
         x = np.zeros(shape) if x0 is None else np.array(to_host(x0))
         if not self.affords((AtB is None) * sweep + (x0 is not None and AtAx0 is None) * sweep):
@@ -1485,7 +1485,7 @@ class Crooked(ls.LinearOperator):
     def __init__(self, fault: str, dtype: type = np.float64) -> None:
         self.M = np.random.default_rng(0).standard_normal((9, 4)).astype(dtype)
         self.shape, self.dtype, self.fault = self.M.shape, self.M.dtype, fault
-        self.sliceable = fault == "none" or fault.startswith("rows")
+        self.access = "rows" if fault == "none" or fault.startswith("rows") else "products"
         self.readable = fault == "none" or fault.startswith("dense")
 
     def _matmat(self, V):
@@ -1505,7 +1505,7 @@ class Crooked(ls.LinearOperator):
         return product.astype(np.float32) if self.fault == "kind" else product
 
     def _rows(self, selection):
-        if not self.sliceable:
+        if self.access != "rows":
             return super()._rows(selection)
         if self.fault == "rows: sorted" and not isinstance(selection, slice):
             selection = np.sort(selection)

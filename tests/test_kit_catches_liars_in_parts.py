@@ -361,13 +361,13 @@ class Adapted(ls.LinearOperator):
     def __init__(self, parcel: Parcel, fault: str = "") -> None:
         self.array, self.fault = parcel.array, fault
         self.shape, self.dtype = parcel.array.shape, parcel.array.dtype
-        self.sliceable = fault in {"rows", "sorted", "wide"}
+        self.access = "rows" if fault in {"rows", "sorted", "wide"} else "products"
         if fault == "means":
             self.statistics = ColumnStatistics(self.home)
             self.statistics.add(ls.as_operator(parcel.array[1:]))
 
     def _rows(self, selection):
-        if not self.sliceable:
+        if self.access != "rows":
             return super()._rows(selection)
         selection = (
             np.sort(selection) if self.fault == "sorted" and not isinstance(selection, slice) else selection

@@ -126,7 +126,7 @@ class FeatureMap(ABC):
             )
         if A.streamed:
             return as_operator(self._slices(A, data), name)
-        if not A.sliceable:
+        if A.access != "rows":
             raise MissingCapability(
                 f"features are made of rows, and {name} has none; got {type(A).__name__}. Pass an array, a sparse "
                 "matrix, a file, or slices of rows."
@@ -342,7 +342,7 @@ def nystrom(
     if kernel.precomputed and A.shape[0] != A.shape[1]:
         raise InvalidProblem(f"a precomputed kernel must be square; got {A.shape[0]} x {A.shape[1]}.")
     generator = random_generator(rng)
-    if landmarks == "rpcholesky" or not A.sliceable:
+    if landmarks == "rpcholesky" or A.access != "rows":
         rows = read_rows(A, "X")
         kernel = resolved(kernel, rows, generator)
         points = _points_of(rows, kernel)

@@ -297,7 +297,7 @@ class Sweeps(ABC):
 
     def over_rows(self, task: Task[Part], columns: int = 0) -> Part:
         """A task over all rows as they are multiplied, in one sweep once the adjustments are known."""
-        known = [view for view in self.views if not (view.streamed or view.operator.sliceable)]
+        known = [view for view in self.views if not (view.streamed or view.operator.access == "rows")]
         if known:
             raise MissingCapability(
                 f"a task over rows needs rows that can be taken; got {known[0].given!r} for {known[0].name}. Pass an "
@@ -328,18 +328,18 @@ class Sweeps(ABC):
         """
         A = view.operator
         with np.errstate(all="ignore"):  # what is not finite is found by the products
-            (found,) = swept(Witnesses(), [view], 2 if A.remote else 0, threads=not A.streamed)
+            (found,) = swept(Witnesses(), [view], 2 if A.access == "blocks" else 0, threads=not A.streamed)
             view.witness = found.on_host()
         if not (view.in_memory and view.swept):
-            view.record(0, 0 if A.readable or A.streamed or A.remote else 1, sweeps=1.0)
+            view.record(0, 0 if A.readable or A.streamed else 1, sweeps=1.0)
 
     # ---- means and column norms ---------------------------------------------------------------
 
     def gather(self, views: list[View]) -> None:
         """The column means and norms of some views, from one sweep; from products only the means."""
         for some in (
-            [view for view in views if view.operator.remote],
-            [view for view in views if view.streamed and not view.operator.remote],
+            [view for view in views if view.operator.access == "blocks"],
+            [view for view in views if view.streamed and view.operator.access != "blocks"],
             [view for view in views if not view.streamed],
         ):
             if some:
@@ -359,7 +359,7 @@ class Sweeps(ABC):
                 found = swept(
                     Statistics(self.home, self.model),
                     read,
-                    3 if first.remote else 0,
+                    3 if first.access == "blocks" else 0,
                     model=self.model,
                     check=lambda task, part, gone: self.check_finite(task.looked_at(part), always=gone),
                     threads=not first.streamed,
@@ -395,4 +395,4 @@ def _blocks_of(view: View, columns: int) -> Iterator[LinearOperator]:
         yield from A.blocks()
         return
     for rows in row_slices([A], columns):
-        yield A.rows(rows) if A.sliceable else A
+        yield A.rows(rows) if A.access == "rows" else A

@@ -48,9 +48,9 @@ class ByRows(ByProducts):
         super().__init__(views)
         operators = [view.operator for view in views]
         self.in_slabs = all(isinstance(A, SparseOperator) for A in operators)
-        self.remote = any(A.remote for A in operators)
+        self.remote = any(A.access == "blocks" for A in operators)
         self.streamed = any(view.streamed for view in views)
-        self.sparse = self.in_slabs or all(A.sparse and A.remote for A in operators)
+        self.sparse = self.in_slabs or all(A.sparse and A.access == "blocks" for A in operators)
         self.reads_blocks = not self.in_slabs
         self.adjusts = any(view.adjustment.changes_products for view in views)
 
@@ -215,7 +215,7 @@ class ByRows(ByProducts):
     def image_gram(self, index: int, V: Array) -> HostArray:
         """(XV)ᵀ(XV) of one view by way of XV, in one sweep."""
         view = self.views[index]
-        if not view.operator.remote:
+        if view.operator.access != "blocks":
             return super().image_gram(index, V)
         self.gather([] if view.adjustment.known else [view])
         found = swept(ImageGram(V, view.adjustment), [view], V.shape[1])

@@ -217,7 +217,7 @@ def _triangle_of(task: Triangle, sides: list[View]) -> TrianglePart:
     """The triangle of all rows, wherever they are."""
     shifts = [None if task.center else view.adjustment.shift for view in sides]
     adjusted = AdjustedRows(task, [Adjustment(PLAIN, shift=shift) for shift in shifts])
-    if not any(view.operator.streamed or view.operator.remote for view in sides):
+    if not any(view.operator.streamed for view in sides):
         for view in sides:
             view.record(0, 0, sweeps=1.0)
         return adjusted.part([view.operator for view in sides])
@@ -249,7 +249,7 @@ def _triangle_of(task: Triangle, sides: list[View]) -> TrianglePart:
 def _in_rows(view: View) -> View:
     """The view itself, or one whose rows can be cut out beside slices as these come."""
     A = view.operator
-    if A.streamed or A.sliceable:
+    if A.access != "products":
         return view
     cut = copy.copy(view)
     cut.operator = DenseOperator(A.dense())

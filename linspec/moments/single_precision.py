@@ -43,7 +43,7 @@ def check_copyable(view: View) -> None:
         return
     if isinstance(A, DenseOperator) and not isinstance(A, MappedOperator):
         return
-    made = A.sliceable and A.readable and not (A.sparse or A.streamed or isinstance(A, MappedOperator))
+    made = A.access == "rows" and A.readable and not (A.sparse or A.streamed or isinstance(A, MappedOperator))
     size = SINGLE.itemsize * A.shape[0] * A.shape[1]
     if made and (size <= NEGLIGIBLE_BYTES or size <= A.home.free_memory() // 2):
         return

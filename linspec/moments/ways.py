@@ -54,6 +54,6 @@ def read_once(views: list[View], *, identify: bool) -> dict[str, Witness]:
 
 def sweeps_of(views: list[View]) -> Sweeps:
     """How some views are read together."""
-    remote = any(view.operator.remote for view in views)
-    in_rows = all(view.streamed or view.operator.sliceable for view in views)
+    remote = any(view.operator.access == "blocks" for view in views)
+    in_rows = all(view.streamed or view.operator.access == "rows" for view in views)
     return ByRows(views) if remote or in_rows else ByProducts(views)

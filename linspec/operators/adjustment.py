@@ -573,12 +573,12 @@ class AdjustedOperator(Wrapper):
         return self.adjustment.applied(self.operator)
 
     def _matmat(self, V: Array) -> Array:
-        if self.remote or not self.streamed:
+        if self.access != "slices":
             return self._whole.matmat(V)
         return self.home.xp.concat([block.matmat(V) for block in self.blocks()], axis=0)
 
     def _rmatmat(self, U: Array) -> Array:
-        if self.remote or not self.streamed:
+        if self.access != "slices":
             return self._whole.rmatmat(U)
         total, first = self.home.blocks.zeros((self.shape[1], U.shape[1])), 0
         for block in self.blocks():

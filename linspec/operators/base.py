@@ -2,7 +2,7 @@
 
 The block product is the primitive: `matmat` multiplies a p x k block, `rmatmat` an n x k block by the
 adjoint, and a vector is a block of one column. Row slices (`rows`) and entries (`dense`) are separate
-capabilities, which not every operator has; `sliceable` and `readable` say so.
+capabilities, which not every operator has; `access` and `readable` say so.
 
 Precision. `matmat` answers in the operator's working dtype, the dtype of its n rows. `rmatmat` is a sum
 over the rows and answers in float64, so that long sums of float32 products lose nothing.
@@ -15,7 +15,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from copy import copy
 from numbers import Real
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 import numpy as np
 
@@ -37,14 +37,15 @@ from linspec.operators.row_blocks import LONGEST_STRETCH, RowBuffer
 from linspec.process.pauses import pause
 
 Selection = slice | HostArray
+Access = Literal["products", "rows", "slices", "blocks"]
 
 
 class LinearOperator(ABC):
     """An n x p matrix known by what it does to thin blocks.
 
     A subclass sets `shape`, `dtype` and, where its arrays are not NumPy's, `home`, and defines
-    `_matmat` and `_rmatmat`, whose blocks come checked and in their places. It may define `_rows` (and set
-    `sliceable`) and `_dense` (and set `readable`).
+    `_matmat` and `_rmatmat`, whose blocks come checked and in their places. It may define `_rows` (and set `access` to
+    "rows") and `_dense` (and set `readable`).
 
     Attributes
     ----------
@@ -54,16 +55,17 @@ class LinearOperator(ABC):
         float32 or float64: the dtype of the products.
     home : Home
         The library and device of n-row blocks; float64 p x k blocks live in `home.blocks`.
-    sliceable, readable : bool
-        Whether row slices and the entries themselves can be had.
+    access : {"products", "rows", "slices", "blocks"}
+        How the rows are met: by products alone; cut out here by `rows`; slice by slice, in order, from `blocks`, when
+        their number is `math.inf` until it is known; or in blocks that stay where they are (`linspec.sweeps.blocks`).
+    readable : bool
+        Whether the entries themselves can be had, by `dense`.
     sparse : bool
-        Whether zeros are not stored: what is taken out of such rows is taken out of products.
+        Whether zeros are not stored: what is subtracted from such rows is subtracted from products.
     streamed : bool
-        Whether the rows come slice by slice, in order, from `blocks`. Their number is `math.inf` until it is known.
-    remote : bool
-        Whether the rows lie in blocks that stay where they are, and come to no slice here (`linspec.sweeps.blocks`).
+        Whether only a sweep meets the rows: in slices or blocks.
     gathers : bool
-        Whether a few rows of these can be brought here by their numbers, as minibatches.
+        Whether a few rows can be had here by their numbers, as minibatches.
     centres_entries : bool
         Whether column means are subtracted from the entries of its rows, which loses nothing, and not from products.
     concurrent : bool
@@ -102,13 +104,9 @@ class LinearOperator(ABC):
     shape: tuple[int, int]
     dtype: np.dtype[Any]
     home: Home = HOST
-    sliceable: bool = False
+    access: Access = "products"
     readable: bool = False
     sparse: bool = False
-    streamed: bool = False
-    remote: bool = False
-    gathers: bool = False
-    centres_entries: bool = False
     concurrent: bool = False
     sweeps: float = math.inf
     rows_together: int = 1
@@ -122,6 +120,21 @@ class LinearOperator(ABC):
 
     __array_ufunc__ = None  # NumPy numbers and arrays leave `2 * A` and `x @ A` to the methods below
 
+    @property
+    def streamed(self) -> bool:
+        """Whether only a sweep meets the rows: in slices or blocks."""
+        return self.access in ("slices", "blocks")
+
+    @property
+    def gathers(self) -> bool:
+        """Whether a few rows can be had here by their numbers, as minibatches."""
+        return self.access in ("rows", "blocks")
+
+    @property
+    def centres_entries(self) -> bool:
+        """Whether column means are subtracted from the entries of its rows, and not from products."""
+        return False
+
     @abstractmethod
     def _matmat(self, V: Array) -> Array:
         """A V for V (p x k), float64 at `home.blocks`: in the working dtype, at `home`."""
@@ -132,7 +145,7 @@ class LinearOperator(ABC):
 
     def _rows(self, selection: Selection) -> LinearOperator:
         """Some rows: of a slice of step 1, or of an array of numbers from 0 to n - 1."""
-        raise NotImplementedError(f"{type(self).__name__} sets sliceable and defines no _rows")
+        raise NotImplementedError(f'{type(self).__name__} has access "rows" and defines no _rows')
 
     def _dense(self) -> Array:
         """The entries, in the working dtype at `home`."""
@@ -198,7 +211,7 @@ class LinearOperator(ABC):
         InvalidProblem
             When there are no such rows.
         """
-        if not (self.sliceable or self.gathers):
+        if not self.gathers:
             raise MissingCapability(
                 f"{type(self).__name__} has no row slices; pass an array, a sparse matrix or a file, or choose a "
                 "solver that needs products only."
@@ -403,11 +416,13 @@ class _Composite(LinearOperator):
                     f"operators of one expression must live in one place; got {self.home} and {part.home}. "
                     "Move one of them."
                 )
-        self.sliceable = all(part.sliceable for part in parts)
-        self.gathers = any(part.gathers for part in parts) and all(
-            part.sliceable or part.gathers for part in parts
-        )
+        self.access = "rows" if all(part.access == "rows" for part in parts) else "products"
         self.readable = all(part.readable for part in parts)
+
+    @property
+    def gathers(self) -> bool:
+        """Whether a few rows of all parts can be had."""
+        return all(part.gathers for part in self.parts)
 
     def in_dtype(self, dtype: np.dtype[Any]) -> LinearOperator | None:
         parts = [part.in_dtype(dtype) for part in self.parts]
@@ -521,7 +536,12 @@ class AdjointOperator(_Composite):
 
     def __init__(self, operator: LinearOperator) -> None:
         super().__init__([operator], (operator.shape[1], operator.shape[0]))
-        self.sliceable = False
+        self.access = "products"
+
+    @property
+    def gathers(self) -> bool:
+        """Its rows are columns of A."""
+        return False
 
     @property
     def H(self) -> LinearOperator:
@@ -555,8 +575,13 @@ class ProductOperator(_Composite):
         if left.shape[1] != right.shape[0]:
             raise InvalidProblem(f"a product needs matching sizes; got {left.shape} and {right.shape}.")
         super().__init__([left, right], (left.shape[0], right.shape[1]))
-        self.sliceable = left.sliceable
+        self.access = "rows" if left.access == "rows" else "products"
         self.readable = left.readable and right.readable
+
+    @property
+    def gathers(self) -> bool:
+        """Whether rows of the left one can be had."""
+        return self.parts[0].gathers
 
     def _homes(self) -> tuple[Home, ...]:
         # A p x k block is a fine right factor, too.

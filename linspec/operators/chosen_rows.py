@@ -58,4 +58,4 @@ def chosen_rows(operator: LinearOperator, numbers: HostArray) -> LinearOperator:
         When the operator is known by its products only, or its rows come slice by slice.
     """
     held = isinstance(operator, DenseOperator | SparseOperator) and not isinstance(operator, MappedOperator)
-    return operator.rows(numbers) if held or not operator.sliceable else ChosenRows(operator, numbers)
+    return operator.rows(numbers) if held or operator.access != "rows" else ChosenRows(operator, numbers)

@@ -232,7 +232,7 @@ class CountedOperator(Wrapper):
             operator.adjustment.ledger = ledger
             ledger.record(operator, 0, sweeps=operator.adjustment.unrecorded)
             operator.adjustment.unrecorded = 0.0
-        self.centres_entries, self.concurrent = operator.centres_entries, operator.concurrent
+        self.concurrent = operator.concurrent
         self.with_names_of(operator)
 
     def in_dtype(self, dtype: np.dtype[Any]) -> LinearOperator | None:

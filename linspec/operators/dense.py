@@ -54,14 +54,18 @@ class DenseOperator(LinearOperator):
     (dtype('float64'), array([3., 7.]))
     """
 
-    sliceable = True
+    access = "rows"
+    concurrent = True
     readable = True
     resident = True
-    centres_entries = True
-    concurrent = True
 
     in_one_piece = True  # whether the whole array can be multiplied at once
     _ready = False  # whether rows were copied into an order that BLAS takes
+
+    @property
+    def centres_entries(self) -> bool:
+        """Entries are arrays."""
+        return True
 
     def __init__(self, array: Array, mean: Array | None = None, dtype: Any = None) -> None:
         array = array if type(array) is np.ndarray else plain_array(array)

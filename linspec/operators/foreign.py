@@ -173,7 +173,7 @@ class CupySparseOperator(LinearOperator):
     and kept, so they double the memory; each has few enough rows of A to be summed in float32.
     """
 
-    sliceable = True
+    access = "rows"
     readable = True
     resident = True
 

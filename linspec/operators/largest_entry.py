@@ -51,11 +51,11 @@ def magnitude_of(A: LinearOperator, roots: Array | None = None, *, exact: bool =
     if not A.readable:
         return found
     for rows in row_blocks(A.shape[0], 8 * A.shape[1], A.home):
-        part = A.rows(rows) if A.sliceable else A
+        part = A.rows(rows) if A.access == "rows" else A
         some = None if roots is None else roots[rows]
         entries = part.array if isinstance(part, DenseOperator) else part.dense()
         found = found.merged(_of_array(entries, some, exact))
-        if not A.sliceable:
+        if A.access != "rows":
             break
     return found
 

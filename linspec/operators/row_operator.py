@@ -30,11 +30,11 @@ class RowOperator(LinearOperator):
     array([[30.]])
     """
 
-    sliceable = True
+    access = "rows"
     readable = True
 
     @property
-    def centres_entries(self) -> bool:  # type: ignore[override]
+    def centres_entries(self) -> bool:
         """Whether the rows are arrays."""
         return not self.sparse
 

@@ -47,7 +47,7 @@ class SparseOperator(LinearOperator):
     (3, array([1., 2., 3.]))
     """
 
-    sliceable = True
+    access = "rows"
     sparse = True
     readable = True
     resident = True

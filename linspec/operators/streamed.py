@@ -108,7 +108,7 @@ class StreamedOperator(LinearOperator):
     (3, 3)
     """
 
-    streamed = True
+    access = "slices"
 
     _ready: Iterator[LinearOperator] | None = None  # slices of which the first has been looked at
 
@@ -197,7 +197,7 @@ class StreamedOperator(LinearOperator):
         return self if dtype == self.dtype else ConvertedStream(self, dtype)
 
     @property
-    def centres_entries(self) -> bool:  # type: ignore[override]
+    def centres_entries(self) -> bool:
         """Whether the slices are arrays."""
         return not self._sparse
 

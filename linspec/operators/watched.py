@@ -54,8 +54,7 @@ class WatchedOperator(Wrapper):
         self._ledger: Any = None
         self._seen: set[str] = set()
         self._largest: int | None = None  # the row or column with the largest of the first products
-        self.centres_entries, self.concurrent = operator.centres_entries, operator.concurrent
-        self.rows_together = operator.rows_together
+        self.rows_together, self.concurrent = operator.rows_together, operator.concurrent
         self.with_names_of(operator)
 
     def in_dtype(self, dtype: np.dtype[Any]) -> LinearOperator | None:
@@ -83,7 +82,7 @@ class WatchedOperator(Wrapper):
 
     def _product(self, method: str, block: Array) -> Array:
         multiply = getattr(self.operator, method)
-        if self.sliceable or method in self._seen:  # rows are looked at where they are swept
+        if self.access == "rows" or method in self._seen:  # rows are looked at where they are swept
             return self._finite(multiply(block), block, method)
         probe = self._probe(method, block.shape[0])
         both = Home.of(block).concat([block, Home.of(block).place(probe, host_dtype(block))])

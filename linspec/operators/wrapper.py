@@ -20,14 +20,21 @@ class Wrapper(LinearOperator):
     def __init__(self, operator: LinearOperator) -> None:
         self.operator = operator
         self.dtype, self.home = operator.dtype, operator.home
-        self.sliceable, self.readable, self.gathers = operator.sliceable, operator.readable, operator.gathers
-        self.streamed, self.remote, self.sweeps = operator.streamed, operator.remote, operator.sweeps
+        self.access, self.readable, self.sweeps = operator.access, operator.readable, operator.sweeps
         self.sparse, self.resident = operator.sparse, operator.resident
 
     @property
     def shape(self) -> Any:  # type: ignore[override]  # the rows of a stream are known later
         """(n, p)."""
         return self.operator.shape
+
+    @property
+    def gathers(self) -> bool:
+        return self.operator.gathers
+
+    @property
+    def centres_entries(self) -> bool:
+        return self.operator.centres_entries
 
     @property
     def nnz(self) -> int:

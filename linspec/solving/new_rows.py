@@ -200,7 +200,7 @@ def _products(A: LinearOperator, V: Array, adjustment: Adjustment, Z: HostArray 
     task = AdjustedRows(Images(W), [adjustment.with_model(lambda _: model)])
     pieces: list[Array] | None = None
     first = 0
-    for block in A.blocks() if A.streamed and not A.remote else (A,):
+    for block in A.blocks() if A.access == "slices" else (A,):
         _check_confounds(Z, first + block.shape[0], whole=False)
         pieces = task.part([block], first, pieces)
         first += block.shape[0]

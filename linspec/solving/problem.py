@@ -404,7 +404,7 @@ class Problem(ABC, Generic[S_co]):
         w, Z = weights_and_confounds(self.sample_weight, self.confounds, rows)
         object.__setattr__(self, "sample_weight", w)
         object.__setattr__(self, "confounds", Z)
-        if any(not (A.sliceable or A.streamed or A.remote) for A in self.matrices.values()):
+        if any(A.access == "products" for A in self.matrices.values()):
             for (
                 A
             ) in self.matrices.values():  # products with slices are made beside products of the other matrix

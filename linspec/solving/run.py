@@ -342,7 +342,7 @@ class Run:
 
     def read_before(self) -> None:
         """Count the rows of streamed data, where a solver needs their number, and learn their adjustments."""
-        streams = {name: A for name, A in self.problem.matrices.items() if A.streamed and not A.remote}
+        streams = {name: A for name, A in self.problem.matrices.items() if A.access == "slices"}
         unknown = [View(name, A) for name, A in streams.items() if math.isinf(A.shape[0])]
         if unknown:
             self._read.update(read_once(unknown, identify=self._identifies))

@@ -310,8 +310,8 @@ def lacks(problem: Problem[Any], needs: Any) -> str:
             for view in views
         ):
             return "the entries of the matrices"
-    if needs.rows and not all(view.sliceable or view.gathers for view in views):
+    if needs.rows and not all(view.gathers for view in views):
         return "row slices"
-    if needs.diagonal and not all(view.readable or view.remote for view in views):
+    if needs.diagonal and not all(view.readable or view.access == "blocks" for view in views):
         return "exact column norms"
     return ""

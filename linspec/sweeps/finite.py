@@ -49,7 +49,7 @@ def _first_in(A: LinearOperator) -> tuple[int, int, float] | None:
         return sparse_columns.first_non_finite(A.matrix)
     if not A.readable:
         return None
-    A = A if A.sliceable else DenseOperator(A.dense())
+    A = A if A.access == "rows" else DenseOperator(A.dense())
     for rows in row_blocks(A.shape[0], 8 * A.shape[1], A.home):
         block = A.rows(rows)
         entries = to_host(block.array if isinstance(block, DenseOperator) else block.dense())
@@ -68,7 +68,7 @@ def first_non_finite(A: LinearOperator) -> tuple[int, int, float] | None:
     """
     A, _ = without_offset(uncounted(A)[0])
     task = FirstNonFinite()
-    if A.remote:
+    if A.access == "blocks":
         return map_reduce(task, [A]).get(0)
     if not isinstance(A, StreamedOperator):
         return task.part([A]).get(0)

@@ -149,7 +149,7 @@ def _look_at_parts(name: str, A: LinearOperator, roots: HostArray | None) -> Fir
         if look.complete and not 1 / ORDINARY <= size.largest <= ORDINARY:
             size = magnitude_of(A, roots)
         return replace(look, size=size, underflowing=())
-    if A.dtype == np.float32 and A.sliceable and A.readable:  # a file: whether float64 is needed
+    if A.dtype == np.float32 and A.access == "rows" and A.readable:  # a file: whether float64 is needed
         first = min(A.shape[0], SAMPLED_ROWS)
         own = magnitude_of(A.rows(slice(0, first)), None if roots is None else roots[:first])
         return FirstLook(own, complete=False, watched=True)

@@ -107,7 +107,7 @@ class GramMatrices(Task[GramPart]):
             part.totals[i] = part.totals[i] + block_mean(A, self.home, weights) * count
         for statistics, A in zip(part.statistics, rows, strict=False):
             basis = self.model.basis_of(first_row, n, self.home)
-            whole = A.sliceable and A.readable
+            whole = A.access == "rows" and A.readable
             entries = A if whole else DenseOperator(stored_rows(A, slice(0, n)))
             statistics.add(entries, weights, basis)
         part.count += count

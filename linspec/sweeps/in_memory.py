@@ -33,7 +33,7 @@ def row_slices(operators: Sequence[LinearOperator], columns: int = 0) -> list[sl
     """The blocks of rows in which operators are read together, for products with so many columns in all."""
     n = operators[0].shape[0]
     size = max(n, 1)
-    if all(A.sliceable for A in operators):
+    if all(A.access == "rows" for A in operators):
         sum_bytes = 8 * columns * sum(A.shape[1] for A in operators)
         size = rows_per_block(sum(A.row_bytes for A in operators), operators[0].home, sum_bytes)
     return [slice(start, min(start + size, n)) for start in range(0, n, size)]
@@ -66,7 +66,7 @@ def run_in_memory(
             while (number := next(numbers)) < count:
                 part: Any = None
                 for rows in runs[number]:  # one block after the other, in memory that is used again
-                    some = [A.rows(rows) if A.sliceable else A for A in operators]
+                    some = [A.rows(rows) if A.access == "rows" else A for A in operators]
                     part = task.part(some, first_row + rows.start, part)
                     for A in operators:
                         A.release()

@@ -47,7 +47,7 @@ def swept(
         Whether rows that come here go to several threads. Large parts are made in one place.
     """
     operators = [view.operator for view in views]
-    if any(A.remote for A in operators):
+    if any(A.access == "blocks" for A in operators):
         part = map_reduce(task, operators, columns)
         if check is not None:
             check(task, part, False)

@@ -39,7 +39,7 @@ class Statistics(Task[list[ColumnStatistics]]):
         n = rows[0].shape[0]
         beside = self.model.weights_of(first_row, n, self.home), self.model.basis_of(first_row, n, self.home)
         for statistics, A in zip(gathered, rows, strict=True):
-            statistics.add(A if A.sliceable else DenseOperator(A.dense()), *beside)
+            statistics.add(A if A.access == "rows" else DenseOperator(A.dense()), *beside)
         return gathered
 
     def merge(self, left: list[ColumnStatistics], right: list[ColumnStatistics]) -> list[ColumnStatistics]:

@@ -71,7 +71,7 @@ class Triangle(Task[TrianglePart]):
         """Of some rows, behind those before."""
         height = _height(sum(A.shape[1] for A in rows) + self.taken, self.home)
         n = rows[0].shape[0]
-        if not all(A.sliceable for A in rows):
+        if not all(A.access == "rows" for A in rows):
             height = max(n, 1)
         for start in range(0, n, height):
             some = slice(start, min(start + height, n))
@@ -168,4 +168,4 @@ def _reduced_in_place(M: HostArray) -> HostArray:
 
 
 def _entries(A: LinearOperator, rows: slice) -> Array:
-    return A.rows(rows).dense() if A.sliceable else A.dense()
+    return A.rows(rows).dense() if A.access == "rows" else A.dense()

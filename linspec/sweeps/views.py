@@ -160,7 +160,7 @@ class View:
     def by_products(self) -> bool:
         """Whether the matrix is known by its products alone."""
         A = self.operator
-        return not (A.readable or A.sliceable or A.streamed or A.remote)
+        return not (A.readable or A.access != "products")
 
     def compare(self, off: HostArray, lengths: HostArray, rounding: HostArray) -> None:
         """Take ⟨Av, u⟩ − ⟨v, Aᵀu⟩, or another difference that is zero for a matrix, of the first products.
@@ -215,16 +215,16 @@ class View:
 
 def _is_measured(A: LinearOperator) -> bool:
     """Whether entries are in memory, and so looked at before a solver begins, or are known by watched products."""
-    if A.streamed or A.remote or isinstance(A, MappedOperator):
+    if A.streamed or isinstance(A, MappedOperator):
         return False
     return isinstance(A, DenseOperator | SparseOperator | CupySparseOperator) or not (
-        A.readable or A.sliceable
+        A.readable or A.access == "rows"
     )
 
 
 def stored_rows(A: LinearOperator, rows: slice) -> Array:
     """Some rows as they are stored: wide integers and float32 are exact in float64."""
-    part = A.rows(rows) if A.sliceable else A
+    part = A.rows(rows) if A.access == "rows" else A
     if not A.readable:  # known by its products: with the identity they are the entries
         return part.by_identity()
     return part.array if isinstance(part, DenseOperator) and part.mean is None else part.dense()
@@ -278,7 +278,7 @@ class FloatRows:
 
 def gram_blocks(operators: Sequence[LinearOperator], n: int) -> Iterable[slice]:
     """Row blocks for forming Gram matrices: tall enough that adding p x p sums costs little."""
-    if not all(A.sliceable for A in operators):
+    if not all(A.access == "rows" for A in operators):
         return [slice(0, n)]
     rows = max(gram_rows(operators), GRAM_ROWS // 8)
     return (slice(a, min(a + rows, n)) for a in range(0, n, rows))

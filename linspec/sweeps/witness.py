@@ -100,7 +100,7 @@ def witness(A: LinearOperator, first: int = 0) -> Witness:
         return _of_sparse(A.matrix, r)
     if not A.readable or A.sparse:
         return _of_products(A, r)
-    home, A = A.home.blocks, A if A.sliceable else DenseOperator(A.dense())
+    home, A = A.home.blocks, A if A.access == "rows" else DenseOperator(A.dense())
     sums, sizes = home.zeros((A.shape[1],)), home.zeros((A.shape[1],))
     for rows in row_blocks(A.shape[0], 8 * A.shape[1], home):
         whole = rows.stop - rows.start == A.shape[0]

@@ -87,7 +87,7 @@ def lacking(trial: Trial) -> bool:
     needs = replace(solver, rows=solver.rows or case.rows, entries=solver.entries or case.entries)
     operators = trial.case.state(trial.data()).matrices.values()
     read = all(A.readable for A in operators) or not (needs.dense or needs.entries or needs.diagonal)
-    return not (read and (all(A.sliceable or A.gathers for A in operators) or not needs.rows))
+    return not (read and (all(A.gathers for A in operators) or not needs.rows))
 
 
 def check_accuracy(trial: Trial) -> Iterator[str]:

@@ -102,7 +102,7 @@ class CountingOperator(LinearOperator):
     def __init__(self, data: Any, *, sliceable: bool = False, readable: bool = False) -> None:
         self.inner = as_operator(data)
         self.shape, self.dtype, self.home = self.inner.shape, self.inner.dtype, self.inner.home
-        self.sliceable, self.readable = sliceable, readable
+        self.access, self.readable = "rows" if sliceable else "products", readable
         self.forward = self.adjoint = self.columns = self.passes = 0.0
 
     @property
@@ -118,7 +118,7 @@ class CountingOperator(LinearOperator):
         return self.inner.rmatmat(U)
 
     def _rows(self, selection: Selection) -> LinearOperator:
-        if not self.sliceable:
+        if self.access != "rows":
             return super()._rows(selection)
         rows = self.inner.rows(selection)
         share = rows.shape[0] / self.shape[0]
@@ -144,7 +144,7 @@ class CountingOperator(LinearOperator):
 class _CountingRows(LinearOperator):
     """Rows of a counting operator. Taking them counts as part of a sweep, using them as part of a product."""
 
-    sliceable = True
+    access = "rows"
 
     def __init__(
         self, inner: LinearOperator, parent: CountingOperator, share: float, *, readable: bool
@@ -319,12 +319,12 @@ def _check_adjoint(w: _Watch) -> Iterator[str]:
 
 
 def _check_rows(w: _Watch) -> Iterator[str]:
-    if not (w.A.sliceable or w.A.gathers):
+    if not w.A.gathers:
         try:
             w.A.rows(slice(0, 1))
         except MissingCapability:
             return
-        yield "rows must raise MissingCapability when sliceable and gathers are False; it returned rows"
+        yield 'rows must raise MissingCapability when access is "products"; it returned rows'
         return
     V = w.block(w.p)
     last, middle = w.n - 1, w.n // 2

@@ -115,7 +115,7 @@ def _variates(name: str, data: Any, net: Net, mean: HostArray, weights: Array) -
     if A.shape[0] == 0:
         raise InvalidProblem(f"{name} must have rows; got shape {A.shape}.")
     W = np.asarray(to_host(weights), dtype=np.float64)
-    if A.sliceable:
+    if A.access == "rows":
         parts = [(features - mean) @ W for _, (features,) in side_by_side((A,), (net,))]
     else:
         parts = [(net(to_host(A.dense())) - mean) @ W]

@@ -123,7 +123,7 @@ def row_basis(problem: Any, ridge: float, run: Run, moments: Moments) -> RowBasi
     n, p = X.shape
     if not run.affords(1.0) or min(n, max(4 * p, 4096)) * p > MOST_ENTRIES:
         return None
-    if not X.readable and not X.remote:  # rows that lie elsewhere are reduced there
+    if not X.readable and X.access != "blocks":  # rows that lie elsewhere are reduced there
         if p > max(FEW, SHARE * run.columns) or n * p > MOST_ENTRIES:
             return None
         X = X if X.streamed else DenseOperator(X.by_identity())

@@ -39,7 +39,7 @@ SPARSE_BLOCK = 2**21
 
 def sweeps_of(A: LinearOperator) -> float:
     """The number of sweeps of an iteration."""
-    return 1.0 if A.sliceable or KeptRows.possible(A) else 2.0
+    return 1.0 if A.access == "rows" or KeptRows.possible(A) else 2.0
 
 
 def right_hand_sides(A: LinearOperator, B: LinearOperator, ridges: tuple[float, ...]) -> RightHandSides:
@@ -112,11 +112,11 @@ class RightHandSides:
         size = self._block_rows()
         for start in range(0, n, size):
             rows = slice(start, min(start + size, n))
-            yield rows, self.A.rows(rows).loaded() if self.A.sliceable else self.A
+            yield rows, self.A.rows(rows).loaded() if self.A.access == "rows" else self.A
 
     def _block_rows(self) -> int:
         n, p = self.A.shape
-        if not self.A.sliceable:
+        if self.A.access != "rows":
             return n
         if 4 * self.A.nnz < n * p:
             return SPARSE_BLOCK * n // max(self.A.nnz, 1) + 1

@@ -65,7 +65,7 @@ class SPCA(Solver):
             ENDED.format(columns=count_of(columns, "column"), powers=count_of(powers, "power iteration")),
         )
         elsewhere = moments.reads_blocks and not problem.A.resident
-        if elsewhere and (problem.A.remote or not problem.left):
+        if elsewhere and (problem.A.access == "blocks" or not problem.left):
             return self._by_triangles(problem, run, columns)
         run.plan(setup=run.settling + 2.0 + 2.0 * powers)
         normalizer, home = run.part(self.normalizer), moments.home

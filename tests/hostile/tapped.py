@@ -21,7 +21,7 @@ SOLVERS = tuple(
 class Tapped(ls.LinearOperator):
     """An array as an operator that calls `tap` before each product, each choice of rows and each look at entries."""
 
-    sliceable = readable = True
+    access, readable = "rows", True
 
     def __init__(self, array: Any, tap: Callable[[], None]) -> None:
         self.inner, self.tap = ls.as_operator(array), tap

@@ -61,7 +61,7 @@ class Duck:
 class Slices(LinearOperator):
     """An operator with row slices and no entries."""
 
-    sliceable = True
+    access = "rows"
 
     def __init__(self, array):
         self.array, self.shape, self.dtype = array, array.shape, array.dtype

@@ -477,7 +477,7 @@ def test_files_and_matrices_of_the_command_line_are_put_on_workers(order, client
     mapped = np.load(tmp_path / "rows.npy", mmap_mode="r")
     for values in (mapped, scipy.sparse.csr_array(X)):
         placed = _placed("X", NamedMatrix(values, names=("a",) * P))
-        assert placed.values.remote
+        assert placed.values.access == "blocks"
         assert placed.names == ("a",) * P
         np.testing.assert_allclose(placed.values.matmat(np.eye(P)), X)
     texts = NamedMatrix(np.array(["rose", "lily"]))

@@ -21,7 +21,7 @@ class Shape(ls.LinearOperator):
 
     def __init__(self, n, p, *, readable=True, nnz=None):
         self.shape, self.dtype = (n, p), np.dtype(np.float64)
-        self.readable = self.sliceable = readable
+        self.readable, self.access = readable, "rows" if readable else "products"
         self._nnz = n * p if nnz is None else nnz
 
     @property

@@ -289,7 +289,7 @@ def test_auto_takes_figures():
 
     class Shape(ls.LinearOperator):
         def __init__(self, n, p, nnz=None):
-            self.shape, self.dtype, self.readable, self.sliceable = (n, p), np.dtype(float), True, True
+            self.shape, self.dtype, self.readable, self.access = (n, p), np.dtype(float), True, "rows"
             self._nnz = nnz or n * p
 
         @property

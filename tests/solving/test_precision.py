@@ -75,7 +75,7 @@ def test_as_operator_takes_a_dtype(kind: str, dtype: Any, tmp_path: Any) -> None
     assert operator.dtype == np.dtype(dtype)
     V = RNG.standard_normal((3, 2))
     assert np.allclose(operator.matmat(V), small @ V, rtol=1e-12 if operator.dtype == np.float64 else 1e-4)
-    if operator.sliceable:
+    if operator.access == "rows":
         assert operator.rows(slice(0, 5)).dtype == operator.rows(np.array([4, 2])).dtype == operator.dtype
     found = ls.solve(ls.SVD(operator, 2), "gram")
     assert found.Vh.dtype == operator.dtype

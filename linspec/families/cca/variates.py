@@ -221,7 +221,7 @@ def _joint(P: Array, Q: Array) -> _Joint:
         raise InvalidProblem("X and Y must have rows for a score; got none.")
     home, rows = homes[0].blocks, int(P.shape[0])
     eps = max(float(np.finfo(dtype).eps) for dtype in dtypes)
-    if any(A.remote for A in operators):  # rows in blocks stay where they are
+    if any(A.access == "blocks" for A in operators):  # rows in blocks stay where they are
         moments = Moments(
             *operators, center=False, form="dense", names=("the variates of X", "the variates of Y")
         )

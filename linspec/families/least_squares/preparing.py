@@ -99,7 +99,7 @@ class _Prepared:
     @property
     def sweep(self) -> float:
         """The passes that one product with AᵀA takes."""
-        return 1.0 if self.counted.sliceable else 2.0
+        return 1.0 if self.counted.access == "rows" else 2.0
 
     def begin(self) -> LeastSquaresState:
         """Make the state; Skip if that fails (the check "prepare" reports it)."""

@@ -46,7 +46,7 @@ def scored_by_solving(  # noqa: PLR0913, PLR0917 (the arguments of cross_validat
         When Ctrl-C ends a solve: the scores would be those of an unfinished answer.
     """
     for name, A in problem.matrices.items():
-        if not A.sliceable:
+        if A.access != "rows":
             raise MissingCapability(
                 f"one solve for each ridge and split needs rows that can be taken; got {A!r} for {name}. Pass an "
                 'array, a sparse matrix or a file, or fewer columns, for which form="dense" reads slices once.'

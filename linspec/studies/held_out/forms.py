@@ -49,7 +49,7 @@ def estimates_of(
     found = {}
     if score.by_moments:
         found["dense"] = _dense(problem, folds, score, len(ridges))
-    if all(A.sliceable for A in matrices):
+    if all(A.access == "rows" for A in matrices):
         solving = _solving(problem, folds, ridges, solver)
         if solving is not None:
             found["solve"] = solving

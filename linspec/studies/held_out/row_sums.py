@@ -255,7 +255,7 @@ class CellSums(Task[dict[int, CellPart]]):
                 part[number] = part[number].merged(more) if number in part else more
             return part
         height = max(gram_rows(rows, ROWS_A_CELL * len(self.model.cells)), ROWS_A_CELL)
-        if not all(A.sliceable for A in rows):
+        if not all(A.access == "rows" for A in rows):
             height = max(n, 1)
         for start in range(0, n, height):
             self._add_dense(part, rows, slice(start, min(start + height, n)), first_row)
@@ -367,7 +367,7 @@ def gathered(problem: Any, folds: Folds) -> list[RowSums]:
         An entry is not finite, or a sum overflows.
     """
     views = [View(name, A) for name, A in problem.matrices.items()]
-    by_products = [view for view in views if not (view.streamed or view.operator.sliceable)]
+    by_products = [view for view in views if not (view.streamed or view.operator.access == "rows")]
     if by_products:
         raise MissingCapability(
             f"cross-validation needs rows that can be taken; got {by_products[0].given!r} for {by_products[0].name}. "
@@ -395,7 +395,7 @@ def _check_sizes(views: Sequence[View], total: RowSums, weights: HostArray | Non
         start = stop
         if (view.streamed and view.measured) or 1 / ORDINARY <= size <= ORDINARY:
             continue
-        if A.remote:
+        if A.access == "blocks":
             found = map_reduce(Sizes(RowModel(center=False, weights=weights)), [A])[0]
         else:
             found = magnitude_of(A, None if weights is None else A.home.blocks.place(np.sqrt(weights)))
@@ -407,7 +407,7 @@ def _swept(task: CellSums, views: list[View], model: RowModel) -> tuple[dict[int
     """What the task makes of all rows, wherever they are, and how many these are."""
     operators = [view.operator for view in views]
     named = {view.name: view.operator for view in views}
-    streamed = any(view.streamed for view in views) and not any(A.remote for A in operators)
+    streamed = any(view.streamed for view in views) and not any(A.access == "blocks" for A in operators)
     if not streamed and min(A.shape[0] for A in operators) != task.model.rows:
         return {}, int(operators[0].shape[0])
     measured = Measured(
@@ -439,7 +439,7 @@ def _check(task: CellSums, part: dict[int, CellPart], named: Mapping[str, Linear
 def _by_pairs(views: Sequence[View]) -> bool:
     """Whether sparse rows are multiplied as sparse matrices."""
     operators = [view.operator for view in views]
-    in_blocks = [A.remote and A.sparse for A in operators]
+    in_blocks = [A.access == "blocks" and A.sparse for A in operators]
     sparse = all(in_blocks) or all(isinstance(A, SparseOperator) for A in operators)
     if not sparse or any(view.adjustment.row is not None for view in views):
         return False

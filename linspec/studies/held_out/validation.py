@@ -179,7 +179,11 @@ def cross_validate(  # noqa: PLR0913
     if held:
         made, passes = _of_moments(problem, folds, scored, ridges, ks), 1.0
         scores, rounding = made.scores, made.rounding
-        if asked == "auto" and scored.reads_again and all(A.sliceable for A in problem.matrices.values()):
+        if (
+            asked == "auto"
+            and scored.reads_again
+            and all(A.access == "rows" for A in problem.matrices.values())
+        ):
             swept = _read_again(problem, folds, scored, (ridges, ks), made, rng)
             held, passes = not swept, passes + swept
     else:

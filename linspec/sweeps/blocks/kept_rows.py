@@ -197,7 +197,7 @@ class KeptRows:
     @staticmethod
     def possible(A: LinearOperator) -> bool:
         """Whether the rows of a matrix lie in blocks, so that long rows may be kept beside them."""
-        return bool(View("A", A).operator.remote)
+        return bool(View("A", A).operator.access == "blocks")
 
     def another(self) -> KeptRows:
         """`KeptRows` beside the same matrices, without rows yet."""
@@ -218,7 +218,7 @@ class KeptRows:
         -------
         BlockOperator of shape (n, columns)
         """
-        leader: Any = next(A for A in self._operators if A.remote)
+        leader: Any = next(A for A in self._operators if A.access == "blocks")
         calls = [Call(i, (kept,)) for i, kept in enumerate(self._kept)]
         made = leader.engine.map(_rows_of, calls)
         return BlockOperator(made, leader.engine, name=name, given_back=leader.given_back)
@@ -261,4 +261,4 @@ class KeptRows:
 
 def _in_rows(A: LinearOperator) -> LinearOperator:
     """What stands beside blocks, as rows that can be cut where they are."""
-    return A if A.remote or A.sliceable else DenseOperator(A.matmat(np.eye(A.shape[1])))
+    return A if A.gathers else DenseOperator(A.matmat(np.eye(A.shape[1])))

@@ -85,9 +85,7 @@ class BlockOperator(LinearOperator):
     True
     """
 
-    streamed = True
-    remote = True
-    gathers = True
+    access = "blocks"
 
     def __init__(
         self,
@@ -128,7 +126,6 @@ class BlockOperator(LinearOperator):
         self.sizes = tuple(float(one.bytes) for one in facts)
         self.shape = (sum(self.layout), first.shape[1])
         self.sparse = first.sparse
-        self.centres_entries = not first.sparse
         self._stored = np.result_type(*(one.stored for one in facts))
         self.dtype = np.result_type(*(one.working for one in facts))
         self.reading = Reading(self.dtype)
@@ -307,6 +304,11 @@ class BlockOperator(LinearOperator):
         return self.images(np.eye(self.shape[1]))
 
     @property
+    def centres_entries(self) -> bool:
+        """Whether the blocks are arrays."""
+        return not self.sparse
+
+    @property
     def rows_together(self) -> int:  # type: ignore[override]
         """Neighbouring rows of a minibatch: with single rows it would ask most blocks."""
         return max(1, RUN_BYTES // max(self.row_bytes, 1))
@@ -361,7 +363,7 @@ class CenteredBlocks(CenteredOperator):
 
 def _pieces(A: LinearOperator, edges: list[int]) -> Iterator[Any]:
     """The rows of a matrix of this process, some at a time."""
-    if not A.sliceable or A.home != HOST:
+    if A.access != "rows" or A.home != HOST:
         raise UnsupportedData(
             f"{A!r} stands beside blocks that lie elsewhere, and its rows cannot be sent there. Pass a NumPy array, a "
             "SciPy sparse matrix, or blocks of the same engine."

@@ -72,9 +72,9 @@ def planned(
 ) -> tuple[Any, OverRun[Part], list[Call]]:
     """What `map_reduce` does: the first matrix in blocks, what is done with a run, and the runs."""
     given: list[Any] = list(operators)
-    leader = next(A for A in given if A.remote)
+    leader = next(A for A in given if A.access == "blocks")
     views = [leader.handles if A is leader else leader.alongside(A) for A in given]
-    readings = tuple(A.reading if A.remote else Reading(A.dtype) for A in given)
+    readings = tuple(A.reading if A.access == "blocks" else Reading(A.dtype) for A in given)
     models: list[OfRows] = []
     bare = task.with_models(lambda model: _without_rows(model, models))
     views += [leader.model_alongside(model) for model in models]

@@ -187,7 +187,7 @@ def in_memory(A: LinearOperator) -> LinearOperator | None:
 
 def is_readable(A: LinearOperator) -> bool:
     """Whether the rows can be read, and not only multiplied."""
-    return bool(A.readable or A.streamed or A.remote)
+    return bool(A.readable or A.streamed)
 
 
 def reads_rows(A: LinearOperator, kernel: Any, bound: Any) -> bool:

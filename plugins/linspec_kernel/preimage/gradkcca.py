@@ -64,7 +64,7 @@ class FromStarts(Solver):
         n, given = int(problem.X.shape[0]), _given(run.start)
         seeks = given is None or given[0].shape[1] < problem.k
         rows = self.sample or SAMPLE
-        few = seeks and n > rows and all(A.sliceable or A.streamed for A in (problem.X, problem.Y))
+        few = seeks and n > rows and all(A.access != "products" for A in (problem.X, problem.Y))
         # Numbers of kernels, the rows of starts, the columns that are compared, and the first gradient.
         streamed = any(view.A.streamed for view in moments.views)
         reading = few * (1.0 if streamed else rounded_up(rows / n))

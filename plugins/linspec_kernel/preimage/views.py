@@ -129,7 +129,7 @@ class View:
 
     def rows(self, index: HostArray, what: str) -> LinearOperator:
         """Some rows in memory, of numbers that increase."""
-        if self.A.sliceable:
+        if self.A.access == "rows":
             return self.A.rows(index)
         if not self.A.streamed:
             raise MissingCapability(
@@ -145,7 +145,7 @@ class View:
         return as_operator(_stacked(found), self.name)
 
     def _lengths(self) -> Array:
-        if not (self.A.sliceable or self.A.streamed):
+        if self.A.access == "products":
             raise MissingCapability(
                 f"the kernel {self.kernel} needs the lengths of the rows of {self.name}, which is known by its "
                 "products only. Pass an array, a sparse matrix or a file, or take a linear or polynomial kernel."

@@ -320,7 +320,7 @@ def null_correlations(
     """
     check_problem(problem, "null_correlations")
     check_count("permutations", permutations, 1)
-    if not problem.Y.sliceable:
+    if problem.Y.access != "rows":
         raise MissingCapability(
             f"null_correlations permutes the rows of Y, which needs row slices; got {problem.Y!r}. Pass an "
             "array, a sparse matrix or a file, or permute the rows where they come from."
@@ -381,7 +381,7 @@ def _with_equal_rows(problem: CCA, function: str) -> CCA:
     if w is None:
         return problem
     for name, A in problem.matrices.items():
-        if not A.sliceable:
+        if A.access != "rows":
             raise MissingCapability(
                 f"{function} repeats rows as often as they count, which needs row slices; got {A!r} for {name}. Pass "
                 "an array, a sparse matrix or a file."
