@@ -229,7 +229,8 @@ class Epochs:
         self.ridges, self.largest, self.probes = ridges, largest, probes
         self.rows = _rows_of_an_epoch(solver, A)
         self.passes = 1.0 + self.rows / A.shape[0]
-        self.runs = RandomRows([A], run.rng) if A.access == "blocks" else None  # rows in blocks elsewhere come in runs
+        # Rows in blocks elsewhere come in runs.
+        self.runs = RandomRows([A], run.rng) if A.access == "blocks" else None
         self.batch = 0
         self.own_steps = self.steps = ridges  # both known once rows have been read
         self.diverged = self.stuck = False
