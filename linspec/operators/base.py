@@ -248,6 +248,10 @@ class LinearOperator(ABC):
             )
         return self._dense()
 
+    def stored(self) -> Array:
+        """The entries as they are stored: wide integers and float32 are exact in float64."""
+        return self.dense()
+
     @property
     def stored_dtype(self) -> np.dtype[Any]:
         """The dtype in which the entries are stored, where that is known, else that of the products."""

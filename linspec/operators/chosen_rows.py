@@ -6,9 +6,7 @@ import numpy as np
 
 from linspec.arrays import HostArray
 from linspec.operators.base import LinearOperator, Selection
-from linspec.operators.dense import DenseOperator, MappedOperator
 from linspec.operators.row_operator import RowOperator
-from linspec.operators.sparse import SparseOperator
 
 
 class ChosenRows(RowOperator):
@@ -57,5 +55,5 @@ def chosen_rows(operator: LinearOperator, numbers: HostArray) -> LinearOperator:
     MissingCapability
         When the operator is known by its products only, or its rows come slice by slice.
     """
-    held = isinstance(operator, DenseOperator | SparseOperator) and not isinstance(operator, MappedOperator)
-    return operator.rows(numbers) if held or operator.access != "rows" else ChosenRows(operator, numbers)
+    kept = operator.resident or operator.access != "rows"
+    return operator.rows(numbers) if kept else ChosenRows(operator, numbers)

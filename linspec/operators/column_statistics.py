@@ -111,9 +111,8 @@ class ColumnStatistics:
             row_bytes = (4 if self.home.on_host else 1) * 8 * block.shape[1]
             for rows in row_blocks(block.shape[0], row_bytes, self.home):
                 part = block if rows.stop - rows.start == block.shape[0] else block.rows(rows)
-                entries = part.array if isinstance(part, DenseOperator) else part.dense()
                 some = [None if array is None else array[rows, ...] for array in (weights, basis)]
-                self._add_entries(entries, *some)
+                self._add_entries(part.stored(), *some)
 
     def _add_entries(self, entries: Array, weights: Array | None, basis: Array | None) -> None:
         home = self.home

@@ -91,6 +91,9 @@ class DenseOperator(LinearOperator):
     def stored_array(self) -> Any:
         return None if self.mean is not None else self._source
 
+    def stored(self) -> Array:
+        return self.array if self.mean is None else self.dense()
+
     @property
     def stored_dtype(self) -> np.dtype[Any]:
         return host_dtype(self.array)

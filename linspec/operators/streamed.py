@@ -371,7 +371,7 @@ class StreamedOperator(LinearOperator):
         if matrix is not None:
             found = sparse_columns.first_non_finite(matrix)
         else:
-            entries = to_host(block.array if isinstance(block, DenseOperator) else block.dense())
+            entries = to_host(block.stored())
             at = np.argwhere(~np.isfinite(entries))[:1].tolist()
             found = (*at[0], entries[tuple(at[0])]) if at else None
         if found is None:  # the factor is at fault

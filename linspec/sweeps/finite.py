@@ -52,7 +52,7 @@ def _first_in(A: LinearOperator) -> tuple[int, int, float] | None:
     A = A if A.access == "rows" else DenseOperator(A.dense())
     for rows in row_blocks(A.shape[0], 8 * A.shape[1], A.home):
         block = A.rows(rows)
-        entries = to_host(block.array if isinstance(block, DenseOperator) else block.dense())
+        entries = to_host(block.stored())
         bad = np.argwhere(~np.isfinite(entries)) if entries.dtype.kind == "f" else np.empty((0, 2), dtype=int)
         if len(bad):
             i, j = bad[0]

@@ -11,7 +11,6 @@ import numpy as np
 from linspec.arrays import Array, Home, HostArray, to_host
 from linspec.errors import AccuracyWarning, InvalidProblem, MissingCapability, UnsupportedData, warn
 from linspec.operators import (
-    CupySparseOperator,
     DenseOperator,
     Ledger,
     LinearOperator,
@@ -215,19 +214,14 @@ class View:
 
 def _is_measured(A: LinearOperator) -> bool:
     """Whether entries are in memory, and so looked at before a solver begins, or are known by watched products."""
-    if A.streamed or isinstance(A, MappedOperator):
-        return False
-    return isinstance(A, DenseOperator | SparseOperator | CupySparseOperator) or not (
-        A.readable or A.access == "rows"
-    )
+    return A.resident or (A.access == "products" and not A.readable)
 
 
 def stored_rows(A: LinearOperator, rows: slice) -> Array:
     """Some rows as they are stored: wide integers and float32 are exact in float64."""
     part = A.rows(rows) if A.access == "rows" else A
-    if not A.readable:  # known by its products: with the identity they are the entries
-        return part.by_identity()
-    return part.array if isinstance(part, DenseOperator) and part.mean is None else part.dense()
+    # Of rows that are known by their products, those with the identity are the entries.
+    return part.stored() if A.readable else part.by_identity()
 
 
 class FloatRows:
