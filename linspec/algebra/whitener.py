@@ -175,7 +175,7 @@ class DiagonalWhitener:
     Attributes
     ----------
     rank, condition, cut, short, largest, rounding
-        See `Whitener`. Columns of zeros do not count as directions that were cut. What is taken out of an image is a
+        See `Whitener`. Columns of zeros do not count as directions that were cut. What is subtracted from an image is a
         sum over the columns.
     root : numpy.ndarray of shape (p,)
         (D + ridge·I)^(-1/2), so that F⁻¹ = (I − QΣ²Qᵀ)^(-1/2) diag(root).

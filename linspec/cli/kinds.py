@@ -322,7 +322,7 @@ def _in_words(ridge: Any) -> str:
 def center_option(
     default: bool, text: str = "Take the column means out; sparse data stay sparse."
 ) -> click.Option:
-    """The option ``--center/--no-center``: whether column means are taken out.
+    """The option ``--center/--no-center``: whether column means are subtracted.
 
     Parameters
     ----------

@@ -2,7 +2,7 @@
 
 The figures are those of `linspec.compare`. The scores on the way, which a plot wants, cost sweeps of their own: they
 are taken at iterations that grow by a quarter each time, on operators that the run does not count, and their time is
-taken out of the run's.
+subtracted from the run's.
 """
 
 from __future__ import annotations
@@ -202,7 +202,7 @@ class _Watch:
         )
 
     def _corrected(self, history: Any) -> dict[str, list[float]]:
-        """The history with the time of the scores taken out."""
+        """The history with the time of the scores subtracted."""
         columns = {name: history[name].tolist() for name in ("iteration", "passes", "seconds", "residual")}
         spent = [*self.spent_before, *[self.spent] * len(history)][: len(history)]
         columns["seconds"] = [t - s for t, s in zip(columns["seconds"], spent, strict=True)]

@@ -221,7 +221,7 @@ class KernelOperator(LinearOperator):
 
     @at_home
     def product(self, V: Array) -> tuple[Array, HostArray]:
-        """H k(X, X) H V, and the column means of k(X, X) H V that H takes out.
+        """H k(X, X) H V, and the column means of k(X, X) H V that H subtracts.
 
         Parameters
         ----------

@@ -463,7 +463,7 @@ class Moments:
     def scaled_cross(self, left: HostArray, right: HostArray) -> tuple[LinearOperator, HostArray, HostArray]:
         """(B, P, Q) with diag(left) XᵀY diag(right) = B - P Qᵀ for sparse B, of Gram matrices that are held sparse.
 
-        P and Q have a column for the means, where these are taken out, and one for each confound.
+        P and Q have a column for the means, where these are subtracted, and one for each confound.
 
         Parameters
         ----------
@@ -698,7 +698,7 @@ class Moments:
     def over_rows(self, task: Task[Part], columns: int = 0) -> Part:
         """What a task makes of the rows of the views as they are multiplied, in one sweep.
 
-        The rows that the task is given have their weights, and means, confounds and scale are taken out of them. What
+        The rows that the task is given have their weights, less means and confounds, in units of the scale. What
         is not known of these takes a sweep before. Rows in memory are cut into blocks that go to several threads; how
         they are cut, and so every bit of the result, depends on the data and `columns` alone. Slices come in turn.
 

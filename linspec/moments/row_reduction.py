@@ -99,7 +99,7 @@ class ReducedRows:
     widths : list of int
         The columns of each view.
     mean : array of shape (p,), or None
-        What centring has taken out.
+        What centring has subtracted.
     home : Home
     """
 

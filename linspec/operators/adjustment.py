@@ -35,7 +35,7 @@ EXPLAINED = 1e-13
 """The share of a column's square that is rounding: a column of which confounds leave no more counts as zero."""
 
 ENTRIES = (2.0**-46) ** 2
-"""The share of a column's square, before its mean is taken out, that the rounding of its entries may leave."""
+"""The share of a column's square, before its mean is subtracted, that the rounding of its entries may leave."""
 
 NEARLY = 1e-8
 """The share below which a column is named as one that confounds explain."""
@@ -557,7 +557,7 @@ class AdjustedOperator(Wrapper):
         self.operator.enter_in(ledger)
 
     def settle(self) -> None:
-        """Read the rows once, where what is taken out of them is not known yet; the sweep is counted."""
+        """Read the rows once, where what is subtracted from them is not known yet; the sweep is counted."""
         adjustment = self.adjustment
         if adjustment.known:
             return
@@ -606,7 +606,7 @@ class AdjustedOperator(Wrapper):
         return self._whole.dense()
 
     def blocks(self) -> Iterator[LinearOperator]:
-        """The rows of streamed data, with everything taken out."""
+        """The rows of streamed data, with everything subtracted."""
         self.settle()
         return self._applied(self.operator.blocks())
 

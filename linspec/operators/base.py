@@ -79,7 +79,7 @@ class LinearOperator(ABC):
     resident : bool
         Whether the entries lie in memory.
     adjustment : Adjustment or None
-        What is taken out of the rows of `operator`, where sweeps are to see through to that.
+        What is subtracted from the rows of `operator`, where sweeps are to see through to that.
     column_names : tuple of str or None
         The names of the columns, of data that have any: frames. Sums, products and parts of it have none.
     row_names : sequence or None
@@ -618,7 +618,7 @@ class _WithRow(_Composite):
 
 
 class CenteredOperator(_WithRow):
-    """A − 1 mᵀ: the column means taken out by a rank-one correction.
+    """A − 1 mᵀ: the column means subtracted by a rank-one correction.
 
     Examples
     --------

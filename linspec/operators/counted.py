@@ -228,7 +228,7 @@ class CountedOperator(Wrapper):
         super().__init__(operator)
         self.ledger = ledger
         operator.enter_in(ledger)
-        if operator.adjustment is not None:  # the sweep that learns what is taken out counts, too
+        if operator.adjustment is not None:  # the sweep that learns what is subtracted counts, too
             operator.adjustment.ledger = ledger
             ledger.record(operator, 0, sweeps=operator.adjustment.unrecorded)
             operator.adjustment.unrecorded = 0.0

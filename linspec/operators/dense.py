@@ -40,7 +40,7 @@ class DenseOperator(LinearOperator):
     array : array of shape (n, p)
         Integers, bools and floats; it is never modified.
     mean : array of shape (p,), optional
-        Column means taken out of every block as it is read: exact where a rank-one correction of the product
+        Column means subtracted from every block as it is read: exact where a rank-one correction of the product
         would cancel.
     dtype : float32 or float64, optional
         The working dtype; by default the data's (`linspec.arrays.working_dtype`).
@@ -181,7 +181,7 @@ class DenseOperator(LinearOperator):
 
     @property
     def bare(self) -> LinearOperator:
-        """The same rows with nothing taken out."""
+        """The same rows with nothing subtracted."""
         return self if self.mean is None else self._like(self._source)
 
     def _like(self, array: Array, mean: Array | None = None) -> DenseOperator:
@@ -192,7 +192,7 @@ class DenseOperator(LinearOperator):
         return self.array
 
     def centered(self, mean: Array) -> LinearOperator:
-        """A − 1 meanᵀ, taken out of each block as it is read."""
+        """A − 1 meanᵀ, subtracted from each block as it is read."""
         mean = self.home.blocks.place(mean)
         return self._like(self._source, mean if self.mean is None else mean + self.mean)
 

@@ -29,7 +29,7 @@ def labelled(data: Any, labels: Any) -> LinearOperator:
     data : data of shape (n, p)
         Any kind of data that `linspec.as_operator` takes.
     labels : str, or sequence of n labels
-        The name of a column of a frame, which is taken out of the numbers; or the labels: a list, an array, or a
+        The name of a column of a frame, which is left out of the numbers; or the labels: a list, an array, or a
         series.
 
     Returns

@@ -30,7 +30,7 @@ def magnitude_of(A: LinearOperator, roots: Array | None = None, *, exact: bool =
     Parameters
     ----------
     A : LinearOperator
-        Without a counter, and without a row that it takes out of all rows.
+        Without a counter, and without a row that it subtracts from all rows.
     roots : array of shape (n,), optional
         The roots √w of the weights.
     exact : bool, default False

@@ -9,7 +9,7 @@ where 1 is there if the columns are centred and Z holds the confounds. Centring 
 of such matrices are those of the rows times w, less T Tᵀ for T = AᵀDQ: nothing with n rows is formed, and sparse rows
 stay sparse. Q depends on w and Z alone and is known before a row of A is read.
 Without centring, Q spans D Z, and A may have large means. Of them the products would cancel: so with confounds the
-means are always taken out first, and the direction q of D1 that D Z does not explain is put back. With Q₊ a basis of
+means are always subtracted first, and the direction q of D1 that D Z does not explain is put back. With Q₊ a basis of
 D [1 Z], which q belongs to, (I − QQᵀ) D A = (I − Q₊Q₊ᵀ) D A + q tᵀ for t = AᵀDq, and both parts are orthogonal.
 Source: Frisch & Waugh 1933, Econometrica 1:387; Lovell 1963, JASA 58:993: regressing on the residuals of both sides
 gives the coefficients of the regression that has Z among its columns.
@@ -94,16 +94,16 @@ Change = Callable[[Any], Any]
 
 @dataclass(frozen=True, eq=False)
 class RowModel(OfRows):
-    """Weights of rows, and the directions that are taken out of all columns.
+    """Weights of rows, and the directions that are subtracted from all columns.
 
     Attributes
     ----------
     center : bool
-        Whether the (weighted) column means are taken out.
+        Whether the (weighted) column means are subtracted.
     weights : numpy.ndarray of shape (n,), or None
         All rows count once without them.
     basis : numpy.ndarray of shape (n, r), or None
-        Combinations B of the confounds with BᵀD²B = I, and orthogonal to the constant where that is taken out.
+        Combinations B of the confounds with BᵀD²B = I, and orthogonal to the constant where that is subtracted.
     confound_mean : numpy.ndarray of shape (c,), or None
         The weighted means of the confounds, 0 without centring.
     turn : numpy.ndarray of shape (c, r), or None
@@ -111,7 +111,7 @@ class RowModel(OfRows):
     first : int, default 0
         The number of the row that weights and basis begin with, where they are those of some rows.
     constant : Constant or None
-        What of the constant is put back, where the means are taken out for the sake of digits alone.
+        What of the constant is put back, where the means are subtracted for the sake of digits alone.
     condition : float, default 1
         The condition number of the confounds with columns of length 1. The rounding of what they explain of a column
         grows by this factor.
@@ -136,7 +136,7 @@ class RowModel(OfRows):
 
     @property
     def is_plain(self) -> bool:
-        """Whether all rows count once, and no confounds are taken out of them."""
+        """Whether all rows count once, and no confounds are subtracted from them."""
         return self.weights is None and self.basis is None
 
     def total(self, n: float) -> float:
@@ -168,7 +168,7 @@ class RowModel(OfRows):
 
     @property
     def removed(self) -> int:
-        """The dimensions of rows that are taken out."""
+        """The dimensions of rows that are subtracted."""
         columns = 0 if self.basis is None else self.basis.shape[1]
         return int(self.center) + columns - int(self.keeps_constant)
 
@@ -215,7 +215,7 @@ class RowModel(OfRows):
 
 
 PLAIN = RowModel(center=False)
-"""Rows that count once, and nothing is taken out."""
+"""Rows that count once, and nothing is subtracted."""
 
 
 def row_model(
@@ -230,8 +230,8 @@ def row_model(
     confounds : numpy.ndarray of shape (n, c), or None
         As `weights_and_confounds` returns them.
     about_means : bool, default False
-        Take the means out for the sake of digits, and put the constant back, where confounds are taken out of columns
-        that are not centred.
+        Subtract the means for the sake of digits, and put the constant back, where columns that are not centred have
+        confounds.
     """
     if confounds is None:
         return RowModel(center=center, weights=weights)

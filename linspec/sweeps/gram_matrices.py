@@ -5,7 +5,7 @@ Method: blocks of rows become float64, are taken about their own means and merge
 doi:10.1080/00031305.1983.10483115). Sparse rows are multiplied as a sparse matrix first where that is cheaper.
 Rows that have weights w are multiplied by √w once their weighted means are out; the products of the columns with a
 basis of confounds are gathered beside.
-Where we differ: the first row of a part is taken out of all its rows, so that constant columns vanish exactly and the
+Where we differ: the first row of a part is subtracted from all, so that constant columns vanish exactly and the
 means that are merged are small.
 """
 
@@ -40,11 +40,11 @@ class GramPart:
         What the rows count together.
     gram : DenseGram
     running : RunningGram or None
-        Where the means are taken out.
+        Where the means are subtracted.
     origins : list of array
         Per view, the row in units of which `running` counts.
     totals : list of array
-        Per view, column sums, where the means are gathered without being taken out.
+        Per view, column sums, where the means are gathered without being subtracted.
     statistics : list of ColumnStatistics
         Per view, where the products with a basis of confounds are wanted.
     """
@@ -77,9 +77,9 @@ class GramMatrices(Task[GramPart]):
     home : Home
         Where they are wanted.
     about : list of array or None
-        Per view, a row that is taken out of all rows.
+        Per view, a row that is subtracted from all rows.
     center : bool
-        Take the means of the rows out instead: they are gathered on the way.
+        Subtract the means of the rows instead: they are gathered on the way.
     means : bool
         Gather the means without taking them out.
     model : RowModel

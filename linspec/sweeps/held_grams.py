@@ -64,7 +64,7 @@ class HeldGram(ABC):
         Parameters
         ----------
         lost : float
-            How many times longer the worst column is before its mean is taken out of its products.
+            How many times longer the worst column is before its mean is subtracted from its products.
         by_entries : bool
             Whether dense matrices are made of centred entries.
         """

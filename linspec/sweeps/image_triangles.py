@@ -3,8 +3,8 @@
 Problem: R of the QR factorisation of X V, less its means or not. With it V R⁻¹ has an orthonormal image, and X V
 itself need not be kept.
 Method: of each block of rows the image is reduced behind those before (`linspec.sweeps.triangles`). Rows whose means
-are to be taken out, and are not known yet, are multiplied about the mean of their block, so that nothing large is
-subtracted; a column of ones takes out the rest.
+are to be subtracted, and are not known yet, are multiplied about the mean of their block, so that nothing large is
+subtracted; a column of ones subtracts the rest.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ class ImageTriangle(Task[TrianglePart]):
     ----------
     V : array of shape (p, k)
     about : array of shape (p,), optional
-        A row that is taken out of all rows.
+        A row that is subtracted from all rows.
     center : bool
         Take the means of the image out instead.
     model : RowModel
-        Weights of the rows, and a basis that is taken out of them.
+        Weights of the rows, and a basis that is subtracted from them.
     """
 
     V: Array

@@ -10,7 +10,7 @@ differ by dᵢ, are merged by
 
 the update of Chan, Golub & LeVeque (1983, doi:10.1080/00031305.1983.10483115): nothing large is subtracted.
 Where we differ: the mean about which a block is taken is approximate. What is left comes with the products, as the sums
-of the centred rows, and is taken out by the same formula. Rows that have weights w give XᵢᵀD²P with D² = diag(w): N and
+of the centred rows, and is subtracted by the same formula. Rows with weights w give XᵢᵀD²P with D² = diag(w): N and
 n are sums of weights then, and means are weighted.
 """
 
@@ -121,7 +121,7 @@ class Sums:
     count : float
         What the rows count together: their number, or the sum of their weights.
     products : list of array or None
-        Per view XᵢᵀP, float64, where it is wanted; about the means of these rows where they are taken out.
+        Per view XᵢᵀP, float64, where it is wanted; about the means of these rows where they are subtracted.
     gaps, points : list of array, or None
         Per view the column means of these rows, where they are gathered: less a point, and that point, so that means
         which are large beside the spread lose nothing.
@@ -151,7 +151,7 @@ class Sums:
 
     @property
     def triangle(self) -> HostArray:
-        """R of the image of all rows, less their means where these are taken out."""
+        """R of the image of all rows, less their means where these are subtracted."""
         if self.image is None:
             return np.zeros((0, 0))
         return to_host(self.image.R[self.image.taken :, self.image.taken :])
@@ -168,9 +168,9 @@ class FusedProducts(Task[Sums]):
     home : Home
         Where blocks and results live.
     about : list of array or None
-        Per view, a row that is taken out of all rows.
+        Per view, a row that is subtracted from all rows.
     center : bool
-        Take the means of the rows out instead: they are gathered on the way.
+        Subtract the means of the rows instead: they are gathered on the way.
     means : bool
         Gather the means without taking them out.
     statistics : tuple of int
@@ -262,7 +262,7 @@ class FusedProducts(Task[Sums]):
     def _sparse(
         self, rows: Sequence[LinearOperator], about: Sequence[Array | None], weights: Array | None
     ) -> Sums:
-        """Slabs of sparse rows on many threads; what is taken out of the rows is taken out of products."""
+        """Slabs of sparse rows on many threads; what is subtracted from the rows is subtracted from products."""
         shifts = [
             None if a is None or V is None else a @ V for a, V in zip(about, self.request.wide, strict=True)
         ]

@@ -36,7 +36,7 @@ def swept(
     ----------
     task : Task
     views : sequence of View
-        With equally many rows. What they take out of their columns is not taken out.
+        With equally many rows. What they subtract from their columns is not subtracted.
     columns : int, default 0
         The columns of the products that a part holds.
     model : RowModel, optional

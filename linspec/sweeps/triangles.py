@@ -6,7 +6,7 @@ Grigori, Hoemmen & Langou 2012, doi:10.1137/080731992); the triangles of two par
 leading column of ones takes the column means out by the same transformations, and columns of a basis beside it take
 confounds out. Rows that have weights w are multiplied by √w first, the ones too. On the host LAPACK's TPQRT leaves the
 zeros of a triangle alone, so that blocks of few rows cost no more than high ones.
-Where we differ: the first row of a part is subtracted from all of its rows before the means are taken out, which
+Where we differ: the first row of a part is subtracted from all of its rows before the means are subtracted, which
 changes nothing in exact arithmetic. Constant columns then vanish exactly instead of leaving rounding that looks like
 rank, and means that are large beside their spread cost no digits. Where two parts meet, a multiple of the column of
 ones moves the rows of one to the origin of the other.
@@ -35,7 +35,7 @@ COLUMNS_AT_ONCE = 32
 
 @dataclass
 class TrianglePart:
-    """R of some rows less an origin, behind the columns that are taken out of them."""
+    """R of some rows less an origin, behind the columns that are subtracted from them."""
 
     R: Array
     origin: Array | None
@@ -53,7 +53,7 @@ class Triangle(Task[TrianglePart]):
         Where it is wanted.
     center : bool
     model : RowModel
-        Weights of the rows, and a basis that is taken out of them.
+        Weights of the rows, and a basis that is subtracted from them.
     """
 
     home: Home
@@ -97,7 +97,7 @@ class Triangle(Task[TrianglePart]):
         into : TrianglePart, optional
             Of the rows before.
         about : array of shape (p,), optional
-            What was taken out of the rows already.
+            What was subtracted from the rows already.
         first_row : int, default 0
             The number of the first row.
         """
@@ -131,7 +131,7 @@ class Triangle(Task[TrianglePart]):
         return [part.R]
 
     def finished(self, part: TrianglePart) -> Array:
-        """R, less what the columns in front have taken out."""
+        """R, less what the columns in front have subtracted."""
         return part.R[self.taken :, self.taken :]
 
 

@@ -1,4 +1,4 @@
-"""The matrices of one problem side by side: what each takes out of its rows, and what is known of its columns."""
+"""The matrices of one problem side by side: what each subtracts from its rows, and what is known of its columns."""
 
 from __future__ import annotations
 

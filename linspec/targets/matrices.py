@@ -185,7 +185,7 @@ def opls(Y: Any, *, unlabelled: Any = ()) -> Any:
 
     Notes
     -----
-    ``Discriminant(X, H, sample_weight=w)`` takes out the weighted means by itself. A row of zeros is a row that has
+    ``Discriminant(X, H, sample_weight=w)`` subtracts the weighted means by itself. A row of zeros is a row that has
     none of the labels, and counts in their means. If the labels of a row are unknown,
     leave it out of Y and of X.
 

@@ -214,7 +214,7 @@ def _equivalent(
     parameters |= {"sample_weight": counts.astype(np.float64)} if weights else {}
     parameters |= {"confounds": Z} if confounds else {}
     parameters |= {"scale": True} if scale else {}
-    # What is taken out of the rows: the means, if the problem centres, and what the confounds explain.
+    # What is subtracted from the rows: the means, if the problem centres, and what the confounds explain.
     design, design_rows = (
         np.hstack([np.ones((len(B), int(centred))), *([B] if confounds else [])]) for B in (Z, Z_rows)
     )

@@ -33,7 +33,7 @@ SAME = {8: 1e-10, 4: 1e-5}
 """A vector lies in a space if a smaller fraction of it is outside; by the bytes of a number."""
 
 INSIDE = 0.1
-"""If a projection leaves less than this fraction of a vector's length, its rounding is taken out by a second one."""
+"""If a projection leaves less than this fraction of a vector's length, its rounding is subtracted by a second one."""
 
 EARLIER = 1e-8
 """The same fraction for the pairs before the last step and the current pairs."""

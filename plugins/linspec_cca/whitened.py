@@ -2,7 +2,7 @@
 
 Problem: the leading singular values of Sx^(-1/2) C Sy^(-1/2), for one-hot rows with many columns: words and next words,
 users and items. Dense Gram matrices do not fit, although Sx and Sy are diagonal.
-Method: no row has two entries, so XᵀX is diagonal, and what centring takes out of it has rank one. The inverse square
+Method: no row has two entries, so XᵀX is diagonal, and what centring subtracts from it has rank one. The inverse square
 root of both together is known (`linspec.algebra.whitener.DiagonalWhitener`): it is the one whitening here that needs no
 factorisation. C is sparse. Any SVD solver that needs products alone finds the triplets; the default finds all copies of
 repeated correlations.

@@ -35,11 +35,11 @@ class Adjusted:
     scale : array of shape (p,)
         What columns were divided by; ones without scaling.
     live : array of shape (p,) of bool
-        Which columns vary, after means and confounds are taken out.
+        Which columns vary, after means and confounds are subtracted.
     mean : array of shape (p,)
         The weighted column means; zeros without centring.
     shift : float
-        The largest ratio of the length of a column before and after means and confounds are taken out.
+        The largest ratio of the length of a column before and after means and confounds are subtracted.
     """
 
     entries: Extended

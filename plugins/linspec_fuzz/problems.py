@@ -124,7 +124,7 @@ class Case:
 
     @property
     def confounds(self) -> HostArray | None:
-        """What is taken out of the columns."""
+        """What is subtracted from the columns."""
         return self.parameters.get("confounds")
 
     @property

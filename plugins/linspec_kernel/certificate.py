@@ -70,7 +70,7 @@ class Functions:
     values : array of shape (n, b)
         At the rows, centred: K a.
     mean : numpy.ndarray of shape (b,)
-        What centring has taken out of the values.
+        What centring has subtracted from the values.
     squares : numpy.ndarray of shape (b, b)
         Inner products of the functions in the space of the kernel: aᵀK a.
     """

@@ -69,7 +69,7 @@ def eigen_of(op: KernelOperator) -> tuple[HostArray, HostArray]:
     """Eigenvalues, those that are rounding zero, and eigenvectors of a kernel matrix."""
     K = np.asarray(to_host(op.dense()), dtype=np.float64)
     w, U = eigenpairs((K + K.T) / 2)
-    # Values far from zero are rounded before centring takes out what they have in common.
+    # Values far from zero are rounded before centring subtracts what they have in common.
     largest = max(abs(float(w[-1])), float(np.abs(to_host(op.diagonal())).max()))
     rounding = len(K) * float(np.finfo(op.tile_dtype).eps) * largest
     check_definite(w, rounding, op)

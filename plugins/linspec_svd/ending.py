@@ -26,9 +26,7 @@ from linspec_svd.triplets import (
     vanish,
 )
 
-HIDDEN = (
-    "{hidden} more are below the rounding of the column means, which are taken out of products in float32. "
-)
+HIDDEN = "{hidden} more are below the rounding of the column means, which are subtracted from products in float32. "
 HIDDEN += "Pass float64, or dense data."
 
 

@@ -62,7 +62,7 @@ SLACK = 1e-6
 
 ASTRAY = 1e-6
 """The largest part of a product outside of its recurrence, relative to the largest coefficient; partial
-reorthogonalisation takes out parts of the root of rounding."""
+reorthogonalisation subtracts parts of the root of rounding."""
 
 FAR = 10.0
 """A tolerance that is this many roots of rounding does not notice the error of products that follow from PROPACK's

@@ -8,7 +8,7 @@ Source: Halko, Martinsson & Tropp 2011, doi:10.1137/090771806, Algorithms 4.4 an
 Where we differ: a normalizer, given by name, makes Y orthonormal, because this is most of the cost. Of rows that are
 not in memory, files and slices, no block of n rows is held unless left vectors are asked for: the normalizer works on
 the triangle R of Y = QR, which a sweep makes block by block, and Q = Y T = A(ΩT) is made again in the sweep that
-multiplies it. What rounding leaves in A(ΩT) is taken out by its own triangle, which comes with that sweep. So the
+multiplies it. What rounding leaves in A(ΩT) is subtracted by its own triangle, which comes with that sweep. So the
 accuracy is the same and so are the sweeps, but for that of the column means, which come with the products. With left
 vectors one block is held, and made orthonormal in its place. For rows that can be read only once,
 `linspec_svd.single_sweep` takes one sweep, with the accuracy of squares.

@@ -37,7 +37,7 @@ class CCASolution(Solution):
     confound_mean : numpy.ndarray of shape (c,) or None
         The means of the confounds, if the problem has any (0 without centring).
     x_slopes, y_slopes : array of shape (c, p), (c, q), or None
-        The slopes of the columns in the confounds, which are taken out of rows.
+        The slopes of the columns in the confounds, which are subtracted from rows.
     x_from_x, y_from_x : array of shape (p, k), (q, k), or None
         Coefficients of the columns of X (of Y) on the variates P of X, by least squares on the training rows and
         without a ridge: XᵀP(PᵀP)⁻¹ and YᵀP(PᵀP)⁻¹. `inverse_transform` and `predict` multiply by them.
@@ -163,7 +163,7 @@ class CCASolution(Solution):
         return single_or_pair(given, "transform needs X, Y or both")
 
     def _new_rows(self, name: str) -> NewRows:
-        """What is taken out of rows of X or Y. Their scale is in the weights."""
+        """What is subtracted from rows of X or Y. Their scale is in the weights."""
         side = name.lower()
         mean, slopes = getattr(self, f"{side}_mean"), getattr(self, f"{side}_slopes")
         return NewRows(mean, slopes, self.confound_mean, **self.names_of(name))
@@ -255,7 +255,7 @@ class CCASolution(Solution):
         return single_or_pair(given, "inverse_transform needs variates of X, of Y or of both")
 
     def _combined(self, scores: Any, name: str, field: str, to: str, confounds: Any) -> Array:
-        """Rows of X or of Y: variates times coefficients, plus what was taken out of the training rows."""
+        """Rows of X or of Y: variates times coefficients, plus what was subtracted from the training rows."""
         coefficients = getattr(self, field)
         if coefficients is None:
             raise MissingCapability(

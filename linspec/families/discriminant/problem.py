@@ -79,7 +79,7 @@ class Discriminant(Problem[DiscriminantSolution]):
         How often each row counts: zero or more, and 0 leaves a row out. The row count n becomes their sum.
         Targets whose scaling counts rows take the same weights: ``linspec.targets.lda(y, sample_weight=w)``.
     confounds : array of shape (n, c) or (n,), optional
-        Variables whose linear effect is taken out of every column of X, together with the means if
+        Variables whose linear effect is subtracted from every column of X, together with the means if
         `center`. Sparse data stay sparse.
 
     Notes

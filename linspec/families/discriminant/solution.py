@@ -53,7 +53,7 @@ class DiscriminantSolution(Solution):
     confound_mean : numpy.ndarray of shape (c,) or None
         The means of the confounds, if the problem has any (0 without centring).
     slopes : array of shape (c, p) or None
-        The slopes of the columns in the confounds, which are taken out of rows.
+        The slopes of the columns in the confounds, which are subtracted from rows.
     rank : int or None
         The numerical rank of X, if the solver determines it.
     penalty : numpy.ndarray of shape (k, k)
@@ -212,7 +212,7 @@ class DiscriminantSolution(Solution):
 
     @property
     def _new_rows(self) -> NewRows:
-        """What is taken out of rows. Their scale is in the weights."""
+        """What is subtracted from rows. Their scale is in the weights."""
         return NewRows(self.mean, self.slopes, self.confound_mean, **self.names_of("X"))
 
     @at_home

@@ -5,7 +5,7 @@ values of right-hand sides,
 
     GCV(r) = (1/n) ‖b − H(r) b‖² / ((1/n) (n − s − tr H(r)))²
 
-for the s directions that are taken out of all rows (the mean, confounds).
+for the s directions that are subtracted from all rows (the mean, confounds).
 Method: one eigendecomposition gives tr H(r) = Σ λ/(λ + r) and the squares of the errors for every ridge: of AᵀA, which
 one sweep gathers, or of AAᵀ where the rows are fewer. Where neither is affordable, all ridges are solved for in one
 run, and random signs z, which are further right-hand sides of that run, estimate the trace: E zᵀHz = tr H.
@@ -337,7 +337,7 @@ def _fits(A: Any, x: Any, n: int) -> Iterator[tuple[range, list[HostArray], floa
 
 
 def _freedom(problem: Any) -> tuple[float, float]:
-    """What the rows count together, and that less the directions that are taken out of them."""
+    """What the rows count together, and that less the directions that are subtracted from them."""
     w = problem.sample_weight
     count = float(problem.B.shape[0] if w is None else w.sum())
     if not np.isfinite(count):

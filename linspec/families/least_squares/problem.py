@@ -61,7 +61,7 @@ class LeastSquares(Problem[LeastSquaresSolution]):
     sample_weight : array of shape (n,), optional
         How often each row counts: zero or more, and 0 leaves a row out. The row count n becomes their sum.
     confounds : array of shape (n, c) or (n,), optional
-        Variables whose linear effect is taken out of every column of A and of B, together with the means if
+        Variables whose linear effect is subtracted from every column of A and of B, together with the means if
         `center`. Sparse data stay sparse.
 
     Notes

@@ -38,7 +38,7 @@ class SVDSolution(Solution):
     confound_mean : numpy.ndarray of shape (c,) or None
         The means of the confounds, if the problem has any (0 without centring).
     slopes : array of shape (c, p) or None
-        The slopes of the columns in the confounds, which are taken out of rows.
+        The slopes of the columns in the confounds, which are subtracted from rows.
     rows : float
         The number of rows of the data, or the sum of their weights.
     column_norms : numpy.ndarray of shape (p,) or None

@@ -19,7 +19,7 @@ from linspec.studies.held_out.row_sums import bytes_held
 from linspec.studies.held_out.scores import HeldOutScore
 
 MERGING = 40
-"""Entries of Gram matrices that are read or written a split, over those of one: merging, and what is taken out."""
+"""Entries of Gram matrices that are read or written a split, over those of one: merging, and what is subtracted."""
 
 A_SOLVE, A_SCORE = 2e-3, 1e-4
 """Seconds that a solve, and a score from moments, take of the smallest problem."""

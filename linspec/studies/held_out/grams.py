@@ -1,6 +1,6 @@
-"""Gram matrices of training rows and of held-out rows, from which the same is taken out.
+"""Gram matrices of training rows and of held-out rows, from which the same is subtracted.
 
-Problem: means, slopes of confounds and lengths of columns are estimated on training rows alone, and taken out of
+Problem: means, slopes of confounds and lengths of columns are estimated on training rows alone, and subtracted from
 held-out rows as `transform` of a solution would take them out.
 Method: taking them out of a row is an affine map, a ↦ diag(f)(a − m − Γᵀ(z − m_z)). The Gram matrix of mapped rows
 follows from the Gram matrix about their own means, of rows and confounds side by side, and from these means. So the
@@ -27,7 +27,7 @@ ROUNDING = 4 * EPS
 
 @dataclass(frozen=True, eq=False)
 class Grams:
-    """Gram and cross matrices of some rows, with everything taken out that the training rows say.
+    """Gram and cross matrices of some rows, with everything subtracted that the training rows say.
 
     ``grams["X", "Y"]`` is XᵀY; the names are those of the matrices of the problem.
 
@@ -119,7 +119,7 @@ class Split:
     squares : mapping from str to numpy.ndarray
         Per matrix, the sums of squares of the training columns as they were given, about zero.
     rank : int
-        The largest rank that the training rows can have: their number less the directions taken out.
+        The largest rank that the training rows can have: their number less the directions subtracted.
     """
 
     training: Grams
@@ -179,7 +179,7 @@ class _Taken:
         T = whitening(beside)
         self.confounds = T.shape[1]
         self.slopes = T @ (T.T @ S[width:, :width])
-        for name in places.keys() - problem.means.keys():  # targets, of which nothing is taken out
+        for name in places.keys() - problem.means.keys():  # targets, of which nothing is subtracted
             self.slopes[:, places[name]] = 0.0
         self.factors = np.ones(width)
         left = np.diag(self._mapped(S))

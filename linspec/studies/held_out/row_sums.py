@@ -230,7 +230,7 @@ class CellSums(Task[dict[int, CellPart]]):
     home : Home
         Where sums are made.
     taken : sequence of array or None
-        Per view, a row that is taken out of all rows.
+        Per view, a row that is subtracted from all rows.
     by_pairs : bool
         Whether sparse rows are multiplied as sparse matrices.
     model : CellRows

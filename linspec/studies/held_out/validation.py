@@ -362,7 +362,7 @@ def _check_rank(split: Split, number: int, ks: tuple[int | None, ...]) -> None:
     if most > split.rank:
         raise InvalidProblem(
             f"k must be at most {split.rank} on split {number}, whose {split.training.rows} training rows lose "
-            f"{split.training.rows - split.rank} to what is taken out of them; got {most}. Pass smaller ks, or fewer "
+            f"{split.training.rows - split.rank} to what is subtracted; got {most}. Pass smaller ks, or fewer "
             "folds."
         )
 

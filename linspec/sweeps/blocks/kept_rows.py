@@ -164,7 +164,7 @@ class KeptRows:
     Parameters
     ----------
     matrices : mapping of str to LinearOperator
-        By their names in messages; with equally many rows n. Where it is not known yet what is taken out of the rows of
+        By their names in messages; with equally many rows n. Where it is not known yet what is subtracted from rows of
         one, its rows are read once.
     columns : int
         The columns of an array as wide as a row that the sums hold: runs of blocks are larger than it.

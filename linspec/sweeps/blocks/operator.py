@@ -336,7 +336,7 @@ class BlockOperator(LinearOperator):
         return map_reduce(AdjointImages(), [self, DenseOperator(U)], U.shape[1])
 
     def centered(self, mean: Array) -> LinearOperator:
-        """A − 1 meanᵀ, with the mean taken out of the entries of dense blocks."""
+        """A − 1 meanᵀ, with the mean subtracted from the entries of dense blocks."""
         return CenteredBlocks(self, mean)
 
     def blocks(self) -> Iterator[LinearOperator]:

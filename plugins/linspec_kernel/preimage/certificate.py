@@ -197,7 +197,7 @@ def reads_rows(A: LinearOperator, kernel: Any, bound: Any) -> bool:
 
 
 def view_functions(view: View, U: HostArray) -> Functions:
-    """The functions of points with nothing taken out but the mean."""
+    """The functions of points with nothing subtracted but the mean."""
     view.basis = None
     return view.at(U)
 

@@ -5,7 +5,7 @@ sets.
 Method: all starts of a pair are columns of one block, so a product with X serves all. They are pairs of columns that
 are related by themselves, and some random points; each climbs by a spectral projected gradient (see
 `linspec_kernel.preimage.ascent`). Where there are many rows, starts climb on 2,000 of them, and what is best on all
-rows is polished on all. The variates of a pair are taken out of those of the next: K is replaced by (I − QQᵀ)HK,
+rows is polished on all. The variates of a pair are subtracted from those of the next: K is replaced by (I − QQᵀ)HK,
 whatever the kernel, and X stays as it is. An iteration takes two sweeps of each view, forward and adjoint.
 Source: Uurtio, Bhadra & Rousu 2019, ICML, PMLR 97, Large-scale sparse kernel canonical correlation analysis.
 Where we differ: (a) they climb from one random start after the other, and alternate between u and v. (b) Their

@@ -4,7 +4,7 @@ Problem: the value of two variates (columns with n rows), and its derivative by 
 Method: the correlation is the cosine of the variates. HSIC, the Hilbert-Schmidt independence criterion, is
 ‖ΦᵀHΨ‖²_F/(n − 1)² for features Φ and Ψ of Gaussian kernels exp(−(s − t)²/2), where s and t are variates over their root
 mean square. The features are √(2hφ(jh)) (cos jhs, sin jhs), j = 1, 2, …, with the normal density φ: by the trapezoid
-rule their inner products are the Gaussian kernel, less a constant that H takes out, up to exp(−(2π/h − d)²/2) at the
+rule their inner products are the Gaussian kernel, less a constant that H subtracts, up to exp(−(2π/h − d)²/2) at the
 distance d. With 28 frequencies that is below 1e-7 for variates that differ by 25 standard deviations; 8 frequencies
 leave errors of some thousandths. It takes O(n) operations, where a kernel matrix takes O(n²).
 Source: Gretton, Bousquet, Smola & Schölkopf 2005, ALT, doi:10.1007/11564089_7; the trapezoid rule, Trefethen &

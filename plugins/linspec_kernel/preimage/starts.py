@@ -66,7 +66,7 @@ class Screen:
         return any(len(index) < view.A.shape[1] for view, index in zip(self.views, self.columns, strict=True))
 
     def best(self, count: int) -> tuple[HostArray, HostArray]:
-        """The best pairs of columns, less the variates that have been taken out of the views.
+        """The best pairs of columns, less the variates that have been subtracted from the views.
 
         Parameters
         ----------

@@ -68,7 +68,7 @@ def joined(parts: list[Functions], home: Home) -> Functions:
 
 
 class View:
-    """One view: its rows, its kernel, its bound, and what has been taken out of its variates.
+    """One view: its rows, its kernel, its bound, and what has been subtracted from its variates.
 
     Parameters
     ----------
@@ -86,7 +86,7 @@ class View:
     home : Home
         Of blocks with n rows, float64.
     basis : array of shape (n, r) or None
-        Orthonormal variates that are taken out.
+        Orthonormal variates that are subtracted.
     largest : float
         The largest length of a function seen so far.
     """
@@ -199,7 +199,7 @@ class View:
     def gradient(self, functions: Functions, slopes: Array, *, freed: bool = True) -> HostArray:
         """The gradient in the points of what has these derivatives by the variates: one product with Xᵀ.
 
-        With ``freed=False`` the derivatives are those by Hk(X, U), before variates are taken out.
+        With ``freed=False`` the derivatives are those by Hk(X, U), before variates are subtracted.
         """
         S = self.taken_out(slopes) if freed else self.centred(slopes)
         sizes = self.home.column_norms(S)
@@ -215,7 +215,7 @@ class View:
         self.basis = column if self.basis is None else self.home.concat([self.basis, column])
 
     def on(self, index: HostArray) -> View:
-        """The view of some of its rows in memory, no variates taken out."""
+        """The view of some of its rows in memory, no variates subtracted."""
         found = View(self.rows(index, "some rows"), self.kernel, self.bound, self.center, self.name)
         if self.squares is not None:
             found.squares = self.home.xp.take(
@@ -249,7 +249,7 @@ def shared(
 
 
 def share(view: View, K: Array, P: Array) -> HostArray:
-    """|P k| / |H k| of each column: 1 before anything has been taken out, 0 for functions that are rounding."""
+    """|P k| / |H k| of each column: 1 before anything has been subtracted, 0 for functions that are rounding."""
     if view.basis is None:
         return np.ones(int(P.shape[1]))
     rest, whole = view.home.column_norms(P), view.home.column_norms(view.centred(K))

@@ -18,7 +18,7 @@ plus b²: the bias is an estimate too, and a corrected correlation varies more t
 Where we differ, loadings and weights: two correlations of a sample are further apart than those of the source, because
 noise splits them. Draws from the sample have its gap, so they turn less within the plane of both pairs than the sample
 has turned, and their percentiles are too narrow. Matching the pairs of a draw by their likeness, or rotating them onto
-the pairs of all rows, takes out still more of that. So we estimate the gap without this bias. The singular values of a
+the pairs of all rows, subtracts still more of that. So we estimate the gap without this bias. The singular values of a
 2 x 2 matrix with a positive determinant satisfy (s₁ − s₂)² = (M₁₁ − M₂₂)² + (M₁₂ + M₂₁)². Hence the expected square of
 the gap of a sample is the squared gap of the source plus v, the sum of the variances of M₁₁ − M₂₂ and M₁₂ + M₂₁, which
 the draws show. The gap g of neighbours is replaced by √max(g² − v, 0): diag(ρ − ρ̃) is subtracted from M, with the

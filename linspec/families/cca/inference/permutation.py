@@ -12,11 +12,11 @@ Where we differ: the remaining variates of the data have no part in the removed 
 part, as any n numbers do, and therefore correlate less. With few rows and strong pairs the published test thus finds
 one pair too many more often than its level (measured at 5 %: 8 % with 40 rows, 10 and 8 columns and a pair of .9, 14 %
 with 30 rows, 10 and 10 columns and pairs of .99 and .95). Here the part that permuted variates of X share with removed
-variates of Y is taken out of them again: 5 % and 3 %. This is the null distribution of Gaussian rows if the removed
+variates of Y is subtracted from them again: 5 % and 3 %. This is the null distribution of Gaussian rows if the removed
 pairs are near 1, and conservative if they are not. ``projected=False`` is as published. All variates are kept as
 orthonormal bases of the two column spaces, which stay orthonormal under permutations of the rows. So a permutation
 costs one product M = UᵀPᵀV; every step uses blocks of it, and the leading minors of one Cholesky factor are Wilks'
-statistics of all steps. Columns that depend on others are cut by rank. Where only means are taken out, this commutes
+statistics of all steps. Columns that depend on others are cut by rank. Where only means are subtracted, this commutes
 with permutations. The residuals of confounds are not exchangeable: n rows of rank n − s. So the views are multiplied by
 Qᵀ for a matrix Q with orthonormal columns that are orthogonal to the constant and the confounds, and the n − s rows of
 the products are permuted (Huh & Jhun 2001, Commun. Stat. Theory Methods 30:2023, doi:10.1081/STA-100106060; Winkler et
@@ -521,7 +521,7 @@ def _wilks(M: HostArray, projected: bool) -> HostArray:
     """−log Λ at every step, from M = UᵀV for a permuted basis U.
 
     At step k the remaining variates are Uₖ and Vₖ, their product is Mₖ = M[k:, k:], and Λ = det(I − MₖᵀMₖ). With
-    `projected` the part shared with the removed V[:, :k] is taken out of Uₖ. For A = M[k:, :k] its Gram matrix is then
+    `projected` the part shared with the removed V[:, :k] leaves Uₖ. For A = M[k:, :k] its Gram matrix is then
     I − AAᵀ, and Λ = det(I − AAᵀ − MₖMₖᵀ) / det(I − AAᵀ). The numerators for all k are leading minors of one matrix.
     """
     logs = _projected_logs(M) if projected else _dropped_logs(M)

@@ -5,7 +5,7 @@ Method: a sequence of hypotheses, "the correlations from the j-th on are zero", 
 squared sample correlations r², the statistics of the j-th hypothesis are, over i ≥ j, Wilks' Λ = ∏(1 − rᵢ²), Pillai's
 trace Σ rᵢ², the Hotelling-Lawley trace Σ rᵢ²/(1 − rᵢ²) and Roy's root rⱼ²/(1 − rⱼ²). Their distributions for normal
 rows are approximated by F distributions, that of Λ by a chi-square distribution too. With ν = n − 1 − c degrees of
-freedom (the mean and c confounds are taken out), each approximation is that of the first hypothesis for p − j + 1
+freedom (the mean and c confounds are subtracted), each approximation is that of the first hypothesis for p − j + 1
 columns, q − j + 1 columns and ν − j + 1 degrees of freedom.
 Source: Rao 1973, Linear Statistical Inference and Its Applications, section 8c.5 (Λ to F); Bartlett 1941, Biometrika
 32:29, doi:10.1093/biomet/32.1.29, and Mardia, Kent & Bibby 1979, Multivariate Analysis, section 10.2.3 (Λ to

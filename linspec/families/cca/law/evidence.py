@@ -1,7 +1,7 @@
 """The facts that a solver of CCA knows beside its answer, and those that one product with more columns shows.
 
 Problem: the law of CCA uses the norm of the inverses of the Gram matrices, and these are rarely known.
-Method: a Gram matrix that is held dense, or is diagonal but for what centring takes out, is factored. If a view has few
+Method: a Gram matrix that is held dense, or is diagonal but for what centring subtracts, is factored. If a view has few
 columns, its Gram matrix is multiplied by the identity, which gives the matrix itself. Otherwise it is multiplied by
 random signs. This product gives a preconditioner that replaces the Gram matrix (`linspec.algebra.preconditioner`).
 These columns, called probes, take part in a product that is made anyway.
