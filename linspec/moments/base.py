@@ -352,9 +352,9 @@ class Sweeps(ABC):
         with np.errstate(all="ignore"):  # what is not finite is found by the check
             for view in views:
                 if isinstance(view.operator, SparseOperator):
-                    view.learn_from_matrix()
+                    view.adjustment.learn_from_entries(view.operator)
                 elif not (view.streamed or view.operator.readable):
-                    view.learn_from_products(self.home)
+                    view.adjustment.learn_from_products(view.operator, self.home)
             if read:  # together, so that two views of one file are read together
                 found = swept(
                     Statistics(self.home, self.model),

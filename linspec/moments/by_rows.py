@@ -105,7 +105,7 @@ class ByRows(ByProducts):
             return
         for view in self.views:  # means and norms are read off the matrices, as part of the first sweep
             if view.adjustment.squares is None:
-                view.learn_from_matrix()
+                view.adjustment.learn_from_entries(view.operator)
             view.warn_of_cancellation()
 
     # ---- products -----------------------------------------------------------------------------
@@ -247,7 +247,7 @@ class ByRows(ByProducts):
         if self.in_slabs:
             found = task.part([view.operator for view in self.views])
             for view in self.views:
-                view.learn_from_matrix()
+                view.adjustment.learn_from_entries(view.operator)
         else:
             self.gather([view for view in self.views if view.adjustment.squares is None])
             entries = cost.sizes_of([view.operator for view in self.views], 1)

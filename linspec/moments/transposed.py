@@ -77,7 +77,7 @@ def gram_and_cross(x: View, y: View, V: Array | None, home: Home) -> tuple[Array
             gathered.add(DenseOperator(W))
             y.adjustment.learn_from(gathered)
         if x.adjustment.squares is None:
-            x.learn_from_matrix()
+            x.adjustment.learn_from_entries(X)
         row = y.adjustment.row
         W = W if row is None else W - row[None, :]
         if V is None:

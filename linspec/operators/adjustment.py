@@ -17,19 +17,17 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from linspec.arrays import Array, Home, HostArray, host_dtype, namespace, reciprocal, to_host
+from linspec.errors import MissingCapability
 from linspec.operators.base import LinearOperator, Selection, _Composite
-from linspec.operators.column_statistics import without_offset
+from linspec.operators.column_statistics import ColumnStatistics, block_mean, weighted, without_offset
 from linspec.operators.row_model import PLAIN, Change, RowModel
 from linspec.operators.sparse import SparseOperator
 from linspec.operators.wrapper import Wrapper
-
-if TYPE_CHECKING:
-    from linspec.operators.column_statistics import ColumnStatistics
 
 EXPLAINED = 1e-13
 """The share of a column's square that is rounding: a column of which confounds leave no more counts as zero."""
@@ -321,6 +319,34 @@ class Adjustment:
         squares = gathered.spread if self.model.center else gathered.squares_about(self.shift)
         explained = self.explained_by(gathered)
         self.learn(gathered.home, gathered.count, mean=gathered.mean, explained=explained, squares=squares)
+
+    def learn_from_entries(self, A: LinearOperator) -> None:
+        """Take over what the entries of A, which lie in memory, say."""
+        home, n = A.home, A.shape[0]
+        gathered = ColumnStatistics(home)
+        gathered.add(A, self.model.weights_of(0, n, home), self.model.basis_of(0, n, home))
+        self.learn_from(gathered)
+
+    def learn_from_products(self, A: LinearOperator, home: Home) -> None:
+        """Take over what products with A say: the mean, Aᵀw / Σw, and what confounds explain, AᵀD²B.
+
+        Raises
+        ------
+        MissingCapability
+            Columns are to be scaled, whose lengths are not known.
+        """
+        n = A.shape[0]
+        weights, basis = self.model.weights_of(0, n, home), self.model.basis_of(0, n, home)
+        self.learn(home, self.model.total(n), mean=block_mean(A, home, weights))
+        if self.scale:
+            raise MissingCapability(
+                f"scale needs the lengths of the columns, which are unknown for {A!r}. Pass the rows as an "
+                "array, a sparse matrix, a file or slices, or scale them before."
+            )
+        if basis is not None:
+            rows, B = A if self.row is None else A.centered(self.row), weighted(basis, weights)
+            explained = home.place(rows.rmatmat(rows.home.place(B, rows.dtype)))
+            self.learn(home, self.model.total(n), explained=explained)
 
     def explained_by(self, gathered: ColumnStatistics) -> Array | None:
         """AᵀD²B, of A less its row, by the statistics of all rows."""

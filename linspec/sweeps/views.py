@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from linspec.arrays import Array, Home, HostArray, to_host
-from linspec.errors import AccuracyWarning, InvalidProblem, MissingCapability, UnsupportedData, warn
+from linspec.errors import AccuracyWarning, InvalidProblem, UnsupportedData, warn
 from linspec.operators import (
     DenseOperator,
     Ledger,
@@ -19,7 +19,7 @@ from linspec.operators import (
     uncounted,
 )
 from linspec.operators.adjustment import AdjustedOperator, Adjustment, times_row
-from linspec.operators.column_statistics import ColumnStatistics, block_mean, weighted, without_offset
+from linspec.operators.column_statistics import without_offset
 from linspec.operators.row_blocks import DEVICE_BLOCK_BYTES, RowBuffer
 from linspec.operators.row_model import RowModel
 from linspec.sweeps.witness import Witness
@@ -132,28 +132,6 @@ class View:
     def total(self) -> float:
         """What all rows count together."""
         return self.model.total(self.operator.shape[0])
-
-    def learn_from_matrix(self) -> None:
-        """Means and norms of a matrix in memory; part of whichever sweep comes first."""
-        home, n = self.operator.home, self.operator.shape[0]
-        gathered = ColumnStatistics(home)
-        gathered.add(self.operator, self.model.weights_of(0, n, home), self.model.basis_of(0, n, home))
-        self.adjustment.learn_from(gathered)
-
-    def learn_from_products(self, home: Home) -> None:
-        """The mean of an operator known by its products, Aᵀ w / Σw, and what confounds explain, AᵀD²B."""
-        n, adjustment = self.operator.shape[0], self.adjustment
-        weights, basis = self.model.weights_of(0, n, home), self.model.basis_of(0, n, home)
-        adjustment.learn(home, self.total, mean=block_mean(self.operator, home, weights))
-        if adjustment.scale:
-            raise MissingCapability(
-                f"scale needs the lengths of the columns, which are unknown for {self.operator!r}. Pass the rows as an "
-                "array, a sparse matrix, a file or slices, or scale them before."
-            )
-        if basis is not None:
-            B, row = weighted(basis, weights), adjustment.row
-            A = self.operator if row is None else self.operator.centered(row)
-            adjustment.learn(home, self.total, explained=home.place(A.rmatmat(A.home.place(B, A.dtype))))
 
     @property
     def by_products(self) -> bool:
