@@ -276,7 +276,9 @@ class _Law:
         if taken is None or self.moments.columns.centring_error(i) == 0:
             return 0.0
         xp = self.home.xp
-        lengths = to_host(xp.sum(W * W * taken[:, None], axis=0)).max(initial=0.0)
+        with np.errstate(over="ignore"):  # of weights that are rounding
+            scaled = W * xp.sqrt(taken)[:, None]
+            lengths = to_host(xp.sum(scaled * scaled, axis=0)).max(initial=0.0)
         share = to_host(taken / xp.where(d > 0, d, xp.ones_like(d)))[to_host(d) > 0].max(initial=0.0)
         return math.sqrt(float(lengths) * float(share))
 
