@@ -618,7 +618,7 @@ def test_slice(family: str) -> None:
         (7401, 957, "gradkcca"), (7401, 1523, "nystrom-kcca"), (7401, 1555, "lanczos"),
         (7401, 4356, "direct"), (7401, 4356, "rpcca"), (7401, 4356, "appgrad"),
         (7401, 5056, "direct"), (7401, 6039, "auto"), (7401, 7996, "direct"), (7401, 8408, "gram"),
-        (7401, 857, "two-stage"), (3535, 1115, "whitened-svd"),
+        (7401, 857, "two-stage"), (3535, 1115, "whitened-svd"), (3535, 2518, "auto"),
     ],
 )  # fmt: skip
 def test_trials_that_failed_before(seed: int, trial: int, solver: str) -> None:

@@ -20,11 +20,9 @@ from __future__ import annotations
 import argparse
 import dataclasses
 import json
-import os
 import subprocess
 import sys
 import tempfile
-import tomllib
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
@@ -37,6 +35,7 @@ import numpy as np
 import scipy.linalg
 import scipy.sparse
 import scipy.sparse.linalg
+from checkouts import environment_of
 from showing import Claim, Report, arguments
 
 ROWS, LEFT, RIGHT, CLASSES, COUNT, SLICE = 400, 12, 9, 4, 3, 96
@@ -398,14 +397,12 @@ def serve(given: argparse.Namespace) -> None:
 def cells_of(folder: Path, quick: bool) -> list[Cell]:
     """Those of a checkout, which has a process of its own and no other's plugins."""
     with tempfile.TemporaryDirectory() as declared:
-        declare(folder, Path(declared))
-        path = os.pathsep.join(map(str, (declared, folder, folder / "plugins")))
         done = subprocess.run(  # noqa: S603 (this Python, and this file)
             [sys.executable, str(Path(__file__).resolve()), "--serve", *(["--quick"] if quick else [])],
             stdout=subprocess.PIPE,
             text=True,
             check=True,
-            env={**os.environ, "PYTHONPATH": path},
+            env=environment_of(folder, Path(declared)),
         )
     *lines, last = map(json.loads, done.stdout.splitlines())
     foreign = [file for file in last["files"] if not Path(file).resolve().is_relative_to(folder.resolve())]
@@ -413,16 +410,6 @@ def cells_of(folder: Path, quick: bool) -> list[Cell]:
         sys.stderr.write(f"{folder} was to be measured, but these were imported: {', '.join(foreign)}.\n")
         raise SystemExit(2)
     return [Cell(**line) for line in lines]
-
-
-def declare(folder: Path, into: Path) -> None:
-    """Say which plugins a checkout has: an installed distribution may have others."""
-    project = tomllib.loads((folder / "pyproject.toml").read_text("utf-8"))["project"]
-    info = into / "linspec-0.dist-info"
-    info.mkdir()
-    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: linspec\nVersion: 0\n", encoding="utf-8")
-    points = [f"{name} = {target}" for name, target in project["entry-points"]["linspec"].items()]
-    (info / "entry_points.txt").write_text("\n".join(["[linspec]", *points, ""]), encoding="utf-8")
 
 
 # ---- what is said ---------------------------------------------------------------------------------------------------

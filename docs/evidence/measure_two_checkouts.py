@@ -10,15 +10,16 @@ time, and no data are read.
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 import sys
+import tempfile
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from checkouts import environment_of
 from datasets import images, mnist_halves, newsgroups, titles_and_queries
 from measure_small import problems
 from showing import Report, arguments
@@ -84,6 +85,7 @@ def main() -> int:
     parser = arguments(__doc__)
     parser.add_argument("--before", help="the other checkout")
     parser.add_argument("--pairs", type=int, default=PAIRS)
+    parser.add_argument("--only", default="", help="tasks whose name contains this")
     parser.add_argument("--small", action="store_true", help="small problems, many times")
     parser.add_argument("--serve", action="store_true", help="be one of the two processes")
     if "--serve" in sys.argv:
@@ -94,10 +96,16 @@ def main() -> int:
     if not given.before:
         parser.error("name the other checkout with --before")
     here = Path(__file__).parents[2]
-    both = [_started(Path(given.before), given), _started(here, given)]
+    folders = [tempfile.TemporaryDirectory() for _ in range(2)]
+    both = [
+        _started(side, given, Path(declared.name))
+        for side, declared in zip((Path(given.before), here), folders, strict=True)
+    ]
     names, _ = (json.loads(process.stdout.readline()) for process in both)
     table = report.table("task", "ratio::.3f", "from::.3f", "to::.3f")
     for name in names:
+        if given.only not in name:
+            continue
         ratios = []
         for pair in range(given.pairs):
             seconds = [0.0, 0.0]
@@ -113,11 +121,13 @@ def main() -> int:
         table.row(name, float(np.median(ordered)), low, high)
     for process in both:
         process.stdin.close()
+        process.wait()
+    for declared in folders:
+        declared.cleanup()
     return report.end()
 
 
-def _started(folder: Path, given: Any) -> Any:
-    path = os.pathsep.join(map(str, (folder, folder / "plugins")))
+def _started(folder: Path, given: Any, declared: Path) -> Any:
     command = [
         sys.executable,
         str(Path(__file__).resolve()),
@@ -131,7 +141,7 @@ def _started(folder: Path, given: Any) -> Any:
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         text=True,
-        env={**os.environ, "PYTHONPATH": path},
+        env=environment_of(folder, declared),
     )
 
 

@@ -161,8 +161,11 @@ def along_columns(view: View, G: HostArray, lengths: HostArray) -> float:
     if not is_cca(view.kernel, view.bound, len(G)):
         return 0.0
     A = in_memory(view.A)
-    if len(G) <= WIDEST and is_readable(view.A):
-        R = reduced_rows({view.name: view.A if A is None else A}, center=view.center).R
+    if len(G) <= WIDEST:
+        rows = view.A if A is None else A
+        if not (rows.readable or rows.streamed):  # known by its products: with the identity they are the entries
+            rows = DenseOperator(rows.by_identity())
+        R = reduced_rows({view.name: rows}, center=view.center).R
         W = to_host(column_basis(R, NULL * float(np.finfo(view.A.rounded_dtype).eps), view.home).W)
         return float(np.max(np.linalg.norm(W.T @ G, axis=0) * lengths, initial=0.0))
     if A is None:
@@ -185,15 +188,10 @@ def in_memory(A: LinearOperator) -> LinearOperator | None:
     return inner if type(inner) in (DenseOperator, SparseOperator) else None
 
 
-def is_readable(A: LinearOperator) -> bool:
-    """Whether the rows can be read, and not only multiplied."""
-    return bool(A.readable or A.streamed)
-
-
 def reads_rows(A: LinearOperator, kernel: Any, bound: Any) -> bool:
     """Whether the law reads the rows of a view in a sweep of its own."""
     p = int(A.shape[1])
-    return is_cca(kernel, bound, p) and p <= WIDEST and is_readable(A) and in_memory(A) is None
+    return is_cca(kernel, bound, p) and p <= WIDEST and in_memory(A) is None
 
 
 def view_functions(view: View, U: HostArray) -> Functions:
