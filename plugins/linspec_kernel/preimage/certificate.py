@@ -163,7 +163,9 @@ def along_columns(view: View, G: HostArray, lengths: HostArray) -> float:
     A = in_memory(view.A)
     if len(G) <= WIDEST:
         rows = view.A if A is None else A
-        if not (rows.readable or rows.streamed):  # known by its products: with the identity they are the entries
+        if not (
+            rows.readable or rows.streamed
+        ):  # known by its products: with the identity they are the entries
             rows = DenseOperator(rows.by_identity())
         R = reduced_rows({view.name: rows}, center=view.center).R
         W = to_host(column_basis(R, NULL * float(np.finfo(view.A.rounded_dtype).eps), view.home).W)
