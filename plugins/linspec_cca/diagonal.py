@@ -42,7 +42,8 @@ class DiagonalCCA(Solver):
         run.plan(setup=moments.setup_cost + moments.sweep_cost, iteration=2 * moments.sweep_cost)
         pair = start(problem, run, moments, run.part(self.test_matrix), width, diagonal=True)
         dx, dy = pair.views.diagonals
-        if moments.center:
+        known = moments.adjustment(0)
+        if known.model.center and known.model.is_plain and not known.scale:
             _warn_of_means(moments, (dx, dy))
         normalizer = run.part(self.normalizer)
         k = problem.k
