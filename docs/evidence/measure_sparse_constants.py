@@ -206,6 +206,8 @@ CONSTANTS: dict[str, tuple[Case, ...]] = {
     ),
     "NEGLIGIBLE_BYTES": (Case(adjoint, ("posts", "titles"), (100,)), Case(fused, ("titles",), (20,))),
     "WIDE_TILE": (Case(fused, ("many columns",), (20,)), Case(fused, ("titles", "uniform"), (100,))),
+    "FREQUENT": (Case(fused, ("posts", "titles", "zipf wide"), (40, 100)),),
+    "SAMPLED_ENTRIES": (Case(fused, ("posts", "titles"), (1, 100)),),
     "COLUMNS_TO_TRANSPOSE": (Case(adjoint, ("posts", "zipf wide"), (8, 16, 32, 64)),),
     "ROWS_ABREAST": (Case(fused, ("bigrams", "one-hot", "few columns", "titles"), (1, 20)),),
     "SAMPLED_COLUMNS": (Case(entries, ("posts", "titles", "zipf", "uniform")),),
@@ -221,7 +223,7 @@ def changed(name: str, factor: float) -> Iterator[None]:
     """A multiple of a constant, in each module that has it."""
     holders = [module for module in MODULES if hasattr(module, name)]
     before = getattr(holders[0], name)
-    value = max(1, int(before * factor))
+    value = min(1.0, before * factor) if isinstance(before, float) else max(1, int(before * factor))
     for module in holders:
         setattr(module, name, value)
     try:

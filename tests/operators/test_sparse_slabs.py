@@ -16,6 +16,20 @@ from linspec.operators import sparse_slabs
 from linspec.process import machine
 
 
+def test_columns_that_are_seldom_met_do_not_count():
+    """Of 1,000 columns 10 have 95 of 100 entries; where all have as many, nearly all count."""
+    rng = np.random.default_rng(2)
+    often = rng.random(200_000) < 0.95
+    columns = np.where(often, rng.integers(0, 10, 200_000), rng.integers(0, 1000, 200_000))
+    rows = np.arange(0, 200_001, 10)
+    skewed = sparse.csr_array((np.ones(200_000), columns, rows), shape=(20_000, 1000))
+    even = sparse.csr_array((np.ones(200_000), rng.integers(0, 1000, 200_000), rows), shape=(20_000, 1000))
+    assert sparse_slabs._frequent_columns(skewed) == 10
+    assert 850 <= sparse_slabs._frequent_columns(even) <= 950
+    assert sparse_slabs._frequent_columns(sparse.csr_array(([1.0], [3], [0, 1]), shape=(1, 5))) == 1
+    assert sparse_slabs._frequent_columns(sparse.csr_array((3, 5))) == 0
+
+
 def test_stretches_are_bounded_even_where_folds_are_dear():
     wide = sparse.csr_array(sparse.coo_array(([1.0], ([0], [0])), shape=(10**6, 10**6)))
     assert sparse_slabs.stretch(wide) == sparse_slabs.LONGEST_STRETCH <= 2**16
