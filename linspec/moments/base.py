@@ -17,7 +17,7 @@ from linspec import cost
 from linspec.arrays import Array, Home, HostArray, to_host
 from linspec.errors import MissingCapability, NonFiniteData
 from linspec.operators import LinearOperator, SparseOperator
-from linspec.operators.adjustment import times
+from linspec.operators.adjustment import scaled
 from linspec.operators.range_of_entries import Magnitude, check_magnitude
 from linspec.process.log import timed
 from linspec.sweeps.adjusted_rows import AdjustedRows
@@ -152,7 +152,7 @@ class Sweeps(ABC):
         self._prepare()
         if not self.adjusts:
             return blocks
-        return [times(V, view.adjustment.factors) for V, view in zip(blocks, self.views, strict=True)]
+        return [scaled(V, view.adjustment.factors) for V, view in zip(blocks, self.views, strict=True)]
 
     def _adjusted(self, found: Products, blocks: list[Array | None]) -> Products:
         """Products with scaled blocks, less what confounds explain, times the factors of the columns."""

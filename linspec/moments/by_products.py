@@ -17,7 +17,7 @@ from linspec import cost
 from linspec.arrays import Array, Home, HostArray, to_host
 from linspec.moments.base import Sweeps
 from linspec.operators import DenseOperator, LinearOperator
-from linspec.operators.adjustment import Adjustment, times_row
+from linspec.operators.adjustment import Adjustment, scaled
 from linspec.operators.largest_entry import magnitude_of
 from linspec.operators.range_of_entries import ORDINARY, check_magnitude
 from linspec.operators.watched import WatchedOperator
@@ -279,7 +279,7 @@ class ByProducts(Sweeps):
         if view.adjustment.row is None:
             return self.home.xp.ones_like(d)
         unit = CONSTANT * float(np.finfo(view.operator.dtype).eps)
-        row = times_row(view.adjustment.row, view.adjustment.factors)
+        row = scaled(view.adjustment.row, view.adjustment.factors)
         return self.home.xp.astype(d > self.total * (unit * row) ** 2, d.dtype)
 
     def _drowned(self, view: View, constant: HostArray, spreads: HostArray) -> bool:
@@ -287,7 +287,7 @@ class ByProducts(Sweeps):
         if view.adjustment.row is None:
             return False
         unit = ENTRIES * float(np.finfo(view.operator.dtype).eps)
-        row = times_row(view.adjustment.row, view.adjustment.factors)
+        row = scaled(view.adjustment.row, view.adjustment.factors)
         varies = spreads > self.total * (unit * to_host(row)) ** 2
         return bool(np.any(constant & varies))
 
@@ -296,7 +296,7 @@ def _adjusted(S: Array, left: Adjustment, right: Adjustment) -> Array:
     """A product of two views less what confounds explain, times the factors of its columns."""
     if left.signed is not None and right.explained is not None:
         S = S - left.signed @ right.explained.T
-    S = S if left.factors is None else S * left.factors[:, None]
+    S = scaled(S, left.factors)
     return S if right.factors is None else S * right.factors[None, :]
 
 

@@ -45,10 +45,8 @@ from linspec.operators import (
     LinearOperator,
     SparseOperator,
     as_operator,
-    uncounted,
 )
 from linspec.operators.adjustment import Adjustment
-from linspec.operators.row_model import RowModel
 from linspec.process.log import LOG, tells, timed
 from linspec.process.pauses import pause
 from linspec.process.turns import in_turn
@@ -57,7 +55,7 @@ from linspec.sweeps.finite import explain_non_finite, first_non_finite
 from linspec.sweeps.held_grams import DenseGram, HeldGram, ReducedGram, SparseGram, symmetric_product
 from linspec.sweeps.products import Products
 from linspec.sweeps.task import Task
-from linspec.sweeps.views import View, check_alike
+from linspec.sweeps.views import View, check_alike, views_of
 from linspec.sweeps.witness import Witness
 
 __all__ = ["FORMS", "Moments", "explain_non_finite", "first_non_finite"]
@@ -130,10 +128,7 @@ class Moments:
             names = ("X", "Y") if len(data) <= len("XY") else tuple(f"X{i + 1}" for i in range(len(data)))
         given = [(name, as_operator(source, name)) for name, source in zip(names, data, strict=False)]
         check_order(dict(given))
-        models = {
-            id(_model(A)) for _, A in given
-        }  # what is subtracted from rows is subtracted from all views
-        own = [View(name, A, center=center, through=len(models) == 1) for name, A in given]
+        own = views_of(given, center=center)
         check_alike(own)
         self._set_up(own, form=form, expect=expect)
 
@@ -774,7 +769,8 @@ class Moments:
         """What sweeps have found so far, and what is held: for a checkpoint."""
         views = [
             {
-                "adjustment": view.adjustment.learnt(),
+                # That of a matrix of the problem is kept with the problem.
+                "adjustment": None if view.given.adjustment is view.adjustment else view.adjustment.learnt(),
                 "estimated": view.estimated,
                 "unresolved": view.unresolved,
                 "warned": view._warned,
@@ -790,15 +786,11 @@ class Moments:
         self._gram = _placed(learnt["gram"], self.home)
         self._cross = None if learnt["cross"] is None else self.home.place(learnt["cross"])
         for view, known in zip(self._views, learnt["views"], strict=True):
-            view.adjustment.take_up(known["adjustment"], self.home)
+            if known["adjustment"] is not None:
+                view.adjustment.take_up(known["adjustment"], self.home)
             view.estimated = _placed(known["estimated"], self.home)
             view.unresolved, view._warned = known["unresolved"], known["warned"]
             view.contradiction = known["contradiction"]
-
-
-def _model(A: LinearOperator) -> RowModel | None:
-    bare = uncounted(A)[0]
-    return bare.model if isinstance(bare, AdjustedOperator) else None
 
 
 def _placed(value: Any, home: Home) -> Any:

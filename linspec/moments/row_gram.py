@@ -21,6 +21,7 @@ from linspec.arrays import HOST, Array, HostArray, to_host
 from linspec.moments.moments import Moments
 from linspec.operators import AdjustedOperator, CountedOperator, LinearOperator, SparseOperator, uncounted
 from linspec.operators.adjustment import Adjustment
+from linspec.sweeps.held_grams import scaled_sparse
 
 MEANS = 1e3
 """By how much the squares that are subtracted may exceed those that are left: three digits of sixteen are lost."""
@@ -71,7 +72,9 @@ class RowGram:
             A = self._sparse
             known = self._given.adjustment
             if known is not None and known.factors is not None:
-                A = SparseOperator(A.matrix.multiply(to_host(known.factors)[None, :]).tocsr(), A.dtype)
+                A = SparseOperator(
+                    scaled_sparse(A.matrix, None, to_host(known.factors)), A.dtype, checked=True
+                )
         return Moments(CountedOperator(A.H, self._ledger), form="dense", names=("A", ""))
 
     @property

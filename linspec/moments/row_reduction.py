@@ -25,7 +25,6 @@ from linspec.algebra.small_matrices import EPS, LEAST_LENGTH
 from linspec.arrays import Array, Home, HostArray, reciprocal, to_host, triangular_factor
 from linspec.errors import NonFiniteData
 from linspec.operators import (
-    AdjustedOperator,
     DenseOperator,
     LinearOperator,
 )
@@ -37,7 +36,7 @@ from linspec.sweeps.finite import explain_non_finite
 from linspec.sweeps.first_sweep import Measured, MeasuredPart
 from linspec.sweeps.runners import swept
 from linspec.sweeps.triangles import Triangle, TrianglePart
-from linspec.sweeps.views import View
+from linspec.sweeps.views import View, views_of
 
 
 def reduce_rows(
@@ -157,7 +156,7 @@ def reduced_rows(views: Mapping[str, LinearOperator], *, center: bool = False) -
     >>> found.mean, found.widths, bool(np.allclose(found.R.T @ found.R, 3 * np.cov(A.T, bias=True)))
     (array([3., 2.]), [2], True)
     """
-    return reduced(_sides(views, center=center))
+    return reduced(views_of(list(views.items()), center=center))
 
 
 def reduced(sides: list[View]) -> ReducedRows:
@@ -174,15 +173,6 @@ def reduced(sides: list[View]) -> ReducedRows:
         mean = part.origin + part.R[0, task.taken :] / part.R[0, 0]
     found = ReducedRows(R, [view.operator.shape[1] for view in sides], mean, home)
     return _adjusted(found, task, part, [view.adjustment for view in sides])
-
-
-def _sides(views: Mapping[str, LinearOperator], *, center: bool) -> list[View]:
-    """The views, seen through to their rows if one model adjusts the rows of all of them."""
-    found = [View(name, A, center=center) for name, A in views.items()]
-    adjusted = [isinstance(view.given, AdjustedOperator) for view in found]
-    if any(adjusted) and not (all(adjusted) and len({id(view.model) for view in found}) == 1):
-        found = [View(name, A, center=center, through=False) for name, A in views.items()]
-    return found
 
 
 def _adjusted(

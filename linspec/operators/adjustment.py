@@ -25,7 +25,7 @@ from linspec.arrays import Array, Home, HostArray, host_dtype, namespace, recipr
 from linspec.errors import MissingCapability
 from linspec.operators.base import LinearOperator, Selection, _Composite
 from linspec.operators.column_statistics import ColumnStatistics, block_mean, weighted, without_offset
-from linspec.operators.row_model import PLAIN, Change, RowModel
+from linspec.operators.row_model import PLAIN, Change, RowModel, column_units
 from linspec.operators.sparse import SparseOperator
 from linspec.operators.wrapper import Wrapper
 
@@ -247,15 +247,23 @@ class Adjustment:
         return found
 
     @classmethod
-    def learnt_by(cls, mean: Array | None, slopes: Array | None, scale: Array | None) -> Adjustment:
-        """The adjustment of new rows, whose confounds less their mean are the basis of its model.
+    def learnt_by(
+        cls, mean: Array | None, slopes: Array | None, scale: Array | None, confounds: HostArray | None
+    ) -> Adjustment:
+        """The adjustment of new rows, whose confounds are the basis of its model.
 
         Parameters
         ----------
         mean, slopes, scale : array or None
             As `of_new_rows` names them.
+        confounds : numpy.ndarray of shape (n, c) or None
+            Those of the rows, less their training means.
         """
-        made = cls(RowModel(center=mean is not None))
+        basis = None
+        if confounds is not None and slopes is not None:  # they may have any unit
+            units = column_units(confounds)
+            basis, slopes = confounds / units, slopes * Home.of(slopes).place(units)[:, None]
+        made = cls(RowModel(center=mean is not None, basis=basis))
         made.mean, made.explained = mean, None if slopes is None else slopes.T
         made.factors = None if scale is None else reciprocal(scale)
         return made
@@ -461,17 +469,14 @@ class Adjustment:
         """
         if self.signed is not None and other.explained is not None:
             product -= self.signed @ (other.explained.T @ V)
-        return times(product, self.factors)
+        return scaled(product, self.factors)
 
 
-def times(V: Array | None, factors: Array | None) -> Array | None:
-    """A block with its rows multiplied by factors."""
-    return V if V is None or factors is None else V * factors[:, None]
-
-
-def times_row(row: Array, factors: Array | None) -> Array:
-    """A row in units of the columns after they are multiplied by factors."""
-    return row if factors is None else row * factors
+def scaled(array: Any, factors: Array | None) -> Any:
+    """Numbers or rows that belong to the columns, times their factors."""
+    if array is None or factors is None:
+        return array
+    return array * (factors if array.ndim == 1 else factors[:, None])
 
 
 class AdjustedOperator(Wrapper):

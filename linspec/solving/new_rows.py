@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -21,7 +21,7 @@ from linspec.errors import InvalidProblem
 from linspec.frames import check_names, check_order, column_names_of
 from linspec.operators import LinearOperator, as_operator
 from linspec.operators.adjustment import Adjustment
-from linspec.operators.row_model import PLAIN, column_units, weights_and_confounds
+from linspec.operators.row_model import PLAIN, weights_and_confounds
 from linspec.sweeps.adjusted_rows import AdjustedRows
 from linspec.sweeps.blocks import BlockOperator, row_images
 from linspec.sweeps.images import Images
@@ -99,15 +99,17 @@ class NewRows:
             S = None if Z is None else to_host(self.slopes) @ to_host(V)
             S = S if slopes is None or S is None else S - to_host(slopes)
             return _given_back(A, V, self.mean, offset, Z, S)
-        found = _products(A, V, self._adjustment(A.home.blocks), Z)
+        found = _products(A, V, self._adjustment(A.home.blocks, Z))
         if offset is not None:
             found = found + A.home.place(offset, A.dtype)[None, :]
         return found if Z is None or slopes is None else found + _of_confounds(Z, slopes, found)
 
-    def _adjustment(self, home: Home) -> Adjustment:
-        """The adjustment, where blocks live."""
-        parts = (self.mean, self.slopes, self.scale)
-        return Adjustment.learnt_by(*(None if part is None else home.place(part) for part in parts))
+    def _adjustment(self, home: Home, Z: HostArray | None) -> Adjustment:
+        """The adjustment of rows with the confounds Z, where blocks live."""
+        mean, slopes, scale = (
+            None if part is None else home.place(part) for part in (self.mean, self.slopes, self.scale)
+        )
+        return Adjustment.learnt_by(mean, slopes, scale, Z)
 
     def restored(self, scores: Any, V: Array, name: str, confounds: Any = None) -> Any:
         """P V diag(scale) + 1 meanᵀ + Z slopes for scores P: rows of the matrix.
@@ -135,7 +137,7 @@ class NewRows:
         Z = self.confounds_less_mean(confounds, {name: A})
         if isinstance(A, BlockOperator):
             return _given_back(A, V, None, self.mean, Z, None if Z is None else -to_host(self.slopes))
-        found = _products(A, V, Adjustment(PLAIN), None)
+        found = _products(A, V, Adjustment(PLAIN))
         if self.mean is not None:
             found = found + A.home.place(self.mean, A.dtype)[None, :]
         return found if Z is None else found + _of_confounds(Z, self.slopes, found)
@@ -189,15 +191,11 @@ def _checked(data: Any, V: Array, name: str, expected: str, names: tuple[str, ..
     return A
 
 
-def _products(A: LinearOperator, V: Array, adjustment: Adjustment, Z: HostArray | None) -> Array:
-    """The products of adjusted rows with V, in the working dtype of the rows A, which have the confounds Z."""
+def _products(A: LinearOperator, V: Array, adjustment: Adjustment) -> Array:
+    """The products of adjusted rows with V, in the working dtype of the rows A."""
     # The order of V in memory decides about the last bits of a sparse product, and a saved answer does not keep it.
     W = A.home.blocks.place(np.ascontiguousarray(V) if isinstance(V, np.ndarray) else V)
-    if Z is not None:  # confounds have any unit
-        units = column_units(Z)
-        Z, adjustment.explained = Z / units, adjustment.explained * A.home.blocks.place(units)[None, :]
-    model = replace(adjustment.model, basis=Z)
-    task = AdjustedRows(Images(W), [adjustment.with_model(lambda _: model)])
+    task, Z = AdjustedRows(Images(W), [adjustment]), adjustment.model.basis
     pieces: list[Array] | None = None
     first = 0
     for block in A.blocks() if A.access == "slices" else (A,):

@@ -11,6 +11,7 @@ import numpy as np
 from linspec.arrays import Array, Home, HostArray, namespace
 from linspec.errors import AccuracyWarning, warn
 from linspec.operators import sparse_products
+from linspec.operators.adjustment import scaled
 from linspec.operators.column_statistics import counted, merged, without_mean
 from linspec.sweeps.views import DIGITS_TO_WARN, View
 
@@ -276,14 +277,14 @@ class SparseGram(HeldGram):
         """
         upper = [
             [
-                _scaled_sparse(S, views[i].adjustment.factors, views[i + j].adjustment.factors)
+                scaled_sparse(S, views[i].adjustment.factors, views[i + j].adjustment.factors)
                 for j, S in enumerate(row)
             ]
             for i, row in enumerate(found)
         ]
         known, model = [view.adjustment for view in views], views[0].model
-        rows = [(_scaled(a.mean, a.factors), _scaled(a.row, a.factors)) for a in known]
-        explained = [_scaled(a.explained, a.factors) for a in known]
+        rows = [(scaled(a.mean, a.factors), scaled(a.row, a.factors)) for a in known]
+        explained = [scaled(a.explained, a.factors) for a in known]
         gram = cls(upper, rows, total, explained, model.signs if model.keeps_constant else None)
         if gram.lost_digits() > DIGITS_TO_WARN:
             warn(
@@ -398,14 +399,7 @@ class SparseGram(HeldGram):
         return worst
 
 
-def _scaled(array: Array | None, factors: Array | None) -> Array | None:
-    """What belongs to the columns, times their factors."""
-    if array is None or factors is None:
-        return array
-    return (array.T * factors).T
-
-
-def _scaled_sparse(S: Any, left: Array | None, right: Array | None) -> Any:
+def scaled_sparse(S: Any, left: Array | None, right: Array | None) -> Any:
     """diag(left) S diag(right) for compressed rows."""
     if left is None and right is None:
         return S

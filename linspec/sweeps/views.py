@@ -18,7 +18,7 @@ from linspec.operators import (
     SparseOperator,
     uncounted,
 )
-from linspec.operators.adjustment import AdjustedOperator, Adjustment, times_row
+from linspec.operators.adjustment import AdjustedOperator, Adjustment, scaled
 from linspec.operators.column_statistics import without_offset
 from linspec.operators.row_blocks import DEVICE_BLOCK_BYTES, RowBuffer
 from linspec.operators.row_model import RowModel
@@ -167,7 +167,7 @@ class View:
         """How many times longer the worst column is before a row is subtracted from its products than after it."""
         if squares is None or not self.subtracts_from_products:
             return 1.0
-        host, row = to_host(squares), to_host(times_row(self.adjustment.row, self.adjustment.factors))
+        host, row = to_host(squares), to_host(scaled(self.adjustment.row, self.adjustment.factors))
         live = host > 0
         return float(np.sqrt(np.max(row[live] ** 2 * self.total / host[live], initial=1.0)))
 
@@ -188,6 +188,13 @@ class View:
     def record(self, forward: int, adjoint: int, sweeps: float) -> None:
         """Enter products into the ledger."""
         self.ledger.record(self.operator, forward + adjoint, sweeps=sweeps)
+
+
+def views_of(given: Sequence[tuple[str, LinearOperator]], *, center: bool) -> list[View]:
+    """The views of matrices with names, seen through to their rows if one model adjusts the rows of all of them."""
+    bare = [uncounted(A)[0] for _, A in given]
+    models = {id(A.model) if isinstance(A, AdjustedOperator) else None for A in bare}
+    return [View(name, A, center=center, through=len(models) == 1) for name, A in given]
 
 
 def _is_measured(A: LinearOperator) -> bool:

@@ -163,10 +163,8 @@ def along_columns(view: View, G: HostArray, lengths: HostArray) -> float:
     A = in_memory(view.A)
     if len(G) <= WIDEST:
         rows = view.A if A is None else A
-        if not (
-            rows.readable or rows.streamed
-        ):  # known by its products: with the identity they are the entries
-            rows = DenseOperator(rows.by_identity())
+        # Of rows that are known by their products, those with the identity are the entries.
+        rows = rows if rows.readable or rows.streamed else DenseOperator(rows.by_identity())
         R = reduced_rows({view.name: rows}, center=view.center).R
         W = to_host(column_basis(R, NULL * float(np.finfo(view.A.rounded_dtype).eps), view.home).W)
         return float(np.max(np.linalg.norm(W.T @ G, axis=0) * lengths, initial=0.0))
