@@ -40,7 +40,7 @@ def lengths_in(W: Array, MW: Array, dtype: np.dtype[Any], home: Home) -> HostArr
     >>> lengths_in(W, M @ W, np.dtype(np.float64), HOST)
     array([3., 1.])
     """
-    length = np.sqrt(np.maximum(to_host(home.xp.sum(W * MW, axis=0)), 0.0))
+    length = np.sqrt(np.maximum(to_host(home.column_sums(W * MW)), 0.0))
     near = np.abs(length - 1) < (1e-3 if dtype == np.float32 else 0.0)
     lengths: HostArray = np.where(near | (length == 0), 1.0, length)
     return lengths

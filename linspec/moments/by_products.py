@@ -113,8 +113,8 @@ class ByProducts(Sweeps):
         if spreads is not None:
             P = self.home.place(W)
             if self.model.weights is None:
-                P = P - self.home.xp.mean(P, axis=0)[None, :]
-            spreads.append(to_host(self.home.xp.sum(P**2, axis=0)))
+                P = P - self.home.column_sums(P)[None, :] / P.shape[0]
+            spreads.append(to_host(self.home.column_sums(P**2)))
         adjoints = [A.rmatmat(W) if i in request.onto else None for i, A in enumerate(operators)]
         for i, (view, adjoint) in enumerate(zip(self.views, adjoints, strict=True)):
             if adjoint is not None and view.by_products and view.contradiction is None:

@@ -17,16 +17,15 @@ from typing import Any
 
 import numpy as np
 
-from linspec.arrays import Array, Home, HostArray, to_host
+from linspec.arrays import Array, Home, to_host
 from linspec.operators import (
     CenteredOperator,
     ColumnScaledOperator,
+    CupySparseOperator,
     DenseOperator,
     LinearOperator,
     ScaledOperator,
     SparseOperator,
-    sparse_columns,
-    sparse_products,
 )
 from linspec.operators.row_blocks import RowBuffer, row_blocks
 
@@ -99,7 +98,7 @@ class ColumnStatistics:
         bare, offset = without_offset(block)
         if offset is not None:
             self._add_changed(bare, 1.0, offset, weights, basis)
-        elif isinstance(block, SparseOperator):
+        elif isinstance(block, SparseOperator | CupySparseOperator):
             self._add_sparse(block, weights, basis)
         elif isinstance(block, ScaledOperator):
             self._add_changed(block.parts[0], block.factor, 0.0, weights, basis)
@@ -121,27 +120,29 @@ class ColumnStatistics:
         rest = self._buffer.less(entries, self._origin, np.dtype(np.float64), home)
         rest, mean = without_mean(rest, home, weights)
         if weights is not None:
-            squares = home.xp.sum(rest * rest * weights[:, None], axis=0)
+            squares = home.column_sums(rest * rest * weights[:, None])
         else:
-            squares = np.einsum("ij,ij->j", rest, rest) if home.on_host else home.xp.sum(rest * rest, axis=0)
+            squares = np.einsum("ij,ij->j", rest, rest) if home.on_host else home.column_sums(rest * rest)
         if basis is not None:
             B = weighted(basis, weights)
-            sums = home.xp.sum(B, axis=0)
+            sums = home.column_sums(B)
             self._add_beside(rest.T @ B + mean[:, None] * sums[None, :], sums)
         self._merge(counted(entries.shape[0], weights, home), mean, squares)
 
-    def _add_sparse(self, block: SparseOperator, weights: Array | None, basis: Array | None) -> None:
+    def _add_sparse(
+        self, block: SparseOperator | CupySparseOperator, weights: Array | None, basis: Array | None
+    ) -> None:
         """Sums over the stored entries, repeated about provisional means if means are large."""
-        count = counted(block.shape[0], weights, self.home)
+        xp, count = self.home.xp, counted(block.shape[0], weights, self.home)
         n = count or 1
-        total, square = sparse_columns.column_statistics(block.matrix, weights)
+        total, square = block.column_statistics(weights)
         point, rest = total / n, 0.0 * total
         spread = square - total * point
         for _ in range(REPEATS):
-            if np.all(spread >= CANCELLED * square):
+            if to_host(xp.all(spread >= CANCELLED * square)):
                 break
             point = point + rest
-            gap, square = sparse_columns.column_deviations(block.matrix, point, weights)
+            gap, square = block.column_deviations(point, weights)
             rest = gap / n
             spread = square - gap * rest
         # The mean is kept as a point and a remainder, because their sum would be rounded. A column is
@@ -150,10 +151,9 @@ class ColumnStatistics:
         mean = (point - self._origin) + rest
         if basis is not None:
             B = weighted(basis, weights)
-            sums = np.sum(B, axis=0)
-            product = _about(block.matrix, point, B, sums)
-            self._add_beside(product + (point - self._origin)[:, None] * sums[None, :], sums)
-        self._merge(count, mean, np.where(spread > 1e-12 * square, spread, 0.0))
+            sums = self.home.column_sums(B)
+            self._add_beside(block.about(point, B) + (point - self._origin)[:, None] * sums[None, :], sums)
+        self._merge(count, mean, xp.where(spread > 1e-12 * square, spread, 0.0 * spread))
 
     def _add_changed(
         self, block: LinearOperator, factor: Array, offset: Array, weights: Array | None, basis: Array | None
@@ -233,35 +233,6 @@ def weighted(columns: Array, weights: Array | None) -> Array:
     return columns if weights is None else columns * weights[:, None]
 
 
-def _about(matrix: Any, point: HostArray, B: HostArray, sums: HostArray) -> HostArray:
-    """(A − 1 pointᵀ)ᵀB for sparse A, the point subtracted from stored entries before they are multiplied.
-
-    Parameters
-    ----------
-    matrix : sparse matrix of shape (n, p)
-    point : numpy.ndarray of shape (p,)
-    B : numpy.ndarray of shape (n, r)
-    sums : numpy.ndarray of shape (r,)
-        The sums of the columns of B.
-    """
-    double = np.dtype(np.float64)
-    if not point.any():
-        return sparse_products.rmatmat(matrix, B, double)
-    if not matrix.has_canonical_format:
-        matrix = matrix.copy()
-        matrix.sum_duplicates()
-    indices = matrix.indices[: matrix.indptr[-1]]
-    kind, shape = type(matrix), matrix.shape
-    entries = matrix.data[: len(indices)] - point[indices]
-    product = sparse_products.rmatmat(kind((entries, indices, matrix.indptr), shape=shape), B, double)
-    stored = np.bincount(indices, minlength=shape[1])
-    if (stored[point != 0] < shape[0]).any():  # zeros that are not stored are less the point, too
-        ones = kind((np.ones(len(indices)), indices, matrix.indptr), shape=shape)
-        missing = sums[None, :] - sparse_products.rmatmat(ones, B, double)
-        product -= point[:, None] * np.where((stored < shape[0])[:, None], missing, 0.0)
-    return product
-
-
 def without_offset(A: LinearOperator) -> tuple[LinearOperator, Array | None]:
     """An operator without the row that it subtracts from every row, and that row."""
     if isinstance(A, CenteredOperator):
@@ -275,7 +246,7 @@ def without_offset(A: LinearOperator) -> tuple[LinearOperator, Array | None]:
 def without_mean(rows: Array, home: Home, weights: Array | None = None) -> tuple[Array, Array]:
     """Some rows minus their (weighted) mean, computed in place, and the mean; 0 of rows that weigh nothing."""
     count = counted(rows.shape[0], weights, home) or 1.0
-    mean = home.xp.mean(rows, axis=0) if weights is None else (weights @ rows) / count
+    mean = (home.column_sums(rows) if weights is None else weights @ rows) / count
     rows -= mean[None, :]
     return rows, mean
 

@@ -9,7 +9,7 @@ import scipy.sparse
 
 from linspec.arrays import Array, HostArray, working_dtype
 from linspec.errors import InvalidProblem
-from linspec.operators import sparse_grams, sparse_products, sparse_slabs
+from linspec.operators import sparse_columns, sparse_grams, sparse_products, sparse_slabs
 from linspec.operators.base import LinearOperator, Selection
 from linspec.process.faults import one_line
 from linspec.process.forks import cached_property
@@ -114,6 +114,20 @@ class SparseOperator(LinearOperator):
         A = self.matrix
         data = A.data[: A.indptr[-1]] * np.repeat(factors, np.diff(A.indptr))
         return type(A)((data, A.indices[: len(data)], A.indptr), shape=A.shape)
+
+    def column_statistics(self, weights: HostArray | None = None) -> tuple[HostArray, HostArray]:
+        """The sums of the columns, and of their squares."""
+        return sparse_columns.column_statistics(self.matrix, weights)
+
+    def column_deviations(
+        self, point: HostArray, weights: HostArray | None = None
+    ) -> tuple[HostArray, HostArray]:
+        """The sums of the deviations of the columns from a point, and of their squares."""
+        return sparse_columns.column_deviations(self.matrix, point, weights)
+
+    def about(self, point: HostArray, B: HostArray) -> HostArray:
+        """(A − 1 pointᵀ)ᵀB, the point subtracted from stored entries before they are multiplied."""
+        return sparse_columns.products_about(self.matrix, point, B)
 
     def _matmat(self, V: Array) -> Array:
         return sparse_products.matmat(self.matrix, V, self.dtype)

@@ -17,9 +17,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from linspec.operators.sparse_grams import (
-    one_entry_rows,
-)
+from linspec.operators import sparse_products
+from linspec.operators.sparse_grams import one_entry_rows
 from linspec.operators.sparse_slabs import (
     CSR,
     ENTRIES_PER_SLAB,
@@ -118,6 +117,38 @@ def column_deviations(A: CSR, point: Block, weights: Block | None = None) -> tup
     else:  # weights of all rows are not exactly those of the rows that are stored
         absent = np.where(stored == A.shape[0], 0.0, float(np.sum(weights)) - counts)
     return gaps - absent * point, squares + absent * (point * point)
+
+
+def products_about(matrix: CSR, point: Block, B: Block) -> Block:
+    """(A − 1 pointᵀ)ᵀB for sparse A, the point subtracted from stored entries before they are multiplied.
+
+    Parameters
+    ----------
+    matrix : csr_array or csr_matrix, n x p
+    point : ndarray of shape (p,)
+    B : ndarray of shape (n, r)
+
+    Returns
+    -------
+    ndarray of shape (p, r)
+        Float64.
+    """
+    double = np.dtype(np.float64)
+    if not point.any():
+        return sparse_products.rmatmat(matrix, B, double)
+    if not matrix.has_canonical_format:
+        matrix = matrix.copy()
+        matrix.sum_duplicates()
+    indices = matrix.indices[: matrix.indptr[-1]]
+    kind, shape = type(matrix), matrix.shape
+    entries = matrix.data[: len(indices)] - point[indices]
+    product = sparse_products.rmatmat(kind((entries, indices, matrix.indptr), shape=shape), B, double)
+    stored = np.bincount(indices, minlength=shape[1])
+    if (stored[point != 0] < shape[0]).any():  # zeros that are not stored are less the point, too
+        ones = kind((np.ones(len(indices)), indices, matrix.indptr), shape=shape)
+        missing = np.sum(B, axis=0)[None, :] - sparse_products.rmatmat(ones, B, double)
+        product -= point[:, None] * np.where((stored < shape[0])[:, None], missing, 0.0)
+    return product
 
 
 def first_non_finite(A: CSR) -> tuple[int, int, float] | None:

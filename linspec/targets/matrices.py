@@ -575,7 +575,7 @@ class _Dense:
         """The sum of each column, of rows that count as often as their weights say."""
         if weights is not None:
             return to_host(self.home.blocks.place(weights) @ self.matrix)
-        return to_host(self.home.blocks.xp.sum(self.matrix, axis=0))
+        return to_host(self.home.blocks.column_sums(self.matrix))
 
     def members(self, weights: HostArray | None = None) -> HostArray:
         """The number of rows with each label, or the sum of their weights."""
@@ -624,9 +624,10 @@ class _Dense:
 
     def _about_means(self, weights: Array | None) -> Array:
         # Subtract the first row before the mean: a mean much larger than the deviations would cost digits.
-        xp, rows = self.home.blocks.xp, self.matrix - self.matrix[:1, :]
-        mean = xp.mean(rows, axis=0) if weights is None else weights @ rows / xp.sum(weights)
-        return rows - mean[None, :]
+        blocks, rows = self.home.blocks, self.matrix - self.matrix[:1, :]
+        total = blocks.column_sums(rows) if weights is None else weights @ rows
+        count = rows.shape[0] if weights is None else blocks.xp.sum(weights)
+        return rows - (total / count)[None, :]
 
     def whitened(self, weights: HostArray | None) -> Array:
         """Centred labels times the factor that makes their (weighted) columns orthonormal."""
@@ -834,10 +835,12 @@ def _indicators(given: Any, named: frozenset[Any]) -> _Dense | _Sparse:
     """The indicator matrix of a class vector: sparse on the host, an array elsewhere."""
     home, dtype = Home.of(given), _result_dtype(host_dtype(given), Home.of(given))
     codes, names = numbered(to_host(given), named)
+    if not isinstance(given, np.ndarray):
+        blocks = home.blocks
+        columns = blocks.place(np.arange(len(names)), np.int64)[None, :]
+        there = blocks.place(codes, np.int64)[:, None] == columns
+        return _Dense(blocks.xp.astype(there, blocks.xp.float64), home, dtype)
     labelled = codes >= 0
     starts = np.concatenate([[0], np.cumsum(labelled)])
     parts = (np.ones(int(labelled.sum())), codes[labelled], starts)
-    matrix = scipy.sparse.csr_array(parts, shape=(len(codes), len(names)))
-    if isinstance(given, np.ndarray):
-        return _Sparse(matrix, dtype, names)
-    return _Dense(home.blocks.place(matrix.toarray()), home, dtype)
+    return _Sparse(scipy.sparse.csr_array(parts, shape=(len(codes), len(names))), dtype, names)

@@ -116,11 +116,11 @@ class RightHandSides:
 
     def _block_rows(self) -> int:
         n, p = self.A.shape
-        if self.A.access != "rows":
+        host, sparse = self.A.home.on_host, 4 * self.A.nnz < n * p
+        if self.A.access != "rows" or (sparse and not host):
             return n
-        if 4 * self.A.nnz < n * p:
+        if sparse:
             return SPARSE_BLOCK * n // max(self.A.nnz, 1) + 1
-        host = self.A.home.on_host
         usual, most = (BLOCK_BYTES, MOST_ROWS) if host else (DEVICE_BLOCK_BYTES, MOST_DEVICE_ROWS)
         sums = 8 * p * self.columns  # what is added up after each block should be smaller than the block
         return min(max(usual, 4 * sums) // (p * self.A.dtype.itemsize) + 1, most)
@@ -129,7 +129,7 @@ class RightHandSides:
         """Squared column norms, summed in float64 if the device has it."""
         if self.home == self.A.home:
             W = self.home.place(W)
-        return self.home.place(self.A.home.xp.sum(W * W, axis=0))
+        return self.home.place(self.A.home.column_sums(W * W))
 
     def check_finite(self, AtW: Array) -> None:
         """Refuse data with a product that is not finite."""

@@ -104,16 +104,14 @@ class SparseSigns:
         return scipy.sparse.csc_array(columns, shape=(self.size, places.shape[1])).tocsr()
 
     def _gathered(self, places: HostArray, signs: HostArray, block: Array, home: Home) -> Array:
-        """Layer by layer: a layer has a place for each row of S, and perhaps no row for it."""
+        """Round by round in layers: a layer has a place for each row of S, and perhaps no row for it."""
         total, rows = home.zeros((self.size, block.shape[1])), np.arange(places.shape[1])
         for place, sign in zip(places, signs, strict=True):
             dealt, factors = np.zeros(self.group_rows, dtype=np.intp), np.zeros(self.group_rows)
             dealt[place], factors[place] = rows, sign
-            for start in range(0, self.group_rows, self.size):
-                layer = slice(start, start + self.size)
-                if factors[layer].any():
-                    chosen = home.xp.asarray(dealt[layer], device=home.device)
-                    total = total + home.xp.take(block, chosen, axis=0) * home.place(factors[layer])[:, None]
+            chosen = home.xp.asarray(dealt, device=home.device)
+            layers = home.xp.take(block, chosen, axis=0) * home.place(factors)[:, None]
+            total = total + home.xp.sum(home.xp.reshape(layers, (-1, *total.shape)), axis=0)
         return total
 
 
