@@ -21,6 +21,7 @@ from linspec import arrays, cost
 from linspec.arrays import Home, at_home, on_device, to_host
 from linspec.errors import UnsupportedData
 from linspec.operators import row_blocks
+from linspec.operators.column_statistics import ColumnStatistics
 from linspec.process import machine
 
 SECOND = cupy.cuda.Device(1)
@@ -165,12 +166,54 @@ def test_cupy_a_sparse_matrix_is_left_as_it_is():
         np.testing.assert_array_equal(to_host(part), values)
 
 
-def test_cupy_products_with_the_transpose_have_a_fixed_order():
+def test_cupy_products_with_the_transpose_are_those_of_rows():
     account = _account()
     operator = ls.as_operator(sparse.csr_matrix(S))
     found = operator.rmatmat(cupy.asarray(X[:, :2].repeat(2, axis=0)[:500]))
     assert account.total("atomics") == 0
     np.testing.assert_allclose(to_host(found), S.T @ X[:, :2].repeat(2, axis=0)[:500], atol=1e-12)
+
+
+def test_cupy_blocks_of_a_sparse_matrix_share_its_entries_and_are_kept():
+    operator = ls.as_operator(sparse.csr_matrix(S))
+    whole, blocks = operator.matrix.data, [operator.rows(slice(i, i + 250)) for i in (0, 250)]
+    U = np.arange(1000.0).reshape(500, 2)
+    for i, block in enumerate(blocks):
+        rows = slice(250 * i, 250 * i + 250)
+        assert operator.rows(rows) is block
+        np.testing.assert_array_equal(to_host(block.dense()), S[rows].toarray())
+        found = to_host(block.rmatmat(cupy.asarray(U[rows])))
+        np.testing.assert_allclose(found, S[rows].T @ U[rows], rtol=1e-12)
+    whole[-1] = 7.0
+    assert float(to_host(blocks[1].matrix.data)[-1]) == 7.0
+    operator.rows(slice(10, 400))  # cut in another way: the blocks before are given up
+    assert len(operator._blocks) == 1
+
+
+@pytest.mark.parametrize("mean", [0.0, 1e7])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_cupy_statistics_of_sparse_columns(mean, weighted):
+    full = np.zeros(12)
+    full[[3, 5]] = mean
+    A = (S + scipy.sparse.csr_matrix(np.tile(full, (500, 1)))).toarray()
+    A[:, 7] = 0.3  # constant, and no power of two
+    weights = RNG.integers(0, 3, 500).astype(float) if weighted else None
+    B = RNG.standard_normal((500, 2))
+    found = ColumnStatistics(Home.of(cupy.ones(1)))
+    operator = ls.as_operator(sparse.csr_matrix(scipy.sparse.csr_matrix(A)))
+    for rows in (slice(0, 200), slice(200, 500)):
+        own = [None if array is None else cupy.asarray(array[rows]) for array in (weights, B)]
+        found.add(operator.rows(rows), *own)
+    w = np.ones(500) if weights is None else weights
+    exact = A.astype(np.longdouble)
+    mean_of = (w @ exact) / w.sum()
+    spread = w @ (exact - mean_of) ** 2
+    spread[7] = 0.0
+    assert found.count == w.sum()
+    np.testing.assert_allclose(to_host(found.mean), mean_of.astype(float), rtol=1e-13, atol=1e-15)
+    np.testing.assert_allclose(to_host(found.spread), spread.astype(float), rtol=1e-10)
+    beside = to_host(found.beside(None, center=False))
+    np.testing.assert_allclose(beside, A.T @ (w[:, None] * B), rtol=1e-9, atol=1e-9 * max(mean, 1.0))
 
 
 def test_cupy_the_order_of_a_sparse_matrix_is_looked_at_once():

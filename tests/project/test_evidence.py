@@ -142,6 +142,7 @@ SMALL = {
     "measure_dask": "--powers 2",
     "measure_discriminant": "--tables 0 --ridges 1",
     "measure_estimators": "--alphas 1 --parts pca",
+    "measure_gpu": "",
     "measure_inference": "--parts size wide",
     "measure_kernel": "--rows 300 --landmarks 50 --columns 50",
     "measure_large_means": "",
@@ -156,6 +157,7 @@ SMALL = {
 }
 NEEDS = {
     "measure_dask": ("distributed", "psutil"),
+    "measure_gpu": ("cupy",),
     "measure_readme": ("cca_zoo", "sklearn"),
     "measure_sources": ("zarr",),
 }
