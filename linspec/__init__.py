@@ -61,6 +61,8 @@ _PUBLIC = {
     "SVDSolution": "linspec.families.svd.solution",
     "Selection": "linspec.solving.select",
     "Solution": "linspec.solving.solution",
+    "Iterate": "linspec.solving.iterates",
+    "IterativeSolver": "linspec.solving.iterates",
     "Solver": "linspec.solving.solver",
     "SolverSpec": "linspec.registry.spec",
     "Status": "linspec.solving.solution",

@@ -64,6 +64,8 @@ from linspec.solving.solution import Status as Status
 from linspec.solving.solution import load_solution as load_solution
 from linspec.solving.solve import solve as solve
 from linspec.solving.solver import LeastSquaresState as LeastSquaresState
+from linspec.solving.iterates import Iterate as Iterate
+from linspec.solving.iterates import IterativeSolver as IterativeSolver
 from linspec.solving.solver import Solver as Solver
 from linspec.studies.comparison import Comparison as Comparison
 from linspec.studies.comparison import compare as compare

@@ -15,6 +15,7 @@ _HOLDERS = {
     "FactorNorm": "linspec.algebra.inverse_norm",
     "InverseNorm": "linspec.algebra.inverse_norm",
     "LEAST_LENGTH": "linspec.algebra.small_matrices",
+    "NORMS": "linspec.algebra.inverse_norm",
     "Preconditioner": "linspec.algebra.preconditioner",
     "SMALL": "linspec.algebra.whitener",
     "SketchNorm": "linspec.algebra.inverse_norm",

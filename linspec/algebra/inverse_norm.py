@@ -288,6 +288,10 @@ class DiagonalNorm(SketchNorm):
     kind = "diagonal"
 
 
+NORMS = (FactorNorm, BasisNorm, SketchNorm, DiagonalNorm, Preconditioner, Whitener, DiagonalWhitener)
+"""The classes of which norms are made that are arrays alone: the state of an iteration may have them."""
+
+
 def squares_together(norms: Sequence[InverseNorm], blocks: Sequence[Array]) -> list[HostArray]:
     """Squared lengths of the columns of blocks, each in a norm of its own, in one transfer to the host.
 

@@ -456,7 +456,7 @@ class Run:
     def _take_up(self, saved: Saved) -> None:
         """Go on with the accounts, the random numbers and the knowledge of an earlier run."""
         fields, accounts = saved.fields, saved.fields["run"]
-        if fields["state"] is not None:
+        if fields["state"] is not None:  # what a generator yielded is checked where it is made again
             check_state("the state", fields["state"], getattr(self._solver, "resumes", {}))
         for name in ACCOUNTS:
             setattr(self, name, accounts[name])

@@ -9,16 +9,18 @@ blocks themselves, then normalised again. A canonical pair with correlation ρ <
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import partial
-from typing import Any
+from typing import Any, ClassVar
 
-from linspec import Run, Solution, Solver, Status, form_option, limit_option, option, part, tol_option
-from linspec_cca.pairs import next_pair, start
+from linspec import Iterate, IterativeSolver, Run, Status, form_option, limit_option, option, part, tol_option
+from linspec_cca.pairs import KEPT, next_pair, start
+
+TEXT = "naive-gradient does not converge to canonical pairs; it exists to demonstrate this."
 
 
 @dataclass(frozen=True, kw_only=True)
-class NaiveGradient(Solver):
+class NaiveGradient(IterativeSolver):
     """Projected gradient descent, a demonstration of failure (Ma, Lu & Foster 2015, Algorithm 2)."""
 
     step: float = option(0.05, "step for XᵀX/n", above=0)
@@ -28,20 +30,22 @@ class NaiveGradient(Solver):
     max_iterations: int = limit_option(500)
     form: str = form_option()
 
-    def solve(self, problem: Any, run: Run) -> Solution:
-        """Take steps on a CCA problem."""
+    kept: ClassVar = KEPT
+    resumes_after_law: ClassVar = False
+
+    def iterates(self, problem: Any, run: Run, state: Any = None) -> Iterator[Iterate]:
+        """Blocks that are not led to canonical pairs."""
+        run.note(Status.APPROXIMATE, TEXT)
         moments = run.moments(self.form, expect=(500, problem.k))
         run.plan(setup=moments.setup_cost + moments.sweep_cost, iteration=moments.sweep_cost)
         normalizer = run.part(self.normalizer)
-        pair = start(problem, run, moments, run.part(self.test_matrix), problem.k).normalized(normalizer)
+        if state is None:
+            pair = start(problem, run, moments, run.part(self.test_matrix), problem.k).normalized(normalizer)
+        else:
+            pair = state["pair"]
         step = self.step / moments.total
-        while run.proceed(
-            residual=pair.canonical_residual(),
-            current=partial(pair.weights, problem.k),
-        ):
-            phi = pair.phi - (pair.Sphi - pair.Cpsi) * step
-            psi = pair.psi - (pair.Spsi - pair.Ctphi) * step
+        while True:
+            yield Iterate(pair.canonical_residual(), state={"pair": pair}, **pair.weights(problem.k))
+            phi = pair.phi - (pair.Sphi - pair.Cpsi) * step  # Φ ← Φ − η (SₓΦ − CΨ)
+            psi = pair.psi - (pair.Spsi - pair.Ctphi) * step  # Ψ ← Ψ − η (S_yΨ − CᵀΦ)
             pair = next_pair(problem, moments, pair, phi, psi).normalized(normalizer)
-        text = "naive-gradient does not converge to canonical pairs; it exists to demonstrate this."
-        run.note(Status.APPROXIMATE, text)
-        return run.finish(x_weights=pair.phi, y_weights=pair.psi)

@@ -18,7 +18,15 @@ from typing import Any
 import numpy as np
 
 from linspec import CCA, Moments, Run
-from linspec.algebra import EPS, InverseNorm, diagonal_norm, metric_rounding, ratio, squares_together
+from linspec.algebra import (
+    EPS,
+    NORMS,
+    InverseNorm,
+    diagonal_norm,
+    metric_rounding,
+    ratio,
+    squares_together,
+)
 from linspec.arrays import Array, Home, largest_magnitude, to_host, to_host_together
 from linspec.families.cca import Evidence, inverse_norms, probes
 
@@ -349,3 +357,7 @@ def square(T: np.ndarray) -> np.ndarray:
     """A normalizer's matrix with zero columns for the directions it dropped."""
     k, r = T.shape
     return T if r == k else np.hstack([T, np.zeros((k, k - r))])
+
+
+KEPT = (Pair, Views, *NORMS)
+"""Classes of which the state of an iteration on pairs is made."""

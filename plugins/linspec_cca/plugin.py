@@ -135,6 +135,6 @@ def linspec_solvers() -> tuple[SolverSpec, ...]:
             target="linspec_cca.naive_gradient:NaiveGradient",
             summary="Projected gradient, whose steps move away from the answer: kept to show that it fails.",
             reference="Ma, Lu & Foster 2015, ICML, Finding linear structure in large datasets, Algorithm 2",
-            traits=("iterative", "randomized", "approximate", "demonstration"),
+            traits=("iterative", "randomized", "resumable", "approximate", "demonstration"),
         ),
     )

@@ -1,0 +1,302 @@
+"""A solver as the loop of its paper: a generator of iterates, which one loop here drives.
+
+Problem: an iteration is a few lines of algebra. Whether it goes on, what callbacks see, what a checkpoint has, and how an
+answer that the law finds too rough is sent back are the same for every iteration.
+Method: a solver writes a generator::
+
+    def iterates(self, problem, run, state=None):
+        x = start if state is None else state["x"]
+        while True:
+            yield Iterate(residual, x=x)
+            x = step(x)
+
+What it yields has everything that the next step reads, and nobody writes to it afterwards. So the iterate is also the
+state: a checkpoint is a copy of it, and a run that goes on hands the copy back as `state`. The generator then makes no
+set-up product, and yields the state first.
+Where we differ: a library that calls back, such as ARPACK, cannot be a generator. It has a `solve` of its own.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from abc import abstractmethod
+from collections.abc import Generator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, ClassVar
+
+import numpy as np
+
+from linspec.arrays import Home, is_array, to_host
+from linspec.errors import InvalidFile, InvalidProblem, shown
+from linspec.solving.run import Run
+from linspec.solving.solution import Solution, Status
+from linspec.solving.solver import Solver
+
+
+class Iterate:
+    """One iterate: its residual, its arrays, and what the next step reads beside them.
+
+    Parameters
+    ----------
+    residual : float
+        By the law of the problem, or the solver's estimate of it.
+    judged : bool, default True
+        Whether a residual within the tolerance may end the run.
+    ending : Status, optional
+        How the run ends with this iterate; by default the run decides.
+    state : mapping, default none
+        What the next step reads beside the arrays: arrays, numbers, texts, lists and mappings of these, and objects of
+        the classes that the solver lists in `kept`.
+    **arrays
+        The answer so far, by the names of the law.
+
+    Attributes
+    ----------
+    residual, judged, ending
+        As given.
+    after : float
+        Passes that making the answer takes, which the iteration leaves.
+
+    Examples
+    --------
+    >>> import linspec as ls
+    >>> import numpy as np
+    >>> iterate = ls.Iterate(0.5, x=np.ones(2), state={"step": 0.1})
+    >>> iterate["x"], iterate["step"], dict(iterate.weights())
+    (array([1., 1.]), 0.1, {'x': array([1., 1.])})
+    """
+
+    residual: float
+    judged: bool = True
+    ending: Status | None = None
+    after: float = 0.0
+
+    def __init__(
+        self,
+        residual: float,
+        *,
+        judged: bool = True,
+        ending: Status | None = None,
+        state: Mapping[str, Any] | None = None,
+        **arrays: Any,
+    ) -> None:
+        self.residual, self.judged, self.ending = residual, judged, ending
+        self.arrays, self.state = arrays, dict(state or {})
+
+    def __getitem__(self, name: str) -> Any:
+        """An array, or an entry of the state."""
+        return self.arrays[name] if name in self.arrays else self.state[name]
+
+    def weights(self) -> Mapping[str, Any]:
+        """The arrays for callbacks, and for an answer where the run is cut."""
+        return self.arrays
+
+    def answer(self) -> Mapping[str, Any]:
+        """The arrays for the law, with evidence where there is some."""
+        return self.weights()
+
+    def notes(self) -> Sequence[tuple[Status | None, str]]:
+        """Findings for the message of the solution, as `Run.note` takes them."""
+        return ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class IterativeSolver(Solver):
+    """A solver whose loop is a generator of iterates.
+
+    Attributes
+    ----------
+    kept : sequence of type
+        The classes of what `iterates` yields and of objects within, beside `Iterate`: a checkpoint may have these.
+    resumes_after_law : bool
+        Whether the iteration goes on where it takes itself for done, and the law finds its answer too rough.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import linspec as ls
+    >>> from dataclasses import dataclass
+    >>> @dataclass(frozen=True, kw_only=True)
+    ... class Landweber(ls.IterativeSolver):
+    ...     step: float = ls.option(0.01, "step length", above=0)
+    ...     tol: float | None = ls.tol_option()
+    ...     def iterates(self, problem, run, state=None):
+    ...         moments = run.moments()
+    ...         AtB = moments.cross_matmat(np.eye(problem.B.shape[1]))
+    ...         x = 0 * AtB if state is None else state["x"]
+    ...         while True:
+    ...             g = AtB - moments.gram_matmat(x) - problem.ridge * x
+    ...             yield ls.Iterate(np.linalg.norm(g) / np.linalg.norm(AtB), x=x)
+    ...             x = x + self.step * g
+    >>> A = np.random.default_rng(0).standard_normal((50, 3))
+    >>> ls.solve(ls.LeastSquares(A, A @ np.ones(3)), Landweber(tol=1e-8)).x.round(6)
+    array([1., 1., 1.])
+    """
+
+    kept: ClassVar[Sequence[type]] = ()
+    resumes_after_law: ClassVar[bool] = True
+
+    @abstractmethod
+    def iterates(self, problem: Any, run: Run, state: Any = None) -> Generator[Any, None, Status | None]:
+        """Yield iterates for as long as they are asked for.
+
+        Parameters
+        ----------
+        problem, run
+            As for `solve`.
+        state : Iterate, optional
+            What the loop yields first, where a run goes on from a checkpoint.
+
+        Returns
+        -------
+        Status or None
+            How the run ends where the loop ends by itself; None: it has stagnated.
+        """
+
+    def solve(self, problem: Any, run: Run) -> Solution:
+        """Solve `problem` within `run`."""
+        return driven(self.iterates(problem, run, self.resumed(run)), self, run)
+
+    def resumed(self, run: Run) -> Any:
+        """The iterate of the checkpoint that a run goes on from; None in a new run."""
+        if run.resumed is None:
+            return None
+        return restored(run.resumed, (Iterate, *self.kept), run.problem.home.blocks)
+
+
+def driven(kernel: Generator[Any, None, Status | None], solver: IterativeSolver, run: Run) -> Solution:
+    """What a run makes of the iterates of a generator: the one loop of all iterative solvers."""
+    with np.errstate(all="ignore"):  # what is not finite shows in residuals
+        iterate = next(kernel)
+    while True:
+        run.checkpoint(partial(stored, iterate))
+        if iterate.ending is not None:
+            run.end(iterate.ending)
+        with run.reserving(iterate.after):
+            goes_on = run.proceed(residual=iterate.residual, current=iterate.weights, judged=iterate.judged)
+        if not goes_on:
+            answer = iterate.answer()
+            resumes = solver.resumes_after_law and iterate.ending is None
+            if not (resumes and run.falls_short(**answer)):
+                return _finished(kernel, iterate, answer, run)
+        try:
+            with run.reserving(iterate.after), np.errstate(all="ignore"):
+                iterate = next(kernel)
+        except StopIteration as end:
+            run.end(end.value or Status.STAGNATED)
+            return _finished(kernel, iterate, iterate.answer(), run)
+
+
+def _finished(kernel: Any, iterate: Any, answer: Mapping[str, Any], run: Run) -> Solution:
+    """The solution of the last iterate; the generator lets go of its arrays."""
+    kernel.close()
+    for status, text in iterate.notes():
+        run.note(status, text)
+    return run.finish(**answer)
+
+
+# ---- copies of iterates -------------------------------------------------------------------------
+
+
+def stored(value: Any) -> Any:
+    """A copy of an iterate for a checkpoint: arrays on the host, and objects as the mappings of their fields."""
+    if value is None or isinstance(value, bool | int | float | str):
+        return value
+    if isinstance(value, np.generic):
+        return value.item()
+    if is_array(value):
+        host = to_host(value)
+        order = "F" if host.ndim > 1 and host.flags.f_contiguous and not host.flags.c_contiguous else "C"
+        return {
+            "array": np.array(host, order="C"),
+            "order": order,
+            "there": not isinstance(value, np.ndarray),
+        }
+    if isinstance(value, Home):
+        return {"home": value.on_host}
+    if isinstance(value, np.dtype):
+        return {"dtype": value.str}
+    if isinstance(value, Status):
+        return {"status": value.name}
+    if isinstance(value, tuple | list):
+        kind = "tuple" if isinstance(value, tuple) else "list"
+        return {kind: [stored(one) for one in value]}
+    if isinstance(value, Mapping):
+        return {"mapping": {str(name): stored(one) for name, one in value.items()}}
+    return {"object": type(value).__name__, "fields": {n: stored(one) for n, one in _fields(value).items()}}
+
+
+def restored(node: Any, classes: Sequence[type], home: Home) -> Any:
+    """What `stored` has copied, its arrays in memory of their own.
+
+    Parameters
+    ----------
+    node : object
+        As `stored` returned it.
+    classes : sequence of type
+        Objects of these classes may be among the fields.
+    home : Home
+        Where arrays of a device were.
+
+    Raises
+    ------
+    InvalidFile
+        When the copy is not one that `stored` made of an iterate of these classes.
+    """
+    if not isinstance(node, Mapping):
+        if node is None or isinstance(node, bool | int | float | str):
+            return node
+        raise InvalidFile(f"an iterate must be made of numbers, texts and mappings; got {shown(node)}")
+    if "array" in node:
+        return _array(node, home)
+    if "home" in node:
+        return Home.of(np.empty(0)) if node["home"] else home
+    if "dtype" in node:
+        return np.dtype(node["dtype"])
+    if "status" in node:
+        return Status[node["status"]]
+    for kind in (tuple, list):
+        if kind.__name__ in node:
+            return kind(restored(one, classes, home) for one in node[kind.__name__])
+    if "mapping" in node:
+        return {name: restored(one, classes, home) for name, one in node["mapping"].items()}
+    return _object(node, classes, home)
+
+
+def _array(node: Mapping[str, Any], home: Home) -> Any:
+    """An array in the order of its entries, where it was."""
+    array = node["array"]
+    if not isinstance(array, np.ndarray) or array.dtype.kind not in "biuf" or not np.isfinite(array).all():
+        raise InvalidFile(f"an iterate must have arrays of finite numbers; got {shown(array)}")
+    array = np.array(array, order=node["order"])
+    return home.place(array, array.dtype) if node["there"] else array
+
+
+def _object(node: Mapping[str, Any], classes: Sequence[type], home: Home) -> Any:
+    """An object with its fields, whose constructor is not called."""
+    known = {cls.__name__: cls for cls in classes}
+    cls = known.get(node.get("object", ""))
+    if cls is None:
+        raise InvalidFile(f"an iterate must be one of {', '.join(known)}; got {shown(node.get('object'))}")
+    fields = {name: restored(one, classes, home) for name, one in node["fields"].items()}
+    if dataclasses.is_dataclass(cls):
+        names = {field.name for field in dataclasses.fields(cls)}
+        if names != set(fields):
+            differing = ", ".join(sorted(names.symmetric_difference(fields)))
+            raise InvalidFile(f"{cls.__name__} must have its own fields; {differing} differ")
+    made = cls.__new__(cls)
+    vars(made).update(fields)
+    return made
+
+
+def _fields(value: Any) -> dict[str, Any]:
+    """The fields of an object that make it again."""
+    if dataclasses.is_dataclass(value):
+        return {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
+    if not hasattr(value, "__dict__"):
+        raise InvalidProblem(
+            f"an iterate must be made of arrays, numbers, texts and objects with such fields; got "
+            f"{shown(value)}. Keep it out of what `iterates` yields."
+        )
+    return dict(vars(value))
