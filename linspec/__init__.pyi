@@ -52,6 +52,8 @@ from linspec.registry.spec import SolverSpec as SolverSpec
 from linspec.registry.spec import TestMatrixSpec as TestMatrixSpec
 from linspec.solving.checkpoints import Checkpoint as Checkpoint
 from linspec.solving.conclusion import Conclusion as Conclusion
+from linspec.solving.iterates import Iterate as Iterate
+from linspec.solving.iterates import IterativeSolver as IterativeSolver
 from linspec.solving.normalizer import Normalizer as Normalizer
 from linspec.solving.problem import Problem as Problem
 from linspec.solving.projection import project as project
@@ -64,8 +66,6 @@ from linspec.solving.solution import Status as Status
 from linspec.solving.solution import load_solution as load_solution
 from linspec.solving.solve import solve as solve
 from linspec.solving.solver import LeastSquaresState as LeastSquaresState
-from linspec.solving.iterates import Iterate as Iterate
-from linspec.solving.iterates import IterativeSolver as IterativeSolver
 from linspec.solving.solver import Solver as Solver
 from linspec.studies.comparison import Comparison as Comparison
 from linspec.studies.comparison import compare as compare

@@ -1,3 +1,4 @@
+from linspec.algebra.inverse_norm import NORMS as NORMS
 from linspec.algebra.inverse_norm import BasisNorm as BasisNorm
 from linspec.algebra.inverse_norm import FactorNorm as FactorNorm
 from linspec.algebra.inverse_norm import InverseNorm as InverseNorm
@@ -8,7 +9,6 @@ from linspec.algebra.preconditioner import Preconditioner as Preconditioner
 from linspec.algebra.preconditioner import preconditioner_from_sketch as preconditioner_from_sketch
 from linspec.algebra.preconditioner import raised_diagonal as raised_diagonal
 from linspec.algebra.small_matrices import EPS as EPS
-from linspec.algebra.inverse_norm import NORMS as NORMS
 from linspec.algebra.small_matrices import LEAST_LENGTH as LEAST_LENGTH
 from linspec.algebra.small_matrices import canonical_rotation as canonical_rotation
 from linspec.algebra.small_matrices import eigenpairs as eigenpairs

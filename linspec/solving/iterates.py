@@ -1,7 +1,7 @@
 """A solver as the loop of its paper: a generator of iterates, which one loop here drives.
 
-Problem: an iteration is a few lines of algebra. Whether it goes on, what callbacks see, what a checkpoint has, and how an
-answer that the law finds too rough is sent back are the same for every iteration.
+Problem: an iteration is a few lines of algebra. Whether it goes on, what callbacks see, what a checkpoint has, and how
+an answer that the law finds too rough is sent back are the same for every iteration.
 Method: a solver writes a generator::
 
     def iterates(self, problem, run, state=None):
@@ -20,14 +20,14 @@ from __future__ import annotations
 
 import dataclasses
 from abc import abstractmethod
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
 
-from linspec.arrays import Home, is_array, to_host
+from linspec.arrays import HOST, Home, is_array, to_host
 from linspec.errors import InvalidFile, InvalidProblem, shown
 from linspec.solving.run import Run
 from linspec.solving.solution import Solution, Status
@@ -138,7 +138,7 @@ class IterativeSolver(Solver):
     resumes_after_law: ClassVar[bool] = True
 
     @abstractmethod
-    def iterates(self, problem: Any, run: Run, state: Any = None) -> Generator[Any, None, Status | None]:
+    def iterates(self, problem: Any, run: Run, state: Any = None) -> Iterator[Any]:
         """Yield iterates for as long as they are asked for.
 
         Parameters
@@ -148,10 +148,10 @@ class IterativeSolver(Solver):
         state : Iterate, optional
             What the loop yields first, where a run goes on from a checkpoint.
 
-        Returns
-        -------
-        Status or None
-            How the run ends where the loop ends by itself; None: it has stagnated.
+        Yields
+        ------
+        Iterate
+            A loop that ends by itself has stagnated, unless its last iterate has another `ending`.
         """
 
     def solve(self, problem: Any, run: Run) -> Solution:
@@ -165,7 +165,7 @@ class IterativeSolver(Solver):
         return restored(run.resumed, (Iterate, *self.kept), run.problem.home.blocks)
 
 
-def driven(kernel: Generator[Any, None, Status | None], solver: IterativeSolver, run: Run) -> Solution:
+def driven(kernel: Any, solver: IterativeSolver, run: Run) -> Solution:
     """What a run makes of the iterates of a generator: the one loop of all iterative solvers."""
     with np.errstate(all="ignore"):  # what is not finite shows in residuals
         iterate = next(kernel)
@@ -183,8 +183,8 @@ def driven(kernel: Generator[Any, None, Status | None], solver: IterativeSolver,
         try:
             with run.reserving(iterate.after), np.errstate(all="ignore"):
                 iterate = next(kernel)
-        except StopIteration as end:
-            run.end(end.value or Status.STAGNATED)
+        except StopIteration:
+            run.end(Status.STAGNATED)
             return _finished(kernel, iterate, iterate.answer(), run)
 
 
@@ -197,6 +197,13 @@ def _finished(kernel: Any, iterate: Any, answer: Mapping[str, Any], run: Run) ->
 
 
 # ---- copies of iterates -------------------------------------------------------------------------
+
+NAMED: Mapping[str, tuple[Any, Any]] = {
+    "home": (Home, lambda home: home.on_host),
+    "dtype": (np.dtype, lambda dtype: dtype.str),
+    "status": (Status, lambda status: status.name),
+}
+"""What is stored by its name: under which key, of which class, and the name."""
 
 
 def stored(value: Any) -> Any:
@@ -213,17 +220,14 @@ def stored(value: Any) -> Any:
             "order": order,
             "there": not isinstance(value, np.ndarray),
         }
-    if isinstance(value, Home):
-        return {"home": value.on_host}
-    if isinstance(value, np.dtype):
-        return {"dtype": value.str}
-    if isinstance(value, Status):
-        return {"status": value.name}
     if isinstance(value, tuple | list):
         kind = "tuple" if isinstance(value, tuple) else "list"
         return {kind: [stored(one) for one in value]}
     if isinstance(value, Mapping):
         return {"mapping": {str(name): stored(one) for name, one in value.items()}}
+    for name, (kind, text) in NAMED.items():
+        if isinstance(value, kind):
+            return {name: text(value)}
     return {"object": type(value).__name__, "fields": {n: stored(one) for n, one in _fields(value).items()}}
 
 
@@ -251,7 +255,7 @@ def restored(node: Any, classes: Sequence[type], home: Home) -> Any:
     if "array" in node:
         return _array(node, home)
     if "home" in node:
-        return Home.of(np.empty(0)) if node["home"] else home
+        return HOST if node["home"] else home
     if "dtype" in node:
         return np.dtype(node["dtype"])
     if "status" in node:
@@ -285,7 +289,7 @@ def _object(node: Mapping[str, Any], classes: Sequence[type], home: Home) -> Any
         if names != set(fields):
             differing = ", ".join(sorted(names.symmetric_difference(fields)))
             raise InvalidFile(f"{cls.__name__} must have its own fields; {differing} differ")
-    made = cls.__new__(cls)
+    made: Any = object.__new__(cls)
     vars(made).update(fields)
     return made
 
