@@ -137,6 +137,11 @@ class IterativeSolver(Solver):
     kept: ClassVar[Sequence[type]] = ()
     resumes_after_law: ClassVar[bool] = True
 
+    @property
+    def keeps_all(self) -> bool:
+        """Whether what is yielded has all that the next step reads; a checkpoint has the answer alone otherwise."""
+        return True
+
     @abstractmethod
     def iterates(self, problem: Any, run: Run, state: Any = None) -> Iterator[Any]:
         """Yield iterates for as long as they are asked for.
@@ -170,7 +175,8 @@ def driven(kernel: Any, solver: IterativeSolver, run: Run) -> Solution:
     with np.errstate(all="ignore"):  # what is not finite shows in residuals
         iterate = next(kernel)
     while True:
-        run.checkpoint(partial(stored, iterate))
+        if solver.keeps_all:
+            run.checkpoint(partial(stored, iterate))
         if iterate.ending is not None:
             run.end(iterate.ending)
         with run.reserving(iterate.after):

@@ -319,6 +319,8 @@ class Run:
         BudgetTooSmall
             When set-up and certificate do not fit into `max_passes`; the message names the least number.
         """
+        if self.resumed is not None:  # the accounts of the checkpoint have the plan
+            return
         self._iteration_passes, self._planned = iteration, True
         least = self.passes + setup + self._certificate(after_setup=setup > 0)
         if least > self._sweeps:

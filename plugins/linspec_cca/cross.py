@@ -39,8 +39,8 @@ from linspec import (
 )
 from linspec.algebra import diagonal_norm, ratio
 from linspec.arrays import Array, Home, HostArray, reciprocal, to_host
-from linspec.families.cca import Evidence
-from linspec_cca.pairs import NOISE, block_width
+from linspec.families.cca import Evidence, block_width
+from linspec.moments import NOISE
 from linspec_cca.randomized import range_blocks
 
 BLOCKS = 6

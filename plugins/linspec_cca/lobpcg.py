@@ -23,7 +23,7 @@ answer good enough; where it does not, the pairs are multiplied in that precisio
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import partial
 from types import MappingProxyType
 from typing import Any, ClassVar
@@ -54,9 +54,7 @@ from linspec.algebra import (
 )
 from linspec.arrays import Array, Home, HostArray, to_host
 from linspec.cost import Estimate, Sizes
-from linspec.families.cca import Evidence
-from linspec_cca.course import OPTIMISTIC, Course
-from linspec_cca.pairs import behind_an_answer
+from linspec.families.cca import OPTIMISTIC, Evidence, ExpectedGain, behind_an_answer
 from linspec_cca.search_space import SearchSpace, View, add_multiple
 
 EXPECTED = 40
@@ -120,14 +118,14 @@ STATE: Mapping[str, Any] = {
         "folded": int,
     },
     "preconditioners": [{"weights": "columns", "L": "columns rank"}],
-    "course": {
+    "gain": {
         **dict.fromkeys(
-            ("apart", "slowest", "patience", "expected_gain", "_within", "_tol", "_since"), float
+            ("tol", "apart", "slowest", "patience", "residual", "expected", "within", "since"), float
         ),
         "turned": bool,
-        "_least": [float],
-        "_total?": float,
-        "_gains": [float],
+        "least": [float],
+        "total?": float,
+        "gains": [float],
     },
 }
 """What a checkpoint has of an iteration."""
@@ -165,8 +163,8 @@ class LOBPCG(Solver):
         run.plan(setup=moments.setup_cost + moments.sweep_cost + copy, iteration=moments.sweep_cost)
         width = self._width(problem, moments)
         space, preconditioners, swept = self._begun(problem, run, moments, width)
-        course = Course(run.tol) if swept is moments else Course(run.tol, patience=SINGLE_PATIENCE)
-        return self._iterated(problem, run, moments, swept, width, space, preconditioners, course)
+        gain = ExpectedGain(run.tol) if swept is moments else ExpectedGain(run.tol, patience=SINGLE_PATIENCE)
+        return self._iterated(problem, run, moments, swept, width, space, preconditioners, gain)
 
     def _iterated(
         self,
@@ -177,7 +175,7 @@ class LOBPCG(Solver):
         width: int,
         space: SearchSpace,
         preconditioners: list[Preconditioner],
-        course: Course,
+        gain: ExpectedGain,
     ) -> Solution:
         """Go on until the run ends."""
         k = problem.k
@@ -185,35 +183,40 @@ class LOBPCG(Solver):
         norms = [SketchNorm(P, r, moments.home) for P, r in zip(preconditioners, problem.ridge, strict=True)]
         while True:
             single = swept is not moments
-            run.checkpoint(partial(_state, width, space, preconditioners, course.state(), single))
+            run.checkpoint(partial(_state, width, space, preconditioners, gain, single))
             # 1. residuals of the pairs within the two subspaces
             R = space.residuals(width)
             squares = np.add(*squares_together(norms, R))
             total = float(space.correlations[:k].sum())
             law = ratio(float(squares[:k].sum()), total)
-            residual = course.judged(law, total, whole=space.whole)
-            exhausted = course.fell_behind or course.turned or run.tol < law < SINGLE_LEAST
+            gain = gain.after(law, total, whole=space.whole)
+            residual = gain.residual
+            exhausted = gain.fell_behind or gain.turned or run.tol < law < SINGLE_LEAST
             if swept is not moments and exhausted and run.affords(moments.sweep_cost):
-                space, swept, course = _exactly(space, problem, moments, width), moments, Course(run.tol)
+                space, swept, gain = _exactly(space, problem, moments, width), moments, ExpectedGain(run.tol)
                 continue
-            if course.turned:
+            if gain.turned:
                 # Only directions of rounding are left: the space without the last ones is no worse.
                 space.undo()
                 R = space.residuals(width)
                 squares = np.add(*squares_together(norms, R))
                 law = residual = ratio(float(squares[:k].sum()), float(space.correlations[:k].sum()))
-            if course.fell_behind or course.turned:
+            if gain.fell_behind or gain.turned:
                 run.end(Status.STAGNATED)
             if not run.proceed(residual=residual, current=partial(space.weights, k)):
-                doubts = _doubts(run, problem, space, course, law)
+                doubts = _doubts(run, problem, space, gain, law)
                 answer = self._answer(
-                    space, norms, R, k, width, 0.0 if space.whole else course.expected_gain, doubts
+                    space, norms, R, k, width, 0.0 if space.whole else gain.expected, doubts
                 )
                 del R
                 if not _sent_back(run, space, width, answer):
                     return run.finish(**answer)
                 if swept is not moments:
-                    space, swept, course = _exactly(space, problem, moments, width), moments, Course(run.tol)
+                    space, swept, gain = (
+                        _exactly(space, problem, moments, width),
+                        moments,
+                        ExpectedGain(run.tol),
+                    )
                     continue
                 R = space.residuals(width)
             # 2. what shrinks them, outside of the subspaces; pairs far below the tolerance ask for nothing
@@ -322,7 +325,7 @@ def _state(
     width: int,
     space: SearchSpace,
     preconditioners: list[Preconditioner],
-    course: dict[str, Any],
+    gain: ExpectedGain,
     single: bool,
 ) -> dict[str, Any]:
     """What the loop goes on with, for a checkpoint."""
@@ -331,20 +334,20 @@ def _state(
         "width": width,
         "space": space.state(),
         "preconditioners": made,
-        "course": course,
+        "gain": asdict(gain),
         "single": single,
     }
 
 
 def _again(
     state: Mapping[str, Any], moments: Moments
-) -> tuple[int, SearchSpace, list[Preconditioner], Course]:
+) -> tuple[int, SearchSpace, list[Preconditioner], ExpectedGain]:
     """What the loop of a checkpoint goes on with."""
     home = moments.home
     made = [
         Preconditioner(home, home.place(P["weights"]), home.place(P["L"])) for P in state["preconditioners"]
     ]
-    return state["width"], SearchSpace.again(state["space"], home), made, Course.again(state["course"])
+    return state["width"], SearchSpace.again(state["space"], home), made, ExpectedGain(**state["gain"])
 
 
 def _view(A: Any, diagonal: Array, ridge: float, moments: Moments, dtype: np.dtype[Any]) -> View:
@@ -357,13 +360,13 @@ def _view(A: Any, diagonal: Array, ridge: float, moments: Moments, dtype: np.dty
 
 
 def _doubts(
-    run: Run, problem: Any, space: SearchSpace, course: Course, law: float
+    run: Run, problem: Any, space: SearchSpace, gain: ExpectedGain, law: float
 ) -> list[tuple[Status, str]]:
     """Findings of the iteration that a small residual does not show."""
     found = []
-    if not space.whole and law <= run.tol < course.expected_gain / OPTIMISTIC < np.inf:
+    if not space.whole and law <= run.tol < gain.expected / OPTIMISTIC < np.inf:
         text = (
-            f"The sum of the correlations was still growing, by a relative {course.expected_gain:.0e}. The residual "
+            f"The sum of the correlations was still growing, by a relative {gain.expected:.0e}. The residual "
             "does not show this, because columns nearly depend on each other. Add a ridge, or iterate longer."
         )
         found.append((Status.ILL_CONDITIONED, text))

@@ -1,10 +1,13 @@
 """Projected gradient descent for CCA, which does not lead to the answer: a demonstration.
 
 Problem: the same as AppGrad's.
-Method: Ma, Lu & Foster (2015), Algorithm 2 (Lu 2015, Algorithm 8): Φ ← Φ − η Xᵀ(XΦ − YΨ)/n on the normalised
-blocks themselves, then normalised again. A canonical pair with correlation ρ < 1 has the gradient
-(Sx − C Ψ Φ⁻¹…)Φ = (1 − ρ) Sx φ ≠ 0, which is not parallel to φ: the step leaves it (Proposition 2.1, Example
-4.2.3). Do not choose this solver to compute an answer.
+Method: on the normalised blocks themselves, which are then normalised again,
+
+    Φ ← Φ − η (SxΦ − C Ψ)/n,   Ψ ← Ψ − η (SyΨ − CᵀΦ)/n.
+
+A canonical pair with correlation ρ < 1 has the gradient (1 − ρ) Sx φ ≠ 0, which is not parallel to φ: the step leaves
+it (Proposition 2.1, Example 4.2.3). Do not choose this solver to compute an answer.
+Source: Ma, Lu & Foster 2015, ICML, Algorithm 2; Lu 2015 (thesis), Algorithm 8.
 """
 
 from __future__ import annotations
@@ -14,7 +17,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from linspec import Iterate, IterativeSolver, Run, Status, form_option, limit_option, option, part, tol_option
-from linspec_cca.pairs import KEPT, next_pair, start
+from linspec.families.cca import KEPT, first_pairs
 
 TEXT = "naive-gradient does not converge to canonical pairs; it exists to demonstrate this."
 
@@ -33,19 +36,23 @@ class NaiveGradient(IterativeSolver):
     kept: ClassVar = KEPT
     resumes_after_law: ClassVar = False
 
-    def iterates(self, problem: Any, run: Run, state: Any = None) -> Iterator[Iterate]:
-        """Blocks that are not led to canonical pairs."""
+    def iterates(self, problem: Any, run: Run, state: Iterate | None = None) -> Iterator[Iterate]:
+        """Normalised blocks after each step."""
         run.note(Status.APPROXIMATE, TEXT)
         moments = run.moments(self.form, expect=(500, problem.k))
         run.plan(setup=moments.setup_cost + moments.sweep_cost, iteration=moments.sweep_cost)
-        normalizer = run.part(self.normalizer)
+        normalizer, step = run.part(self.normalizer), self.step / moments.total
         if state is None:
-            pair = start(problem, run, moments, run.part(self.test_matrix), problem.k).normalized(normalizer)
+            pairs = first_pairs(problem, run, moments, run.part(self.test_matrix), problem.k)
+            pairs = pairs.normalized(normalizer)
         else:
-            pair = state["pair"]
-        step = self.step / moments.total
+            pairs = state["pairs"]
         while True:
-            yield Iterate(pair.canonical_residual(), state={"pair": pair}, **pair.weights(problem.k))
-            phi = pair.phi - (pair.Sphi - pair.Cpsi) * step  # Φ ← Φ − η (SₓΦ − CΨ)
-            psi = pair.psi - (pair.Spsi - pair.Ctphi) * step  # Ψ ← Ψ − η (S_yΨ − CᵀΦ)
-            pair = next_pair(problem, moments, pair, phi, psi).normalized(normalizer)
+            yield Iterate(
+                pairs.canonical().residual,
+                x_weights=pairs[0].V,
+                y_weights=pairs[1].V,
+                state={"pairs": pairs},
+            )
+            Phi, Psi = (pairs[i].V - (pairs[i].SV - pairs.image(i)) * step for i in (0, 1))
+            pairs = pairs.renewed(moments, Phi, Psi).normalized(normalizer)

@@ -38,7 +38,7 @@ def linspec_solvers() -> tuple[SolverSpec, ...]:
             target="linspec_cca.als:AlternatingLeastSquares",
             summary="Alternating least squares with any least-squares solver and any normalizer, by name.",
             reference="Golub & Zha 1995, The canonical correlations of matrix pairs; Lu 2015, Algorithm 4",
-            traits=("iterative", "randomized", "warm-start"),
+            traits=("iterative", "randomized", "warm-start", "resumable"),
         ),
         SolverSpec(
             name="l-cca",
@@ -54,7 +54,7 @@ def linspec_solvers() -> tuple[SolverSpec, ...]:
             target="linspec_cca.g_cca:GCCA",
             summary="A few iterations of alternating least squares with gradient steps, for flat spectra.",
             reference="Lu 2015, Fast linear algorithms for machine learning (thesis), section 3.5; arXiv:1407.4508",
-            traits=("iterative", "randomized", "warm-start", "approximate"),
+            traits=("iterative", "randomized", "warm-start", "resumable", "approximate"),
         ),
         SolverSpec(
             name="d-cca",
@@ -62,7 +62,7 @@ def linspec_solvers() -> tuple[SolverSpec, ...]:
             target="linspec_cca.diagonal:DiagonalCCA",
             summary="Alternating steps with the diagonals of the Gram matrices: exact for one-hot data.",
             reference="Lu 2015, Fast linear algorithms for machine learning (thesis), section 3.3.1",
-            traits=("iterative", "randomized", "warm-start", "approximate"),
+            traits=("iterative", "randomized", "warm-start", "resumable", "approximate"),
         ),
         SolverSpec(
             name="appgrad",
@@ -70,7 +70,7 @@ def linspec_solvers() -> tuple[SolverSpec, ...]:
             target="linspec_cca.appgrad:AppGrad",
             summary="Gradient steps on auxiliary variables, normalised by an inverse square root; thin memory.",
             reference="Ma, Lu & Foster 2015, ICML, Finding linear structure in large datasets, Algorithm 4",
-            traits=("iterative", "randomized"),
+            traits=("iterative", "randomized", "resumable"),
         ),
         SolverSpec(
             name="rpcca",
@@ -127,7 +127,7 @@ def linspec_solvers() -> tuple[SolverSpec, ...]:
             target="linspec_cca.sparse_appgrad:SparseAppGrad",
             summary="AppGrad with soft thresholds: weights with few entries that are not zero.",
             reference="Ma, Lu & Foster 2015, ICML, Finding linear structure in large datasets, section 5",
-            traits=("iterative", "randomized", "approximate"),
+            traits=("iterative", "randomized", "resumable", "approximate"),
         ),
         SolverSpec(
             name="naive-gradient",

@@ -33,8 +33,9 @@ from linspec import (
     part,
 )
 from linspec.arrays import Array, Home, to_host
+from linspec.families.cca import block_width
+from linspec.moments import NOISE
 from linspec.process import count_of
-from linspec_cca.pairs import NOISE, block_width
 
 ENDED = "The best pairs within {columns}, {powers}: the residual shows how good they are. "
 ENDED += 'Raise oversample, or choose a solver that iterates to a tolerance, such as "als".'

@@ -14,10 +14,12 @@ ends before t₁ iterations if the residual is within the tolerance.
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
-from linspec import Run, Solution, Solver, Status, form_option, option, part, tol_option
+from linspec import IterativeSolver, Run, Solver, Status, form_option, option, part, tol_option
+from linspec.families.cca import KEPT, PairsIterate
 from linspec.process import count_of
 from linspec_cca.als import AlternatingLeastSquares
 
@@ -26,7 +28,7 @@ ENDED += 'Raise both numbers, or choose "als", which iterates to a tolerance.'
 
 
 @dataclass(frozen=True, kw_only=True)
-class FixedRounds(Solver):
+class FixedRounds(IterativeSolver):
     """Alternating least squares with fixed numbers of iterations (Lu 2015, section 3.5)."""
 
     iterations: int = option(5, "outer iterations t₁", at_least=1)
@@ -43,8 +45,10 @@ class FixedRounds(Solver):
     def lstsq(self, run: Run) -> Solver:
         """The least-squares solver, limited to the steps of one problem."""
 
-    def solve(self, problem: Any, run: Run) -> Solution:
-        """Solve a CCA problem."""
+    kept: ClassVar = KEPT
+
+    def iterates(self, problem: Any, run: Run, state: PairsIterate | None = None) -> Iterator[PairsIterate]:
+        """Canonical pairs after each iteration."""
         outer = AlternatingLeastSquares(
             lstsq=self.lstsq(run),
             normalizer=run.part(self.normalizer),
@@ -52,10 +56,6 @@ class FixedRounds(Solver):
             oversample=0,
             form=self.form,
         )
-        run.note(
-            Status.APPROXIMATE,
-            ENDED.format(
-                outer=count_of(self.iterations, "iteration"), inner=count_of(self.inner_iterations, "step")
-            ),
-        )
-        return outer.alternate(problem, run, self.iterations, from_zero=self.inner_start == "zero")
+        outers, inners = count_of(self.iterations, "iteration"), count_of(self.inner_iterations, "step")
+        run.note(Status.APPROXIMATE, ENDED.format(outer=outers, inner=inners))
+        return outer.alternate(problem, run, state, self.iterations, from_zero=self.inner_start == "zero")

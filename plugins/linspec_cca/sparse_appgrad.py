@@ -26,17 +26,25 @@ The answer is not that of the problem without the penalty: its residual, by the 
 
 from __future__ import annotations
 
-import itertools
+from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import partial
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
-from linspec import Run, Solution, Solver, Status, form_option, limit_option, option, part, tol_option
+from linspec import Iterate, IterativeSolver, Run, Status, form_option, limit_option, option, part, tol_option
 from linspec.arrays import Array, HostArray, reciprocal, to_host
-from linspec_cca.appgrad import POWER_SWEEPS, Iteration, steps_from_data
-from linspec_cca.pairs import Pair, start
+from linspec.families.cca import first_pairs
+from linspec.moments import PARTS_OF_PAIRS, Pairs
+from linspec_cca.appgrad import (
+    POWER_SWEEPS,
+    Steps,
+    checked,
+    fitted,
+    gradient,
+    normalizing,
+    steps_from_data,
+)
 
 SETTLED = 1e-5
 """Both auxiliary blocks are settled if their relative change in an iteration is at most this."""
@@ -48,8 +56,62 @@ LEAST = 0.9
 """The threshold of a column is at most this fraction of its largest entry."""
 
 
+DENSE = "The run ended before a threshold applied: these weights are not sparse."
+
+COUNTS = (
+    "Columns of x_weights and y_weights have on average {counts} entries that are not zero; the penalty that makes the "
+    "others zero also moves the answer away from the canonical pairs."
+)
+
+
+class SparseIterate(Iterate):
+    """Φ̃, Ψ̃ and Φ, Ψ after a step; the former are the answer as soon as thresholds apply.
+
+    Parameters
+    ----------
+    tilde, pairs : Pairs
+    steps : pair of float
+        η of each view.
+    taken : int
+        Steps so far.
+    own : bool
+        Whether pairs of columns are the answer as they are, and have correlations of their own.
+    ending : Status, optional
+    """
+
+    def __init__(
+        self, tilde: Pairs, pairs: Pairs, steps: Steps, taken: int, *, own: bool, ending: Status | None = None
+    ) -> None:
+        super().__init__(pairs.canonical().residual, ending=ending)
+        self.tilde, self.pairs, self.steps, self.taken, self.own = tilde, pairs, steps, taken, own
+
+    @property
+    def sparse(self) -> bool:
+        """Whether thresholds have applied."""
+        return self.taken > WARM_UP
+
+    def weights(self) -> dict[str, Array]:
+        """Both blocks."""
+        pairs = self.tilde if self.sparse else self.pairs
+        return {"x_weights": pairs[0].V, "y_weights": pairs[1].V}
+
+    def answer(self) -> dict[str, Any]:
+        """Both blocks, with the correlations of sparse pairs as they are."""
+        if not (self.sparse and self.own):
+            return self.weights()
+        rho, signs = _own_correlations(self.tilde)
+        return {"x_weights": self.tilde[0].V, "y_weights": self.tilde[1].V * signs, "correlations": rho}
+
+    def notes(self) -> list[tuple[Status | None, str]]:
+        """How sparse the answer is."""
+        if not self.sparse:
+            return [(Status.APPROXIMATE, DENSE)]
+        counts = " and ".join(f"{_nonzeros(basis.V):.3g}" for basis in self.tilde.bases)
+        return [(Status.APPROXIMATE, COUNTS.format(counts=counts))]
+
+
 @dataclass(frozen=True, kw_only=True)
-class SparseAppGrad(Solver):
+class SparseAppGrad(IterativeSolver):
     """AppGrad with soft thresholds (Ma, Lu & Foster 2015, section 5)."""
 
     x_threshold: float | None = option(
@@ -73,119 +135,105 @@ class SparseAppGrad(Solver):
     max_iterations: int = limit_option(2000)
     form: str = form_option()
 
-    def solve(self, problem: Any, run: Run) -> Solution:
-        """Solve a CCA problem."""
+    kept: ClassVar = (SparseIterate, *PARTS_OF_PAIRS)
+    resumes_after_law: ClassVar = False
+
+    def iterates(self, problem: Any, run: Run, state: SparseIterate | None = None) -> Iterator[SparseIterate]:
+        """Steps of AppGrad in the metric of the diagonals, from some number on with thresholds."""
         moments = run.moments(self.form, expect=(500, problem.k))
         setup = moments.setup_cost + (1 + POWER_SWEEPS) * moments.sweep_cost
         run.plan(setup=setup, iteration=2 * moments.sweep_cost)
-        normalizer = run.part(self.normalizer)
-        pair = start(problem, run, moments, run.part(self.test_matrix), problem.k).normalized(normalizer)
-        tilde = pair.turned(*[np.zeros((problem.k, problem.k))] * 2)
-        steps = steps_from_data(problem, run, moments, self.test_matrix, pair.views.diagonals)
-        iteration = _SparseIteration(self, problem, moments, normalizer, steps, pair)
-        weights = partial(pair.weights, problem.k)
-        for taken in itertools.count():
-            if not run.proceed(residual=pair.canonical_residual(), current=weights):
-                break
-            if taken == WARM_UP:
-                tilde, pair = _turned(pair, iteration.n)
-                iteration.sparse = True
-            before = tilde
-            tilde, pair = iteration.alternating(tilde, pair)
-            weights = partial((tilde if iteration.sparse else pair).weights, problem.k)
-            if iteration.sparse and iteration.settled(before, tilde):
-                run.end(Status.APPROXIMATE)
-        if not iteration.sparse:
-            run.note(
-                Status.APPROXIMATE, "The run ended before a threshold applied: these weights are not sparse."
-            )
-            return run.finish(**weights())
-        counts = " and ".join(f"{_nonzeros(V):.3g}" for V in (tilde.phi, tilde.psi))
-        text = f"Columns of x_weights and y_weights have on average {counts} entries that are not zero; the penalty "
-        run.note(
-            Status.APPROXIMATE,
-            text + "that makes the others zero also moves the answer away from the canonical pairs.",
-        )
-        if self.penalty == "rows" or not iteration.shrinks:
-            return run.finish(**weights())
-        rho, signs = _own_correlations(tilde)
-        return run.finish(x_weights=tilde.phi, y_weights=tilde.psi * signs, correlations=rho)
+        normalizer, n, k = run.part(self.normalizer), moments.total, problem.k
+        if state is None:
+            pairs = first_pairs(problem, run, moments, run.part(self.test_matrix), k).normalized(normalizer)
+            scales = pairs.metrics.diagonals
+            steps = steps_from_data(problem, run, moments, self.test_matrix, scales)
+            state = SparseIterate(fitted(pairs, 0.0), pairs, steps, 0, own=False)
+        shrinkage = _Shrinkage(self, problem, state.pairs, n)
+        own = self.penalty != "rows" and shrinkage.shrinks
+        while True:
+            yield state
+            tilde, pairs, steps, taken = state.tilde, state.pairs, state.steps, state.taken + 1
+            if taken == WARM_UP + 1:
+                tilde, pairs = _turned(pairs, n)
+            threshold = shrinkage if taken > WARM_UP else None
+
+            def moved(i: int, image: Array, tilde: Pairs = tilde, steps: Steps = steps) -> Array:
+                """Φ̃ ← Φ̃ − η D⁻¹ (S Φ̃ − √n C Ψ)/n."""
+                return tilde[i].V - gradient(tilde, i, image, n) * shrinkage.inverses[i] * steps[i]
+
+            # Φ̃ ← sign(V) max(|V| − ητ, 0) for V = Φ̃ − η D⁻¹ (SxΦ̃ − √n C Ψ)/n, then Ψ̃ by the new Φ
+            V = moved(0, pairs.image(0))
+            new = tilde.renewed(moments, V if threshold is None else threshold(0, V, steps[0]), None)
+            W = moved(1, new.image(1) @ normalizing(new, normalizer))
+            new = new.renewed(moments, None, W if threshold is None else threshold(1, W, steps[1]))
+            steps, grows = checked(steps, new, tilde, n)
+            settled = threshold is not None and not grows and threshold.settled(tilde, new)
+            if not grows:
+                tilde, pairs = new, new.normalized(normalizer)
+            ending = Status.APPROXIMATE if settled else None
+            state = SparseIterate(tilde, pairs, steps, taken, own=own, ending=ending)
 
 
-class _SparseIteration(Iteration):
-    """Steps of AppGrad in the metric of the diagonals, followed by the threshold.
+class _Shrinkage:
+    """The soft threshold of the blocks, on entries or rows in units of the columns.
 
     Attributes
     ----------
-    sparse : bool
-        Whether thresholds apply already.
+    inverses : list of array of shape (p, 1)
+        n/D of each view.
     """
 
-    def __init__(
-        self,
-        solver: SparseAppGrad,
-        problem: Any,
-        moments: Any,
-        normalizer: Any,
-        steps: list[float],
-        pair: Pair,
-    ) -> None:
-        super().__init__(problem, moments, normalizer, steps)
-        self.sparse = False
-        self.home, self.rows = pair.views.home, solver.penalty == "rows"
-        self.diagonals = [d[:, None] / self.n for d in pair.views.diagonals]
+    def __init__(self, solver: SparseAppGrad, problem: Any, pairs: Pairs, n: float) -> None:
+        self.home, self.rows = pairs.metrics.home, solver.penalty == "rows"
+        self.diagonals = [d[:, None] / n for d in pairs.metrics.diagonals]
+        self.inverses = [reciprocal(d) for d in self.diagonals]
         self.counts = (solver.x_nonzeros, solver.y_nonzeros)
         given = (solver.x_threshold, solver.y_threshold)
         width = problem.k if self.rows else 0
         self.thresholds = [
-            _of_chance(self.n, A.shape[1], width) if t is None else t
+            _of_chance(n, A.shape[1], width) if t is None else t
             for t, A in zip(given, (problem.X, problem.Y), strict=True)
         ]
-
-    def _moved(self, view: int, V: Array, gradient: Array) -> Array:
-        V = V - gradient * reciprocal(self.diagonals[view]) * self.steps[view]
-        return self._soft(view, V) if self.sparse else V
 
     @property
     def shrinks(self) -> bool:
         """Whether any entry can become zero."""
         return any(self.thresholds) or self.counts != (None, None)
 
-    def _soft(self, view: int, V: Array) -> Array:
-        """The block after the threshold, on entries or rows in units of the columns."""
+    def __call__(self, view: int, V: Array, step: float) -> Array:
+        """sign(V) max(|V| − ητ, 0)."""
         xp, unit = self.home.xp, self.home.xp.sqrt(self.diagonals[view])
         size = xp.abs(V) * unit
         if self.rows:
             size = xp.sqrt(xp.sum(size * size, axis=1))[:, None]
-        level = self._level(view, size)
+        level = self._level(view, size, step)
         kept = xp.where(size > level, size - level, xp.zeros_like(size))
         return V * kept * reciprocal(size)
 
-    def _level(self, view: int, size: Array) -> Array:
-        """The level of each column, from the threshold or from the number of entries."""
+    def _level(self, view: int, size: Array, step: float) -> Array:
+        """ητ of each column, from the threshold or from the number of entries."""
         xp, count = self.home.xp, self.counts[view]
         largest = xp.max(size, axis=0)[None, :]
-        level = xp.ones_like(largest) * (self.thresholds[view] * self.steps[view])
+        level = xp.ones_like(largest) * (self.thresholds[view] * step)
         if count is not None:
             order = xp.sort(size, axis=0)
             position = order.shape[0] - count - 1
             level = order[position, :][None, :] if position >= 0 else level * 0.0
         return xp.minimum(level, largest * LEAST)
 
-    def settled(self, old: Pair, new: Pair) -> bool:
+    def settled(self, old: Pairs, new: Pairs) -> bool:
         """Whether both blocks are settled; a common rotation is ignored if no single entry can become zero."""
-        if new is old:  # the step was rejected
-            return False
         before = self._scaled_products(old, old), self._scaled_products(new, new)
         cross = self._scaled_products(old, new)
         same = np.linalg.norm(cross, "nuc") if self.rows or not self.shrinks else np.trace(cross)
         size = np.trace(before[1])
         return bool(np.trace(before[0]) + size - 2 * same <= SETTLED**2 * size)
 
-    def _scaled_products(self, a: Pair, b: Pair) -> HostArray:
+    def _scaled_products(self, a: Pairs, b: Pairs) -> HostArray:
         """VᵀDW over both views."""
         dx, dy = self.diagonals
-        found: HostArray = to_host(a.phi.T @ (b.phi * dx) + a.psi.T @ (b.psi * dy))
+        found: HostArray = to_host(a[0].V.T @ (b[0].V * dx) + a[1].V.T @ (b[1].V * dy))
         return found
 
 
@@ -194,24 +242,21 @@ def _of_chance(n: float, p: int, width: int) -> float:
     return float(min((np.sqrt(width) + np.sqrt(2 * np.log(p))) / np.sqrt(n), LEAST))
 
 
-def _turned(pair: Pair, n: float) -> tuple[Pair, Pair]:
+def _turned(pairs: Pairs, n: float) -> tuple[Pairs, Pairs]:
     """The auxiliary blocks for normalised blocks, and the normalised blocks, both turned to canonical pairs."""
-    pair, rho = pair.canonical()
-    factor = np.diag(rho * np.sqrt(n))
-    return pair.turned(factor, factor), pair
+    pairs = pairs.canonical()
+    factor = np.diag(pairs.rho * np.sqrt(n))
+    return pairs.turned((factor, factor)), pairs
 
 
-def _own_correlations(tilde: Pair) -> tuple[HostArray, Array]:
+def _own_correlations(tilde: Pairs) -> tuple[HostArray, Array]:
     """The correlation of each pair of columns as given, and the signs of Ψ that make it positive."""
-    xp = tilde.views.home.xp
-    sums = [
-        xp.sum(V * W, axis=0)
-        for V, W in ((tilde.phi, tilde.Cpsi), (tilde.phi, tilde.Sphi), (tilde.psi, tilde.Spsi))
-    ]
-    cross, x, y = to_host(xp.stack(sums))
+    home, (phi, psi) = tilde.metrics.home, tilde.bases
+    products = ((phi.V, tilde.image(0)), (phi.V, phi.SV), (psi.V, psi.SV))
+    cross, x, y = to_host(home.xp.stack([home.xp.sum(V * W, axis=0) for V, W in products]))
     lengths = np.sqrt(np.maximum(x * y, 0.0))
     rho = np.divide(cross, lengths, out=np.zeros_like(cross), where=lengths > 0)
-    return np.abs(rho), tilde.views.home.place(np.where(rho < 0, -1.0, 1.0))[None, :]
+    return np.abs(rho), home.place(np.where(rho < 0, -1.0, 1.0))[None, :]
 
 
 def _nonzeros(V: Array) -> float:

@@ -9,8 +9,15 @@ from linspec.process.lazy_names import lazy_names
 
 _HOLDERS = {
     "Evidence": "linspec.families.cca.law.evidence",
+    "ExpectedGain": "linspec.families.cca.expected_gain",
+    "KEPT": "linspec.families.cca.pairs",
+    "OPTIMISTIC": "linspec.families.cca.expected_gain",
+    "PairsIterate": "linspec.families.cca.pairs",
     "SKETCH": "linspec.families.cca.law.evidence",
     "TwoViewSolution": "linspec.families.cca.views",
+    "behind_an_answer": "linspec.families.cca.pairs",
+    "block_width": "linspec.families.cca.pairs",
+    "first_pairs": "linspec.families.cca.pairs",
     "inverse_norms": "linspec.families.cca.law.evidence",
     "probes": "linspec.families.cca.law.evidence",
     "random_signs": "linspec.families.cca.law.evidence",

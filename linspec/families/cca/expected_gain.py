@@ -1,0 +1,120 @@
+"""The gain of the correlations that an iteration still expects, and the residual that counts it.
+
+Problem: the residual is known in the norm of a preconditioner. Where columns are nearly dependent it is far smaller
+than what the sum of the correlations still gains.
+Method: if each gain of the sum is q < 1 times the gain before it, the gains still to come add up to q/(1 − q) times
+the last one. The larger of the residual and this expected gain is judged.
+Source: Aitken 1926, On Bernoulli's numerical solution of algebraic equations, for the extrapolation.
+Where we differ: q comes from gains several steps apart, because single gains fluctuate, and it is bounded.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+USUAL = 0.5
+"""The ratio of gains before two gains are known."""
+
+OPTIMISTIC = 3.0
+"""A residual may be below the loss by this factor, as the residual of CCA is if columns are nearly independent."""
+
+PROGRESS = 0.9
+"""Within `patience` steps the residual must fall by this factor."""
+
+
+@dataclass(frozen=True)
+class ExpectedGain:
+    """The sums of correlations that an iteration has reached, and what they say of the gains to come.
+
+    Parameters
+    ----------
+    tol : float
+        The tolerance of the run.
+    apart : int, default 5
+        Steps between the gains that determine q; more if a step gains little.
+    slowest : float, default 0.98
+        The upper limit of q.
+    patience : int, default 25
+        Steps within which the residual must fall by a tenth.
+
+    Attributes
+    ----------
+    residual : float
+        The larger of the law and the expected gain of the last step.
+    expected : float
+        Relative gain in the sum of the correlations that is still expected; infinity before there are two sums.
+    turned : bool
+        Whether the subspaces were the whole spaces in the last two steps, and the law has not fallen.
+
+    Examples
+    --------
+    >>> from linspec.families.cca import ExpectedGain
+    >>> gain = ExpectedGain(tol=1e-6)
+    >>> for total in (1.0, 1.5, 1.75):
+    ...     gain = gain.after(1e-9, total, whole=False)
+    >>> round(gain.expected, 3)  # gains of 1/2 and 1/4: another 1/4 is to come
+    0.143
+    """
+
+    tol: float
+    apart: int = 5
+    slowest: float = 0.98
+    patience: int = 25
+    residual: float = math.inf
+    expected: float = math.inf
+    turned: bool = False
+    total: float | None = None
+    gains: tuple[float, ...] = ()
+    within: float = math.inf
+    least: tuple[float, float] = (math.inf, math.inf)
+    since: int = 0
+
+    def after(self, law: float, total: float, *, whole: bool) -> ExpectedGain:
+        """That after another step. The first sum has none to compare with, so it does not end the iteration.
+
+        Parameters
+        ----------
+        law : float
+            The law in the known norm.
+        total : float
+            The sum of the correlations.
+        whole : bool
+            Whether the law is complete: its norm is exact, or the subspaces are the whole spaces.
+        """
+        gains, expected = self.gains, self.expected
+        if self.total is not None:
+            gains = (*gains, max(total - self.total, 0.0))
+            expected = gains[-1] * self._to_come(gains) if total > 0 else 0.0
+            expected /= max(total, float(np.finfo(np.float64).tiny))
+        judged = 0.0 if whole else expected
+        residual = max(law, min(judged / OPTIMISTIC, 1.0) if math.isfinite(judged) else 2 * self.tol)
+        # Compare with the values at the last such decrease and not with the last step: slow is not stagnant.
+        least, since = self.least, self.since + 1
+        if residual < PROGRESS * least[0] or law < PROGRESS * least[1]:
+            least, since = (min(least[0], residual), min(least[1], law)), 0
+        return replace(
+            self,
+            residual=residual,
+            expected=expected,
+            turned=whole and law >= self.within,
+            total=total,
+            gains=gains[-self.apart - 1 :],
+            within=law if whole else math.inf,
+            least=least,
+            since=since,
+        )
+
+    def _to_come(self, gains: tuple[float, ...]) -> float:
+        """Expected gains in units of the last one: q/(1 − q), with q from gains several steps apart."""
+        apart = min(len(gains) - 1, self.apart)
+        first = gains[-1 - apart]
+        q = (gains[-1] / first) ** (1 / apart) if apart and first > 0 else USUAL
+        return min(q, self.slowest) / (1 - min(q, self.slowest))
+
+    @property
+    def fell_behind(self) -> bool:
+        """Whether both the residual and the expected gain have stopped falling."""
+        return self.since > self.patience

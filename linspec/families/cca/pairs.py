@@ -1,0 +1,141 @@
+"""How an iteration for canonical pairs begins, and what it yields.
+
+Problem: iterations on a block of columns of each view differ in their step alone. They begin in the same way, at random
+columns behind those of an earlier answer, and are judged in the same way.
+Method: the sweep of the first blocks also makes the norms in which residuals are measured. What is yielded are the
+canonical pairs of the two spans, with the residual of the law or the gain that is still expected.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from linspec.algebra import metric_rounding
+from linspec.algebra.inverse_norm import diagonal_norm
+from linspec.arrays import Array, Home, largest_magnitude
+from linspec.families.cca.expected_gain import ExpectedGain
+from linspec.families.cca.law.evidence import Evidence, inverse_norms, probes
+from linspec.families.cca.problem import CCA
+from linspec.moments.moments import Moments
+from linspec.moments.pairs import PARTS_OF_PAIRS, Basis, Metrics, Pairs, multiplied
+from linspec.solving.iterates import Iterate
+from linspec.solving.run import Run
+from linspec.solving.solution import Status
+
+
+class PairsIterate(Iterate):
+    """Canonical pairs as an iterate.
+
+    Parameters
+    ----------
+    pairs : Pairs
+        Canonical: `Pairs.canonical` has made them.
+    k : int
+        The pairs that are asked for; others are carried beside them.
+    gain : ExpectedGain, optional
+        After this step. Its residual is judged; without it the residual of the pairs in their norms.
+    complete : bool, default False
+        Whether the law shows that no pair is missed.
+    ending : Status, optional
+        How the run ends with this iterate; by default the run decides.
+    **state
+        What the next step reads beside the pairs.
+    """
+
+    def __init__(
+        self,
+        pairs: Pairs,
+        k: int,
+        /,
+        *,
+        gain: ExpectedGain | None = None,
+        complete: bool = False,
+        ending: Status | None = None,
+        **state: Any,
+    ) -> None:
+        residual = pairs.leading(k).residual if gain is None else gain.residual
+        super().__init__(residual, ending=ending, state=state)
+        self.pairs, self.k, self.gain, self.complete = pairs, k, gain, complete
+
+    def weights(self) -> dict[str, Array]:
+        """The leading columns of both blocks."""
+        return {"x_weights": self.pairs[0].V[:, : self.k], "y_weights": self.pairs[1].V[:, : self.k]}
+
+    def answer(self) -> dict[str, Any]:
+        """All columns, with facts by which the law judges the leading ones."""
+        pairs, k = self.pairs, self.k
+        leading = pairs.leading(k)
+        known = Evidence(
+            norms=(pairs.metrics.norms[0], pairs.metrics.norms[1]),
+            residuals=(leading.gap(0), leading.gap(1)),
+            carried=None if pairs.rho is None or len(pairs.rho) <= k else float(pairs.rho[-1]),
+            expected_gain=0.0 if self.gain is None else self.gain.expected,
+            complete=self.complete,
+        )
+        return {"x_weights": pairs[0].V, "y_weights": pairs[1].V, "evidence": known}
+
+
+KEPT: tuple[type, ...] = (PairsIterate, ExpectedGain, *PARTS_OF_PAIRS)
+"""For `kept` of solvers that yield such iterates."""
+
+
+def first_pairs(
+    problem: CCA, run: Run, moments: Moments, test_matrix: Any, columns: int, *, diagonal: bool = False
+) -> Pairs:
+    """Blocks for both views with their products, and the norms that judge residuals, in one sweep.
+
+    Parameters
+    ----------
+    problem : CCA
+    run : Run
+    moments : Moments
+        Of both views.
+    test_matrix : TestMatrix
+        Draws the blocks, the same numbers on every backend. Weights of an earlier answer come first.
+    columns : int
+        Of each block.
+    diagonal : bool, default False
+        Whether residuals are judged in the norms of the diagonals.
+    """
+    home, ridges = moments.home, problem.ridge
+    drawn = [home.place(test_matrix.draw(A.shape[1], columns, run.rng)) for A in (problem.X, problem.Y)]
+    blocks, _ = behind_an_answer(run, drawn, home)
+    sent = [] if diagonal else probes(problem, moments)
+    beside = (
+        [home.concat([V, probe.block]) for V, probe in zip(blocks, sent, strict=True)] if sent else blocks
+    )
+    both = [basis for basis in multiplied(moments, ridges, beside) if basis is not None]
+    diagonals = tuple(d + r for d, r in zip(moments.diagonal(), ridges, strict=True))
+    if diagonal:
+        norms = tuple(diagonal_norm(d, r, home) for d, r in zip(diagonals, ridges, strict=True))
+    else:
+        tails = [basis.SV[:, V.shape[1] :] for basis, V in zip(both, blocks, strict=True)]
+        norms = inverse_norms(problem, moments, sent, tails, judging=False)
+    cuts = tuple(metric_rounding(A.shape[1], A.dtype) for A in (problem.X, problem.Y))
+    # Weights of zero columns have no product, and steps that scale blocks up would let them grow without limit.
+    live = [home.xp.astype(d > 0, d.dtype)[:, None] for d in diagonals]
+    bases = []
+    for V, basis, on in zip(blocks, both, live, strict=True):
+        first = basis[: V.shape[1]]
+        bases.append(Basis(V * on, first.SV, first.CV))
+    return Pairs(Metrics(home, tuple(ridges), diagonals, cuts, norms), (bases[0], bases[1]))
+
+
+def behind_an_answer(run: Run, drawn: list[Array], home: Home) -> tuple[list[Array], int]:
+    """Blocks whose first columns are the run's starting weights, if any, and the number of these columns.
+
+    The other columns are of their size: weights are in units of one over the data, and drawn numbers have no unit.
+    """
+    if run.start is None:
+        return drawn, 0
+    earlier = [home.place(run.start[name]) for name in ("x_weights", "y_weights")]
+    known = int(min(drawn[0].shape[1], earlier[0].shape[1]))
+    units = [2.0 ** math.frexp(largest_magnitude(V))[1] for V in earlier]
+    blocks = zip(earlier, drawn, units, strict=True)
+    return [home.concat([V[:, :known], W[:, known:] * unit]) for V, W, unit in blocks], known
+
+
+def block_width(problem: CCA, oversample: int) -> int:
+    """k columns and additional ones, as the shapes allow."""
+    return int(min(problem.k + oversample, problem.X.shape[1], problem.Y.shape[1], problem.X.shape[0]))
