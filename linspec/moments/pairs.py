@@ -85,6 +85,17 @@ class Metrics:
         directions that the view does not have.
     norms : tuple of InverseNorm
         The norms of S⁻¹, or approximations.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from linspec.algebra import diagonal_norm
+    >>> from linspec.arrays import HOST
+    >>> from linspec.moments import Metrics
+    >>> d = np.array([2.0, 4.0])
+    >>> metrics = Metrics(HOST, (0.0,), (d,), (1e-15,), (diagonal_norm(d, 0.0, HOST),))
+    >>> metrics.norms[0].squares(np.array([[2.0], [2.0]]))
+    array([3.])
     """
 
     home: Home
@@ -146,6 +157,24 @@ class Pairs:
         ρ of canonical pairs: ΦᵀSxΦ = I, ΨᵀSyΨ = I, ΦᵀCΨ = diag ρ.
     rho_there : array of shape (k,) or None
         The same where the blocks are.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import linspec as ls
+    >>> from linspec.algebra import diagonal_norm
+    >>> from linspec.arrays import HOST
+    >>> from linspec.moments import Metrics, Pairs, multiplied
+    >>> from linspec.registry import get_part
+    >>> X = np.linalg.qr(np.random.default_rng(0).standard_normal((40, 5)))[0]
+    >>> moments = ls.Moments(X[:, :3], X[:, 2:])
+    >>> d = np.ones(3)
+    >>> norm = diagonal_norm(d, 0.0, HOST)
+    >>> metrics = Metrics(HOST, (0.0, 0.0), (d, d), (1e-15, 1e-15), (norm, norm))
+    >>> pairs = Pairs(metrics, multiplied(moments, metrics.ridges, (np.eye(3)[:, 1:], np.eye(3)[:, :2])))
+    >>> found = pairs.canonical(get_part("normalizer", "cholesky-qr")())
+    >>> np.abs(found.rho.round(6)), bool(found.residual < 1e-12)  # the third column of one is the first of the other
+    (array([1., 0.]), True)
     """
 
     metrics: Metrics
@@ -308,7 +337,16 @@ PARTS_OF_PAIRS: tuple[type, ...] = (Pairs, Metrics, Basis, *NORMS)
 
 
 def square(T: HostArray) -> HostArray:
-    """A normalizer's matrix with zero columns for the directions that it dropped."""
+    """A normalizer's matrix with zero columns for the directions that it dropped.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from linspec.moments import square
+    >>> square(np.array([[1.0], [2.0]]))
+    array([[1., 0.],
+           [2., 0.]])
+    """
     k, r = T.shape
     return T if r == k else np.hstack([T, np.zeros((k, k - r))])
 

@@ -41,6 +41,35 @@ class PairsIterate(Iterate):
         How the run ends with this iterate; by default the run decides.
     **state
         What the next step reads beside the pairs.
+
+    Examples
+    --------
+    A loop with one step of power iteration on each side, Φ ← C Ψ and Ψ ← CᵀΦ:
+
+    >>> import numpy as np
+    >>> import linspec as ls
+    >>> from dataclasses import dataclass
+    >>> from linspec.families.cca import KEPT, PairsIterate, first_pairs
+    >>> @dataclass(frozen=True, kw_only=True)
+    ... class Power(ls.IterativeSolver):
+    ...     tol: float | None = ls.tol_option()
+    ...     max_iterations: int = ls.limit_option(20)
+    ...     test_matrix: object = ls.part("gaussian", "random start", kind="test-matrix")
+    ...     normalizer: object = ls.part("cholesky-qr", "normalizer of the blocks", kind="normalizer")
+    ...     kept = KEPT
+    ...     def iterates(self, problem, run, state=None):
+    ...         moments, normalizer = run.moments(), run.part(self.normalizer)
+    ...         if state is None:
+    ...             pairs = first_pairs(problem, run, moments, run.part(self.test_matrix), problem.k)
+    ...             state = PairsIterate(pairs.canonical(normalizer), problem.k)
+    ...         while True:
+    ...             yield state
+    ...             pairs = state.pairs.renewed(moments, state.pairs.image(0), state.pairs.image(1))
+    ...             state = PairsIterate(pairs.canonical(normalizer), problem.k)
+    >>> Q = np.linalg.qr(np.random.default_rng(0).standard_normal((60, 5)))[0]  # its columns have no others' part
+    >>> found = ls.solve(ls.CCA(Q[:, :3], Q[:, 1:], k=2, center=False), Power(), rng=0)
+    >>> found.correlations.round(6), found.status.name
+    (array([1., 1.]), 'CONVERGED')
     """
 
     def __init__(
@@ -97,6 +126,27 @@ def first_pairs(
         Of each block.
     diagonal : bool, default False
         Whether residuals are judged in the norms of the diagonals.
+
+    Returns
+    -------
+    Pairs
+        Neither normalised nor canonical.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import linspec as ls
+    >>> from dataclasses import dataclass
+    >>> from linspec.families.cca import first_pairs
+    >>> @dataclass(frozen=True, kw_only=True)
+    ... class Chance(ls.Solver):
+    ...     test_matrix: object = ls.part("gaussian", "random start", kind="test-matrix")
+    ...     def solve(self, problem, run):
+    ...         pairs = first_pairs(problem, run, run.moments(), run.part(self.test_matrix), problem.k)
+    ...         return run.finish(x_weights=pairs[0].V, y_weights=pairs[1].V)
+    >>> X, Y = np.random.default_rng(0).standard_normal((2, 50, 4))
+    >>> ls.solve(ls.CCA(X, Y, k=2), Chance(), rng=0).x_weights.shape
+    (4, 2)
     """
     home, ridges = moments.home, problem.ridge
     drawn = [home.place(test_matrix.draw(A.shape[1], columns, run.rng)) for A in (problem.X, problem.Y)]
@@ -126,6 +176,23 @@ def behind_an_answer(run: Run, drawn: list[Array], home: Home) -> tuple[list[Arr
     """Blocks whose first columns are the run's starting weights, if any, and the number of these columns.
 
     The other columns are of their size: weights are in units of one over the data, and drawn numbers have no unit.
+
+    Parameters
+    ----------
+    run : Run
+    drawn : list of array of shape (p, k) and (q, k)
+    home : Home
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from types import SimpleNamespace
+    >>> from linspec.arrays import HOST
+    >>> from linspec.families.cca import behind_an_answer
+    >>> run = SimpleNamespace(start={"x_weights": np.full((2, 1), 4.0), "y_weights": np.ones((3, 1))})
+    >>> blocks, known = behind_an_answer(run, [np.ones((2, 2)), np.ones((3, 2))], HOST)
+    >>> blocks[0].tolist(), known
+    ([[4.0, 8.0], [4.0, 8.0]], 1)
     """
     if run.start is None:
         return drawn, 0
@@ -137,5 +204,15 @@ def behind_an_answer(run: Run, drawn: list[Array], home: Home) -> tuple[list[Arr
 
 
 def block_width(problem: CCA, oversample: int) -> int:
-    """k columns and additional ones, as the shapes allow."""
+    """k columns and additional ones, as the shapes allow.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import linspec as ls
+    >>> from linspec.families.cca import block_width
+    >>> X, Y = np.random.default_rng(0).standard_normal((2, 50, 4))
+    >>> block_width(ls.CCA(X, Y, k=2), 10)
+    4
+    """
     return int(min(problem.k + oversample, problem.X.shape[1], problem.Y.shape[1], problem.X.shape[0]))
