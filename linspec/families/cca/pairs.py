@@ -68,8 +68,8 @@ class PairsIterate(Iterate):
     ...             state = PairsIterate(pairs.canonical(normalizer), problem.k)
     >>> Q = np.linalg.qr(np.random.default_rng(0).standard_normal((60, 5)))[0]  # its columns have no others' part
     >>> found = ls.solve(ls.CCA(Q[:, :3], Q[:, 1:], k=2, center=False), Power(), rng=0)
-    >>> found.correlations.round(6), found.status.name
-    (array([1., 1.]), 'CONVERGED')
+    >>> found.correlations.round(6), found.converged
+    (array([1., 1.]), True)
     """
 
     def __init__(
@@ -145,8 +145,8 @@ def first_pairs(
     ...         pairs = first_pairs(problem, run, run.moments(), run.part(self.test_matrix), problem.k)
     ...         return run.finish(x_weights=pairs[0].V, y_weights=pairs[1].V)
     >>> X, Y = np.random.default_rng(0).standard_normal((2, 50, 4))
-    >>> ls.solve(ls.CCA(X, Y, k=2), Chance(), rng=0).x_weights.shape
-    (4, 2)
+    >>> ls.solve(ls.CCA(X, Y, k=4), Chance(), rng=0).x_weights.shape  # the whole space: no iteration is needed
+    (4, 4)
     """
     home, ridges = moments.home, problem.ridge
     drawn = [home.place(test_matrix.draw(A.shape[1], columns, run.rng)) for A in (problem.X, problem.Y)]
