@@ -19,6 +19,7 @@ Where we differ: a library that calls back, such as ARPACK, cannot be a generato
 from __future__ import annotations
 
 import dataclasses
+import math
 from abc import abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -111,6 +112,9 @@ class IterativeSolver(Solver):
         The classes of what `iterates` yields and of objects within, beside `Iterate`: a checkpoint may have these.
     resumes_after_law : bool
         Whether the iteration goes on where it takes itself for done, and the law finds its answer too rough.
+    most_above : float
+        By this factor may the law be above the tolerance for it to go on. Methods whose limit is another problem's
+        answer do not get nearer by going on.
 
     Examples
     --------
@@ -136,6 +140,7 @@ class IterativeSolver(Solver):
 
     kept: ClassVar[Sequence[type]] = ()
     resumes_after_law: ClassVar[bool] = True
+    most_above: ClassVar[float] = math.inf
 
     @property
     def keeps_all(self) -> bool:
@@ -184,7 +189,7 @@ def driven(kernel: Any, solver: IterativeSolver, run: Run) -> Solution:
         if not goes_on:
             answer = iterate.answer()
             resumes = solver.resumes_after_law and iterate.ending is None
-            if not (resumes and run.falls_short(**answer)):
+            if not (resumes and run.falls_short(solver.most_above, **answer)):
                 return _finished(kernel, iterate, answer, run)
         try:
             with run.reserving(iterate.after), np.errstate(all="ignore"):

@@ -18,18 +18,18 @@ judged as CCA: the status is APPROXIMATE unless they solve CCA, too.
 from __future__ import annotations
 
 from abc import abstractmethod
-from dataclasses import dataclass
-from functools import partial
-from typing import Any
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
 
 import numpy as np
 
 from linspec import (
+    Iterate,
+    IterativeSolver,
     Moments,
     Normalizer,
     Run,
-    Solution,
-    Solver,
     Status,
     form_option,
     limit_option,
@@ -58,8 +58,162 @@ ENDED = "It leads to the singular vectors of {matrix}, which are canonical pairs
 ENDED += 'Choose "als", which whitens, for others.'
 
 
+@dataclass(frozen=True, eq=False, kw_only=True)
+class CrossSpace:
+    """Bases for both views, orthonormal in their metrics, and the best triplets within them.
+
+    Lists hold an item for X and an item for Y.
+
+    Attributes
+    ----------
+    home : Home
+    columns : int
+        The largest number of columns in a block.
+    metrics, inverses : list of arrays of shape (p, 1) and (q, 1)
+        Dx and Dy, and their inverses.
+    bases, images : list of array
+        Vx and Vy, and CᵀVx and C Vy.
+    turns, values : list of numpy.ndarray, numpy.ndarray
+        P, Q and Σ of the SVD VxᵀC Vy = P Σ Qᵀ.
+    gaps : list of array
+        C Ψ − Dx Φ Σ and CᵀΦ − Dy Ψ Σ for one block of triplets.
+    """
+
+    home: Home
+    columns: int
+    metrics: list[Array]
+    inverses: list[Array]
+    bases: list[Array]
+    images: list[Array]
+    turns: list[HostArray]
+    values: HostArray
+    gaps: list[Array]
+
+    @classmethod
+    def empty(cls, metrics: list[Array], columns: int, home: Home) -> CrossSpace:
+        """Spaces without a direction."""
+        bases = [home.zeros((d.shape[0], 0)) for d in metrics]
+        return cls(
+            home=home,
+            columns=columns,
+            metrics=[d[:, None] for d in metrics],
+            inverses=[reciprocal(d)[:, None] for d in metrics],
+            bases=bases,
+            images=list(reversed(bases)),
+            turns=[np.zeros((0, 0))] * 2,
+            values=np.zeros(0),
+            gaps=bases,
+        )
+
+    def widened(self, blocks: list[Array], moments: Moments, normalizer: Normalizer) -> CrossSpace | None:
+        """The spaces with a block more for each view, in one sweep; None where blocks have no new direction."""
+        triples = zip(self.bases, blocks, self.metrics, strict=True)
+        new = [_beside(V, block, d, normalizer, self.home) for V, block, d in triples]
+        if not any(V.shape[1] for V in new):
+            return None
+        _, Cpsi, Ctphi, _ = moments.products(*new)
+        bases = [self.home.concat([V, W]) for V, W in zip(self.bases, new, strict=True)]
+        images = [self.home.concat([V, W]) for V, W in zip(self.images, (Ctphi, Cpsi), strict=True)]
+        P, values, Qt = np.linalg.svd(to_host(bases[0].T @ images[1]), full_matrices=False)
+        wider = replace(self, bases=bases, images=images, turns=[P, Qt.T], values=values)
+        return replace(wider, gaps=wider._gaps())
+
+    @property
+    def is_full(self) -> bool:
+        """Whether another block would make the bases too wide."""
+        return bool(self.bases[0].shape[1] + self.columns > BLOCKS * self.columns)
+
+    def begun_again(self) -> CrossSpace:
+        """The leading triplets alone."""
+        turns = [self.home.place(T[:, : self.columns]) for T in self.turns]
+        return replace(
+            self,
+            bases=[V @ T for V, T in zip(self.bases, turns, strict=True)],
+            images=[V @ T for V, T in zip(self.images, turns, strict=True)],
+            turns=[np.eye(T.shape[1]) for T in turns],
+        )
+
+    def vectors(self, count: int) -> list[Array]:
+        """The leading singular vectors, as weights."""
+        turns = [self.home.place(T[:, :count]) for T in self.turns]
+        return [V @ T for V, T in zip(self.bases, turns, strict=True)]
+
+    def directions(self) -> list[Array]:
+        """D⁻¹ times the gaps, the directions that widen the bases; zero for gaps that are rounding."""
+        real = self._squares() > (NOISE * self._largest) ** 2
+        masks = [self.home.place(row.astype(np.float64))[None, :] for row in real]
+        return [gap * w * mask for gap, w, mask in zip(self.gaps, self.inverses, masks, strict=True)]
+
+    def residual(self, k: int) -> float:
+        """Σ‖gap‖² / σ₁Σσ over the leading triplets, which is about the missing fraction of Σσ."""
+        missing, found = float(self._squares()[:, :k].sum()), self._largest * float(self.values[:k].sum())
+        return ratio(missing, found)
+
+    def _gaps(self) -> list[Array]:
+        turns = [self.home.place(T[:, : self.columns]) for T in reversed(self.turns)]
+        images = [V @ T for V, T in zip(reversed(self.images), turns, strict=True)]
+        sigma = self.home.place(self.values[: self.columns])[None, :]
+        ours = zip(images, self.vectors(self.columns), self.metrics, strict=True)
+        return [image - V * d * sigma for image, V, d in ours]
+
+    def _squares(self) -> HostArray:
+        """Squared lengths of the gaps in the inverse metrics, one row for each view."""
+        xp = self.home.xp
+        weighted = zip(self.gaps, self.inverses, strict=True)
+        return to_host(xp.stack([xp.sum(gap * gap * w, axis=0) for gap, w in weighted]))
+
+    @property
+    def _largest(self) -> float:
+        return float(self.values.max(initial=0.0))
+
+
+class CrossTriplets(Iterate):
+    """The leading singular triplets of the scaled cross product.
+
+    Parameters
+    ----------
+    space : CrossSpace
+    k : int
+    ridges : pair of float
+    text : str
+        The finding that says what the limit is.
+    ending : Status, optional
+    """
+
+    def __init__(
+        self,
+        space: CrossSpace,
+        k: int,
+        ridges: tuple[float, float],
+        text: str,
+        ending: Status | None = None,
+    ) -> None:
+        super().__init__(space.residual(k), ending=ending)
+        self.space, self.k, self.ridges, self.text = space, k, ridges, text
+
+    def weights(self) -> dict[str, Array]:
+        """The leading singular vectors."""
+        phi, psi = self.space.vectors(self.k)
+        return {"x_weights": phi, "y_weights": psi}
+
+    def answer(self) -> dict[str, Any]:
+        """The same, with facts for the judgement: their residuals, and the last carried value after them."""
+        space, k = self.space, self.k
+        pairs = zip(space.metrics, self.ridges, strict=True)
+        x, y = (diagonal_norm(d[:, 0], r, space.home) for d, r in pairs)
+        values = space.values[: space.columns]
+        carried = float(min(values[-1], 1.0)) if len(values) > k else None
+        found = min(k, space.gaps[0].shape[1])
+        gaps = space.gaps[0][:, :found], space.gaps[1][:, :found]
+        return {**self.weights(), "evidence": Evidence(norms=(x, y), residuals=gaps, carried=carried)}
+
+    def notes(self) -> list[tuple[Status | None, str]]:
+        """What the limit is."""
+        return [(Status.APPROXIMATE, self.text)]
+
+
 @dataclass(frozen=True, kw_only=True)
-class CrossSVD(Solver):
+class CrossSVD(IterativeSolver):
     """The leading singular triplets of a scaled cross product (Ma, Lu & Foster 2015, section 4)."""
 
     oversample: int = option(10, "columns of a block beyond k", at_least=0)
@@ -77,24 +231,30 @@ class CrossSVD(Solver):
     def ended(self) -> str:
         """The text of the finding."""
 
-    def solve(self, problem: Any, run: Run) -> Solution:
-        """Solve a CCA problem."""
+    kept: ClassVar = (CrossTriplets, CrossSpace)
+    most_above: ClassVar[float] = NEARLY
+
+    def iterates(self, problem: Any, run: Run, state: CrossTriplets | None = None) -> Iterator[CrossTriplets]:
+        """The leading triplets within the spaces, after each sweep."""
         columns, k = block_width(problem, self.oversample), problem.k
         moments = run.moments(self.form, expect=(30, columns))
         run.plan(setup=moments.setup_cost + 2 * moments.sweep_cost, iteration=moments.sweep_cost)
         normalizer = run.part(self.normalizer)
-        blocks = range_blocks(problem, run, moments, columns, run.part(self.test_matrix), normalizer)
-        diagonals = zip(moments.diagonal(), problem.ridge, strict=True)
-        metrics = [self.metric(diagonal + ridge) for diagonal, ridge in diagonals]
-        space = CrossSpace(metrics, normalizer, moments, columns)
-        space.widen([V * w for V, w in zip(blocks, space.inverses, strict=True)])
-        while run.proceed(residual=space.residual(k), current=partial(space.weights, k)) or run.falls_short(
-            NEARLY, **(answer := space.answer(k, problem.ridge))
-        ):
-            if not space.widen(space.directions()):
-                run.end(Status.CONVERGED)
-        run.note(Status.APPROXIMATE, self.ended())
-        return run.finish(**answer)
+        if state is None:
+            blocks = range_blocks(problem, run, moments, columns, run.part(self.test_matrix), normalizer)
+            pairs = zip(moments.diagonal(), problem.ridge, strict=True)
+            metrics = [self.metric(diagonal + ridge) for diagonal, ridge in pairs]
+            space = CrossSpace.empty(metrics, columns, moments.home)
+            scaled = [V * w for V, w in zip(blocks, space.inverses, strict=True)]
+            space = space.widened(scaled, moments, normalizer) or space
+            state = CrossTriplets(space, k, problem.ridge, self.ended())
+        while True:
+            yield state
+            space = state.space.begun_again() if state.space.is_full else state.space
+            # the spaces of Φ, Ψ and of D⁻¹(C Ψ − DΦΣ), D⁻¹(CᵀΦ − DΨΣ): one sweep, then Rayleigh–Ritz
+            wider = space.widened(space.directions(), moments, normalizer)
+            ending = Status.CONVERGED if wider is None else None
+            state = CrossTriplets(wider or space, k, problem.ridge, self.ended(), ending)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -123,110 +283,11 @@ class DiagonalWhitening(CrossSVD):
         return ENDED.format(matrix="XᵀY with columns of unit length", where="the Gram matrices are diagonal")
 
 
-class CrossSpace:
-    """Bases for both views, orthonormal in their metrics, and the best triplets within them.
-
-    Lists hold an item for X and an item for Y.
-
-    Parameters
-    ----------
-    metrics : list of arrays of shape (p,) and (q,)
-        Dx and Dy.
-    normalizer : Normalizer
-    moments : Moments
-    columns : int
-        The largest number of columns in a block.
-    """
-
-    def __init__(self, metrics: list[Array], normalizer: Normalizer, moments: Moments, columns: int) -> None:
-        self.moments, self.normalizer, self.columns = moments, normalizer, columns
-        self.home: Home = moments.home
-        self.metrics = [d[:, None] for d in metrics]
-        self.inverses = [reciprocal(d)[:, None] for d in metrics]
-        self.bases = [self.home.zeros((d.shape[0], 0)) for d in metrics]
-        self.images = [self.home.zeros((d.shape[0], 0)) for d in reversed(metrics)]  # Cᵀ Vx and C Vy
-        self.turns = [np.zeros((0, 0))] * 2
-        self.values = np.zeros(0)
-        self.gaps = self.bases
-
-    def widen(self, blocks: list[Array]) -> bool:
-        """Add a block for each view, in one sweep. Returns whether they had new directions."""
-        if self.bases[0].shape[1] + self.columns > BLOCKS * self.columns:
-            self._begin_again()
-        new = [
-            self._beside(V, block, d) for V, block, d in zip(self.bases, blocks, self.metrics, strict=True)
-        ]
-        if not any(V.shape[1] for V in new):
-            return False
-        _, Cpsi, Ctphi, _ = self.moments.products(*new)
-        self.bases = [self.home.concat([V, W]) for V, W in zip(self.bases, new, strict=True)]
-        self.images = [self.home.concat([V, W]) for V, W in zip(self.images, (Ctphi, Cpsi), strict=True)]
-        P, self.values, Qt = np.linalg.svd(to_host(self.bases[0].T @ self.images[1]), full_matrices=False)
-        self.turns = [P, Qt.T]
-        self.gaps = self._gaps()
-        return True
-
-    def _beside(self, V: Array, block: Array, d: Array) -> Array:
-        """An orthonormal basis of the part of a block outside a basis, without rounding."""
-        block = block - V @ (V.T @ (block * d))
-        block = self.normalizer.orthonormalize(block, block * d)[0]
-        block = block - V @ (V.T @ (block * d))
-        squares, vectors = np.linalg.eigh(to_host(block.T @ (block * d)))
-        own = squares > OWN
-        return block @ self.home.place(vectors[:, own] / np.sqrt(squares[own]))
-
-    def _begin_again(self) -> None:
-        """Keep only the leading triplets."""
-        turns = [self.home.place(T[:, : self.columns]) for T in self.turns]
-        self.bases = [V @ T for V, T in zip(self.bases, turns, strict=True)]
-        self.images = [V @ T for V, T in zip(self.images, turns, strict=True)]
-        self.turns = [np.eye(T.shape[1]) for T in turns]
-
-    def _vectors(self, count: int) -> list[Array]:
-        """The leading singular vectors, as weights."""
-        turns = [self.home.place(T[:, :count]) for T in self.turns]
-        return [V @ T for V, T in zip(self.bases, turns, strict=True)]
-
-    def _gaps(self) -> list[Array]:
-        """C Ψ − Dx Φ Σ and Cᵀ Φ − Dy Ψ Σ for one block of triplets."""
-        turns = [self.home.place(T[:, : self.columns]) for T in reversed(self.turns)]
-        images = [V @ T for V, T in zip(reversed(self.images), turns, strict=True)]
-        sigma = self.home.place(self.values[: self.columns])[None, :]
-        ours = zip(images, self._vectors(self.columns), self.metrics, strict=True)
-        return [image - V * d * sigma for image, V, d in ours]
-
-    def _squares(self) -> HostArray:
-        """Squared lengths of the gaps in the inverse metrics, one row for each view."""
-        xp = self.home.xp
-        weighted = zip(self.gaps, self.inverses, strict=True)
-        return to_host(xp.stack([xp.sum(gap * gap * w, axis=0) for gap, w in weighted]))
-
-    @property
-    def _largest(self) -> float:
-        return float(self.values.max(initial=0.0))
-
-    def residual(self, k: int) -> float:
-        """Σ‖gap‖² / σ₁Σσ over the leading triplets, which is about the missing fraction of Σσ."""
-        missing, found = float(self._squares()[:, :k].sum()), self._largest * float(self.values[:k].sum())
-        return ratio(missing, found)
-
-    def directions(self) -> list[Array]:
-        """D⁻¹ times the gaps, the directions that widen the bases; zero for gaps that are rounding."""
-        real = self._squares() > (NOISE * self._largest) ** 2
-        masks = [self.home.place(row.astype(np.float64))[None, :] for row in real]
-        return [gap * w * mask for gap, w, mask in zip(self.gaps, self.inverses, masks, strict=True)]
-
-    def weights(self, k: int) -> dict[str, Array]:
-        """The leading triplets, in the form for the law of CCA."""
-        phi, psi = self._vectors(k)
-        return {"x_weights": phi, "y_weights": psi}
-
-    def answer(self, k: int, ridges: tuple[float, float]) -> dict[str, Any]:
-        """The same, with facts for the judgement: their residuals, and the last carried value after them."""
-        x, y = (diagonal_norm(d[:, 0], r, self.home) for d, r in zip(self.metrics, ridges, strict=True))
-        values = self.values[: self.columns]
-        carried = float(min(values[-1], 1.0)) if len(values) > k else None
-        found = min(k, self.gaps[0].shape[1])
-        gaps = self.gaps[0][:, :found], self.gaps[1][:, :found]
-        known = Evidence(norms=(x, y), residuals=gaps, carried=carried)
-        return {**self.weights(k), "evidence": known}
+def _beside(V: Array, block: Array, d: Array, normalizer: Normalizer, home: Home) -> Array:
+    """An orthonormal basis of the part of a block outside a basis, without rounding."""
+    block = block - V @ (V.T @ (block * d))
+    block = normalizer.orthonormalize(block, block * d)[0]
+    block = block - V @ (V.T @ (block * d))
+    squares, vectors = np.linalg.eigh(to_host(block.T @ (block * d)))
+    own = squares > OWN
+    return block @ home.place(vectors[:, own] / np.sqrt(squares[own]))

@@ -86,7 +86,7 @@ def linspec_solvers() -> tuple[SolverSpec, ...]:
             target="linspec_cca.cross:NoWhitening",
             summary="Singular vectors of the cross product, not whitened: covariance in place of correlation.",
             reference="Ma, Lu & Foster 2015, ICML, Finding linear structure in large datasets, section 4",
-            traits=("iterative", "randomized", "approximate"),
+            traits=("iterative", "randomized", "resumable", "approximate"),
         ),
         SolverSpec(
             name="dw-cca",
@@ -94,7 +94,7 @@ def linspec_solvers() -> tuple[SolverSpec, ...]:
             target="linspec_cca.cross:DiagonalWhitening",
             summary="Singular vectors of the cross product of columns of unit length: exact for one-hot data.",
             reference="Ma, Lu & Foster 2015, ICML, Finding linear structure in large datasets, section 4",
-            traits=("iterative", "randomized", "approximate"),
+            traits=("iterative", "randomized", "resumable", "approximate"),
         ),
         SolverSpec(
             name="randomized",
