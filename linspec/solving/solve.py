@@ -58,6 +58,7 @@ from linspec.solving.checkpoints import (
     is_checkpoint,
     loaded,
 )
+from linspec.solving.iterates import IterativeSolver
 from linspec.solving.problem import Problem, underflowing_columns
 from linspec.solving.run import Progress, Run
 from linspec.solving.select import (
@@ -541,7 +542,8 @@ def _checkpoint_writer(
     if given is not None and not isinstance(given, Checkpoint):
         raise InvalidOption(f"checkpoint must be a linspec.Checkpoint or a path; got {shown(given)}.")
     traits = () if spec is None else spec.traits
-    if not {"resumable", "warm-start"}.intersection(traits):
+    resumes = isinstance(instance, IterativeSolver) and instance.keeps_all
+    if not (resumes or {"resumable", "warm-start"}.intersection(traits)):
         able = [
             other
             for other in registry.solvers(problem)
