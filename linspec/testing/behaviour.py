@@ -649,7 +649,10 @@ def _going_on_issues(case: Case, make: Callable[[], Any], whole: Any, stop: int)
         yield f"{what}, it {result.raised}"
         return
     found = result.solution
-    if (found.passes, found.iterations) != (whole.passes, whole.iterations):
+    held = (
+        whole.passes < whole.iterations
+    )  # Gram matrices, beside which the rows are read once to know them again
+    if found.iterations != whole.iterations or not 0 <= found.passes - whole.passes <= held:
         yield (
             f"{what}, it must take {whole.iterations} iterations and {whole.passes:g} passes in all; it takes "
             f"{found.iterations} and {found.passes:g}"
