@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import locale
 import os
 import random
@@ -128,6 +129,45 @@ class HonestIteration(Solver):
 
     def twist(self, solution: Any, problem: Any, run: Any) -> Any:
         return solution
+
+
+@dataclass(frozen=True, kw_only=True)
+class HonestGenerator(ls.IterativeSolver):
+    """Conjugate gradients whose iterates are yielded (Hestenes & Stiefel 1952; Golub 1965)."""
+
+    tol: float | None = option(None, "residual to stop at", kind=float, above=0)
+    max_iterations: int = option(300, "iterations at most", at_least=1)
+    form: str = option("implicit", "how the Gram matrix is kept", choices=("implicit", "dense"))
+
+    def iterates(self, problem: Any, run: Any, state: Any = None) -> Any:
+        moments = run.moments(self.form)
+        run.plan(setup=moments.setup_cost + moments.sweep_cost, iteration=moments.sweep_cost)
+        m, place = problem.B.shape[1], moments.home.place
+        if state is None:
+            r = moments.products(None, moments.home.eye(m))[1]
+            x, p, rr = 0 * r, r, np.sum(to_host(r) ** 2, axis=0)
+            scale = np.sqrt(rr)
+        else:
+            x, r, p, rr, scale = (state[name] for name in ("x", "r", "p", "rr", "scale"))
+            p = r if p is None else p
+        for number in itertools.count() if state is None else itertools.repeat(1000):
+            residual = float(np.max(np.sqrt(rr) / np.where(scale > 0, scale, 1.0), initial=0.0))
+            yield ls.Iterate(residual, x=x, state={"r": r, "rr": rr, "scale": scale, "p": p})
+            Mp = moments.gram_matmat(p) + p * problem.ridge
+            pMp = np.sum(to_host(p) * to_host(Mp), axis=0)
+            a = place(np.divide(rr, pMp, out=np.zeros(m), where=pMp > 0))[None, :]
+            x, r, old = self.moved(x, p * a), r - Mp * a, rr
+            rr = np.sum(to_host(r) ** 2, axis=0)
+            b = place(np.divide(rr, old, out=np.zeros(m), where=old > 0))[None, :]
+            p = r + p * b * self.share(number)
+
+    # For liars.
+
+    def moved(self, x: Any, step: Any) -> Any:
+        return x + step
+
+    def share(self, number: int) -> float:
+        return 1.0
 
 
 # ---- one lie each -----------------------------------------------------------------------------
@@ -823,6 +863,48 @@ class DrawsDirections(HonestSVD):
         return run.finish(Vh=place(V.T), S=s, U=None if U is None else place(U))
 
 
+# ---- checkpoints ------------------------------------------------------------------------------
+
+
+class WritesToItsIterate(HonestGenerator):
+    """Steps in place."""
+
+    def moved(self, x, step):
+        x += step
+        return x
+
+
+class ForgetsItsWarmUp(HonestGenerator):
+    """Searches along the gradient in the first three steps, which a run that goes on does not know of."""
+
+    def share(self, number):
+        return 0.0 if number < 3 else 1.0
+
+
+class KeepsItOnItself(HonestGenerator):
+    """Has the directions on the solver, and not in what it yields."""
+
+    def iterates(self, problem, run, state=None):
+        if state is not None:
+            state.state["p"] = vars(self).get("directions")
+        for iterate in super().iterates(problem, run, state):
+            vars(self)["directions"] = iterate.state.pop("p")
+            yield iterate
+
+
+class HidesThatItGoesOn(HonestGenerator):
+    """Lacks the trait."""
+
+
+class LeavesNoCheckpoint(HonestGenerator):
+    """Ends by itself in place of being stopped."""
+
+    def solve(self, problem, run):
+        run.checkpoint = lambda state: None
+        run._keep = lambda: None
+        return super().solve(problem, run)
+
+
 # ---- what a solve does to the process ---------------------------------------------------------
 
 
@@ -971,6 +1053,12 @@ LIARS = [
     (ConstantResidual, Needs(), ("iterative",), {"progress"}),
     (DoesNothing, DENSE, ("approximate",), {"approximates"}),
     (DrawsDirections, DENSE, ("approximate", "randomized"), {"approximates"}),
+    (HonestGenerator, Needs(), ("iterative", "resumable"), set()),
+    (WritesToItsIterate, Needs(), ("iterative", "resumable"), {"resumable"}),
+    (ForgetsItsWarmUp, Needs(), ("iterative", "resumable"), {"resumable"}),
+    (KeepsItOnItself, Needs(), ("iterative", "resumable"), {"resumable"}),
+    (LeavesNoCheckpoint, Needs(), ("iterative", "resumable"), {"resumable"}),
+    (HidesThatItGoesOn, Needs(), ("iterative",), {"resumable"}),
 ]
 SIDE_EFFECTS = (
     Prints, SetsTheErrorState, SetsAVariable, IgnoresInterrupts, SetsTheLocale, SilencesWarnings, SeedsNumPy,
@@ -978,7 +1066,15 @@ SIDE_EFFECTS = (
 )  # fmt: skip
 for _liar in (*(row[0] for row in LIARS), *PARTS, *SIDE_EFFECTS, RefusesEverything, RaisesOnAll):
     _liar.__doc__ = (_liar.__doc__ or "") + " After Golub 1965."
-    if _liar not in (Honest, HonestSVD, HonestIteration, HonestPairs, HonestDiscriminant, HonestPart):
+    if _liar not in (
+        Honest,
+        HonestSVD,
+        HonestIteration,
+        HonestPairs,
+        HonestDiscriminant,
+        HonestPart,
+        HonestGenerator,
+    ):
         dataclass(frozen=True, kw_only=True)(_liar)  # in place: the class itself is returned
 
 
@@ -1269,15 +1365,54 @@ def test_a_start_that_is_ignored_is_caught(fresh_registry, cls, traits, issue):
         check.run()
 
 
-ALONE = ("resumable", "cases", "target", "light-table")
-"""Checks whose liars have tests of their own, below."""
+RESUMES = [
+    (HonestGenerator, ("iterative", "resumable"), ""),
+    (
+        HonestGenerator,
+        ("iterative",),
+        "is an IterativeSolver, so its runs go on .* add the trait 'resumable'",
+    ),
+    (HonestIteration, ("iterative",), ""),
+    (HonestIteration, ("iterative", "resumable"), "of iterate 0, it must take .* passes in all; it takes"),
+    (
+        WritesToItsIterate,
+        ("iterative", "resumable"),
+        "must not be written to by later steps; arrays.x changed",
+    ),
+    (
+        ForgetsItsWarmUp,
+        ("iterative", "resumable"),
+        "of iterate 0, it must find the same bits; x, residual differ",
+    ),
+    (
+        KeepsItOnItself,
+        ("iterative", "resumable"),
+        "of iterate 1, it must find the same bits; x, residual differ",
+    ),
+    (
+        LeavesNoCheckpoint,
+        ("iterative", "resumable"),
+        "after iterate 0 must leave its checkpoint; it has left none",
+    ),
+]
 
 
-def test_a_solver_that_begins_anew_in_place_of_going_on_is_caught(fresh_registry):
-    name = declare(HonestIteration, Needs(), ("iterative", "resumable"))
-    (check,) = [check for check in Suite(name).checks() if check.name == "resumable"]
-    with pytest.raises(CheckFailed, match="gone on from a checkpoint, it must take"):
+@pytest.mark.parametrize(("cls", "traits", "issue"), RESUMES)
+def test_a_run_that_does_not_go_on_is_caught(fresh_registry, cls, traits, issue):
+    (check,) = [check for check in Suite(declare(cls, Needs(), traits)).checks() if check.name == "resumable"]
+    if cls is HonestIteration and not issue:
+        with pytest.raises(Skip, match="promises nothing"):
+            check.run()
+        return
+    if not issue:
         check.run()
+        return
+    with pytest.raises(CheckFailed, match=issue):
+        check.run()
+
+
+ALONE = ("cases", "target", "light-table")
+"""Checks whose liars have tests of their own, below."""
 
 
 def test_a_start_without_the_trait_that_is_not_refused_is_caught(fresh_registry, monkeypatch):

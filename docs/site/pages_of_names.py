@@ -31,6 +31,7 @@ GROUPS = {
         "linspec.solving.solve",
         "linspec.solving.select",
         "linspec.solving.solver",
+        "linspec.solving.iterates",
         "linspec.solving.run",
         "linspec.studies.comparison",
         "linspec.studies.held_out",

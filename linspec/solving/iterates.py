@@ -192,7 +192,7 @@ def driven(kernel: Any, solver: IterativeSolver, run: Run) -> Solution:
             if not (resumes and run.falls_short(solver.most_above, **answer)):
                 return _finished(kernel, iterate, answer, run)
         try:
-            with run.reserving(iterate.after), np.errstate(all="ignore"):
+            with run.reserving(iterate.after), np.errstate(all="ignore"), run.taking_up():
                 iterate = next(kernel)
         except StopIteration:
             run.end(Status.STAGNATED)
@@ -309,7 +309,7 @@ def _fields(value: Any) -> dict[str, Any]:
     """The fields of an object that make it again."""
     if dataclasses.is_dataclass(value):
         return {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
-    if not hasattr(value, "__dict__"):
+    if callable(value) or not hasattr(value, "__dict__"):
         raise InvalidProblem(
             f"an iterate must be made of arrays, numbers, texts and objects with such fields; got "
             f"{shown(value)}. Keep it out of what `iterates` yields."

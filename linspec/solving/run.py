@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from types import CellType, FunctionType
 from typing import Any
@@ -385,6 +385,15 @@ class Run:
             self._note_accounts()
             if self._writer.due:
                 self._keep()
+
+    def taking_up(self) -> AbstractContextManager[None]:
+        """Make what goes wrong in the first step from a checkpoint an error that names the file.
+
+        Not all that is wrong with a file shows where it is read: whether its arrays fit together, a step tells.
+        """
+        if self._saved is None or self.resumed is None or self._tops > 1:
+            return nullcontext()
+        return self._saved.taken_up()
 
     @property
     def keeps(self) -> bool:
@@ -785,9 +794,7 @@ class Run:
                 cause, over = "", self._budget.closing
             except BaseException as error:
                 if not is_out_of_memory(error):
-                    if self._saved is None or self.resumed is None or self._tops:
-                        raise
-                    with self._saved.taken_up():  # the loop has not begun
+                    with nullcontext() if self._tops else self.taking_up():  # the loop has not begun
                         raise
                 ending, cause, over = Status.OUT_OF_MEMORY, one_line(error), False
             # Here the frames of the solver are gone, and with them what they held.

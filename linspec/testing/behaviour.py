@@ -6,17 +6,21 @@ on host arrays, and on operators that give no more than the record declares.
 
 from __future__ import annotations
 
+import dataclasses
 import re
 import tempfile
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 import linspec
+from linspec.arrays import is_array
 from linspec.errors import BudgetTooSmall, DataOutOfRange, MissingCapability, NonFiniteData
+from linspec.solving.iterates import IterativeSolver, stored
 from linspec.solving.solution import Status
 from linspec.testing.answers import converges
 from linspec.testing.backends import BACKENDS, Backend
@@ -42,6 +46,12 @@ STOPS = (1, 2, 3, 5, 8, 13, 30)
 
 ANSWERED, REFUSED = (1e50, 1e-50), (1e75, 1e-75)
 """Factors of data of about unit size that are answered as in unit 1, and those that are refused."""
+
+FIRST_ITERATES, SHORT = 5, 8
+"""The iterates after each of which a resumable run is stopped, and the iterations that it is then to end with."""
+
+UNNAMED = ("object", "fields", "mapping", "list", "tuple")
+"""Keys of the copy of an iterate that are no names of its fields."""
 
 FALLEN = 100.0
 """If the true residual falls by this factor, the residuals in the history must fall, too."""
@@ -579,37 +589,134 @@ def check_non_finite(subject: Subject, backend: Backend) -> Iterator[str]:
                 yield f"{bad} in {name}: the message must name {name}, row 7 and column 1; got {text!r}"
 
 
+# ---- checkpoints ------------------------------------------------------------------------------
+
+
 def check_resumable(subject: Subject) -> Iterator[str]:
-    """With the trait, a run that goes on from a checkpoint ends with the bits, and the passes, of one in one piece."""
+    """With the trait, a run goes on from the checkpoint of any iterate with the bits, and passes, of one in one piece.
+
+    It is stopped after each of the first iterates, and once in the middle of a whole run. A solver that is a generator
+    of iterates must have the trait, and nobody may write to what it has yielded.
+    """
+    generator = issubclass(subject.cls, IterativeSolver)
     if not subject.trait("resumable"):
-        raise Skip("without the trait a solver promises nothing here")
+        if not generator:
+            raise Skip("without the trait a solver promises nothing here")
+        yield (
+            f"{subject.cls.__name__} is an IterativeSolver, so its runs go on from checkpoints; add the trait "
+            "'resumable' to its record"
+        )
+        return
     case = _start_case(subject)
-    solver = subject.make(oversample=0, **subject.sweeping)
-    whole = quiet(case.state(host_data(case)), solver, rng=0)
-    if whole.iterations < 2:
-        raise Skip("the solver makes too few iterations on this case")
+    make = partial(subject.make, oversample=0, **subject.sweeping)
+    whole = quiet(case.state(host_data(case)), make(), rng=0)
+    if whole.iterations < 1:
+        raise Skip("the solver makes no iterations on this case")
+    if generator:
+        yield from _writing_issues(case, subject, make(max_iterations=FIRST_ITERATES))
+    long = whole.iterations > SHORT and subject.has("max_iterations")
+    short = quiet(case.state(host_data(case)), make(max_iterations=SHORT), rng=0) if long else whole
+    limit = {"max_iterations": SHORT} if long else {}
+    for stop in range(min(FIRST_ITERATES, short.iterations)):
+        issues = list(_going_on_issues(case, partial(make, **limit), short, stop))
+        yield from issues
+        if issues:
+            return
+    if whole.iterations // 2 >= FIRST_ITERATES:
+        yield from _going_on_issues(case, make, whole, whole.iterations // 2)
+
+
+def _going_on_issues(case: Case, make: Callable[[], Any], whole: Any, stop: int) -> Iterator[str]:
+    """What differs from a run in one piece where one was stopped after an iterate, and another process would go on."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "run.ckpt"
-        stop = {"callback": lambda progress: progress.iteration >= whole.iterations // 2, "checkpoint": path}
-        attempt(case.state(host_data(case)), solver, rng=0, **stop)
+        attempt(
+            case.state(host_data(case)),
+            make(),
+            rng=0,
+            callback=lambda progress: progress.iteration >= stop,
+            checkpoint=path,
+        )
         if not path.exists():
-            yield "with the trait 'resumable' a run that is stopped must leave its checkpoint; it has left none"
+            yield (
+                f"with the trait 'resumable' a run that is stopped after iterate {stop} must leave its checkpoint; it "
+                "has left none"
+            )
             return
-        result = attempt(case.state(host_data(case)), solver, start=path)
+        result = attempt(case.state(host_data(case)), make(), start=path)
+    what = f"gone on from the checkpoint of iterate {stop}"
     if result.error is not None:
-        yield result.raised
+        yield f"{what}, it {result.raised}"
         return
     found = result.solution
-    if (found.passes, found.iterations) != (whole.passes, whole.iterations):
+    held = (
+        whole.passes < whole.iterations
+    )  # Gram matrices, beside which the rows are read once to know them again
+    if found.iterations != whole.iterations or not 0 <= found.passes - whole.passes <= held:
         yield (
-            f"gone on from a checkpoint, it must take {whole.iterations} iterations and {whole.passes:g} passes in "
-            f"all; it takes {found.iterations} and {found.passes:g}"
+            f"{what}, it must take {whole.iterations} iterations and {whole.passes:g} passes in all; it takes "
+            f"{found.iterations} and {found.passes:g}"
         )
+    fields = [name for name in (*whole.weight_fields, whole.value_field) if name]
     differing = [
-        name for name in whole.weight_fields if not np.array_equal(getattr(found, name), getattr(whole, name))
+        name for name in (*fields, "residual") if not _same_bits(getattr(found, name), getattr(whole, name))
     ]
     if differing:
-        yield f"gone on from a checkpoint, it must find the same bits; {', '.join(differing)} differ"
+        yield f"{what}, it must find the same bits; {', '.join(differing)} differ"
+
+
+def _same_bits(first: Any, second: Any) -> bool:
+    if first is None or second is None:
+        return first is second
+    a, b = (as_host(value) if is_array(value) else np.asarray(value) for value in (first, second))
+    return a.shape == b.shape and a.tobytes() == b.tobytes()
+
+
+def _writing_issues(case: Case, subject: Subject, solver: Any) -> Iterator[str]:
+    """The fields of iterates that a step has written to after they were yielded."""
+    cls: Any = subject.cls
+    changed: dict[str, None] = {}
+
+    def watched(self: Any, problem: Any, run: Any, state: Any = None) -> Iterator[Any]:
+        last: tuple[Any, Any] | None = None
+        for iterate in cls.iterates(self, problem, run, state):
+            if last is not None:  # the step after it has been made
+                changed.update(dict.fromkeys(_changed(last[1], stored(last[0]))))
+            last = iterate, stored(iterate)
+            yield iterate
+
+    fields = {field.name: getattr(solver, field.name) for field in dataclasses.fields(solver)}
+    watching = type(cls.__name__, (cls,), {"iterates": watched})
+    result = attempt(case.state(host_data(case)), watching(**fields), rng=0)
+    if result.error is not None:
+        yield result.raised
+    if changed:
+        yield (
+            f"what `iterates` has yielded must not be written to by later steps; {', '.join(changed)} changed. Make "
+            "new arrays and objects, as in x = x + step, or yield copies"
+        )
+
+
+def _changed(before: Any, after: Any, name: str = "") -> Iterator[str]:
+    """The names of the leaves in which two copies of an iterate differ."""
+    if isinstance(before, dict) and isinstance(after, dict) and "array" not in before:
+        inner = len(before) == 1 or set(before) == {"object", "fields"}
+        for key in dict.fromkeys([*before, *after]):
+            own = name if inner and key in UNNAMED else f"{name}.{key}".strip(".")
+            yield from _changed(before.get(key), after.get(key), own)
+    elif isinstance(before, list) and isinstance(after, list) and len(before) == len(after):
+        for i, (one, other) in enumerate(zip(before, after, strict=True)):
+            yield from _changed(one, other, f"{name}[{i}]")
+    elif repr(_leaf(before)) != repr(_leaf(after)):
+        yield name
+
+
+def _leaf(copy: Any) -> Any:
+    """A leaf of a copy, comparable: of an array its shape, dtype and bits."""
+    if isinstance(copy, dict) and "array" in copy:
+        array = copy["array"]
+        return array.shape, str(array.dtype), array.tobytes()
+    return copy
 
 
 BEHAVIOUR_CHECKS: dict[str, Callable[[Subject], Iterator[str]]] = {

@@ -4,38 +4,38 @@ Problem: min ‖A x − B‖² + r ‖x‖².
 Method: Barzilai & Borwein (1988). With M = AᵀA + rI and g = AᵀB − M x, steepest descent takes the step gᵀg / gᵀMg.
 Here every step is the one that steepest descent would have taken an iteration earlier. That breaks its zigzag:
 the residual rises now and then, and is soon far below.
-Where we differ: each right-hand side has its own step, and the best iterate is kept, since the last may be worse.
+Where we differ: each right-hand side has its own step.
 """
 
 from dataclasses import dataclass
 
-from linspec import Solver, limit_option, tol_option
+from linspec import Iterate, IterativeSolver, limit_option, tol_option
 from linspec.arrays import to_host
 
 
 @dataclass(frozen=True, kw_only=True)
-class TwoPoint(Solver):
+class TwoPoint(IterativeSolver):
     """Gradient descent with the step of the iteration before (Barzilai & Borwein 1988)."""
 
     tol: float | None = tol_option(1e-8)
     max_iterations: int = limit_option(2000)
 
-    def solve(self, problem, run):
+    def iterates(self, problem, run, state=None):
         moments = run.moments()
         sweep = moments.sweep_cost if moments.form == "implicit" else 0.0
         run.plan(setup=moments.setup_cost + sweep, iteration=sweep)  # in passes, for max_passes
         xp = moments.home.xp
-        AtB = moments.cross_matmat(moments.home.eye(problem.B.shape[1]))
-        x, g = 0.0 * AtB, AtB
-        late, best = None, (relative(xp, g, AtB), x)
-        while run.proceed(residual=best[0], current=lambda best=best: {"x": best[1]}):
+        if state is None:  # a new run
+            AtB = moments.cross_matmat(moments.home.eye(problem.B.shape[1]))
+            state = {"x": 0.0 * AtB, "g": AtB, "late": None, "AtB": AtB}
+        x, g, late, AtB = (state[name] for name in ("x", "g", "late", "AtB"))
+        while True:
+            yield Iterate(relative(xp, g, AtB), x=x, state={"g": g, "late": late, "AtB": AtB})
             Mg = moments.gram_matmat(g) + problem.ridge * g
             gMg = xp.sum(g * Mg, axis=0)
             step = xp.sum(g * g, axis=0) / xp.where(gMg > 0, gMg, xp.ones_like(gMg))  # g = 0 stands still
             late = step if late is None else late
             x, g, late = x + late * g, g - late * Mg, step
-            best = min(best, (relative(xp, g, AtB), x), key=lambda pair: pair[0])
-        return run.finish(x=best[1])
 
 
 def relative(xp, g, AtB):
