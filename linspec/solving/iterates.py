@@ -178,7 +178,9 @@ def driven(kernel: Any, solver: IterativeSolver, run: Run) -> Solution:
         if not goes_on:
             answer = iterate.answer()
             resumes = solver.resumes_after_law and iterate.ending is None
-            if not (resumes and run.falls_short(**answer)):
+            with run.reserving(iterate.after):
+                goes_on = resumes and run.falls_short(**answer)
+            if not goes_on:
                 return _finished(kernel, iterate, answer, run)
         try:
             with run.reserving(iterate.after), np.errstate(all="ignore"):
@@ -186,14 +188,22 @@ def driven(kernel: Any, solver: IterativeSolver, run: Run) -> Solution:
         except StopIteration:
             run.end(Status.STAGNATED)
             return _finished(kernel, iterate, iterate.answer(), run)
+        except BaseException:  # a run that is cut within a step has this iterate for its answer
+            _note(iterate, run)
+            raise
 
 
 def _finished(kernel: Any, iterate: Any, answer: Mapping[str, Any], run: Run) -> Solution:
     """The solution of the last iterate; the generator lets go of its arrays."""
     kernel.close()
+    _note(iterate, run)
+    return run.finish(**answer)
+
+
+def _note(iterate: Any, run: Run) -> None:
+    """Add the findings of an iterate to the message."""
     for status, text in iterate.notes():
         run.note(status, text)
-    return run.finish(**answer)
 
 
 # ---- copies of iterates -------------------------------------------------------------------------
