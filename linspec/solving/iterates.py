@@ -227,6 +227,7 @@ def stored(value: Any) -> Any:
         order = "F" if host.ndim > 1 and host.flags.f_contiguous and not host.flags.c_contiguous else "C"
         return {
             "array": np.array(host, order="C"),
+            "shape": list(host.shape),
             "order": order,
             "there": not isinstance(value, np.ndarray),
         }
@@ -283,6 +284,10 @@ def _array(node: Mapping[str, Any], home: Home) -> Any:
     array = node["array"]
     if not isinstance(array, np.ndarray) or array.dtype.kind not in "biuf" or not np.isfinite(array).all():
         raise InvalidFile(f"an iterate must have arrays of finite numbers; got {shown(array)}")
+    if list(array.shape) != node["shape"]:
+        raise InvalidFile(
+            f"an array of an iterate must have the shape {node['shape']}; got {list(array.shape)}"
+        )
     array = np.array(array, order=node["order"])
     return home.place(array, array.dtype) if node["there"] else array
 
