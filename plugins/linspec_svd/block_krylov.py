@@ -119,7 +119,7 @@ class BlockKrylov(IterativeSolver):
             if found.judged and residual <= tol:  # the law has sent the answer back
                 basis = basis.projecting_twice()
             if basis.is_invariant or (single and residual <= tol):  # a second start, from the Ritz vectors
-                basis, copies = second_start(basis, copies, AtA)
+                basis, copies = second_start(basis, copies, AtA, spare=copies.width * single)
                 multiply, single, residual, tol = AtA, False, 1.0, run.tol
             if basis.is_full:
                 basis = basis.restart(k + (basis.most - k) // 3)  # V ← leading Ritz vectors

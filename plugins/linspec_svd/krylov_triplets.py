@@ -34,10 +34,12 @@ def bearable_loss(tol: float) -> float:
     return min(max(share * tol, least), most)
 
 
-def second_start(basis: GrowingBasis, copies: Copies, AtA: GramProducts) -> tuple[GrowingBasis, Copies]:
-    """A basis that begins with the Ritz vectors, for products of the precision of the data; nothing is left behind."""
+def second_start(
+    basis: GrowingBasis, copies: Copies, AtA: GramProducts, *, spare: int
+) -> tuple[GrowingBasis, Copies]:
+    """A basis that begins with the Ritz vectors wanted and some to spare, for products of the precision of the data."""
     tol = AtA.run.tol
-    keep = max(copies.k, min(copies.k + copies.width, basis.most // 2))
+    keep = max(copies.k, min(copies.k + spare, basis.most // 2))
     anew = basis.begin_again(keep, unit=AtA.rounding, bearable=bearable_loss(tol))
     return anew, copies.aiming_at(tol, AtA.rounding)
 
@@ -87,7 +89,7 @@ class Triplets(Iterate):
         """The triplets for the law. Those of float32 take a Rayleigh-Ritz step of the precision of the data."""
         basis = self.basis
         if self.single:
-            basis, _ = second_start(basis, self.copies, self._AtA)
+            basis, _ = second_start(basis, self.copies, self._AtA, spare=self.copies.width)
             basis = basis.grow(self._AtA(basis.next))
         arrays, findings = self._AtA.answer(*self._pairs(basis))
         self._restarts, self._findings = basis.restarts, [*findings]
