@@ -447,6 +447,7 @@ def columns_outside(Y: Array, rows: Array, home: Home) -> Array:
     Returns
     -------
     array of shape (p, r)
+        Projected twice. Columns of Y within the span leave rounding, which is not told from data here.
 
     Examples
     --------
