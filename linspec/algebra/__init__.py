@@ -1,4 +1,4 @@
-"""Small matrices on one machine: factors, norms, whitening and preconditioners of Gram matrices.
+"""Small matrices on one machine: factors, norms, whitening and preconditioners of Gram matrices, and bases that grow.
 
 Nothing here sweeps data. Read `small_matrices` first: QR, eigenvalues and singular values in the library and
 precision of the arrays that are given, with the ranks that rounding allows.
@@ -13,6 +13,7 @@ _HOLDERS = {
     "DiagonalWhitener": "linspec.algebra.whitener",
     "EPS": "linspec.algebra.small_matrices",
     "FactorNorm": "linspec.algebra.inverse_norm",
+    "GrowingBasis": "linspec.algebra.growing_basis",
     "InverseNorm": "linspec.algebra.inverse_norm",
     "LEAST_LENGTH": "linspec.algebra.small_matrices",
     "NORMS": "linspec.algebra.inverse_norm",
@@ -21,12 +22,14 @@ _HOLDERS = {
     "SketchNorm": "linspec.algebra.inverse_norm",
     "Whitener": "linspec.algebra.whitener",
     "canonical_rotation": "linspec.algebra.small_matrices",
+    "columns_outside": "linspec.algebra.growing_basis",
     "diagonal_norm": "linspec.algebra.inverse_norm",
     "eigenpairs": "linspec.algebra.small_matrices",
     "leading_eigenpairs": "linspec.algebra.small_matrices",
     "leading_svd": "linspec.algebra.whitener",
     "lengths_in": "linspec.algebra.unit_vectors",
     "metric_rounding": "linspec.algebra.small_matrices",
+    "orthonormal_columns": "linspec.algebra.growing_basis",
     "preconditioner_from_sketch": "linspec.algebra.preconditioner",
     "raised_diagonal": "linspec.algebra.preconditioner",
     "rank_cut": "linspec.algebra.small_matrices",

@@ -189,7 +189,9 @@ def driven(kernel: Any, solver: IterativeSolver, run: Run) -> Solution:
         if not goes_on:
             answer = iterate.answer()
             resumes = solver.resumes_after_law and iterate.ending is None
-            if not (resumes and run.falls_short(solver.most_above, **answer)):
+            with run.reserving(iterate.after):
+                goes_on = resumes and run.falls_short(solver.most_above, **answer)
+            if not goes_on:
                 return _finished(kernel, iterate, answer, run)
         try:
             with run.reserving(iterate.after), np.errstate(all="ignore"), run.taking_up():
@@ -197,14 +199,22 @@ def driven(kernel: Any, solver: IterativeSolver, run: Run) -> Solution:
         except StopIteration:
             run.end(Status.STAGNATED)
             return _finished(kernel, iterate, iterate.answer(), run)
+        except BaseException:  # a run that is cut within a step has this iterate for its answer
+            _note(iterate, run)
+            raise
 
 
 def _finished(kernel: Any, iterate: Any, answer: Mapping[str, Any], run: Run) -> Solution:
     """The solution of the last iterate; the generator lets go of its arrays."""
     kernel.close()
+    _note(iterate, run)
+    return run.finish(**answer)
+
+
+def _note(iterate: Any, run: Run) -> None:
+    """Add the findings of an iterate to the message."""
     for status, text in iterate.notes():
         run.note(status, text)
-    return run.finish(**answer)
 
 
 # ---- copies of iterates -------------------------------------------------------------------------
@@ -228,6 +238,7 @@ def stored(value: Any) -> Any:
         order = "F" if host.ndim > 1 and host.flags.f_contiguous and not host.flags.c_contiguous else "C"
         return {
             "array": np.array(host, order="C"),
+            "shape": list(host.shape),
             "order": order,
             "there": not isinstance(value, np.ndarray),
         }
@@ -284,6 +295,10 @@ def _array(node: Mapping[str, Any], home: Home) -> Any:
     array = node["array"]
     if not isinstance(array, np.ndarray) or array.dtype.kind not in "biuf" or not np.isfinite(array).all():
         raise InvalidFile(f"an iterate must have arrays of finite numbers; got {shown(array)}")
+    if list(array.shape) != node["shape"]:
+        raise InvalidFile(
+            f"an array of an iterate must have the shape {node['shape']}; got {list(array.shape)}"
+        )
     array = np.array(array, order=node["order"])
     return home.place(array, array.dtype) if node["there"] else array
 

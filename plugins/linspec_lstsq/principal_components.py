@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from linspec import Moments, Run
-from linspec.algebra import EPS, whitening
+from linspec.algebra import EPS, orthonormal_columns
 from linspec.arrays import Array, HostArray, to_host
 
 OVERSAMPLING = 10
@@ -73,7 +73,7 @@ def principal_components(moments: Moments, rank: int, test_matrix: Any, run: Run
     alone = moments.Y is None
     products = moments.products(Omega, cross=not alone)
     AtAOmega, AtB = products[0], products.cross
-    W = _orthonormal(AtAOmega, home)
+    W = orthonormal_columns(AtAOmega, home)
     AtAW = moments.gram_matmat(W)
     G = to_host(W.T @ AtAW)
     theta, C = np.linalg.eigh((G + G.T) / 2)
@@ -95,10 +95,3 @@ def principal_components(moments: Moments, rank: int, test_matrix: Any, run: Run
         theta=theta[:rank],
         AtB=AtB,
     )
-
-
-def _orthonormal(Y: Array, home: Any) -> Array:
-    """An orthonormal basis of the columns without rounding; orthonormalised twice, as κ limits the first step."""
-    for _ in range(2):
-        Y = Y @ home.place(whitening(to_host(Y.T @ Y)))
-    return Y

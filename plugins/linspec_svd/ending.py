@@ -63,7 +63,7 @@ def answer(
     """
     after = float(of_rows or problem.left)
     while True:
-        arrays, findings = _arrays(problem, run, *pairs(), of_rows=of_rows)
+        arrays, findings = arrays_of(problem, run, *pairs(), of_rows=of_rows)
         # The residual of the iteration is that before the vectors of the other side are made. AᵀA v − σ²v for
         # v = Aᵀu/σ is up to σ₁/σ times as long as AAᵀu − σ²u, and A V = U S turns V among close values.
         with run.reserving(after):
@@ -75,7 +75,7 @@ def answer(
     return arrays
 
 
-def _arrays(
+def arrays_of(
     problem: Any, run: Run, vectors: Array, theta: HostArray, *, of_rows: bool
 ) -> tuple[dict[str, Any], list[tuple[Status, str]]]:
     """The triplets that the Ritz pairs determine, and the finding about the others."""

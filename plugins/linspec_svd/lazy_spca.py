@@ -25,7 +25,7 @@ import scipy.linalg
 from scipy.linalg import lapack
 
 from linspec import Run, Solution, Solver, Status, form_option, option, part
-from linspec.algebra import EPS, eigenpairs, whitening
+from linspec.algebra import EPS, eigenpairs, orthonormal_columns, whitening
 from linspec.arrays import Array, Home, HostArray, to_host
 from linspec.cost import Estimate, Sizes, sweeps_estimate
 from linspec.errors import InvalidOption
@@ -35,7 +35,6 @@ from linspec_svd.spca import ENDED
 from linspec_svd.triplets import (
     left_vectors,
     multiplied_in_place,
-    orthonormal,
     share_below_rounding,
     size_of_means,
     squared_cuts,
@@ -84,7 +83,7 @@ class LazySPCA(Solver):
         home = moments.home
         V = home.place(run.part(self.test_matrix).draw(p, columns, run.rng))
         for _ in range(self.power_iterations):
-            V = orthonormal(moments.gram_matmat(V), home)
+            V = orthonormal_columns(moments.gram_matmat(V), home)
         if problem.sweeps == 1 and moments.form == "implicit":
             return self._in_the_dark(problem, run, V)
         run.note(

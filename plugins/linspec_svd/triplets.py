@@ -22,7 +22,7 @@ import numpy as np
 from scipy.linalg import blas, lapack
 
 from linspec import LinearOperator, Run
-from linspec.algebra import EPS, rank_cut, whitening
+from linspec.algebra import EPS, rank_cut
 from linspec.arrays import Array, Home, HostArray, host_dtype, to_host
 from linspec.moments import reduce_rows
 from linspec.sweeps import KeptRows, Step, row_images
@@ -222,10 +222,3 @@ def vanish(A: LinearOperator, V: Array, largest: float) -> bool:
     home = A.home.blocks
     norms = home.column_norms(home.place(A.matmat(V)))
     return bool(np.all(norms <= NULL * share_below_rounding(A) * largest))
-
-
-def orthonormal(Y: Array, home: Home) -> Array:
-    """An orthonormal basis of the columns without rounding; made twice, as the condition limits the first pass."""
-    for _ in range(2):
-        Y = Y @ home.place(whitening(to_host(Y.T @ Y)))
-    return Y

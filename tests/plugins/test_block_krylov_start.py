@@ -8,7 +8,7 @@ import scipy.sparse
 
 import linspec as ls
 from linspec.errors import InvalidProblem, MissingCapability, NonFiniteData
-from linspec_svd import block_krylov
+from linspec_svd import start_proof
 
 SPECTRA = {
     "slow": np.arange(1, 201.0) ** -0.5,
@@ -128,7 +128,7 @@ def test_the_residual_of_an_unproven_start_is_told_as_it_is():
 @pytest.mark.slow
 def test_the_risk_is_what_it_says(monkeypatch):
     """Of many runs with a risk of a half, some end without the vector that the start lacks, and no more than a half."""
-    monkeypatch.setattr(block_krylov, "RISK", 0.5)
+    monkeypatch.setattr(start_proof, "RISK", 0.5)
     s = np.r_[1.3, 1.25, 1.2, 1.15, 1.1, np.linspace(1, 0.9, 195)]
     A, Vh = planted(s)
     runs, missed = 150, 0

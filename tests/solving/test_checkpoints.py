@@ -737,7 +737,7 @@ def test_a_state_that_is_none_is_refused_before_it_is_used(case: str, how: str, 
         "texts": lambda array: array.astype(str),
     }
     name = {
-        "krylov": "state.held",
+        "krylov": "state.fields.basis.fields.rows.array",
         "lobpcg": "state.space.views.0.panels.1.0",
         "cg": "state.iterations.0.shifts.0.X",
     }

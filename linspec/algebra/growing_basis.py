@@ -1,0 +1,471 @@
+"""An orthonormal basis that grows block by block, and the Rayleigh-Ritz pairs of a symmetric matrix in its span.
+
+Problem: iterations for the leading eigenpairs of a symmetric M, of which only products are known, need an orthonormal
+basis V, the projection H = VᵀMV, and the residuals of its eigenpairs without a further product.
+Method: block Lanczos (Golub & Underwood 1977). With V and a block Q that has not been multiplied yet, a step is
+
+    V ← [V Q],  W = M Q,  R = W − V VᵀW,  H = VᵀMV,  Q ← orth(R),
+
+where the caller makes W. A Ritz pair (θ, Vy) with Hy = θy has the residual R y_Q, with the part y_Q of y that belongs
+to the newest block of V, and ‖R y_Q‖² = y_Qᵀ G y_Q for G = RᵀR. A basis that is full is restarted from its leading
+Ritz vectors and the next block (thick restart: Wu & Simon 2000, doi:10.1137/S0895479898334605).
+Where we differ: (a) The projection is subtracted once, which keeps the basis semi-orthogonal (Simon 1984,
+doi:10.1090/S0025-5718-1984-0725988-X), and a second time if an estimate of the loss shows that once is not enough.
+(b) Directions of R that are rounding are left out, also those that become rounding by the second projection. (c) A step
+makes a new basis and leaves the old one as it is. Both share the memory of their common vectors.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, ClassVar
+
+import numpy as np
+
+from linspec.algebra.small_matrices import EPS, eigenpairs, whitening
+from linspec.arrays import Array, Home, HostArray, to_host, to_host_together
+from linspec.errors import InvalidProblem
+
+SMALL = 1e-3
+"""A rest this small, compared with the largest product, is projected a second time."""
+
+LOUD = 1e3
+"""A small direction of a rest belongs to the data if it is above this many roundings of the largest product."""
+
+OWN = 0.1
+"""The fraction of a new direction's square that must be outside the basis; below it the rest is amplified rounding."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
+class GrowingBasis:
+    """An orthonormal basis V, H = VᵀMV for a symmetric M, and the block to multiply next. `begin` makes the first one.
+
+    A basis is never written to: each step returns another one.
+
+    Attributes
+    ----------
+    next : array of shape (p, b)
+        Orthonormal, orthogonal to V, and not multiplied yet.
+    home : Home
+        Where the vectors are.
+    most : int
+        The largest number of vectors in V.
+    widest : int
+        The largest number of columns in the next block; further ones are left out.
+    unit : float
+        The rounding of products with M, relative to the largest.
+    bearable : float
+        The loss of orthogonality up to which one projection is enough.
+    rows : array of shape (m, p)
+        Vᵀ: products with a vector in each row run along the rows.
+    H : numpy.ndarray of shape (m, m)
+        VᵀMV.
+    G : numpy.ndarray of shape (b, b)
+        RᵀR for what the last product has outside of V.
+    newest : int
+        Where the newest block of V begins.
+    scale : float
+        The norm of the largest projected product.
+    twice : bool
+        Whether each product is projected twice.
+    losses : pair of float
+        The estimated loss of orthogonality of the last two blocks.
+    largest_loss : float
+        The largest one so far.
+    restarts : int
+        How often the basis was begun again.
+
+    Examples
+    --------
+    The largest eigenvalue of a matrix, from products with blocks of two columns:
+
+    >>> import numpy as np
+    >>> from linspec.algebra import GrowingBasis, orthonormal_columns
+    >>> from linspec.arrays import HOST
+    >>> M = np.diag(np.arange(1.0, 101.0))
+    >>> start = np.random.default_rng(0).standard_normal((100, 2))
+    >>> basis = GrowingBasis.begin(orthonormal_columns(start, HOST), most=30, home=HOST)
+    >>> while basis.count == 0 or basis.residuals(1)[0] > 1e-8:
+    ...     if basis.is_full:
+    ...         basis = basis.restart(10)
+    ...     basis = basis.grow(M @ basis.next)
+    >>> theta, _ = basis.ritz
+    >>> round(theta[0], 8), basis.vectors(1).shape
+    (np.float64(100.0), (100, 1))
+    """
+
+    next: Array
+    home: Home
+    most: int
+    widest: int
+    unit: float
+    bearable: float
+    rows: Array
+    H: HostArray
+    G: HostArray
+    newest: int = 0
+    scale: float = 0.0
+    twice: bool = False
+    losses: tuple[float, float] = (0.0, 0.0)
+    largest_loss: float
+    restarts: int = 0
+
+    _room: ClassVar[_Room | None] = (
+        None  # an instance has one, which is no field: a checkpoint does not copy it
+    )
+
+    @classmethod
+    def begin(
+        cls,
+        first: Array,
+        *,
+        most: int,
+        home: Home,
+        widest: int | None = None,
+        unit: float = EPS,
+        bearable: float = 1e-10,
+    ) -> GrowingBasis:
+        """An empty basis with its first block to multiply.
+
+        Parameters
+        ----------
+        first : array of shape (p, b)
+            Orthonormal columns.
+        most : int
+            The largest number of vectors, at least b.
+        home : Home
+            Where the vectors are.
+        widest : int, optional
+            The largest number of columns in a later block; by default `most`.
+        unit : float, default machine epsilon
+            The rounding of products, relative to the largest.
+        bearable : float, default 1e-10
+            The loss of orthogonality up to which one projection is enough. Residuals are right up to it.
+
+        Returns
+        -------
+        GrowingBasis
+        """
+        return cls(
+            next=first,
+            home=home,
+            most=most,
+            widest=most if widest is None else widest,
+            unit=unit,
+            bearable=bearable,
+            rows=home.zeros((0, first.shape[0])),
+            H=np.zeros((0, 0)),
+            G=np.zeros((0, 0)),
+            largest_loss=unit,
+        )
+
+    @property
+    def count(self) -> int:
+        """The number of vectors in V."""
+        return int(self.rows.shape[0])
+
+    @property
+    def length(self) -> int:
+        """The number of entries of a vector."""
+        return int(self.rows.shape[1])
+
+    @property
+    def is_full(self) -> bool:
+        """Whether there is no room for the next block: `restart` makes some."""
+        return self.count + int(self.next.shape[1]) > self.most
+
+    @property
+    def is_invariant(self) -> bool:
+        """Whether products with V are in its span, so that there is no next block."""
+        return int(self.next.shape[1]) == 0
+
+    # ---- steps --------------------------------------------------------------------------------
+
+    def grow(self, product: Array) -> GrowingBasis:
+        """The basis with the next block added. The part of its product outside of the basis becomes the block after it.
+
+        Parameters
+        ----------
+        product : array of shape (p, b)
+            M Q for Q = `next`. It is overwritten.
+
+        Returns
+        -------
+        GrowingBasis
+
+        Raises
+        ------
+        InvalidProblem
+            The basis is full.
+        """
+        start, count = self.count, self.count + int(self.next.shape[1])
+        if count > self.most:
+            raise InvalidProblem(
+                f"a basis of {self.most} vectors at most must have room for the next block; got {start} vectors and "
+                f"{count - start} columns. Call restart first."
+            )
+        room = self._roomy()
+        room.used = count
+        room.rows[start:count, :] = self.next.T
+        V = room.rows[:count, :]
+        h = V @ product
+        R = product
+        R -= V.T @ h
+        h, G = to_host_together(h, R.T @ R)
+        # A product has only rounding along the blocks before the last two, unless they are Ritz vectors. Small
+        # directions of rests that were left out occur again in later blocks.
+        first = self.newest if self.newest < start else 0
+        # The loss of orthogonality of blocks enters the product (Simon 1984). That of the newest block shows in the
+        # coefficients of older blocks. That of the block before is multiplied by the coefficients of this block. After
+        # a restart the loss is unknown, because products have parts along all Ritz vectors.
+        found, before = float(np.linalg.norm(h[:first])), float(np.linalg.norm(h[first:start]))
+        slack = np.inf if 0 < start == self.newest else found + self.losses[0] * before
+        first = 0 if self.twice else first
+        room.H[first:count, start:count] = h[first:]
+        room.H[start:count, first:count] = h[first:].T
+        room.H[start:count, start:count] = (h[start:] + h[start:].T) / 2
+        grown = self._with(
+            room,
+            rows=V,
+            H=room.H[:count, :count],
+            G=G,
+            newest=start,
+            scale=max(self.scale, float(np.linalg.norm(h, 2))),
+        )
+        return grown._with_rest(R, slack)
+
+    def restart(self, keep: int, block: Array | None = None) -> GrowingBasis:
+        """The basis of the leading Ritz vectors.
+
+        Parameters
+        ----------
+        keep : int
+            The number of Ritz vectors; fewer where there are not that many, or where there is no room for the next
+            block beside them.
+        block : array of shape (p, b), optional
+            What takes the place of the next block: its part outside of the Ritz vectors is multiplied next.
+
+        Returns
+        -------
+        GrowingBasis
+        """
+        theta, Y = self.ritz
+        width = int(self.next.shape[1]) if block is None else 0
+        keep = min(keep, len(theta), self.most - width)
+        room = _Room(self.home, self.most, self.length)
+        room.used = keep
+        room.rows[:keep, :] = self.home.place(Y[:, :keep].T) @ self.rows
+        room.H[:keep, :keep] = np.diag(theta[:keep])
+        rows = room.rows[:keep, :]
+        return self._with(
+            room,
+            rows=rows,
+            H=room.H[:keep, :keep],
+            newest=keep,
+            restarts=self.restarts + 1,
+            next=self.next if block is None else columns_outside(block, rows, self.home),
+        )
+
+    def begin_again(self, keep: int, *, unit: float, bearable: float) -> GrowingBasis:
+        """An empty basis whose first block has the leading Ritz vectors: they are multiplied once more.
+
+        Parameters
+        ----------
+        keep : int
+            The number of Ritz vectors.
+        unit, bearable : float
+            As for `begin`.
+
+        Returns
+        -------
+        GrowingBasis
+        """
+        vectors = self.rows.T @ self.home.place(self.ritz[1][:, :keep])
+        anew = GrowingBasis.begin(
+            orthonormal_columns(vectors, self.home),
+            most=self.most,
+            home=self.home,
+            widest=self.widest,
+            unit=unit,
+            bearable=bearable,
+        )
+        return replace(anew, restarts=self.restarts + 1, scale=self.scale, twice=self.twice)
+
+    def projecting_twice(self) -> GrowingBasis:
+        """The same basis, whose products are all projected twice from now on."""
+        return self._with(self._room, twice=True)
+
+    def outside(self, block: Array) -> Array:
+        """The part of a block outside of the span of V.
+
+        Parameters
+        ----------
+        block : array of shape (p, b)
+
+        Returns
+        -------
+        array of shape (p, b)
+        """
+        return block - self.rows.T @ (self.rows @ block)
+
+    # ---- Rayleigh and Ritz --------------------------------------------------------------------
+
+    @cached_property
+    def ritz(self) -> tuple[HostArray, HostArray]:
+        """The eigenvalues θ of H in decreasing order, and its eigenvectors y: the Ritz vectors are V y."""
+        values, vectors = eigenpairs(self.H)
+        return values[::-1], vectors[:, ::-1]
+
+    def residuals(self, k: int) -> HostArray:
+        """‖Mv − θv‖ of the leading Ritz pairs, without a product.
+
+        Parameters
+        ----------
+        k : int
+
+        Returns
+        -------
+        numpy.ndarray of shape (k,), or less where there are fewer pairs
+        """
+        y = self.ritz[1][self.newest :, :k]
+        found: HostArray = np.sqrt(np.maximum(np.sum(y * (self.G @ y), axis=0), 0.0))
+        return found
+
+    def vectors(self, k: int) -> Array:
+        """The leading Ritz vectors.
+
+        Parameters
+        ----------
+        k : int
+
+        Returns
+        -------
+        array of shape (p, k), or less where there are fewer pairs
+            Orthonormal to rounding: a step of Newton and Schulz makes them so of a semi-orthogonal basis.
+        """
+        V = self.rows.T @ self.home.place(self.ritz[1][:, :k])
+        correction = 1.5 * np.eye(V.shape[1]) - 0.5 * to_host(V.T @ V)
+        return V @ self.home.place(correction)
+
+    # ---- how a step is made -------------------------------------------------------------------
+
+    def _with_rest(self, R: Array, slack: float) -> GrowingBasis:
+        """Make an orthonormal basis of the rest the next block, over the directions above rounding."""
+        T, lengths = _directions(self.G, 10 * self.unit * self.scale)
+        Q = R @ self.home.place(T)
+        least, twice = float(lengths.min(initial=np.inf)), self.twice
+        if len(lengths) < len(self.G):
+            twice = True
+            # The Gram matrix loses directions of a hundred millionth of the others' size; the rest itself has them.
+            # What an uneven Q leaves of the others would be taken for such directions, and is mostly rounding.
+            Q = orthonormal_columns(Q, self.home)
+            small = R - Q @ (Q.T @ R)
+            T, _ = _directions(to_host(small.T @ small), LOUD * self.unit * self.scale)
+            Q = self.home.concat([Q, small @ self.home.place(T)])
+        loss = slack / least if least < np.inf else 0.0
+        # What the rounding of RᵀR leaves in QᵀQ.
+        uneven = EPS * (float(lengths.max(initial=0.0)) / least) ** 2
+        if twice or least < SMALL * self.scale or loss > self.bearable:
+            loss = self.unit
+            # Scaling small rests has also amplified their parts along the basis.
+            Q = self.outside(Q)
+            own, vectors = eigenpairs(to_host(Q.T @ Q))
+            Q = Q @ self.home.place(vectors[:, own > OWN] / np.sqrt(own[own > OWN]))
+        if twice or uneven > self.bearable / 100:
+            Q = orthonormal_columns(Q, self.home)
+        return self._with(
+            self._room,
+            next=Q[:, : min(Q.shape[1], self.length - self.count, self.widest)],
+            twice=twice,
+            losses=(self.losses[1], loss),
+            largest_loss=max(self.largest_loss, loss),
+        )
+
+    def _with(self, room: _Room | None, **changes: Any) -> GrowingBasis:
+        """The basis with other fields, in memory with room for more vectors."""
+        changed = replace(self, **changes)
+        object.__setattr__(changed, "_room", room)
+        return changed
+
+    def _roomy(self) -> _Room:
+        """Memory with the vectors of this basis, and behind them with those of no other one."""
+        if self._room is not None and self._room.used == self.count:
+            return self._room
+        room = _Room(self.home, self.most, self.length)
+        room.rows[: self.count, :] = self.rows
+        room.H[: self.count, : self.count] = self.H
+        return room
+
+
+class _Room:
+    """Memory for vectors and for H, which bases that grow from one another share; `used` vectors are some basis's."""
+
+    def __init__(self, home: Home, most: int, length: int) -> None:
+        self.rows, self.H, self.used = home.zeros((most, length)), np.zeros((most, most)), 0
+
+
+def orthonormal_columns(Y: Array, home: Home) -> Array:
+    """An orthonormal basis of the columns of a tall block, without directions that are rounding.
+
+    Parameters
+    ----------
+    Y : array of shape (p, b)
+    home : Home
+        Where Y is.
+
+    Returns
+    -------
+    array of shape (p, r)
+        By Cholesky QR with eigenvalues, made twice because the condition number limits the first pass.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from linspec.algebra import orthonormal_columns
+    >>> from linspec.arrays import HOST
+    >>> Q = orthonormal_columns(np.array([[3.0, 3.0], [4.0, 4.0], [0.0, 1e-3]]), HOST)
+    >>> bool(np.allclose(Q.T @ Q, np.eye(2), atol=1e-15))
+    True
+    """
+    for _ in range(2):
+        Y = Y @ home.place(whitening(to_host(Y.T @ Y)))
+    return Y
+
+
+def columns_outside(Y: Array, rows: Array, home: Home) -> Array:
+    """An orthonormal basis of the part of a block outside of orthonormal vectors.
+
+    Parameters
+    ----------
+    Y : array of shape (p, b)
+    rows : array of shape (m, p)
+        The vectors.
+    home : Home
+        Where both are.
+
+    Returns
+    -------
+    array of shape (p, r)
+        Projected twice. Columns of Y within the span leave rounding, which is not told from data here.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from linspec.algebra import columns_outside
+    >>> from linspec.arrays import HOST
+    >>> abs(columns_outside(np.array([[5.0], [2.0]]), np.array([[1.0, 0.0]]), HOST))
+    array([[0.],
+           [1.]])
+    """
+    for _ in range(2):
+        Y = orthonormal_columns(Y - rows.T @ (rows @ Y), home)
+    return Y
+
+
+def _directions(G: HostArray, noise: float) -> tuple[HostArray, HostArray]:
+    """T with R T orthonormal for G = RᵀR, over directions of R above noise and the rounding of G, and their lengths."""
+    values, vectors = eigenpairs((G + G.T) / 2)
+    keep = values > max(noise**2, len(values) * EPS * np.max(values, initial=0.0))
+    lengths = np.sqrt(values[keep])
+    return vectors[:, keep] / lengths, lengths

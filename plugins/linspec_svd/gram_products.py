@@ -1,0 +1,90 @@
+"""Products with AᵀA, or with AAᵀ where that is cheaper, for iterations that return singular triplets.
+
+Problem: eigenvectors v of AᵀA are right singular vectors, and one sweep multiplies by AᵀA. Sparse data with few rows
+have short eigenvectors u of AAᵀ, and vᵀ = uᵀA/σ takes one sweep at the end.
+Method: an iteration multiplies blocks by `GramProducts`, whichever of the two matrices they belong to, and hands over
+its Ritz pairs. Products are multiplied by a power of two that brings the first of them near 1: fourth powers neither
+overflow nor underflow, and nothing is rounded.
+"""
+
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+import numpy as np
+
+from linspec import Run, Status
+from linspec.arrays import Array, HostArray, reciprocal, to_host
+from linspec.operators import uncounted
+from linspec_svd.ending import arrays_of
+
+
+class GramProducts:
+    """v ↦ AᵀA v, or u ↦ AAᵀ u of sparse data with few rows, in units in which products are near 1.
+
+    Parameters
+    ----------
+    problem : SVD
+    run : Run
+    form : str
+        As for `run.moments`.
+    expect : (int, int)
+        The products to come, and their columns.
+    scale : float, default 0
+        The power of two, where it is known.
+
+    Attributes
+    ----------
+    of_rows : bool
+        Whether vectors are those of AAᵀ.
+    length : int
+        The number of entries of a vector.
+    sweep : float
+        The passes of a product.
+    after : float
+        The passes of the vectors of the other side at the end.
+    rounding : float
+        The machine epsilon of products.
+    scale : float
+        The power of two; 0 before the first product.
+    """
+
+    def __init__(
+        self, problem: Any, run: Run, form: str, expect: tuple[int, int], *, scale: float = 0.0
+    ) -> None:
+        self.problem, self.run, self.moments = problem, run, run.moments(form, expect=expect)
+        self.home, self.of_rows = self.moments.home, self.moments.wide
+        self.length = int(problem.A.shape[0 if self.of_rows else 1])
+        self.sweep = 1.0 if self.of_rows else self.moments.sweep_cost
+        self.after = float(self.of_rows or problem.left)
+        self.rounding = float(np.finfo(problem.A.dtype).eps)
+        self.scale = scale
+
+    def __call__(self, V: Array) -> Array:
+        """The product with a block."""
+        W = self.moments.outer_gram_matmat(V) if self.of_rows else self.moments.gram_matmat(V)
+        if not self.scale:
+            largest = float(to_host(self.home.xp.max(self.home.xp.abs(W))))
+            exponent = int(np.frexp(largest)[1]) if 0 < largest < np.inf else 0
+            self.scale = 2.0 ** -max(min(exponent, 1000), -1000)
+        W *= self.scale
+        return W
+
+    def in_single_precision(self) -> GramProducts:
+        """The same products from a copy of the data in float32, in the same units: after the first product."""
+        single = copy.copy(self)
+        single.moments, single.rounding = self.moments.in_single_precision(), float(np.finfo(np.float32).eps)
+        return single
+
+    def current(self, V: Array, theta: HostArray) -> dict[str, Any]:
+        """The triplets of Ritz pairs for callbacks, on the side of the rows with a product that is not counted."""
+        S = np.sqrt(np.maximum(theta / (self.scale or 1.0), 0.0))
+        if self.of_rows:
+            bare, _ = uncounted(self.problem.A)
+            V = bare.rmatmat(V) * reciprocal(self.home.place(S))[None, :]
+        return {"Vh": V.T, "S": S}
+
+    def answer(self, V: Array, theta: HostArray) -> tuple[dict[str, Any], list[tuple[Status, str]]]:
+        """The triplets of Ritz pairs for the law, and what they do not show; with `after` passes."""
+        return arrays_of(self.problem, self.run, V, theta / (self.scale or 1.0), of_rows=self.of_rows)

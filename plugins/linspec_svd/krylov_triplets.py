@@ -1,0 +1,114 @@
+"""The iterate of a block Krylov iteration: its space, and the singular triplets that the Ritz pairs determine."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import InitVar, dataclass, field
+from typing import Any
+
+from linspec import Iterate, Status
+from linspec.algebra import GrowingBasis
+from linspec.process import count_of
+from linspec_svd.gram_products import GramProducts
+from linspec_svd.looks import Looks
+from linspec_svd.repeated_values import Copies
+from linspec_svd.start_proof import StartProof
+
+BEARABLE = 1e-2, 1e-13, 1e-8
+"""The residual may lack what a loss of orthogonality takes: this fraction of the tolerance, between bounds."""
+
+USED = "Blocks of {columns}, a basis of {most} at most, begun again {times}."
+
+FROM_START = " The first block has {known} of the start and {fresh} random ones."
+
+UNSHOWN = "The run ended before its random columns could show that the start lacks no leading singular vector, which a "
+UNSHOWN += "residual cannot tell: raise the budget, or leave start out."
+
+UNFINISHED = "Repeated singular values were found, and the run ended before a second random block could show that none "
+UNFINISHED += "of them is missing: raise the budget, or choose a wider block."
+
+
+def bearable_loss(tol: float) -> float:
+    """The loss of orthogonality that does not show in a residual of this size."""
+    share, least, most = BEARABLE
+    return min(max(share * tol, least), most)
+
+
+def second_start(
+    basis: GrowingBasis, copies: Copies, AtA: GramProducts, *, spare: int
+) -> tuple[GrowingBasis, Copies]:
+    """A basis that begins with the Ritz vectors wanted and some to spare, for products of the precision of the data."""
+    tol = AtA.run.tol
+    keep = max(copies.k, min(copies.k + spare, basis.most // 2))
+    anew = basis.begin_again(keep, unit=AtA.rounding, bearable=bearable_loss(tol))
+    return anew, copies.aiming_at(tol, AtA.rounding)
+
+
+@dataclass(kw_only=True, eq=False)
+class Triplets(Iterate):
+    """The singular triplets of k Ritz pairs, which are made when somebody looks, and all that the next step reads.
+
+    Attributes
+    ----------
+    basis, looks, copies, proof
+        The space, the schedule of looks, and what is known of copies and of a start.
+    single : bool
+        Whether products are those of a copy in float32.
+    columns : (int, int)
+        Those of the first block, and how many of them are of a start.
+    scale : float
+        The power of two by which products are multiplied.
+    """
+
+    residual: float
+    basis: GrowingBasis
+    looks: Looks
+    copies: Copies
+    proof: StartProof
+    single: bool
+    columns: tuple[int, int]
+    scale: float = field(init=False)
+    AtA: InitVar[GramProducts]
+
+    def __post_init__(self, AtA: GramProducts) -> None:
+        self.scale, self._AtA = AtA.scale, AtA
+        self.judged = not (self.single or self.proof.needed)
+        self.after = AtA.after + AtA.sweep * self.single
+        self._restarts, self._findings = self.basis.restarts, list[tuple[Status | None, str]]()
+
+    @property
+    def parts(self) -> tuple[GrowingBasis, Looks, Copies, StartProof, float]:
+        """What a step changes."""
+        return self.basis, self.looks, self.copies, self.proof, self.residual
+
+    def weights(self) -> Mapping[str, Any]:
+        """The triplets for callbacks."""
+        return self._AtA.current(*self._pairs(self.basis))
+
+    def answer(self) -> Mapping[str, Any]:
+        """The triplets for the law. Those of float32 take a Rayleigh-Ritz step of the precision of the data."""
+        basis = self.basis
+        if self.single:
+            basis, _ = second_start(basis, self.copies, self._AtA, spare=self.copies.width)
+            basis = basis.grow(self._AtA(basis.next))
+        arrays, findings = self._AtA.answer(*self._pairs(basis))
+        self._restarts, self._findings = basis.restarts, [*findings]
+        return arrays
+
+    def _pairs(self, basis: GrowingBasis) -> tuple[Any, Any]:
+        """Ritz vectors and values."""
+        return basis.vectors(self.copies.k), basis.ritz[0][: self.copies.k]
+
+    def notes(self) -> Sequence[tuple[Status | None, str]]:
+        """What was used, and what could not be shown."""
+        b, known = self.columns
+        times = count_of(self._restarts, "time")
+        used = USED.format(columns=count_of(b, "column"), most=self.basis.most, times=times)
+        start = FROM_START.format(known=count_of(known, "column"), fresh=b - known) * (known > 0)
+        unshown = [(Status.INCOMPLETE, UNSHOWN)] * self.proof.needed
+        unfinished = [(Status.INCOMPLETE, UNFINISHED)] * self.copies.may_be_missing
+        return [*self._findings, (None, used + start), *unshown, *unfinished]
+
+
+KEPT = (Triplets, GrowingBasis, Looks, Copies, StartProof)
+"""The classes of what a checkpoint has."""

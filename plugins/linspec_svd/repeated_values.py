@@ -1,0 +1,120 @@
+"""Whether a block Krylov space lacks copies of a repeated singular value, and the search for them.
+
+Problem: a block of b random columns finds at most b copies of a repeated value, and at first at most b values that
+differ by less than the tolerance. A residual cannot show that there are more.
+Method: if that many are found above the k-th value, a second random block, orthogonal to the known vectors, looks for
+more. It has looked long enough when its largest Ritz value would be that of another copy except with a small
+probability (Kuczyński & Woźniakowski 1992, doi:10.1137/0613066). If it finds as many as it can, a third one follows.
+Where we differ: the newest block of the space is left behind when a random block takes its place. The residual that it
+stands for is added to all later ones.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from linspec.algebra import EPS, GrowingBasis
+from linspec_svd.ending import log_chance
+
+RISK = 1e-6
+"""The largest probability of missing another copy."""
+
+SHARP, SINGLE_SHARP = 1e-8, 1e-6
+"""The residual at which repeated values are distinguished from close ones, for float64 and float32 data."""
+
+SPREAD, POWER = 10.0, 1.4
+"""The difference of Ritz values for equal eigenvalues, relative to the largest: a multiple of that residual,
+or a power of the residual (by theory its square over the unknown distance to the next eigenvalue). Ritz
+values of eigenvalues that the iteration cannot distinguish yet differ by the tolerance."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Copies:
+    """What is known of copies of repeated values.
+
+    Attributes
+    ----------
+    k : int
+        The number of values wanted.
+    width : int
+        The number of columns in a random block.
+    tol, rounding : float
+        The tolerance, and the machine epsilon of products.
+    most : int
+        How often the random blocks so far can find one value.
+    may_be_missing : bool
+        Whether a value above the k-th was found that often.
+    repeated : float
+        The least such value; 0 before there is one.
+    steps : int
+        Those since the last random block began.
+    left : float
+        The residual of the blocks that were left behind.
+    """
+
+    k: int
+    width: int
+    tol: float
+    rounding: float
+    most: int
+    may_be_missing: bool = False
+    repeated: float = 0.0
+    steps: int = 0
+    left: float = 0.0
+
+    @property
+    def near_enough(self) -> float:
+        """The residual at which the newest block may be left behind: it stays in all later residuals."""
+        return max(0.1 * self.tol, 100 * self.rounding)
+
+    @property
+    def resolution(self) -> float:
+        """The distance of values, relative to the largest, below which they count as equal."""
+        return max(self.tol, SPREAD * (SHARP if self.rounding < SHARP else SINGLE_SHARP))
+
+    def after_step(self) -> Copies:
+        """The same after another step."""
+        return replace(self, steps=self.steps + 1)
+
+    def aiming_at(self, tol: float, rounding: float) -> Copies:
+        """The same for products of another precision, which begin at the vectors found; nothing is left behind."""
+        return replace(self, tol=tol, rounding=rounding, left=0.0)
+
+    def are_sought(self, basis: GrowingBasis) -> bool:
+        """Whether another copy may not have been found yet, with a probability above `RISK`."""
+        theta = basis.ritz[0]
+        if not self.repeated or basis.is_invariant:
+            return False
+        if len(theta) <= self.k:
+            return True
+        if theta[self.k - 1] >= self.repeated * (1 - self.resolution):
+            return False  # further copies would not change the requested values
+        share = max(1.0 - theta[self.k] / self.repeated, self.resolution)
+        return bool(self.width * log_chance(basis.length, share, self.steps) > np.log(RISK))
+
+    def counted(self, basis: GrowingBasis, residual: float) -> Copies:
+        """The same after a look at converged Ritz values: whether one was found as often as it can be."""
+        theta, most = basis.ritz[0][: self.k], self.most
+        if len(theta) < most or theta[0] <= 0 or basis.count == basis.length:
+            return replace(self, may_be_missing=False)
+        blur = max(self.resolution, residual**POWER) * theta[0]
+        least = theta[-1] if len(theta) == self.k else len(theta) * EPS * theta[0]
+        equal = (theta[: len(theta) - most + 1] - theta[most - 1 :] <= blur) & (
+            theta[most - 1 :] > least + blur
+        )
+        if not equal.any():
+            return replace(self, may_be_missing=False)
+        return replace(self, may_be_missing=True, repeated=float(theta[most - 1 :][equal].min()))
+
+    def look_apart(
+        self, basis: GrowingBasis, residual: float, rng: np.random.Generator
+    ) -> tuple[GrowingBasis, Copies]:
+        """The basis of the vectors wanted with a random block that is orthogonal to them, and what is known then."""
+        theta = basis.ritz[0]
+        keep = min(self.k, int(np.sum(theta > len(theta) * EPS * theta[0])))
+        fresh = rng.standard_normal((basis.length, min(self.width, basis.length - keep)))
+        left = float(np.hypot(self.left, residual))
+        apart = replace(self, most=self.most + self.width, steps=0, left=left)
+        return basis.restart(keep, basis.home.place(fresh)), apart
