@@ -57,6 +57,9 @@ class Iterate:
         As given.
     after : float
         Passes that making the answer takes, which the iteration leaves.
+    copyable : bool
+        Whether a checkpoint can have a copy: not of rows that stay on other machines. A run that goes on then begins at
+        the last arrays, if its solver has the trait "warm-start".
 
     Examples
     --------
@@ -71,6 +74,7 @@ class Iterate:
     judged: bool = True
     ending: Status | None = None
     after: float = 0.0
+    copyable: bool = True
 
     def __init__(
         self,
@@ -170,7 +174,8 @@ def driven(kernel: Any, solver: IterativeSolver, run: Run) -> Solution:
     with np.errstate(all="ignore"):  # what is not finite shows in residuals
         iterate = next(kernel)
     while True:
-        run.checkpoint(partial(stored, iterate))
+        if iterate.copyable:
+            run.checkpoint(partial(stored, iterate))
         if iterate.ending is not None:
             run.end(iterate.ending)
         with run.reserving(iterate.after):
@@ -271,8 +276,8 @@ def restored(node: Any, classes: Sequence[type], home: Home) -> Any:
 def _array(node: Mapping[str, Any], home: Home) -> Any:
     """An array in the order of its entries, where it was."""
     array = node["array"]
-    if not isinstance(array, np.ndarray) or array.dtype.kind not in "biuf" or not np.isfinite(array).all():
-        raise InvalidFile(f"an iterate must have arrays of finite numbers; got {shown(array)}")
+    if not isinstance(array, np.ndarray) or array.dtype.kind not in "biuf" or np.isnan(array).any():
+        raise InvalidFile(f"an iterate must have arrays of numbers; got {shown(array)}")
     array = np.array(array, order=node["order"])
     return home.place(array, array.dtype) if node["there"] else array
 
