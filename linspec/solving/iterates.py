@@ -58,6 +58,10 @@ class Iterate:
         As given.
     after : float
         Passes that making the answer takes, which the iteration leaves.
+    copyable : bool
+        Whether a checkpoint can have a copy: not of rows that stay on other machines, nor where a part of the solver
+        has what it needs in itself. A run that goes on then begins at the last arrays, if its solver has the trait
+        "warm-start".
 
     Examples
     --------
@@ -72,6 +76,7 @@ class Iterate:
     judged: bool = True
     ending: Status | None = None
     after: float = 0.0
+    copyable: bool = True
 
     def __init__(
         self,
@@ -142,11 +147,6 @@ class IterativeSolver(Solver):
     resumes_after_law: ClassVar[bool] = True
     most_above: ClassVar[float] = math.inf
 
-    @property
-    def keeps_all(self) -> bool:
-        """Whether what is yielded has all that the next step reads; a checkpoint has the answer alone otherwise."""
-        return True
-
     @abstractmethod
     def iterates(self, problem: Any, run: Run, state: Any = None) -> Iterator[Any]:
         """Yield iterates for as long as they are asked for.
@@ -180,7 +180,7 @@ def driven(kernel: Any, solver: IterativeSolver, run: Run) -> Solution:
     with np.errstate(all="ignore"):  # what is not finite shows in residuals
         iterate = next(kernel)
     while True:
-        if solver.keeps_all:
+        if iterate.copyable:
             run.checkpoint(partial(stored, iterate))
         if iterate.ending is not None:
             run.end(iterate.ending)
@@ -293,8 +293,8 @@ def restored(node: Any, classes: Sequence[type], home: Home) -> Any:
 def _array(node: Mapping[str, Any], home: Home) -> Any:
     """An array in the order of its entries, where it was."""
     array = node["array"]
-    if not isinstance(array, np.ndarray) or array.dtype.kind not in "biuf" or not np.isfinite(array).all():
-        raise InvalidFile(f"an iterate must have arrays of finite numbers; got {shown(array)}")
+    if not isinstance(array, np.ndarray) or array.dtype.kind not in "biuf" or np.isnan(array).any():
+        raise InvalidFile(f"an iterate must have arrays of numbers; got {shown(array)}")
     if list(array.shape) != node["shape"]:
         raise InvalidFile(
             f"an array of an iterate must have the shape {node['shape']}; got {list(array.shape)}"

@@ -542,8 +542,8 @@ def _checkpoint_writer(
     if given is not None and not isinstance(given, Checkpoint):
         raise InvalidOption(f"checkpoint must be a linspec.Checkpoint or a path; got {shown(given)}.")
     traits = () if spec is None else spec.traits
-    resumes = isinstance(instance, IterativeSolver) and instance.keeps_all
-    if not (resumes or {"resumable", "warm-start"}.intersection(traits)):
+    iterative = isinstance(instance, IterativeSolver)
+    if not (iterative or {"resumable", "warm-start"}.intersection(traits)):
         able = [
             other
             for other in registry.solvers(problem)

@@ -104,7 +104,15 @@ class AlternatingLeastSquares(IterativeSolver):
             leading = pairs.leading(k)
             gain = gain.after(leading.residual, leading.total, whole=pairs.exact)
             ending = Status.CONVERGED if made == rounds else None
-            return PairsIterate(pairs, k, gain=gain, complete=self.complete, ending=ending, made=made)
+            return PairsIterate(
+                pairs,
+                k,
+                gain=gain,
+                complete=self.complete,
+                ending=ending,
+                copyable=not lstsq.preparation,  # what it has prepared is in no copy
+                made=made,
+            )
 
         iterate = state or judged(pairs.canonical(normalizer), ExpectedGain(run.tol), 0)
         while True:
@@ -116,8 +124,3 @@ class AlternatingLeastSquares(IterativeSolver):
                 pairs = pairs.renewed(moments, *((V, None) if i == 0 else (None, V)))  # SΦ, CᵀΦ: one sweep
                 pairs = pairs.canonical(normalizer, new=(i,))  # ΦᵀSxΦ = I, ΨᵀSyΨ = I, ΦᵀCΨ = diag ρ
             iterate = judged(pairs, iterate.gain, iterate["made"] + 1)
-
-    @property
-    def keeps_all(self) -> bool:
-        """Whether the least-squares solver has nothing of its own beside the pairs."""
-        return not getattr(self.lstsq, "preparation", 0)

@@ -54,8 +54,3 @@ class LCCA(FixedRounds):
             max_iterations=self.inner_iterations,
             test_matrix=run.part(self.test_matrix),
         )
-
-    @property
-    def keeps_all(self) -> bool:
-        """No: the principal components of the views are found anew."""
-        return False

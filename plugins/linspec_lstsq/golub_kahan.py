@@ -1,29 +1,25 @@
-"""LSQR for many right-hand sides, ridges and starts at once, with or without a preconditioner.
+"""The products of a Golub-Kahan bidiagonalisation: with [A; √r I] N and its adjoint, for all columns in one sweep.
 
-Problem: min ‖A x − b‖² + r ‖x‖² for every column b of a block and every ridge r of several, without AᵀA,
-whose condition number is the square of that of A.
-Method: Golub & Kahan's bidiagonalisation from b and the QR recurrences of LSQR (Paige & Saunders 1982,
-doi:10.1145/355984.355989), for all columns at once: one block product with A and one with Aᵀ, and separate
-scalars for each column. The bidiagonalisation from x = 0 does not depend on the ridge (Saunders 1995,
-doi:10.1007/BF01739829). So all ridges of a column share it, and each ridge has its own recurrences. With a
-start, or with a preconditioner that depends on the ridge, they cannot share it. Then every pair of a column
-and a ridge r is a separate column, for the matrix [A; √r I].
-Where we differ: both products are made with a block of rows while it is in the cache, W = A V − U α and then
-Aᵀ W, and the lengths are divided out afterwards. So an iteration is one sweep if there are row slices, and
-otherwise two products. Rows in blocks elsewhere are read once a step, too: the long vectors stay beside them
-(`linspec.sweeps.blocks.KeptRows`). The long vectors are not normalised. Columns that have converged leave the block.
+Problem: LSQR multiplies A by one block and Aᵀ by the result, again and again. Two products read the data twice.
+Method: both products are made with a block of rows while it is in the cache, W = A V − U α and then Aᵀ W, and the
+lengths are divided out afterwards. So a step is one sweep if there are row slices, and otherwise two products. Rows in
+blocks elsewhere are read once a step, too: the long vectors stay beside them (`linspec.sweeps.blocks.KeptRows`).
+Rows √r I below A, and a preconditioner N with another diagonal for each column, are small and never joined to A.
+Source: Golub & Kahan 1965, doi:10.1137/0702016; Paige & Saunders 1982, doi:10.1145/355984.355989.
+Where we differ: the long vectors are not normalised, since their lengths are known only after the sweep.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from linspec import LinearOperator, Moments
-from linspec.arrays import Array, Home, HostArray, reciprocal, to_host, to_host_together
+from linspec.arrays import Array, Home, HostArray, reciprocal, to_host
 from linspec.errors import NonFiniteData
 from linspec.sweeps import KeptRows, Step
 
@@ -55,18 +51,30 @@ class RightHandSides:
     A : LinearOperator of shape (n, p)
     B : LinearOperator of shape (n, m)
     ridges : tuple of float
+
+    Attributes
+    ----------
+    stay : bool
+        Whether long vectors stay on other machines, where no checkpoint has them.
     """
+
+    stay = False
 
     def __init__(self, A: LinearOperator, B: LinearOperator, ridges: tuple[float, ...]) -> None:
         self._given = A, B
         self.A = A
         self.home: Home = A.home.blocks
-        with np.errstate(all="ignore"):  # what is not finite is found in the first sums
-            entries = B.dense() if B.readable else B.matmat(B.home.blocks.eye(B.shape[1]))
-            self.B = A.home.place(entries, A.dtype)
         self.columns: int = B.shape[1]
         self.ridges = np.repeat(np.asarray(ridges, dtype=np.float64), self.columns)
         self.sweeps = sweeps_of(A)
+
+    @cached_property
+    def B(self) -> Array:
+        """The right-hand sides as an array beside A."""
+        B = self._given[1]
+        with np.errstate(all="ignore"):  # what is not finite is found in the first sums
+            entries = B.dense() if B.readable else B.matmat(B.home.blocks.eye(B.shape[1]))
+            return self.A.home.place(entries, self.A.dtype)
 
     def residuals(self, x: Array | None) -> tuple[list[Array], Array, Array]:
         """W = B − A x, its squared column norms, and AᵀW: for x = 0 with as many columns as B."""
@@ -85,7 +93,7 @@ class RightHandSides:
 
     def chosen(self, W: list[Array], columns: HostArray) -> list[Array]:
         """Some columns of W."""
-        return _taken(W, columns, self.A.home)
+        return taken(W, columns, self.A.home)
 
     def cross(self) -> Array:
         """AᵀB."""
@@ -143,6 +151,8 @@ class RightHandSides:
 
 class RightHandSidesElsewhere(RightHandSides):
     """The same for rows in blocks that stay where they are: W stays there, too, and a step is one sweep."""
+
+    stay = True
 
     def __init__(self, A: LinearOperator, B: LinearOperator, ridges: tuple[float, ...]) -> None:
         self._given = A, B
@@ -244,6 +254,7 @@ class Advance(WithAdjoint):
         return self._with_sums(A, A.matmat(self.V) - W * self.shift.astype(self.dtype)[None, :])
 
 
+@dataclass(frozen=True)
 class Preconditioner:
     """Directions and lengths: x = N y with N = D⁻¹ Q diag(g), with a different g for each column.
 
@@ -251,22 +262,15 @@ class Preconditioner:
     ----------
     Q : array of shape (p, k)
         Orthonormal columns.
-    lengths : numpy.ndarray of shape (k, columns)
-        g, which is 0 for directions that are left out.
-    scale : array of shape (p,)
+    scale : array of shape (p, 1)
         The diagonal of D⁻¹.
+    lengths : array of shape (k, columns)
+        g, which is 0 for directions that are left out.
     """
 
-    def __init__(self, Q: Array, lengths: HostArray, scale: Array, home: Home) -> None:
-        self.Q, self.scale, self.home = Q, scale[:, None], home
-        self.lengths = home.place(lengths)
-
-    def chosen(self, index: HostArray) -> Preconditioner:
-        """The same for some of the columns."""
-        twin = object.__new__(Preconditioner)
-        twin.Q, twin.scale, twin.home = self.Q, self.scale, self.home
-        twin.lengths = _take(self.lengths, index, self.home)
-        return twin
+    Q: Array
+    scale: Array
+    lengths: Array
 
     def forward(self, Y: Array) -> Array:
         """N y."""
@@ -281,168 +285,88 @@ class Preconditioner:
         return (self.Q @ (reciprocal(self.lengths) * Y)) / self.scale
 
 
-class LSQR:
-    """The iterates of all columns and ridges, from zero or from a start.
+@dataclass(frozen=True)
+class Long:
+    """The long vectors β u of some columns.
+
+    Attributes
+    ----------
+    W : object
+        Their entries in the rows of A, as `RightHandSides` has them.
+    below : array of shape (p, columns), or None
+        Their entries in rows √r I, if there are such rows.
+    roots : array of shape (1, columns), or None
+        √r of each column.
+    lengths : array of shape (k, columns), or None
+        Those of the preconditioner.
+    """
+
+    W: Any
+    below: Array | None = None
+    roots: Array | None = None
+    lengths: Array | None = None
+
+
+class Stacked:
+    """[A; √r I] N, as a bidiagonalisation multiplies by it.
 
     Parameters
     ----------
     data : RightHandSides
-    start : array of shape (p, columns times ridges), optional
-        The start. With a start, each ridge has separate columns.
-    preconditioner : Preconditioner, optional
-        A preconditioner for as many columns; it needs a start.
-
-    Attributes
-    ----------
-    gradients : numpy.ndarray of shape (columns times ridges,)
-        ‖Aᵀ(b − A x) − r x‖ of the iterates by the recurrences, exact at the start.
-    steps : numpy.ndarray of the same shape
-        The norm of the change of [A x; √r x] in the last step.
-    sizes : numpy.ndarray of the same shape
-        ‖[b − A x; −√r x]‖ at the start.
-    inverse_squares : numpy.ndarray of the same shape
-        ‖R⁻¹‖² of the triangles so far (Frobenius norm), without a preconditioner. The reciprocals of the
-        eigenvalues seen so far do not exceed it.
-    norm : float
-        A lower bound of the norm of A, without a preconditioner.
+    N : Preconditioner, optional
+        For all pairs of a column and a ridge; by default the identity.
     """
 
-    def __init__(
-        self,
-        data: RightHandSides,
-        start: Array | None = None,
-        preconditioner: Preconditioner | None = None,
-    ) -> None:
-        self.data, self.home, self.start = data, data.home, start
-        self.preconditioner, self._whole = preconditioner, preconditioner
-        pairs = len(data.ridges)
-        self._W, squares, Z = data.residuals(start)
-        roots = np.sqrt(data.ridges)
-        self._damping = roots if start is None else np.zeros(pairs)
-        self._roots: Array | None = None
-        if start is not None and roots.any():
-            # 1. what the start leaves of the rows √r I
-            self._roots = self.home.place(roots)[None, :]
-            self._below = -start * self._roots
-            squares = squares + self._sums(self._below)
-            Z = Z + self._below * self._roots
-        gradients = self._sums(Z)
-        Z = Z if preconditioner is None else preconditioner.adjoint(Z)
-        host = [np.sqrt(x) for x in to_host_together(squares, self._sums(Z), gradients)]
-        # 2. owner: the column of the bidiagonalisation to which each pair belongs
-        self._owner = np.arange(pairs) % len(host[0])
-        self._beta = host[0]
-        self._alpha = _ratio(host[1], host[0])
-        lengths, self._shift = self.home.place_together(
-            _ratio(np.ones_like(host[1]), host[1]), _ratio(self._alpha, self._beta)
-        )
-        self._V = Z * lengths[None, :]
-        self.gradients = host[2][self._owner]
-        self.sizes = host[0][self._owner]
-        self.steps = np.full(pairs, np.inf)
-        self.inverse_squares = np.zeros(pairs)
-        self.norm = 0.0
-        self._phi_bar, self._rho_bar = self._beta[self._owner], self._alpha[self._owner]
-        self._direction = self._owned(self._V)
-        self._Y = self.home.zeros((self._V.shape[0], pairs))
-        self._live = np.arange(pairs)
-        self._done: list[tuple[HostArray, Array]] = []
+    def __init__(self, data: RightHandSides, N: Preconditioner | None = None) -> None:
+        self.data, self.N, self.home = data, N, data.home
 
-    @property
-    def live(self) -> HostArray:
-        """The pairs that have not converged."""
-        return self._live
+    def residuals(self, x: Array | None) -> tuple[Long, Array, Array]:
+        """[B − A x; −√r x], its squared column norms, and its product with [Aᵀ √r I]: without N.
 
-    def x(self) -> Array:
-        """All iterates, ridges outermost."""
-        parts = [*self._done, (self._live, self._Y)]
-        order = np.argsort(np.concatenate([index for index, _ in parts]))
-        Y = self.home.concat([part for _, part in parts])
-        Y = Y if len(parts) == 1 else _take(Y, order, self.home)
-        if self._whole is not None:
-            Y = self._whole.forward(Y)
-        return Y if self.start is None else self.start + Y
+        Without x there is one column for each right-hand side, and no rows √r I: all ridges share it.
+        """
+        W, squares, G = self.data.residuals(x)
+        lengths = None if self.N is None else self.N.lengths
+        if x is None or not self.data.ridges.any():
+            return Long(W, lengths=lengths), squares, G
+        roots = self.home.place(np.sqrt(self.data.ridges))[None, :]
+        below = -x * roots
+        return Long(W, below, roots, lengths), squares + self.squares(below), G + below * roots
 
-    def step(self) -> None:
-        """One step of every live pair."""
-        self._bidiagonalize()
-        self._descend()
-
-    def _bidiagonalize(self) -> None:
-        """β u ← A v − α u, then α v ← Aᵀ u − β v."""
-        N, V = self.preconditioner, self._V
+    def advance(self, V: Array, u: Long, shift: Array) -> tuple[Long, Array, Array]:
+        """[A; √r I] N V − U diag(shift), its squared column norms, and its product with Nᵀ [Aᵀ √r I]."""
+        N = self._of(u)
         along = V if N is None else N.forward(V)
-        self._W, squares, Z = self.data.advance(along, self._W, self._shift)
-        if self._roots is not None:
-            self._below = along * self._roots - self._below * self._shift[None, :]
-            squares = squares + self._sums(self._below)
-            Z = Z + self._below * self._roots
-        Z = Z if N is None else N.adjoint(Z)
-        beta = self.home.xp.sqrt(squares)
-        Z = Z * reciprocal(beta)[None, :] - V * beta[None, :]
-        length = self._sums(Z)
-        self._V = Z * reciprocal(self.home.xp.sqrt(length))[None, :]
-        # what a unit of v is in the gradient of x, or what the condition estimate asks of the directions
-        last = self._sums(self._direction if N is None else N.undone(self._V))
-        sums = to_host_together(squares, length, last)
-        host, self._last = [np.sqrt(x) for x in sums], sums[2]
-        self.norm = max(self.norm, float(np.hypot(self._alpha, host[0]).max(initial=0.0)))
-        self._beta, self._alpha = host[0], host[1] * (host[0] > 0)
-        self._unit = host[2] if N is not None else np.ones_like(host[0])
-
-    def _descend(self) -> None:
-        """The rotations of LSQR on the host, the steps of x and of the directions."""
-        alpha, beta = self._alpha[self._owner], self._beta[self._owner]
-        damped = np.hypot(self._rho_bar, self._damping)
-        phi_bar = _ratio(self._rho_bar, damped) * self._phi_bar
-        rho = np.hypot(damped, beta)
-        c, s = _ratio(damped, rho), _ratio(beta, rho)
-        phi = c * phi_bar
-        self._phi_bar, self._rho_bar = s * phi_bar, -c * alpha
-        step, turn, self._shift = self.home.place_together(
-            _ratio(phi, rho), _ratio(s * alpha, rho), _ratio(self._alpha, self._beta)
+        W, squares, Z = self.data.advance(along, u.W, shift)
+        if u.roots is None or u.below is None:
+            return replace(u, W=W), squares, Z if N is None else N.adjoint(Z)
+        below = along * u.roots - u.below * shift[None, :]
+        Z = Z + below * u.roots
+        return (
+            replace(u, W=W, below=below),
+            squares + self.squares(below),
+            Z if N is None else N.adjoint(Z),
         )
-        if self.preconditioner is None:  # the condition estimate of Paige & Saunders, section 5.3
-            self.inverse_squares[self._live] += _ratio(self._last, rho**2)
-        self._Y = self._Y + self._direction * step[None, :]
-        self._direction = self._owned(self._V) - self._direction * turn[None, :]
-        self.gradients[self._live] = alpha * np.abs(s * phi) * self._unit[self._owner]
-        self.steps[self._live] = np.abs(phi)
 
-    def leave(self, finished: HostArray) -> None:
-        """Stop the finished pairs (one entry for each live pair), and drop columns without live pairs."""
-        if not finished.any():
-            return
-        stay, go = np.flatnonzero(~finished), np.flatnonzero(finished)
-        self._done.append((self._live[go], _take(self._Y, go, self.home)))
-        self._live = self._live[stay]
-        self._Y, self._direction = _taken([self._Y, self._direction], stay, self.home)
-        self._damping, self._owner = self._damping[stay], self._owner[stay]
-        self._phi_bar, self._rho_bar = self._phi_bar[stay], self._rho_bar[stay]
-        columns, self._owner = np.unique(self._owner, return_inverse=True)
-        if len(columns) < len(self._beta):
-            self._drop_to(columns)
+    def chosen(self, u: Long, columns: HostArray) -> Long:
+        """Some of the long vectors."""
+        here = [V for V in (u.below, u.roots, u.lengths) if V is not None]
+        found = iter(taken(here, columns, self.home) if here else ())
+        below, roots, lengths = (None if V is None else next(found) for V in (u.below, u.roots, u.lengths))
+        return Long(self.data.chosen(u.W, columns), below, roots, lengths)
 
-    def _drop_to(self, columns: HostArray) -> None:
-        self._beta, self._alpha = self._beta[columns], self._alpha[columns]
-        self._shift = self.home.place(_ratio(self._alpha, self._beta))
-        self._W = self.data.chosen(self._W, columns)
-        if self._roots is None:
-            self._V = _take(self._V, columns, self.home)
-        else:
-            here = [self._V, self._roots, self._below]
-            self._V, self._roots, self._below = _taken(here, columns, self.home)
-        if self.preconditioner is not None:
-            self.preconditioner = self.preconditioner.chosen(columns)
+    def units(self, V: Array, u: Long) -> Array:
+        """What V is in the gradient of x: z in the span of N⁻ᵀ with Nᵀ z = V."""
+        N = self._of(u)
+        return V if N is None else N.undone(V)
 
-    def _owned(self, V: Array) -> Array:
-        """The column of V for each pair."""
-        if np.array_equal(self._owner, np.arange(V.shape[1])):
-            return V
-        return _take(V, self._owner, self.home)
+    def squares(self, V: Array) -> Array:
+        """The squared column norms of a block."""
+        return self.home.xp.sum(V * V, axis=0)
 
-    def _sums(self, Z: Array) -> Array:
-        return self.home.xp.sum(Z * Z, axis=0)
+    def _of(self, u: Long) -> Preconditioner | None:
+        """The preconditioner of the columns that there are still."""
+        return None if self.N is None else replace(self.N, lengths=u.lengths)
 
 
 def matrix_of(A: LinearOperator | Moments) -> LinearOperator:
@@ -461,16 +385,7 @@ def start_of(A: LinearOperator, B: LinearOperator, x0: Array | None) -> Array:
     return home.zeros((A.shape[1], B.shape[1])) if x0 is None else home.place(x0)
 
 
-def _take(M: Array, columns: HostArray, home: Home) -> Array:
-    return _taken([M], columns, home)[0]
-
-
-def _taken(blocks: list[Array], columns: HostArray, home: Home) -> list[Array]:
+def taken(blocks: list[Array], columns: HostArray, home: Home) -> list[Array]:
     """The same columns of some blocks; their numbers travel once."""
     there = home.xp.asarray(columns, device=home.device)
     return [home.xp.take(M, there, axis=1) for M in blocks]
-
-
-def _ratio(a: HostArray, b: HostArray) -> HostArray:
-    """a / b, and 0 if b is 0, so that a finished recurrence does not change."""
-    return np.divide(a, b, out=np.zeros_like(a), where=b != 0)

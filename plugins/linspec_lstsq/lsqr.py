@@ -1,74 +1,199 @@
 """LSQR: least squares by products with A and Aᵀ, as stable as products allow.
 
 Problem: min ‖A x − b‖² + r ‖x‖²; at r = 0 the solution of least norm.
-Method: Paige & Saunders (1982), doi:10.1145/355984.355989, with a ridge r as damping √r. In exact arithmetic
-the iterates are those of conjugate gradients on the normal equations. But LSQR makes no product of AᵀA with
-an iterate. So its error grows with the condition number of A, and that of conjugate gradients may grow with
-the square. All right-hand sides iterate at once, and a path of ridges costs the products of one ridge
-(`golub_kahan`).
-Where we differ: the residual is ‖Aᵀ(b − A x) − r x‖ relative to ‖Aᵀb‖, which LSQR knows from its recurrences.
-Rounding makes these drift. If the drift may exceed the tolerance, a residual that seems to meet it is
-computed again, and the iteration restarts from its iterate, as long as that helps.
+Method: Paige & Saunders (1982), doi:10.1145/355984.355989, with a ridge r as damping √r. With α, β, u, v from
+
+    (1)  β₁u₁ = b,  α₁v₁ = Aᵀu₁;   x₀ = 0,  w₁ = v₁,  φ̄₁ = β₁,  ρ̄₁ = α₁
+    (2)  the loop
+    (3)  β u ← A v − α u,  α v ← Aᵀu − β v
+    (4)  φ̄ ← φ̄ ρ̄/ρ̂,  ρ̂ = √(ρ̄² + r);   ρ = √(ρ̂² + β²),  c = ρ̂/ρ,  s = β/ρ,
+         θ = s α,  ρ̄ ← −c α,  φ = c φ̄,  φ̄ ← s φ̄
+    (5)  x ← x + (φ/ρ) w,  w ← v − (θ/ρ) w
+    (6)  ‖Aᵀ(b − A x) − r x‖ = φ̄ α |c|
+
+In exact arithmetic the iterates are those of conjugate gradients on the normal equations. But LSQR makes no product of
+AᵀA with an iterate. So its error grows with the condition number of A, and that of conjugate gradients may grow with
+the square.
+Where we differ: (a) All right-hand sides iterate at once: one block product with A and one with Aᵀ, and separate
+scalars for each column. Columns that have converged leave the block. (b) The bidiagonalisation from x = 0 does not
+depend on the ridge (Saunders 1995, doi:10.1007/BF01739829). So all ridges of a column share (3), and each has its own
+(4) to (6). With a start, or with a preconditioner that depends on the ridge, they cannot share it. Then every pair of a
+column and a ridge r is a separate column, for the matrix [A; √r I] (`golub_kahan`), without damping. (c) The residual
+is (6) relative to ‖Aᵀb‖. Rounding makes it drift. If the drift may exceed the tolerance, a residual that seems to meet
+it is computed again, and the iteration begins again at its iterate, as long as that helps.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
 from linspec import (
-    LeastSquaresState,
+    Iterate,
+    IterativeSolver,
     LinearOperator,
     Moments,
     Run,
-    Solution,
-    Solver,
     Status,
     limit_option,
     tol_option,
 )
-from linspec.arrays import Array, HostArray
-from linspec_lstsq.golub_kahan import LSQR, RightHandSides, matrix_of, right_hand_sides, start_of, sweeps_of
+from linspec.arrays import Array, HostArray, reciprocal, to_host_together
+from linspec_lstsq.golub_kahan import Long, Stacked, matrix_of, right_hand_sides, start_of, sweeps_of
 from linspec_lstsq.gradients import ROUNDING, column_norms, relative
+from linspec_lstsq.lsqr_iterate import LSQRIterate, owned, ratio
+from linspec_lstsq.parts import IterativeState
 
 
 @dataclass(frozen=True, kw_only=True)
-class SimultaneousLSQR(Solver):
+class SimultaneousLSQR(IterativeSolver):
     """LSQR for all right-hand sides at once (Paige & Saunders 1982, doi:10.1145/355984.355989)."""
 
     tol: float | None = tol_option(1e-8)
     max_iterations: int = limit_option(1000)
 
-    def solve(self, problem: Any, run: Run) -> Solution:
-        """Solve a least-squares problem."""
+    kept: ClassVar = (LSQRIterate, Long)
+    resumes_after_law: ClassVar = False
+
+    def iterates(self, problem: Any, run: Run, state: Any = None) -> Iterator[Iterate]:
+        """LSQR from zero or the start of the run, and from an iterate whose residual rounding may have falsified."""
         run.plan(setup=run.settling + (1.0 if run.start is None else 2.0), iteration=sweeps_of(problem.A))
-        data = right_hand_sides(problem.A, problem.B, problem.ridges)
-        iterates, scales = _begun(data, run)
-        seen, met = np.inf, iterates.inverse_squares
+        A = Stacked(right_hand_sides(problem.A, problem.B, problem.ridges))
+        x0 = None if run.start is None else run.start["x"]
+        first: LSQRIterate = _begun(A, x0) if state is None else state
         while True:
-            residual = float(relative(iterates.gradients, scales).max(initial=0.0))
-            if residual <= run.tol and _doubtful(iterates, scales, run.tol) and run.affords(data.sweeps):
-                met = np.maximum(met, iterates.inverse_squares)
-                iterates = LSQR(data, iterates.x())
-                residual, before = float(relative(iterates.gradients, scales).max()), seen
-                seen = residual
-                if residual > max(run.tol, before / 2):
-                    run.end(Status.STAGNATED)
-            if not run.proceed(residual=residual, current=partial(_current, iterates)):
-                met = np.maximum(met, iterates.inverse_squares)
-                least = np.divide(1.0, met, out=np.full_like(met, np.inf), where=met > 0)
-                return run.finish(x=iterates.x(), least=least)
-            _advance(iterates, scales, run.tol)
+            for it in lsqr(A, first, partial(within, run.tol)):
+                doubtful = it.residual <= run.tol and _drift(A, it) > run.tol / 4
+                if doubtful and run.affords(A.data.sweeps):
+                    break
+                yield it
+            else:  # every column is done
+                return
+            first = begun(A, it.solution(), it.scales)  # b − A x computed anew
+            first.inverse_squares_before = it.most_inverse_squares
+            first.residual_computed = first.residual
+            if first.residual > max(run.tol, it.residual_computed / 2):
+                first.ending = Status.STAGNATED
 
     def prepare(self, A: LinearOperator | Moments, ridge: float, run: Run) -> LSQRState:
         """Prepare for many right-hand sides."""
         return LSQRState(A, ridge, run, self.max_iterations, 1e-8 if self.tol is None else self.tol)
 
 
-class LSQRState(LeastSquaresState):
+def lsqr(A: Stacked, it: LSQRIterate, leaves: Callable[[LSQRIterate], HostArray]) -> Iterator[LSQRIterate]:
+    """LSQR, from an iterate on.
+
+    Parameters
+    ----------
+    A : Stacked
+    it : LSQRIterate
+        The first, as `begun` returns it (1).
+    leaves : callable
+        Returns of an iterate which of its live pairs are done: they leave the block, and the last ends the loop.
+
+    Yields
+    ------
+    LSQRIterate
+    """
+    home = A.home
+    while True:  # (2)
+        if it.leaving is None:
+            it = replace(it, leaving=leaves(it))
+        yield it
+        it = it.remaining(A)
+        if not len(it.live):
+            return
+        # (3) βu = A v − αu, αv = Aᵀu − βv
+        u, uu, Z = A.advance(it.v, it.u, it.shift)
+        beta_there = home.xp.sqrt(uu)
+        Z = Z * reciprocal(beta_there)[None, :] - it.v * beta_there[None, :]
+        vv = A.squares(Z)
+        v = Z * reciprocal(home.xp.sqrt(vv))[None, :]
+        # what a unit of v is in the gradient of x, or what the condition estimate asks of the directions
+        last = A.squares(it.w if A.N is None else A.units(v, u))
+        squares = to_host_together(uu, vv, last)
+        beta, alpha, unit = (np.sqrt(each) for each in squares)
+        norm = max(it.norm, float(np.hypot(it.alpha, beta).max(initial=0.0)))
+        alpha = alpha * (beta > 0)
+        # (4) the rotations: of √r, then of β
+        own_alpha, own_beta = alpha[it.owner], beta[it.owner]
+        rho_hat = np.hypot(it.rho_bar, it.damping)
+        phi_bar = ratio(it.rho_bar, rho_hat) * it.phi_bar
+        rho = np.hypot(rho_hat, own_beta)
+        c, s = ratio(rho_hat, rho), ratio(own_beta, rho)
+        theta, rho_bar = s * own_alpha, -c * own_alpha
+        phi, phi_bar = c * phi_bar, s * phi_bar
+        # (5) x ← x + (φ/ρ) w, w ← v − (θ/ρ) w
+        step, turn, shift = home.place_together(ratio(phi, rho), ratio(theta, rho), ratio(alpha, beta))
+        x = it.x + it.w * step[None, :]
+        w = owned(v, it.owner, home) - it.w * turn[None, :]
+        # (6) the norms, without a product
+        gradients, steps, inverse_squares = it.gradients.copy(), it.steps.copy(), it.inverse_squares.copy()
+        gradients[it.live] = own_alpha * np.abs(s * phi) * (1.0 if A.N is None else unit[it.owner])
+        steps[it.live] = np.abs(phi)
+        if A.N is None:  # the condition estimate of Paige & Saunders, section 5.3
+            inverse_squares[it.live] += ratio(squares[2], rho**2)
+        it = replace(it, x=x, w=w, v=v, u=u, shift=shift, alpha=alpha, beta=beta, norm=norm, leaving=None)
+        it = replace(it, rho_bar=rho_bar, phi_bar=phi_bar, gradients=gradients, steps=steps)
+        it.residual, it.inverse_squares = it.worst(), inverse_squares
+
+
+def begun(A: Stacked, x0: Array | None, scales: HostArray | None = None) -> LSQRIterate:
+    """The first iterate (1) for b − A x₀.
+
+    Parameters
+    ----------
+    A : Stacked
+    x0 : array of shape (p, columns times ridges), or None
+        The start. With a start, each ridge has separate columns. Without one there may be no preconditioner.
+    scales : numpy.ndarray of shape (columns times ridges,), optional
+        ‖Aᵀb‖; by default the norms of the gradients at x₀.
+    """
+    home, pairs = A.home, len(A.data.ridges)
+    u, squares, G = A.residuals(x0)
+    Z = G if A.N is None else A.N.adjoint(G)
+    beta, length, gradients = (
+        np.sqrt(each) for each in to_host_together(squares, A.squares(Z), A.squares(G))
+    )
+    owner = np.arange(pairs) % len(beta)
+    alpha, gradients = ratio(length, beta), gradients[owner]
+    scales = gradients if scales is None else scales
+    inverse, shift = home.place_together(ratio(np.ones_like(length), length), ratio(alpha, beta))
+    v = Z * inverse[None, :]
+    found = LSQRIterate(
+        residual=np.inf,
+        copyable=not A.data.stay,
+        home=home,
+        N=A.N,
+        x0=x0,
+        x=home.zeros((v.shape[0], pairs)),
+        w=owned(v, owner, home),
+        v=v,
+        u=u,
+        alpha=alpha,
+        beta=beta,
+        shift=shift,
+        live=np.arange(pairs),
+        owner=owner,
+        damping=np.sqrt(A.data.ridges) if x0 is None else np.zeros(pairs),
+        phi_bar=beta[owner],
+        rho_bar=alpha[owner],
+        scales=scales,
+        gradients=gradients,
+        steps=np.full(pairs, np.inf),
+        sizes=beta[owner],
+        inverse_squares=np.zeros(pairs),
+        inverse_squares_before=np.zeros(pairs),
+    )
+    found.residual = found.worst()
+    return found
+
+
+class LSQRState(IterativeState):
     """LSQR as a part. It uses the matrix itself, even if the Gram matrix is held."""
 
     def __init__(self, A: LinearOperator | Moments, ridge: float, run: Run, limit: int, tol: float) -> None:
@@ -86,50 +211,30 @@ class LSQRState(LeastSquaresState):
         extra = 1.0 if x0 is not None and AtB is None else 0.0
         if not self.run.affords(2 * sweeps_of(self.A) + extra):  # no step could be made
             return start_of(self.A, B, x0)
-        data = right_hand_sides(self.A, B, (self.ridge,))
-        tol = self.tol if tol is None else tol
-        if x0 is None:
-            iterates = LSQR(data)
-            scales = iterates.gradients.copy()
-        else:
-            scales = column_norms(data.cross() if AtB is None else AtB, data.home)
-            live = data.home.place((scales > 0).astype(np.float64))
-            iterates = LSQR(data, data.home.place(x0) * live[None, :])
-        for _ in range(self.limit):
-            residual = float(relative(iterates.gradients, scales).max(initial=0.0))
-            if residual <= tol or not len(iterates.live) or not self.run.affords(data.sweeps):
-                break
-            if not self.watched(residual, iterates.x):
-                break
-            _advance(iterates, scales, tol)
-        return iterates.x()
+        A, tol = Stacked(right_hand_sides(self.A, B, (self.ridge,))), self.tol if tol is None else tol
+        first = _begun(A, x0, AtB)
+        return self.driven(lsqr(A, first, partial(within, tol)), tol, self.limit, A.data.sweeps)
 
 
-def _begun(data: RightHandSides, run: Run) -> tuple[LSQR, HostArray]:
-    """Iterates from zero, or from the start of the run, and ‖AᵀB‖ of every column and ridge."""
-    if run.start is None:
-        iterates = LSQR(data)
-        return iterates, iterates.gradients.copy()  # at x = 0 they are AᵀB
-    norms = column_norms(data.cross(), data.home)
-    scales = np.tile(norms, len(data.ridges) // data.columns)
-    live = data.home.place((scales > 0).astype(np.float64))  # where AᵀB is zero, the answer is
-    return LSQR(data, data.home.place(run.start["x"]) * live[None, :]), scales
+def within(tol: float, it: LSQRIterate) -> HostArray:
+    """Which live pairs have a relative gradient within the tolerance."""
+    found: HostArray = it.gradients[it.live] <= tol * it.scales[it.live]
+    return found
 
 
-def _advance(iterates: LSQR, scales: HostArray, tol: float) -> None:
-    """Remove the columns that have converged, and make a step with the others."""
-    live = iterates.live
-    iterates.leave(iterates.gradients[live] <= tol * scales[live])
-    iterates.step()
+def _begun(A: Stacked, x0: Array | None, AtB: Array | None = None) -> LSQRIterate:
+    """The first iterate, from zero or from a start; the answer is zero where AᵀB is."""
+    if x0 is None:
+        return begun(A, None)  # at x = 0 the gradients are AᵀB
+    norms = column_norms(A.data.cross() if AtB is None else AtB, A.home)
+    scales = np.tile(norms, len(A.data.ridges) // A.data.columns)
+    there = A.home.place((scales > 0).astype(np.float64))
+    return begun(A, A.home.place(x0) * there[None, :], scales)
 
 
-def _doubtful(iterates: LSQR, scales: HostArray, tol: float) -> bool:
-    """Whether rounding may have separated the gradients of the iterates from those of the recurrences."""
-    noise = ROUNDING * float(np.finfo(iterates.data.A.dtype).eps)
-    size = iterates.norm * (iterates.norm * column_norms(iterates.x(), iterates.home) + iterates.sizes)
-    drift = noise * relative(size, scales)[scales > 0]
-    return bool(iterates.norm > 0 and drift.max(initial=0.0) > tol / 4)
-
-
-def _current(iterates: LSQR) -> dict[str, Array]:
-    return {"x": iterates.x()}
+def _drift(A: Stacked, it: LSQRIterate) -> float:
+    """By how much rounding may have separated the relative gradients from those of the recurrences."""
+    noise = ROUNDING * float(np.finfo(A.data.A.dtype).eps)
+    size = it.norm * (it.norm * column_norms(it.solution(), A.home) + it.sizes)
+    drift = noise * relative(size, it.scales)[it.scales > 0]
+    return float(drift.max(initial=0.0)) if it.norm > 0 else 0.0

@@ -71,7 +71,7 @@ def linspec_solvers() -> tuple[SolverSpec, ...]:
             target="linspec_lstsq.lsqr:SimultaneousLSQR",
             summary="LSQR for all right-hand sides at once, which never squares the condition number as cg does.",
             reference="Paige & Saunders 1982, doi:10.1145/355984.355989",
-            traits=("iterative", "path", "warm-start"),
+            traits=("iterative", "path", "warm-start", "resumable"),
         ),
         SolverSpec(
             name="sketch-precondition",
@@ -81,6 +81,6 @@ def linspec_solvers() -> tuple[SolverSpec, ...]:
             reference="Avron, Maymon & Toledo 2010, doi:10.1137/090767911; Meng, Saunders & Mahoney 2014, "
             "doi:10.1137/120866580; Epperly, Meier & Nakatsukasa 2024, arXiv:2406.03468",
             needs=Needs(dense=True, rows=True),
-            traits=("iterative", "randomized", "path", "automatic"),
+            traits=("iterative", "randomized", "path", "resumable", "automatic"),
         ),
     )

@@ -17,30 +17,34 @@ the sketch would have, A itself is decomposed: then the start is the solution, a
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
 from linspec import (
-    LeastSquaresState,
+    Iterate,
+    IterativeSolver,
     LinearOperator,
     Moments,
     Run,
-    Solution,
-    Solver,
     Status,
     limit_option,
     option,
     tol_option,
 )
 from linspec.algebra import rank_cut
-from linspec.arrays import Array, Home, HostArray, to_host
+from linspec.arrays import Array, HostArray, to_host
 from linspec.cost import FACTOR_RATE, SPARSE_RATE, Estimate, Sizes, sweeps_estimate
-from linspec_lstsq.golub_kahan import LSQR, Preconditioner, RightHandSides, matrix_of, start_of
-from linspec_lstsq.gradients import column_norms, relative
+from linspec_lstsq.golub_kahan import Long, Preconditioner, RightHandSides, Stacked, matrix_of, start_of
+from linspec_lstsq.gradients import column_norms
+from linspec_lstsq.lsqr import begun, lsqr, within
+from linspec_lstsq.lsqr_iterate import LSQRIterate
+from linspec_lstsq.parts import IterativeState
 from linspec_lstsq.row_sketch import SparseSigns, sketch_rows
+from linspec_lstsq.sketched import Rounding, SketchedFactor, SketchedIterate, decomposed
 
 NONZEROS = 8
 """Rows of the sketch to which every row is added."""
@@ -53,7 +57,7 @@ EXPECTED_SWEEPS, THIN = 60, 4
 
 
 @dataclass(frozen=True, kw_only=True)
-class SketchPrecondition(Solver):
+class SketchPrecondition(IterativeSolver):
     """LSQR preconditioned by a sketch (Epperly, Meier & Nakatsukasa 2024, arXiv:2406.03468)."""
 
     oversampling: float = option(4.0, "rows of the sketch in units of the columns", above=1)
@@ -63,19 +67,45 @@ class SketchPrecondition(Solver):
     tol: float | None = tol_option(1e-8)
     max_iterations: int = limit_option(1000)
 
-    def solve(self, problem: Any, run: Run) -> Solution:
-        """Solve a least-squares problem."""
+    kept: ClassVar = (SketchedIterate, LSQRIterate, Long, Preconditioner)
+    resumes_after_law: ClassVar = False
+
+    def iterates(self, problem: Any, run: Run, state: Any = None) -> Iterator[Iterate]:
+        """The solution of the sketched problem, LSQR from it, and LSQR on the correction."""
         run.plan(setup=run.settling + 2.0, iteration=1.0)
         data = RightHandSides(problem.A, problem.B, problem.ridges)
-        factor, SB, AtB = self._factor(data, run)
-        scales = np.tile(column_norms(AtB, data.home), len(problem.ridges))
-        N = factor.preconditioner(data.ridges)
-        iterates = LSQR(data, factor.solution(SB, data.ridges) * _live(scales, data.home), N)
-        x = self._run(iterates, scales, Rounding(data, factor.column_norms), run)
-        return run.finish(x=x, rank=factor.rank)
+        if state is None:
+            factor, UtSB, AtB = self._factor(data, run)  # S A = U Σ Vᵀ
+            A = Stacked(data, factor.preconditioner(data.ridges))  # N = V (Σ² + r)^(−1/2)
+            it = _begun(A, factor.solution(UtSB, data.ridges), AtB)
+            rank, norms, left, known = factor.rank, factor.column_norms, self.refinements, None
+        else:
+            it, rank, norms, left, known = state.lsqr, state.rank, state.column_norms, state.left, state.known
+            A = Stacked(data, it.N)
+        rounding = Rounding(data, norms, known)
+        met: float | None = None  # the residual that met the tolerance
+        while True:
+            beyond = 0
+            for it in lsqr(A, it, rounding.leaves):  # noqa: B020 (it goes on where it is)
+                if met is None and it.residual <= run.tol and self.refinements:
+                    met = it.residual
+                    run.offer(it.weights)
+                if met is None:
+                    yield SketchedIterate(it.residual, it, rank, norms, left, rounding.known)
+                elif beyond == LONGEST or not run.affords(1.0):
+                    break
+                else:
+                    beyond += 1
+            if not left or not run.affords(2.0):
+                break
+            left -= 1
+            it = begun(A, it.solution(), it.scales)  # LSQR on the correction, from b − A x computed anew
+        found = SketchedIterate(it.residual if met is None else met, it, rank, norms, left, rounding.known)
+        found.ending = Status.STAGNATED if met is None else None
+        yield found  # the history ends at the tolerance
 
     def _factor(self, data: RightHandSides, run: Run) -> tuple[SketchedFactor, HostArray, Array]:
-        """The SVD of the sketch (of A if A is no larger), the sketched right-hand sides, and AᵀB."""
+        """The SVD U Σ Vᵀ of the sketch S A (of A if A is no larger), UᵀS B, and AᵀB."""
         n, p = data.A.shape
         size = int(np.ceil(min(self.oversampling * p, n))) + NONZEROS
         with np.errstate(all="ignore"):  # values that are not finite show in the sums
@@ -86,32 +116,8 @@ class SketchPrecondition(Solver):
                 SA, SB, AtB = _whole(data)
         data.check_finite(AtB)
         cut = rank_cut((n, p), data.A.rounded_dtype)
-        return SketchedFactor(SA, data.home, cut, scaled=not data.ridges.any()), SB, AtB
-
-    def _run(self, iterates: LSQR, scales: HostArray, rounding: Rounding, run: Run) -> Array:
-        """Iterate to the tolerance and beyond, refine, and give x."""
-        data, N, reached = iterates.data, iterates.preconditioner, False
-        for left in range(self.refinements, -1, -1):
-            beyond = 0
-            while beyond < LONGEST:
-                if not reached:
-                    residual = _worst(iterates, scales)
-                    if not run.proceed(residual=residual, current=partial(_current, iterates)):
-                        if residual > run.tol or self.refinements == 0:
-                            return iterates.x()
-                        reached = True
-                iterates.leave(rounding.reached(iterates))
-                if not len(iterates.live) or not run.affords(1.0):
-                    break
-                iterates.step()
-                beyond += reached
-            if not left or not run.affords(2.0):
-                break
-            iterates = LSQR(data, iterates.x(), N)
-        if not reached:
-            run.end(Status.STAGNATED)
-            run.proceed(residual=_worst(iterates, scales), current=partial(_current, iterates))
-        return iterates.x()
+        factor, U = decomposed(SA, data.home, cut, scaled=not data.ridges.any())
+        return factor, U.T @ SB, AtB
 
     def prepare(self, A: LinearOperator | Moments, ridge: float, run: Run) -> SketchedState:
         """Sketch and decompose once for many right-hand sides."""
@@ -131,88 +137,7 @@ class SketchPrecondition(Solver):
         return Estimate(seconds, memory, f"SVD of a sketch of {rows:.0f} rows and {EXPECTED_SWEEPS} sweeps")
 
 
-class SketchedFactor:
-    """The SVD of a sketch, and the preconditioner that it gives for a ridge.
-
-    Parameters
-    ----------
-    SA : numpy.ndarray of shape (d, p)
-    home : Home
-        The place of blocks.
-    cut : float
-        Singular values below this fraction of the largest count as zero.
-    scaled : bool
-        Decompose with columns of unit length. If these have full rank, the solution is the same, and the rank is more
-        reliable. If they have not, the columns keep their lengths: the least norm is that of the unscaled variables.
-
-    Attributes
-    ----------
-    rank : int
-    column_norms : array of shape (p,)
-        The approximate column norms of A.
-    """
-
-    def __init__(self, SA: HostArray, home: Home, cut: float, *, scaled: bool) -> None:
-        p = SA.shape[1]
-        norms = np.linalg.norm(SA, axis=0)
-        d = np.where(norms > 0, norms, 1.0) if scaled else np.ones(p)
-        U, s, Vt = np.linalg.svd(SA / d, full_matrices=False)
-        self.rank = int(np.sum(s > cut * s[0]))
-        if scaled and self.rank < p:
-            d = np.ones(p)
-            U, s, Vt = np.linalg.svd(SA, full_matrices=False)
-            self.rank = min(self.rank, int(np.sum(s > 0)))
-        self.home, self._U, self._s = home, U, s
-        self.column_norms = home.place(norms)
-        self._Q, self._scale = home.place(Vt.T), home.place(1.0 / d)
-
-    def lengths(self, ridges: HostArray) -> HostArray:
-        """1/√(σ² + r) for every direction and ridge; 0 instead of a division by rounding."""
-        kept = np.arange(len(self._s))[:, None] < self.rank
-        squares = self._s[:, None] ** 2 + ridges
-        keep = (kept | (ridges > 0)) & (squares > 0)
-        lengths: HostArray = np.divide(1.0, np.sqrt(squares), out=np.zeros_like(squares), where=keep)
-        return lengths
-
-    def preconditioner(self, ridges: HostArray) -> Preconditioner:
-        """N for columns with these ridges."""
-        return Preconditioner(self._Q, self.lengths(ridges), self._scale, self.home)
-
-    def solution(self, SB: HostArray, ridges: HostArray) -> Array:
-        """The solution of the sketched problem for right-hand sides repeated ridge by ridge."""
-        parts = np.tile(self._U.T @ SB, (1, len(ridges) // SB.shape[1]))
-        y = self._s[:, None] * self.lengths(ridges) ** 2 * parts
-        return self._scale[:, None] * (self._Q @ self.home.place(y))
-
-
-class Rounding:
-    """Detects that steps have become rounding.
-
-    A backward-stable method may solve for data with an error of one unit of rounding: b relative to its length, and
-    column j of A relative to its own length. The error of A x is then that of the columns times the entries of x. A
-    step that changes A x by less than an eighth of this error is the last.
-    """
-
-    def __init__(self, data: RightHandSides, norms: Array) -> None:
-        self._norms, self._home = norms[:, None], data.home
-        sizes = np.sqrt(to_host(data.squares(data.B)))
-        self._least = np.tile(sizes, len(data.ridges) // data.columns)
-        self._unit = float(np.finfo(data.A.dtype).eps) / 8
-        self._known = np.full(len(data.ridges), np.inf)
-
-    def reached(self, iterates: LSQR) -> HostArray:
-        """Whether the last step of every live pair was rounding."""
-        live = iterates.live
-        if (
-            iterates.steps[live] <= self._known[live]
-        ).any():  # x changes: compute its error again before deciding
-            sizes = column_norms(self._norms * iterates.x(), self._home)
-            self._known = self._unit * np.maximum(sizes, self._least)
-        reached: HostArray = iterates.steps[live] <= self._known[live]
-        return reached
-
-
-class SketchedState(LeastSquaresState):
+class SketchedState(IterativeState):
     """One sketch for many right-hand sides."""
 
     def __init__(
@@ -236,23 +161,15 @@ class SketchedState(LeastSquaresState):
         data = RightHandSides(self.A, B, (self.ridge,))
         start = start_of(self.A, B, x0)
         if self.factor is None:
-            self.factor, SB, found = self.solver._factor(data, self.run)
+            self.factor, UtSB, found = self.solver._factor(data, self.run)
             AtB = found if AtB is None else AtB
-            start = self.factor.solution(SB, data.ridges) if x0 is None else start
+            start = self.factor.solution(UtSB, data.ridges) if x0 is None else start
         if AtB is None:
             AtB = self.A.rmatmat(data.B)
-        scales = column_norms(AtB, data.home)
         tol = tol or self.solver.tol or 1e-8
-        iterates = LSQR(data, start * _live(scales, data.home), self.factor.preconditioner(data.ridges))
-        for _ in range(self.solver.max_iterations):
-            live = iterates.live
-            iterates.leave(iterates.gradients[live] <= tol * scales[live])
-            if not len(iterates.live) or not self.run.affords(1.0):
-                break
-            if not self.watched(_worst(iterates, scales), iterates.x):
-                break
-            iterates.step()
-        return iterates.x()
+        A = Stacked(data, self.factor.preconditioner(data.ridges))
+        iterates = lsqr(A, _begun(A, start, AtB), partial(within, tol))
+        return self.driven(iterates, tol, self.solver.max_iterations, 1.0)
 
 
 def _whole(data: RightHandSides) -> tuple[HostArray, HostArray, Array]:
@@ -263,14 +180,9 @@ def _whole(data: RightHandSides) -> tuple[HostArray, HostArray, Array]:
     return entries, to_host(data.home.place(B)), AtB
 
 
-def _live(scales: HostArray, home: Home) -> Array:
-    """1 for columns with a nonzero solution, 0 for columns whose solution is zero."""
-    return home.place((scales > 0).astype(np.float64))[None, :]
-
-
-def _worst(iterates: LSQR, scales: HostArray) -> float:
-    return float(relative(iterates.gradients, scales).max(initial=0.0))
-
-
-def _current(iterates: LSQR) -> dict[str, Array]:
-    return {"x": iterates.x()}
+def _begun(A: Stacked, x0: Array, AtB: Array) -> LSQRIterate:
+    """The first iterate; columns whose solution is zero begin there."""
+    data = A.data
+    scales = np.tile(column_norms(AtB, data.home), len(data.ridges) // data.columns)
+    there = data.home.place((scales > 0).astype(np.float64))
+    return begun(A, x0 * there[None, :], scales)

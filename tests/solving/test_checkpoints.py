@@ -130,6 +130,10 @@ CASES: dict[str, tuple[Callable[[], Any], str, dict[str, Any]]] = {
     ),
     "cg-blocks": (lambda: ls.LeastSquares(blocks(A), Y[:, 0], center=True), "cg", {"form": "implicit"}),
     "cg-rows": (lambda: ls.LeastSquares(W, Y[:60, :2], ridge=0.01), "cg", {"form": "implicit"}),
+    "lsqr": (lambda: ls.LeastSquares(A, Y[:, 0]), "lsqr", {}),
+    "lsqr-path": (lambda: ls.LeastSquares(A, Y, ridge=[0.1, 1.0], center=True), "lsqr", {"tol": 1e-11}),
+    "lsqr-sparse": (lambda: ls.LeastSquares(S, Y[:800, :2], ridge=0.1), "lsqr", {}),
+    "sketch": (lambda: ls.LeastSquares(A, Y, ridge=[0.1, 1.0], center=True), "sketch-precondition", {}),
 }
 
 pytestmark = pytest.mark.filterwarnings("ignore::linspec.errors.ConvergenceWarning")
@@ -253,8 +257,8 @@ def test_a_run_is_cut_and_goes_on_many_times(tmp_path: Path) -> None:
 
 def test_others_begin_at_the_last_iterate(tmp_path: Path) -> None:
     path, problem = tmp_path / "run.ckpt", ls.LeastSquares(A, Y[:, 0])
-    part = ls.solve(problem, "lsqr", checkpoint=ls.Checkpoint(path, seconds=0), max_passes=20)
-    found = ls.solve(problem, "lsqr", start=path)
+    part = ls.solve(problem, "nystrom-pcg", rng=0, checkpoint=ls.Checkpoint(path, seconds=0), max_passes=20)
+    found = ls.solve(problem, "nystrom-pcg", start=path)
     assert found.converged
     assert found.history["residual"][len(part.history) - 1] < 2 * part.residual
     assert found.passes > part.passes
@@ -450,8 +454,10 @@ def test_others_begin_anew_on_other_data(tmp_path: Path) -> None:
     """A solver that begins at its last iterate answers for the data of its day."""
     path, b, other = tmp_path / "run.ckpt", Y[:, 0], Y[:, 0].copy()
     other[700] *= 1000
-    ls.solve(ls.LeastSquares(A, b), "lsqr", checkpoint=ls.Checkpoint(path, seconds=0), max_passes=20)
-    found = ls.solve(ls.LeastSquares(A, other), "lsqr", start=path)
+    ls.solve(
+        ls.LeastSquares(A, b), "nystrom-pcg", rng=0, checkpoint=ls.Checkpoint(path, seconds=0), max_passes=20
+    )
+    found = ls.solve(ls.LeastSquares(A, other), "nystrom-pcg", start=path)
     assert found.converged
     np.testing.assert_allclose(found.x, np.linalg.lstsq(A, other)[0], rtol=1e-3, atol=1e-6)
 
