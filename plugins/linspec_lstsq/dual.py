@@ -2,132 +2,133 @@
 
 Problem: ridge regression with fewer rows than columns. The blocks of (AᵀA + rI) x = AᵀB are long, so the algebra
 between products takes as long as the products.
-Method: (AAᵀ + rI) z = B and x = Aᵀz (the matrix inversion lemma; Saunders, Gammerman & Vovk 1998), by the same block
-conjugate gradients on the short blocks z, with ridges as shifts. The products are the same, first Aᵀ and then A.
-Where we differ: the iteration stops by the gradient of x, which is Aᵀ times the residual of z. For residuals Q ρ its
-norm follows from QᵀAAᵀQ, and thus from products of the directions P = Q + P₋τᵀ. These are made anyway, one step later.
-The z that is returned is then the one before this step, because gradients of successive iterates rise and fall.
-If rounding may have moved the answer by more than the tolerance, the iteration for x continues from this answer.
+Method: (K + rI) z = B, K = AAᵀ, and x = Aᵀz (the matrix inversion lemma; Saunders, Gammerman & Vovk 1998), by the same
+block conjugate gradients on the short blocks z, with ridges as shifts. The products are the same, first Aᵀ and then A.
+Where we differ: the iteration stops by the gradient of x, which is Aᵀ times the residual of z. For residuals Q ρ,
+
+    ‖AᵀQρ‖² = ρᵀ (QᵀKQ) ρ,  KQ = KP − KP₋ τᵀ,
+
+where the directions P = Q + P₋τᵀ are multiplied anyway, one step later. The z that is returned is then the one before
+this step, because gradients of successive iterates rise and fall. If rounding may have moved the answer by more than
+the tolerance, the iteration for x continues from this answer.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from functools import partial
-from typing import Any, Self
+from collections.abc import Iterator, Mapping
+from dataclasses import InitVar, dataclass, replace
+from typing import Any
 
 import numpy as np
 
-from linspec import Moments, Run, Solution
-from linspec.arrays import Array, Home, HostArray, to_host
+from linspec import Iterate, LinearOperator, Moments, Run
+from linspec.arrays import Array, HostArray, to_host
 from linspec.operators import uncounted
-from linspec_lstsq.block_conjugate_gradients import BlockConjugateGradients, block_conjugate_gradients
 from linspec_lstsq.gradients import column_norms
-from linspec_lstsq.normal_equations import System, finish
+from linspec_lstsq.normal_equations import Begin, System, iterates
 
 
-def solve_dual(problem: Any, run: Run, moments: Moments) -> Solution:
-    """Solve a least-squares problem with positive ridges on the side of its rows."""
-    home = moments.home
-    run.plan(setup=1.0, iteration=2.0)
-    columns = home.eye(problem.B.shape[1])
-    B = home.place(problem.B.dense() if problem.B.readable else problem.B.matmat(columns))
-    rows = RowGradients(System.of(moments, B, problem.ridges))
-    return _solved(problem, run, moments, rows, rows.start_residual)
-
-
-def resume_dual(problem: Any, run: Run, moments: Moments, *_: Any) -> Solution:
-    """Go on from a checkpoint of the iteration on the side of the rows."""
-    known: Any = run.resumed
-    return _solved(problem, run, moments, RowGradients.again(known["rows"], moments.home), known["residual"])
-
-
-def _solved(problem: Any, run: Run, moments: Moments, rows: RowGradients, residual: float) -> Solution:
-    """Iterate until the run ends, or until rounding has to be looked at on the side of the columns."""
-    A, bare, x = problem.A, uncounted(problem.A)[0], None
-    with run.reserving(1.0):  # for x itself
-        while True:
-            run.checkpoint(partial(_state, rows, residual))
-            if residual <= run.tol and rows.AtB is not None:
-                x = A.rmatmat(rows.judged)
-                if rows.drift(x) > run.tol / 10 and run.affords(0.0):
-                    break
-            if not run.proceed(residual=residual, current=lambda: {"x": bare.rmatmat(rows.x())}):
-                return run.finish(x=A.rmatmat(rows.x()) if x is None else x)
-            residual = rows.step(moments)
-    system = System.of(moments, rows.AtB, problem.ridges)
-    return finish(run, moments, system, block_conjugate_gradients, x)
-
-
-def _state(rows: RowGradients, residual: float) -> dict[str, Any]:
-    return {"rows": rows.state(), "residual": residual}
-
-
-class RowGradients(BlockConjugateGradients):
-    """The iteration for z, with Aᵀ times every residual B − (AAᵀ + rI) z, one step later.
+@dataclass(kw_only=True, eq=False)
+class RowIterate(Iterate):
+    """An iterate on the side of the rows.
 
     Attributes
     ----------
-    AtB : array of shape (p, m), or None
+    A : LinearOperator
+    system : System
+        Of z.
+    residual : float
+        Of Aᵀz; 1 before the first step.
+    point : Blocks
+        Where the iteration for z is.
+    z : array of shape (n, all columns)
+        That before the last step.
+    KP : array of shape (n, k), optional
+        Of the last step.
+    AtB : array of shape (p, m), optional
         Known from the first step on.
-    judged : array of shape (n, m)
-        The iterate z before the last step, whose residual the step has returned.
+    scales : numpy.ndarray
+        ‖AᵀB‖ of all columns.
+    norm : float
+        A lower bound of the norm of AᵀA.
+    x : array of shape (p, all columns), optional
+        Aᵀz, where that is within the tolerance.
     """
 
-    def __init__(self, system: System) -> None:
-        super().__init__(system)
-        self.AtB: Array = None
-        self.judged = self.x()
-        self._KP: Array = None
-        self._norm = 0.0
-        self._scales = np.zeros(0)
-        self._noise = system.noise
+    A: InitVar[LinearOperator]
+    system: System
+    residual: float
+    point: Any
+    z: Array
+    KP: Array = None
+    AtB: Array = None
+    scales: HostArray | None = None
+    norm: float = 0.0
+    x: Array = None
 
-    def state(self) -> dict[str, Any] | None:
-        """What the iteration is, for a checkpoint."""
-        own = {name: getattr(self, name) for name in ("AtB", "_KP", "judged", "_norm", "_scales", "_noise")}
-        return {**(super().state() or {}), "own": own}
+    after = 1.0  # for x
 
-    @classmethod
-    def again(cls, state: Mapping[str, Any], home: Home) -> Self:
-        """The iteration of a checkpoint."""
-        found = super().again(state, home)
-        vars(found).update(state["own"])
-        found.judged = home.place(found.judged)
-        found.AtB = None if found.AtB is None else home.place(found.AtB)
-        found._KP = None if found._KP is None else home.place(found._KP)
-        return found
+    def __post_init__(self, A: LinearOperator) -> None:
+        self._A = A
 
-    @property
-    def start_residual(self) -> float:
-        """1, or 0 if there are no iterations to make."""
-        return float(self.ask().shape[1] > 0)
+    def weights(self) -> Mapping[str, Any]:
+        """Those of the last step."""
+        return {"x": uncounted(self._A)[0].rmatmat(self.point.x)}
 
-    def step(self, moments: Moments) -> float:
-        """Make a step. Returns the relative residual of x before it."""
-        home, P = self.home, self.ask()
-        if P.shape[1] == 0:  # nothing is left of the residual
-            self.judged = self.x()
-            return 0.0
-        AtP, KP = moments.outer_matmat(P)
-        KQ = KP if self._KP is None else KP - self._KP @ home.place(self.tau.T)
-        gram = to_host(self.Q.T @ KQ)
-        z = np.hstack([shifted.z for shifted in self.shifts])
-        norms = np.sqrt(np.maximum(np.sum(z * (gram @ z), axis=0), 0.0))
-        if self.AtB is None:
-            self.AtB = AtP @ home.place(self.seed.z)
-            self._scales = norms
-            self._norm = float(np.max(column_norms(AtP, home) / column_norms(P, home))) ** 2
-        self.judged = self.x()
-        self.tell(KP)
-        self._KP = KP
-        return float(np.max(self._relative(norms), initial=0.0))
+    def answer(self) -> Mapping[str, Any]:
+        """What is within the tolerance, or the last."""
+        return {"x": self._A.rmatmat(self.point.x) if self.x is None else self.x}
 
-    def drift(self, x: Array) -> float:
+    def drift(self) -> float:
         """An estimate of the error of the updated gradient of x, relative to AᵀB."""
-        sizes = (self._norm + self.ridge) * column_norms(x, self.home)
-        return self._noise * float(np.max(self._relative(sizes), initial=0.0))
+        sizes = (self.norm + min(self.system.ridges)) * column_norms(self.x, self.system.home)
+        return self.system.noise * largest(sizes, self.scales)
 
-    def _relative(self, norms: HostArray) -> HostArray:
-        found: HostArray = np.divide(norms, self._scales, out=np.zeros_like(norms), where=self._scales > 0)
-        return found
+
+def solved_on_rows(
+    problem: Any, run: Run, moments: Moments, begin: Begin, state: RowIterate | None = None
+) -> Iterator[Iterate]:
+    """The iterates of a least-squares problem with positive ridges on the side of its rows."""
+    home, A = moments.home, problem.A
+    if state is None:
+        run.plan(setup=1.0, iteration=2.0)
+        B = problem.B.dense() if problem.B.readable else problem.B.matmat(home.eye(problem.B.shape[1]))
+        system = System.of(moments, home.place(B), problem.ridges)
+        kernel: Any = begin(system, None)
+        point = next(kernel)
+        residual = float(point.V.shape[1] > 0)
+        now = RowIterate(A=A, system=system, residual=residual, point=point, z=point.x)
+    else:
+        kernel = begin(state.system, state.point)
+        point = next(kernel)
+        point.check(tuple(state.z.shape))
+        now = replace(state, A=A)
+    while now.x is None or now.drift() <= run.tol / 10 or not run.affords(0.0):
+        yield now
+        P, Q, z = point.V, point.Q, point.x
+        if P.shape[1] == 0:  # nothing is left of the residual
+            now = replace(now, A=A, z=z, residual=0.0)
+        else:
+            AtP, KP = moments.outer_matmat(P)
+            KQ = KP if now.KP is None else KP - now.KP @ home.place(point.tau.T)  # KQ = KP − KP₋ τᵀ
+            rho, QtKQ = np.hstack(point.z), to_host(Q.T @ KQ)
+            norms = np.sqrt(np.maximum(np.sum(rho * (QtKQ @ rho), axis=0), 0.0))  # ‖AᵀQρ‖² = ρᵀ (QᵀKQ) ρ
+            AtB, scales, norm = now.AtB, now.scales, now.norm
+            if AtB is None:
+                AtB, scales = AtP @ home.place(point.z[point.least]), norms
+                norm = float(np.max(column_norms(AtP, home) / column_norms(P, home))) ** 2
+            point, residual = kernel.send(KP), largest(norms, scales)
+            now = RowIterate(
+                A=A, system=now.system, residual=residual, point=point, z=z, KP=KP, AtB=AtB, scales=scales, norm=norm
+            )  # fmt: skip
+        if now.residual <= run.tol and now.AtB is not None:
+            now.x = A.rmatmat(now.z)
+    columns = System.of(moments, now.AtB, problem.ridges)
+    AtAx = moments.gram_matmat(now.x)
+    yield from iterates(run, moments, begin, columns, columns.starting_from(now.x, AtAx))
+
+
+def largest(norms: HostArray, scales: Any) -> float:
+    """The largest ratio, of columns with AᵀB ≠ 0."""
+    ratios: HostArray = np.divide(norms, scales, out=np.zeros_like(norms), where=scales > 0)
+    return float(np.max(ratios, initial=0.0))

@@ -1,97 +1,89 @@
 """Gradient descent with exact line search.
 
 Problem: min ‖A x − B‖² + r ‖x‖².
-Method: Lu (2015), Algorithms 3 and 13. With w = AᵀB − (AᵀA + rI) x and s = wᵀw / wᵀ(AᵀA + rI)w per column,
-x ← x + s w. The gap of the objective shrinks a step by at least ((d₁² − d_p²) / (d₁² + d_p² + 2r))², where d₁
-and d_p are the largest and smallest singular values of A (Kantorovich).
-Where we differ: the gradient is updated by w ← w − s Mw, which saves a product. Rounding makes it drift, and
-the residual of the solution, which is computed from the answer, shows that. A column stops when its gradient
-is rounding. Every ridge of a path is a column with its own step.
+Method: Lu (2015), Algorithms 3 and 13. With w = AᵀB − Mx, M = AᵀA + rI, and for every column of its own
+
+    s = wᵀw / wᵀMw,  x ← x + s w.
+
+The gap of the objective shrinks a step by at least ((d₁² − d_p²) / (d₁² + d_p² + 2r))², where d₁ and d_p are the
+largest and smallest singular values of A (Kantorovich).
+Where we differ: the gradient is updated by w ← w − s Mw, which saves a product. Rounding makes it drift, and the
+residual of the solution, which is computed from the answer, shows that. A column stops when its gradient is rounding.
+Every ridge of a path is a column with its own step.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, ClassVar
 
-from linspec import LinearOperator, Moments, Run, Solution, Solver, form_option, limit_option, tol_option
-from linspec.arrays import Array, HostArray
-from linspec_lstsq.gradients import column_norms
-from linspec_lstsq.normal_equations import (
-    Iteration,
-    NormalEquationsState,
-    System,
-    solve_normal_equations,
-    steps_unseen,
-)
+from linspec import IterativeSolver, LinearOperator, Moments, Run, form_option, limit_option, tol_option
+from linspec.arrays import Array
+from linspec_lstsq.normal_equations import KEPT, Kernel, NormalIterate, Point, System, solved
+from linspec_lstsq.prepared import PreparedNormalEquations, steps_unseen
+
+
+@dataclass(kw_only=True, eq=False)
+class Descent(Point):
+    """The iterates x of all columns, and their gradients w, along which the next step goes."""
+
+    X: Array
+    W: Array
+
+    @property
+    def V(self) -> Array:
+        """The gradients."""
+        return self.W
+
+    @property
+    def x(self) -> Array:
+        """The iterates."""
+        return self.X
+
+    @property
+    def gradient(self) -> Array:
+        """The gradients."""
+        return self.W
 
 
 @dataclass(frozen=True, kw_only=True)
-class GradientDescent(Solver):
+class GradientDescent(IterativeSolver):
     """Gradient descent with exact line search (Lu 2015, Algorithms 3 and 13)."""
 
     tol: float | None = tol_option(1e-8)
     max_iterations: int = limit_option(1000)
     form: str = form_option()
 
-    def solve(self, problem: Any, run: Run) -> Solution:
-        """Solve a least-squares problem."""
-        return solve_normal_equations(problem, run, descents, self.form)
+    kept: ClassVar = (*KEPT, Descent)
+    resumes_after_law: ClassVar = False
 
-    def prepare(self, A: LinearOperator | Moments, ridge: float, run: Run) -> NormalEquationsState:
+    def iterates(self, problem: Any, run: Run, state: Any = None) -> Iterator[NormalIterate]:
+        """The iterates of a least-squares problem."""
+        return solved(problem, run, descent, self.form, state)
+
+    def prepare(self, A: LinearOperator | Moments, ridge: float, run: Run) -> PreparedNormalEquations:
         """Prepare for many right-hand sides."""
-        tol = 1e-8 if self.tol is None else self.tol
-        ahead = partial(steps_unseen, descents)
-        return NormalEquationsState(A, ridge, run, descents, self.max_iterations, tol, ahead)
+        ahead = partial(steps_unseen, descent)
+        return PreparedNormalEquations(A, ridge, run, descent, self.max_iterations, self.tol, ahead)
 
 
-def descents(system: System) -> Sequence[Iteration]:
-    """One iteration for all columns and ridges."""
-    return [Descent(system)]
-
-
-class Descent(Iteration):
+def descent(system: System, point: Any = None) -> Kernel:
     """Steepest descent; the columns of all ridges side by side."""
-
-    def __init__(self, system: System) -> None:
-        home, count = system.home, len(system.ridges)
-        self.home, self.xp = home, home.xp
-        start, gradient = system.at_start
-        self.w, self.iterate = home.concat([gradient] * count), home.concat([start] * count)
-        ridges = [home.ones((system.AtB.shape[1],)) * ridge for ridge in system.ridges]
-        self.ridge = ridges[0] if count == 1 else home.xp.concat(ridges)
-        # A gradient of only rounding has parts in the null space of M, and a step along them is unbounded.
-        floor = home.xp.sum((system.AtB * system.noise) ** 2, axis=0)
-        self.floor = floor if count == 1 else home.xp.concat([floor] * count)
-
-    def ask(self) -> Array:
-        """The gradients."""
-        return self.w
-
-    def tell(self, AtAV: Array) -> None:
-        """A step along each gradient to the lowest point."""
-        xp, w = self.xp, self.w
-        Mw = AtAV + w * self.ridge[None, :]
+    home, xp, count = system.home, system.home.xp, len(system.ridges)
+    if point is None:
+        x, w = (home.concat([V] * count) for V in system.at_start)
+    else:
+        x, w = point.X, point.W
+    r = home.concat([home.ones((1, system.AtB.shape[1])) * ridge for ridge in system.ridges])
+    # A gradient of only rounding has parts in the null space of M, and a step along them is unbounded.
+    floor = home.concat([xp.sum((system.AtB * system.noise) ** 2, axis=0)[None, :]] * count)[0, :]
+    while True:
+        AtAw = yield Descent(home=home, X=x, W=w)
+        Mw = AtAw + w * r
         ww, wMw = xp.sum(w * w, axis=0), xp.sum(w * Mw, axis=0)
-        safe = (wMw > 0) & (ww > self.floor)
-        s = xp.where(safe, ww / xp.where(safe, wMw, xp.ones_like(wMw)), xp.zeros_like(wMw))
-        self.iterate = self.iterate + w * s[None, :]
-        self.w = w - Mw * s[None, :]
-
-    def x(self) -> Array:
-        """The iterate."""
-        return self.iterate
-
-    def gradient(self) -> Array:
-        """AᵀB − (AᵀA + rI) x."""
-        return self.w
-
-    def gradient_norms(self) -> HostArray:
-        """‖w‖ of every column."""
-        return column_norms(self.w, self.home)
-
-    def gradient_squares(self) -> Array:
-        """Their squares."""
-        return self.xp.sum(self.w * self.w, axis=0)
+        safe = (wMw > 0) & (ww > floor)
+        s = xp.where(safe, ww / xp.where(safe, wMw, xp.ones_like(wMw)), xp.zeros_like(wMw))  # s = wᵀw / wᵀMw
+        x = x + w * s  # x ← x + s w
+        w = w - Mw * s  # w ← w − s Mw

@@ -23,49 +23,40 @@ V d² Vᵀ.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, ClassVar
 
 from linspec import (
+    IterativeSolver,
     LeastSquaresState,
     LinearOperator,
     Moments,
     Run,
-    Solution,
-    Solver,
-    Status,
     form_option,
     limit_option,
     option,
     part,
     tol_option,
 )
-from linspec.arrays import Array, Home, HostArray
-from linspec_lstsq.block_conjugate_gradients import BlockConjugateGradients
-from linspec_lstsq.gradient_descent import Descent
-from linspec_lstsq.gradients import column_norms
-from linspec_lstsq.normal_equations import (
-    Iteration,
-    NormalEquationsState,
-    System,
-    current,
-    finish,
-    steps_unseen,
-    together,
-    worst_residual,
-)
+from linspec.arrays import Array, Home
+from linspec_lstsq.block_step import Blocks
+from linspec_lstsq.conjugate_gradients import block_conjugate_gradients
+from linspec_lstsq.gradient_descent import Descent, descent
+from linspec_lstsq.ling_as_printed import Printed, as_printed, printed
+from linspec_lstsq.normal_equations import KEPT, Begin, Kernel, NormalIterate, System, iterates
+from linspec_lstsq.prepared import PreparedNormalEquations, steps_unseen
 from linspec_lstsq.principal_components import SWEEPS, PrincipalComponents, principal_components
-from linspec_lstsq.transformed import Transformed
+from linspec_lstsq.transformed import Transformed, transformed
 
 VARIANTS = ("deflated", "ridge", "simplified", "projection")
 
-INNER: dict[str, type[BlockConjugateGradients | Descent]] = {"cg": BlockConjugateGradients, "gd": Descent}
+INNER: dict[str, Begin] = {"cg": block_conjugate_gradients, "gd": descent}
 
 
 @dataclass(frozen=True, kw_only=True)
-class Ling(Solver):
+class Ling(IterativeSolver):
     """Projection on leading components and an iteration for the rest (Lu 2015, Algorithms 1 and 5)."""
 
     preparation: ClassVar[float] = SWEEPS
@@ -78,61 +69,46 @@ class Ling(Solver):
     test_matrix: Any = part("gaussian", "what the randomized SVD multiplies", kind="test-matrix")
     form: str = form_option()
 
-    def solve(self, problem: Any, run: Run) -> Solution:
-        """Solve a least-squares problem."""
+    kept: ClassVar = (*KEPT, PrincipalComponents, Transformed, Printed, Blocks, Descent)
+    resumes_after_law: ClassVar = False
+
+    def iterates(self, problem: Any, run: Run, state: Any = None) -> Iterator[NormalIterate]:
+        """The iterates of a least-squares problem."""
         moments = run.moments(self.form)
-        sweep = moments.sweep_cost
-        run.plan(setup=moments.setup_cost + SWEEPS * sweep, iteration=moments.view(0).sweep_cost)
-        found = principal_components(moments, self.rank, run.part(self.test_matrix), run)
-        system = System.of(moments, found.AtB, problem.ridges)
-        if self.variant == "deflated":
+        if state is None:
+            sweep = moments.sweep_cost
+            run.plan(setup=moments.setup_cost + SWEEPS * sweep, iteration=moments.view(0).sweep_cost)
+            found = principal_components(moments, self.rank, run.part(self.test_matrix), run)
             norm = float(found.theta[0]) if len(found.theta) else 0.0
-            return finish(run, moments, replace(system, norm=norm), partial(self._deflated, found))
-        return self._as_printed(run, moments, system, found)
+            system = replace(System.of(moments, found.AtB, problem.ridges), norm=norm)
+        else:
+            found, system = state.before, state.system
+        begin = self._begin(found)
+        if self.variant != "deflated":
+            return as_printed(self.variant, run, moments, begin, system, found, state)
+        return iterates(run, moments, begin, system, system.separately(), before=found, state=state)
 
     def prepare(self, A: LinearOperator | Moments, ridge: float, run: Run) -> LeastSquaresState:
         """Find the components once for many right-hand sides."""
         moments = A if isinstance(A, Moments) else Moments(A, form="implicit")
-        found = principal_components(moments, self.rank, run.part(self.test_matrix), run)
-        begin = self._deflated if self.variant == "deflated" else self._printed(moments)
-        tol = 1e-8 if self.tol is None else self.tol
-        begun = partial(begin, found)
-        ahead = partial(steps_unseen, begun) if (self.inner, self.variant) == ("gd", "deflated") else None
-        return NormalEquationsState(A, ridge, run, begun, self.max_iterations, tol, ahead)
+        begin = self._begin(principal_components(moments, self.rank, run.part(self.test_matrix), run))
+        ahead = partial(steps_unseen, begin) if (self.inner, self.variant) == ("gd", "deflated") else None
+        return PreparedNormalEquations(A, ridge, run, begin, self.max_iterations, self.tol, ahead)
 
-    def _deflated(self, found: PrincipalComponents, system: System) -> Sequence[Iteration]:
-        """The variant that converges, one iteration for each ridge."""
-        kind = INNER[self.inner]
-        iterations = []
-        for one in system.separately():
-            deflation = Deflation.of(found, one.ridges[0], system.home)
-            start, gradient = one.at_start
-            above = replace(one, start=start + deflation.along(gradient), gradient=deflation.back(gradient))
-            iterations.append(Transformed(above, deflation, kind))
-        return iterations
+    def _begin(self, found: PrincipalComponents) -> Begin:
+        """The kernel of the variant, for one ridge."""
+        if self.variant == "deflated":
+            return partial(deflated, found, INNER[self.inner])
+        return partial(printed, found, INNER[self.inner], self.variant)
 
-    def _printed(self, moments: Moments) -> Any:
-        """The function that begins a printed variant."""
-        home = moments.home
 
-        def begin(found: PrincipalComponents, system: System) -> Sequence[Iteration]:
-            return [Printed(self, found, one, home) for one in system.separately()]
-
-        return begin
-
-    def _as_printed(self, run: Run, moments: Moments, system: System, found: PrincipalComponents) -> Solution:
-        """Run until the second stage has converged. It does not reduce the rest of the full problem's residual."""
-        iterations = self._printed(moments)(found, system)
-        iterate = partial(current, iterations, system.home)
-        text = f"variant {self.variant!r} does not correct errors of its components; variant 'deflated' converges to "
-        text += "the solution."
-        run.note(Status.APPROXIMATE, text)
-        while True:
-            if all(one.settled(run.tol) for one in iterations):
-                run.end(Status.CONVERGED)
-            if not run.proceed(residual=worst_residual(iterations, system), current=iterate):
-                return run.finish(**iterate())
-            together(iterations, moments.gram_matmat, system.home)
+def deflated(found: PrincipalComponents, begin: Begin, system: System, point: Any = None) -> Kernel:
+    """The variant that converges: from Q E⁻¹QᵀAᵀT, with products by ΠᵀM."""
+    deflation = Deflation.of(found, system.ridges[0], system.home)
+    start, gradient = system.at_start
+    start = start + deflation.along(gradient)
+    above = replace(system, start=start, gradient=deflation.back(gradient))
+    return transformed(above, deflation, begin, point)
 
 
 @dataclass(frozen=True)
@@ -172,55 +148,3 @@ class Deflation:
     def gradient(self, G: Array) -> Array:
         """The same gradient, because it has no part along Q."""
         return G
-
-
-class Printed(Iteration):
-    """The second stage of a printed variant, and the coefficients of both.
-
-    If the start is not zero, it solves for the correction.
-    """
-
-    def __init__(self, solver: Ling, found: PrincipalComponents, system: System, home: Home) -> None:
-        (self.ridge,) = system.ridges
-        self.home, self.found, self.variant = home, found, solver.variant
-        self.start, gradient = system.at_start
-        self.d = home.place(found.d)[:, None]
-        gamma = found.Z.T @ gradient
-        shrink = self.d**2 / (self.d**2 + self.ridge) if solver.variant == "ridge" else 1.0
-        self.first = gamma * shrink
-        rest = gradient - found.V @ (self.d * gamma)
-        # The tolerance is relative to the full gradient: parts that the components have removed are only rounding.
-        second = replace(system, AtB=gradient, start=home.zeros(tuple(rest.shape)), gradient=rest)
-        self.scales = second.scales
-        self.inner = INNER[solver.inner](second)
-        self.unsolved = found.V @ (self.d * (gamma - self.first))  # the part of AᵀT that shrinking leaves
-        self._asked: Array = None
-
-    def ask(self) -> Array:
-        """The directions of the second stage."""
-        self._asked = self.inner.ask()
-        return self._asked
-
-    def tell(self, AtAV: Array) -> None:
-        """A step of the second stage."""
-        if self.variant != "projection":
-            AtAV = AtAV - self.found.V @ (self.d**2 * (self.found.V.T @ self._asked))
-        self.inner.tell(AtAV)
-
-    def settled(self, tol: float) -> bool:
-        """Whether the second stage has converged."""
-        return bool((self.inner.gradient_norms() <= tol * self.scales).all())
-
-    def x(self) -> Array:
-        """Coefficients with the predictions of the variant."""
-        gamma = self.inner.x()
-        first = self.first
-        if self.variant != "projection":
-            first = first - self.d * (self.found.V.T @ gamma)
-        return self.start + self.found.Z @ first + gamma
-
-    def gradient_norms(self) -> HostArray:
-        """Gradient norms of the full problem, computed from the gradient of the second stage."""
-        step = self.x() - self.start
-        full = self.unsolved + self.inner.gradient() + (self.inner.x() - step) * self.ridge
-        return column_norms(full, self.home)

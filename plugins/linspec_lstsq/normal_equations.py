@@ -1,65 +1,32 @@
-"""The common part of methods on the normal equations: one sweep makes the products with AᵀA for all
-iterations.
+"""The common part of methods on the normal equations: one sweep makes the products with AᵀA for all kernels.
 
 Problem: (AᵀA + rI) x = AᵀB for a block of right-hand sides and for one or several ridges r.
-Method: an iteration is an object that requests a block to be multiplied by AᵀA and receives the product. Its
-driver makes the products, and several iterations (such as one for each ridge) share a sweep. The drivers in
-this file run iterations to the end, as the solver of a problem or as a part of an outer method.
+Method: a kernel is a generator, and reads like the paper. It yields where it is, with the block V that it wants to
+see multiplied, and is sent the product::
+
+    AtAV = yield point
+
+Whoever drives it makes the products. So several kernels, such as one for each ridge, share a sweep, a kernel may run
+in other variables, and the same kernel serves as a solver (`iterates`) and as a part of an outer method
+(prepared.py). A point has everything that the next step reads, and nobody writes to it afterwards: a kernel that is
+given one goes on from there, and so a checkpoint is a copy of it.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property, partial
+from functools import cached_property
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
-from linspec import LeastSquaresState, LinearOperator, Moments, Run, Solution, Status
+from linspec import Iterate, Moments, Run, Status
 from linspec.arrays import Array, Home, HostArray, to_host, to_host_together
-from linspec_lstsq.golub_kahan import cross_product, start_of, sweeps_of
+from linspec.errors import InvalidFile
 from linspec_lstsq.gradients import ROUNDING, column_norms, relative
-
-
-class Iteration(ABC):
-    """An iteration on the normal equations, for a driver that makes its products."""
-
-    growth: float = 1.0
-    """How many times larger the rounding of a product may be in the gradient, where it passes other variables."""
-
-    @abstractmethod
-    def ask(self) -> Array:
-        """The block to multiply by AᵀA next; it has no columns when the iteration is finished."""
-
-    @abstractmethod
-    def tell(self, AtAV: Array) -> None:
-        """Take the product of the block and make the step."""
-
-    @abstractmethod
-    def x(self) -> Array:
-        """The iterate, one column for each right-hand side and ridge, ridges outermost."""
-
-    @abstractmethod
-    def gradient_norms(self) -> HostArray:
-        """‖AᵀB − (AᵀA + rI) x‖ of every column of the iterate."""
-
-    def gradient_squares(self) -> Array:
-        """The squares of `gradient_norms` where they lie, if the iteration needs nothing of the host; None: it does."""
-        return None
-
-    def state(self) -> dict[str, Any] | None:
-        """What the iteration is, for a checkpoint; None: it cannot go on from one."""
-        return None
-
-
-Begin = Callable[["System"], Sequence[Iteration]]
-"""From a system to the iterations that solve it, in the order of its ridges."""
-
-Again = Callable[[Mapping[str, Any], Home], Iteration]
-"""From what `Iteration.state` told to the iteration."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -105,6 +72,15 @@ class System:
         """The systems of each ridge."""
         return [self] if len(self.ridges) == 1 else [replace(self, ridges=(ridge,)) for ridge in self.ridges]
 
+    def starting_from(self, x: Array, AtAx: Array) -> list[System]:
+        """The systems of each ridge, from iterates of all ridges and their products with AᵀA."""
+        m, found = self.AtB.shape[1], []
+        for i, one in enumerate(self.separately()):
+            start = x[:, i * m : (i + 1) * m]
+            gradient = self.AtB - AtAx[:, i * m : (i + 1) * m] - start * one.ridges[0]
+            found.append(replace(one, start=start, gradient=gradient))
+        return found
+
     @cached_property
     def scales(self) -> HostArray:
         """‖AᵀB‖ of every column."""
@@ -131,346 +107,271 @@ class System:
         live = np.tile(self.scales > 0, len(self.ridges)).astype(np.float64)
         return x * self.home.place(live)[None, :]
 
-    def drift(self, norm: float, iterations: Sequence[Iteration]) -> float:
+    def residuals(self, point: Any) -> HostArray:
+        """The relative residuals of all columns; infinite where AᵀB = 0 is not solved."""
+        return relative(point.norms, self.scales)
+
+    def residual(self, point: Any) -> float:
+        """The largest relative residual of a column."""
+        return float(self.residuals(point).max(initial=0.0))
+
+    def drift(self, norm: float, point: Point) -> float:
         """The approximate error of updated gradients, relative to AᵀB, for a norm of AᵀA."""
-        sizes = [iteration.growth * column_norms(iteration.x(), self.home) for iteration in iterations]
-        moved = relative((norm + max(self.ridges)) * np.concatenate(sizes), self.scales)
-        return self.noise * float(moved.max(initial=0.0))
+        sizes = (norm + max(self.ridges)) * point.growth * column_norms(point.x, self.home)
+        return self.noise * float(relative(sizes, self.scales).max(initial=0.0))
 
 
-def solve_normal_equations(problem: Any, run: Run, begin: Begin, form: str) -> Solution:
-    """Run an iteration from zero, or from the start of the run, as the solver of a least-squares problem.
+# ---- kernels ------------------------------------------------------------------------------------
+
+
+@dataclass(kw_only=True, eq=False)
+class Point(ABC):
+    """Where a kernel is. Columns are those of all right-hand sides and ridges, ridges outermost.
+
+    Attributes
+    ----------
+    home : Home
+    known : numpy.ndarray, optional
+        The norms of the gradient, where the kernel has them on the host.
+    """
+
+    home: Home
+    known: HostArray | None = None
+
+    @property
+    @abstractmethod
+    def V(self) -> Array:
+        """The block to multiply by AᵀA next; it has no columns when nothing is left to do."""
+
+    @property
+    @abstractmethod
+    def x(self) -> Array:
+        """The iterate."""
+
+    @property
+    @abstractmethod
+    def gradient(self) -> Array:
+        """AᵀB − (AᵀA + rI) x."""
+
+    @cached_property
+    def norms(self) -> HostArray:
+        """‖AᵀB − (AᵀA + rI) x‖ of every column."""
+        return column_norms(self.gradient, self.home) if self.known is None else self.known
+
+    @property
+    def growth(self) -> Any:
+        """How many times larger the rounding of a product may be in the gradient, where it passes other variables."""
+        return 1.0
+
+    def check(self, shape: tuple[int, int]) -> None:
+        """Raise `InvalidFile` where this is no point of a system with iterates of a shape."""
+        if not self.V.shape[0] == shape[0] or not tuple(self.x.shape) == tuple(self.gradient.shape) == shape:
+            raise InvalidFile(
+                f"an iterate of this problem must have the shape {shape}; got {tuple(self.x.shape)}"
+            )
+
+
+Kernel = Generator[Point, Array, None]
+"""What yields points and is sent the products of their blocks with AᵀA."""
+
+Begin = Callable[[System, Any], Kernel]
+"""From a system, and a point to go on from or None, to the kernel that solves it."""
+
+
+def points(kernel: Kernel, multiply: Callable[[Array], Array]) -> Iterator[Any]:
+    """The points of a kernel whose products `multiply` makes."""
+    point = next(kernel)
+    while True:
+        yield point
+        point = kernel.send(multiply(point.V))
+
+
+@dataclass(kw_only=True, eq=False)
+class SideBySide(Point):
+    """The points of several kernels, and the numbers of those that go on."""
+
+    each: tuple[Any, ...]
+    live: tuple[int, ...]
+
+    @property
+    def V(self) -> Array:
+        """The blocks of those that go on."""
+        return self.home.concat([self.each[i].V for i in self.live] or [self.each[0].x[:, :0]])
+
+    @property
+    def x(self) -> Array:
+        """The iterates of all."""
+        return self.home.concat([point.x for point in self.each])
+
+    @property
+    def gradient(self) -> Array:
+        """The gradients of all."""
+        return self.home.concat([point.gradient for point in self.each])
+
+    @cached_property
+    def norms(self) -> HostArray:
+        """Those of all."""
+        return np.concatenate([point.norms for point in self.each])
+
+    @property
+    def growth(self) -> Any:
+        """Of every column."""
+        return np.repeat([point.growth for point in self.each], len(self.norms) // len(self.each))
+
+
+def side_by_side(kernels: Sequence[Kernel], system: System, tol: float) -> Kernel:
+    """Several kernels as one, with one product for all; those within the tolerance wait."""
+    if len(kernels) == 1:
+        yield from kernels[0]
+    each = [next(kernel) for kernel in kernels]
+    while True:
+        live = tuple(i for i, point in enumerate(each) if system.residual(point) > tol)
+        AtAV = yield SideBySide(home=system.home, each=tuple(each), live=live)
+        edges = np.cumsum([0, *(each[i].V.shape[1] for i in live)]).tolist()
+        for i, (a, b) in zip(live, pairwise(edges), strict=True):
+            each[i] = kernels[i].send(AtAV[:, a:b])
+
+
+# ---- as a solver --------------------------------------------------------------------------------
+
+
+MOST = float(np.finfo(np.float64).max)
+"""In place of a quotient without a direction: what a checkpoint has is finite."""
+
+
+@dataclass(frozen=True)
+class Spectrum:
+    """Bounds of the eigenvalues of AᵀA from products: the largest from below, the smallest from above."""
+
+    home: Home
+    largest: float
+    least: Array = None
+
+    def seen(self, V: Array, AtAV: Array) -> Spectrum:
+        """With a block and its product."""
+        if not V.shape[1]:
+            return self
+        xp, largest = self.home.xp, self.largest
+        squares, quotients = xp.sum(V * V, axis=0), xp.sum(V * AtAV, axis=0)
+        live = squares > 0
+        quotients = xp.where(live, quotients / xp.where(live, squares, xp.ones_like(squares)), MOST)
+        if not largest:
+            before, after = np.sqrt(to_host(squares)), column_norms(AtAV, self.home)
+            largest = float(np.max(after[before > 0] / before[before > 0], initial=0.0))
+        least = xp.min(quotients, keepdims=True)
+        return Spectrum(self.home, largest, least if self.least is None else xp.minimum(self.least, least))
+
+    @property
+    def smallest(self) -> float:
+        """The least Rayleigh quotient of the multiplied directions."""
+        return np.inf if self.least is None else max(float(to_host(self.least)[0]), 0.0)
+
+
+@dataclass(kw_only=True, eq=False)
+class NormalIterate(Iterate):
+    """An iterate of a solver on the normal equations.
+
+    Attributes
+    ----------
+    point : Point
+    system : System
+        From zero.
+    spectrum : Spectrum, optional
+    gradient_residual : float
+        The residual by a product with the last iterate that was looked at; infinite: none was.
+    before : object
+        What the solver made before its iteration.
+    """
+
+    residual: float
+    point: Any
+    system: System
+    spectrum: Spectrum | None = None
+    gradient_residual: float = np.inf
+    before: Any = None
+    ending: Status | None = None
+
+    def weights(self) -> Mapping[str, Any]:
+        """The iterates of all ridges."""
+        return {"x": self.point.x}
+
+    def answer(self) -> Mapping[str, Any]:
+        """The same, with a bound of the least eigenvalues."""
+        if self.spectrum is None:
+            return self.weights()
+        ridges = np.repeat(self.system.ridges, self.system.AtB.shape[1])
+        return {"x": self.point.x, "least": self.spectrum.smallest + ridges}
+
+
+KEPT = (NormalIterate, System, Spectrum, SideBySide)
+"""The classes of what `iterates` yields, beside the points of kernels."""
+
+
+def solved(problem: Any, run: Run, begin: Begin, form: str, state: Any = None) -> Iterator[NormalIterate]:
+    """The iterates of a kernel from zero, or from the start of the run, on the normal equations of a problem.
 
     The product of the start with AᵀA comes from the sweep that makes AᵀB.
     """
     moments = run.moments(form)
+    if state is not None:
+        return iterates(run, moments, begin, state.system, state=state)
     run.plan(setup=moments.setup_cost + moments.sweep_cost, iteration=moments.view(0).sweep_cost)
     x = None if run.start is None else moments.home.place(run.start["x"])
     products = moments.products(x, cross=True)
     AtAx, AtB = products[0], products.cross
     system = System.of(moments, AtB, problem.ridges)
-    if x is None:
-        return finish(run, moments, system, begin)
-    return finish(run, moments, system, begin, system.wanted(x), system.wanted(AtAx))
+    parts = [system] if x is None else system.starting_from(system.wanted(x), system.wanted(AtAx))
+    return iterates(run, moments, begin, system, parts)
 
 
-def go_on(problem: Any, run: Run, moments: Moments, begin: Begin, again: Again) -> Solution:
-    """Run the iterations of a checkpoint until the run ends."""
-    known: Mapping[str, Any] = run.resumed or {}
-    home = moments.home
-    system = System.of(moments, home.place(known["AtB"]), problem.ridges)
-    iterations = [again(state, home) for state in known["iterations"]]
-    return iterated(run, moments, system, begin, iterations, known)
-
-
-def finish(
+def iterates(
     run: Run,
     moments: Moments,
-    system: System,
     begin: Begin,
-    x: Array | None = None,
-    AtAx: Array | None = None,
-) -> Solution:
-    """Run the iterations of a system, from zero or from x, until the run ends, and return the solution.
+    system: System,
+    parts: Sequence[System] | None = None,
+    *,
+    before: Any = None,
+    state: Any = None,
+) -> Iterator[NormalIterate]:
+    """The iterates of kernels that solve a system or its parts, or go on from a state.
 
-    `AtAx` is the product of x, if it is known.
-
-    Rounding makes updated gradients drift from those of the iterate. If the drift may exceed the tolerance, a
-    product checks whether the tolerance is met. If it is not, the iteration restarts from its iterate, as
-    long as that helps.
+    Rounding makes updated gradients drift from those of the iterate. If the drift may exceed the tolerance, a product
+    checks whether the tolerance is met. If it is not, the kernels begin anew at their iterate, as long as that helps.
     """
-    iterations = begin(system) if x is None else _begun_from(x, moments, system, begin, AtAx)
-    return iterated(run, moments, system, begin, iterations)
-
-
-def iterated(
-    run: Run,
-    moments: Moments,
-    system: System,
-    begin: Begin,
-    iterations: Sequence[Iteration],
-    known: Mapping[str, Any] | None = None,
-) -> Solution:
-    """Run iterations until the run ends; those of a checkpoint with what else it has."""
-    seen = np.inf if known is None else known["seen"]
-    spectrum = Spectrum(system.home, system.norm)
-    if known is not None:
-        spectrum.take_up(known["spectrum"])
+    cost, new = moments.view(0).sweep_cost, state is None
+    if state is None:
+        spectrum, seen = Spectrum(system.home, system.norm), np.inf
+        kernel = side_by_side([begin(one, None) for one in parts or [system]], system, run.tol)
+    else:
+        spectrum, seen, kernel = state.spectrum, state.gradient_residual, again(state, begin, run.tol)
+    point = next(kernel)
+    if state is not None:
+        point.check((system.AtB.shape[0], system.AtB.shape[1] * len(system.ridges)))
     while True:
-        if iterations[0].state() is not None:
-            run.checkpoint(partial(_state, list(iterations), system, seen, spectrum))
-        worst = [worst_residual([one], system) for one in iterations]
-        residual = max(worst)
-        cost = moments.view(0).sweep_cost
+        residual, ending = system.residual(point), None
         free = cost == 0 and seen == np.inf and spectrum.largest > 0
-        met = residual <= run.tol
-        doubtful = met and (free or system.drift(spectrum.largest, iterations) > run.tol / 10)
-        if doubtful and run.affords(cost):
-            iterations = _begun_from(current(iterations, system.home)["x"], moments, system, begin)
-            worst = [worst_residual([one], system) for one in iterations]
-            residual, before = max(worst), seen
-            seen = residual
-            if residual > max(run.tol, before / 2):
-                run.end(Status.STAGNATED)
-        if not run.proceed(residual=residual, current=partial(current, iterations, system.home)):
-            x = current(iterations, system.home)["x"]
-            least = spectrum.smallest + np.repeat(system.ridges, system.AtB.shape[1])
-            return run.finish(x=x, least=least)
-        live = [one for one, left in zip(iterations, worst, strict=True) if left > run.tol]
-        spectrum.look(*together(live, moments.gram_matmat, system.home))
+        doubtful = residual <= run.tol and (free or system.drift(spectrum.largest, point) > run.tol / 10)
+        if new and doubtful and run.affords(cost):
+            parts = system.starting_from(point.x, moments.gram_matmat(point.x))
+            kernel = side_by_side([begin(one, None) for one in parts], system, run.tol)
+            point, last = next(kernel), seen
+            residual = seen = system.residual(point)
+            if residual > max(run.tol, last / 2):
+                ending = Status.STAGNATED
+        yield NormalIterate(
+            residual=residual, point=point, system=system, spectrum=spectrum, gradient_residual=seen, before=before,
+            ending=ending,
+        )  # fmt: skip
+        AtAV = moments.gram_matmat(point.V)
+        spectrum, new = spectrum.seen(point.V, AtAV), True
+        point = kernel.send(AtAV)
 
 
-def _state(
-    iterations: Sequence[Iteration], system: System, seen: float, spectrum: Spectrum
-) -> dict[str, Any]:
-    """What `iterated` goes on with."""
-    states = [one.state() for one in iterations]
-    return {"AtB": system.AtB, "iterations": states, "seen": seen, "spectrum": spectrum.state()}
-
-
-class Spectrum:
-    """Bounds of the eigenvalues of AᵀA from products: the largest from below, the smallest from above."""
-
-    def __init__(self, home: Home, largest: float) -> None:
-        self.home, self.largest = home, largest
-        self._least: Array | None = None
-
-    def look(self, V: Array, AtAV: Array) -> None:
-        """Add a block and its product."""
-        xp = self.home.xp
-        squares, quotients = xp.sum(V * V, axis=0), xp.sum(V * AtAV, axis=0)
-        live = squares > 0
-        quotients = xp.where(live, quotients / xp.where(live, squares, xp.ones_like(squares)), xp.inf)
-        if not self.largest:
-            before, after = np.sqrt(to_host(squares)), column_norms(AtAV, self.home)
-            self.largest = float(np.max(after[before > 0] / before[before > 0], initial=0.0))
-        if V.shape[1]:
-            least = xp.min(quotients)
-            self._least = least if self._least is None else xp.minimum(self._least, least)
-
-    def state(self) -> dict[str, Any]:
-        """What it has seen, for a checkpoint."""
-        return {"largest": self.largest, "least": self._least}
-
-    def take_up(self, state: Mapping[str, Any]) -> None:
-        """Go on with what `state` told."""
-        self.largest = state["largest"]
-        self._least = None if state["least"] is None else self.home.place(np.asarray(state["least"]))
-
-    @property
-    def smallest(self) -> float:
-        """The least Rayleigh quotient of the multiplied directions."""
-        return np.inf if self._least is None else max(float(to_host(self._least)), 0.0)
-
-
-def _begun_from(
-    x: Array, moments: Moments, system: System, begin: Begin, AtAx: Array | None = None
-) -> list[Iteration]:
-    """Iterations that start from the current iterates. One product gives the true gradients of all ridges."""
-    AtAx, count = moments.gram_matmat(x) if AtAx is None else AtAx, system.AtB.shape[1]
-    found: list[Iteration] = []
-    for i, ridge in enumerate(system.ridges):
-        columns = slice(i * count, (i + 1) * count)
-        start = x[:, columns]
-        gradient = system.AtB - AtAx[:, columns] - start * ridge
-        found.extend(begin(replace(system, ridges=(ridge,), start=start, gradient=gradient)))
-    return found
-
-
-def together(
-    iterations: Sequence[Iteration], multiply: Callable[[Array], Array], home: Home
-) -> tuple[Array, Array]:
-    """One step of each iteration, with one product for all; the blocks side by side, and their products."""
-    blocks = [iteration.ask() for iteration in iterations]
-    V = home.concat(blocks)
-    products = multiply(V)
-    edges = np.cumsum([0, *(block.shape[1] for block in blocks)]).tolist()
-    for iteration, (a, b) in zip(iterations, pairwise(edges), strict=True):
-        iteration.tell(products[:, a:b])
-    return V, products
-
-
-def current(iterations: Sequence[Iteration], home: Home) -> dict[str, Array]:
-    """The iterates of all ridges, in the form for `run.finish`."""
-    return {"x": home.concat([iteration.x() for iteration in iterations])}
-
-
-def worst_residual(iterations: Sequence[Iteration], system: System) -> float:
-    """The largest relative residual of a column; one with AᵀB = 0 counts only if it is not solved."""
-    return float(_residuals(iterations, system).max(initial=0.0))
-
-
-def largest_finite(residuals: HostArray) -> float:
-    """The largest relative residual, of the columns with AᵀB ≠ 0."""
-    return float(residuals[np.isfinite(residuals)].max(initial=0.0))
-
-
-def _residuals(iterations: Sequence[Iteration], system: System) -> HostArray:
-    """The relative residuals of all columns; infinite where AᵀB = 0 is not solved."""
-    norms = np.concatenate([iteration.gradient_norms() for iteration in iterations])
-    return relative(norms, system.scales)
-
-
-def steps_unseen(
-    begin: Begin,
-    system: System,
-    multiply: Callable[[Array], Array],
-    count: int,
-    tolerance: Callable[[float], float],
-) -> Ahead:
-    """Steps of iterations that need nothing of the host, with `gradient_squares`: see `GoAhead`."""
-    home, iterations, iterates, squares = system.home, begin(system), [], []
-    with np.errstate(over="ignore", invalid="ignore"):
-        for step in range(count + 1):
-            if step:
-                together(iterations, multiply, home)
-            iterates.append(current(iterations, home)["x"])
-            squares.append(home.concat([one.gradient_squares()[None, :] for one in iterations]))
-        scales, *found = to_host_together(home.xp.sum(system.AtB * system.AtB, axis=0), *squares)
-        system.know(scales)
-        residuals = [relative(np.sqrt(each[0]), system.scales) for each in found]
-    tol = tolerance(largest_finite(residuals[0]))
-    for step, (x, each) in enumerate(zip(iterates, residuals, strict=True)):
-        if each.max(initial=0.0) <= tol:
-            return Ahead(x=x, made=step, tol=tol)
-    return Ahead(iterations=iterations, made=count, tol=tol)
-
-
-@dataclass(frozen=True)
-class Ahead:
-    """What has come of steps that a device has made by itself.
-
-    Attributes
-    ----------
-    x : array of shape (p, m), or None
-        The first iterate within the tolerance.
-    iterations : list of Iteration
-        What goes on where there is none; empty: they begin at the start.
-    made : int
-        The steps up to the one or the other.
-    tol : float or None
-        The tolerance, if the residual at the start is known.
-    """
-
-    x: Array = None
-    iterations: Sequence[Iteration] = ()
-    made: int = 0
-    tol: float | None = None
-
-
-GoAhead = Callable[[System, Callable[[Array], Array], int, Callable[[float], float]], Ahead]
-"""From a system with one ridge, products with AᵀA, a number of steps, and the relative residual to stop at from that of
-the start."""
-
-MOST_STEPS = 24
-"""Steps that a device makes by itself, at most: it keeps a few blocks for each."""
-
-MOST_COLUMNS = 4096
-"""With more columns a product that is wasted takes longer than the transfers that are saved: it reads 100 MB."""
-
-
-class NormalEquationsState(LeastSquaresState):
-    """An iteration as a part, prepared for one matrix. It ends at a residual or after a number of steps."""
-
-    def __init__(
-        self,
-        A: LinearOperator | Moments,
-        ridge: float,
-        run: Run,
-        begin: Begin,
-        limit: int,
-        tol: float,
-        ahead: GoAhead | None = None,
-    ) -> None:
-        self.A, self.ridge, self.run = A, ridge, run
-        self.begin, self.limit, self.tol, self.ahead = begin, limit, tol, ahead
-        self._usual = 0  # steps of the last solve
-        self.moments = A if isinstance(A, Moments) else Moments(A, form="implicit")
-
-    def solve(
-        self,
-        B: LinearOperator,
-        x0: Array | None = None,
-        tol: float | None = None,
-        AtB: Array | None = None,
-        AtAx0: Array | None = None,
-    ) -> Array:
-        """See `LeastSquaresState.solve`."""
-        moments, home = self.moments, self.moments.home
-        beforehand = sweeps_of(moments.X) if AtB is None else 0.0
-        beforehand += moments.sweep_cost if x0 is not None and AtAx0 is None else 0.0
-        if beforehand and not self.run.affords(beforehand):
-            return start_of(moments.X, B, x0)
-        if AtB is None:
-            AtB = cross_product(self.A, B)
-        system = System.of(moments, AtB, (self.ridge,))
-        if x0 is not None:
-            start = home.place(x0)
-            AtAx0 = moments.gram_matmat(start) if AtAx0 is None else AtAx0
-            gradient = AtB - AtAx0 - start * self.ridge
-            system = replace(system, start=start, gradient=gradient)
-        return self._iterated(system, lambda _: self.tol if tol is None else tol)
-
-    def reduce(
-        self,
-        B: LinearOperator,
-        factor: float,
-        gradient: Array,
-        AtB: Array,
-        x0: Array | None = None,
-        AtAx0: Array | None = None,
-    ) -> Array:
-        """See `LeastSquaresState.reduce`. The residual of a start comes with what the iteration begins with."""
-        if x0 is None:
-            return super().reduce(B, factor, gradient, AtB)
-        system = System.of(self.moments, AtB, (self.ridge,))
-        system = replace(system, start=self.moments.home.place(x0), gradient=gradient)
-        return self._iterated(system, lambda residual: factor * residual)
-
-    def _iterated(self, system: System, tolerance: Callable[[float], float]) -> Array:
-        """Iterate from the start of a system to a tolerance that may depend on the residual there.
-
-        It is at least the noise of the system: below, steps follow rounding.
-        """
-        moments, home = self.moments, system.home
-
-        def floored(residual: float) -> float:
-            return max(tolerance(residual), system.noise)
-
-        gone = Ahead()
-        if self.ahead is not None and self._may_go_ahead(system):
-            count = min(self._usual, self.limit, MOST_STEPS)
-            gone = self.ahead(system, moments.gram_matmat, count, floored)
-            if gone.x is not None:
-                self._usual = max(gone.made, 1)
-                return gone.x
-            if gone.iterations and gone.made == self.limit:
-                return current(gone.iterations, home)["x"]
-        iterations = gone.iterations or self.begin(system)
-        residuals = _residuals(iterations, system)
-        tol = floored(largest_finite(residuals)) if gone.tol is None else gone.tol
-        residual = float(residuals.max(initial=0.0))
-
-        def found() -> Array:
-            return current(iterations, home)["x"]
-
-        made = gone.made
-        while made < self.limit:
-            if (
-                residual <= tol
-                or not self.run.affords(moments.sweep_cost)
-                or not self.watched(residual, found)
-            ):
-                break
-            together(iterations, moments.gram_matmat, home)
-            made += 1
-            if made < self.limit:
-                residual = worst_residual(iterations, system)
-        self._usual = max(made, 1)
-        return found()
-
-    def _may_go_ahead(self, system: System) -> bool:
-        """Whether steps cost no sweep, nobody looks at them, and the device would wait for the host."""
-        short = self._usual > 0 and system.AtB.shape[0] <= MOST_COLUMNS
-        free = self.moments.sweep_cost == 0 and self.watch is None and self.run.affords(0.0)
-        return short and free and not system.home.on_host
+def again(state: NormalIterate, begin: Begin, tol: float) -> Kernel:
+    """The kernels of a state, as they were."""
+    system, point = state.system, state.point
+    if not isinstance(point, SideBySide):
+        return begin(system, point)
+    parts = zip(system.separately(), point.each, strict=True)
+    return side_by_side([begin(*one) for one in parts], system, tol)

@@ -22,7 +22,7 @@ def linspec_solvers() -> tuple[SolverSpec, ...]:
             target="linspec_lstsq.gradient_descent:GradientDescent",
             summary="Gradient descent with exact line search, each right-hand side its own step.",
             reference="Lu 2015, Fast linear algorithms for machine learning (thesis), Algorithms 3 and 13",
-            traits=("iterative", "path"),
+            traits=("iterative", "path", "resumable"),
         ),
         SolverSpec(
             name="svrg",
@@ -47,7 +47,7 @@ def linspec_solvers() -> tuple[SolverSpec, ...]:
             target="linspec_lstsq.ling:Ling",
             summary="A few leading components by projection, the rest by an iteration they no longer slow down.",
             reference="Lu 2015, Fast linear algorithms for machine learning (thesis), Algorithms 1 and 5",
-            traits=("iterative", "randomized", "path"),
+            traits=("iterative", "randomized", "path", "resumable"),
         ),
         SolverSpec(
             name="cg",
@@ -63,7 +63,7 @@ def linspec_solvers() -> tuple[SolverSpec, ...]:
             target="linspec_lstsq.nystrom_pcg:NystromPCG",
             summary="Conjugate gradients with a randomized preconditioner that takes the large eigenvalues away.",
             reference="Frangella, Tropp & Udell 2023, doi:10.1137/21M1466244",
-            traits=("iterative", "randomized", "path", "warm-start", "automatic"),
+            traits=("iterative", "randomized", "path", "warm-start", "resumable", "automatic"),
         ),
         SolverSpec(
             name="lsqr",

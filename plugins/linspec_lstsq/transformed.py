@@ -1,22 +1,19 @@
-"""Conjugate gradients in other variables, for preconditioning and deflation.
+"""Kernels in other variables, for preconditioning and deflation.
 
 Problem: M x = b, M = AᵀA + rI, while the iteration itself uses only products.
 Method: a transform maps blocks of the new variables to blocks of the old ones, and products back. It also gives x and
-its gradient. The iteration is the same block conjugate gradients, on the transformed products.
+its gradient. The kernel is the same, on the transformed products.
 Source: split preconditioning and deflation as in Saad 2003, Iterative Methods for Sparse Linear Systems, 9.2 and
 Frank & Vuik 2001, doi:10.1137/S1064827500373231.
 """
 
 from __future__ import annotations
 
-from dataclasses import replace
-from typing import Protocol
+from dataclasses import InitVar, dataclass, replace
+from typing import Any, Protocol
 
-from linspec.arrays import Array, HostArray
-from linspec_lstsq.block_conjugate_gradients import BlockConjugateGradients
-from linspec_lstsq.gradient_descent import Descent
-from linspec_lstsq.gradients import column_norms
-from linspec_lstsq.normal_equations import Iteration, System
+from linspec.arrays import Array
+from linspec_lstsq.normal_equations import Begin, Kernel, Point, System
 
 
 class Transform(Protocol):
@@ -39,55 +36,55 @@ class Transform(Protocol):
         """A gradient in the old variables, from one in the new variables."""
 
 
-class Transformed(Iteration):
-    """Block conjugate gradients in new variables.
+@dataclass(kw_only=True, eq=False)
+class Transformed(Point):
+    """Where a kernel in new variables is: its start in the old ones, and its point in the new ones.
 
-    Parameters
-    ----------
-    system : System
-        A system with one ridge.
-    transform : Transform
-    kind : type, default BlockConjugateGradients
-        The iteration that runs in the new variables.
+    The transform, and the block in the old variables, are made anew from a copy.
     """
 
-    def __init__(
-        self,
-        system: System,
-        transform: Transform,
-        kind: type[BlockConjugateGradients | Descent] = BlockConjugateGradients,
-    ) -> None:
-        (self.ridge,) = system.ridges
-        self.transform, self.home, self.growth = transform, system.home, transform.growth
-        self.start, gradient = system.at_start
-        AtB = gradient if system.start is None else system.AtB
-        new = replace(system, AtB=transform.back(AtB), ridges=(0.0,), start=None, gradient=None)
-        if system.start is not None:
-            back = transform.back(gradient)
-            new = replace(new, start=system.home.zeros(tuple(back.shape)), gradient=back)
-        self.inner = kind(new)
-        self._asked: Array = None
+    start: Array
+    inner: Any
+    transform: InitVar[Transform]
+    block: InitVar[Array]
 
-    def ask(self) -> Array:
-        """The directions, in the old variables."""
-        self._asked = self.transform.forward(self.inner.ask())
-        return self._asked
+    def __post_init__(self, transform: Transform, block: Array) -> None:
+        self._transform, self._block = transform, block
 
-    def tell(self, AtAV: Array) -> None:
-        """The step."""
-        self.inner.tell(self.transform.back(AtAV + self._asked * self.ridge))
+    @property
+    def V(self) -> Array:
+        """The block of the kernel."""
+        return self._block
 
+    @property
     def x(self) -> Array:
-        """The iterate."""
-        return self.start + self.transform.answer(self.inner.x())
+        """The corrected start."""
+        return self.start + self._transform.answer(self.inner.x)
 
-    def gradient_norms(self) -> HostArray:
-        """The norms of the gradients in the old variables."""
-        return column_norms(self.transform.gradient(self.inner.gradient()), self.home)
+    @property
+    def gradient(self) -> Array:
+        """The gradient in the old variables."""
+        return self._transform.gradient(self.inner.gradient)
 
-    def gradient_squares(self) -> Array:
-        """Their squares, if the iteration in the new variables needs nothing of the host."""
-        if self.inner.gradient_squares() is None:
-            return None
-        gradient = self.transform.gradient(self.inner.gradient())
-        return self.home.xp.sum(gradient * gradient, axis=0)
+    @property
+    def growth(self) -> float:
+        """That of the transform."""
+        return float(self._transform.growth)
+
+
+def transformed(system: System, transform: Transform, begin: Begin, point: Any = None) -> Kernel:
+    """A kernel in the new variables of a system with one ridge."""
+    (r,) = system.ridges
+    new = replace(system, AtB=transform.back(system.AtB), ridges=(0.0,), start=None, gradient=None)
+    start, gradient = system.at_start
+    if point is not None:
+        start = point.start
+    elif system.start is not None:
+        back = transform.back(gradient)
+        new = replace(new, start=system.home.zeros(tuple(back.shape)), gradient=back)
+    kernel = begin(new, None if point is None else point.inner)
+    inner = next(kernel)
+    while True:
+        V = transform.forward(inner.V)
+        AtAV = yield Transformed(home=system.home, start=start, block=V, inner=inner, transform=transform)
+        inner = kernel.send(transform.back(AtAV + V * r))

@@ -162,16 +162,16 @@ MUTANTS = (
     ),
     Mutant(
         "an inverse of a singular matrix taken for one",
-        "plugins/linspec_lstsq/block_conjugate_gradients.py",
-        "            if inverts(inverted, G):",
-        "            if len(G):",
+        "plugins/linspec_lstsq/block_step.py",
+        "        if inverts(inverted, G):",
+        "        if len(G):",
         f"{TRANSFERS}::test_directions_without_a_product_are_no_end_of_cg",
     ),
     Mutant(
         "a step of the device that is not looked at",
         "plugins/linspec_lstsq/steps_ahead.py",
-        "        if triangles(before) is None or",
-        "        if",
+        "    if triangles(StS) is None or",
+        "    if",
         f"{TRANSFERS}::test_steps_ahead_come_to_nothing_where_columns_depend_on_each_other",
     ),
     Mutant(

@@ -7,6 +7,7 @@ import operator
 import re
 import warnings
 from functools import partial
+from itertools import islice
 from pathlib import Path
 
 import numpy as np
@@ -28,9 +29,10 @@ from doubles.cupy_double import ACCOUNT
 import linspec as ls
 from linspec.arrays import HOST, Home, on_device, symmetric_inverse, to_host, triangular_factors
 from linspec.sweeps.views import gram_blocks
-from linspec_lstsq.block_conjugate_gradients import BlockConjugateGradients
-from linspec_lstsq.gradient_descent import Descent, descents
-from linspec_lstsq.normal_equations import System, steps_unseen
+from linspec_lstsq.conjugate_gradients import ConjugateGradients, block_conjugate_gradients
+from linspec_lstsq.gradient_descent import descent
+from linspec_lstsq.normal_equations import System, points
+from linspec_lstsq.prepared import steps_unseen
 from linspec_lstsq.steps_ahead import steps_ahead
 
 RNG = np.random.default_rng(0)
@@ -147,10 +149,11 @@ def test_directions_without_a_product_are_no_end_of_cg():
     """A matrix of zeros on these directions: the inverse of the device is of no use, and the host's is."""
     home = Home.of(cupy.zeros(1))
     start = home.place(RNG.standard_normal((8, 2)))
-    iteration = BlockConjugateGradients(System(AtB=start, ridges=(0.0,), home=home, noise=1e-14))
-    iteration.tell(home.zeros((8, 2)))
-    assert to_host(iteration.x()).tolist() == np.zeros((8, 2)).tolist()
-    np.testing.assert_allclose(iteration.gradient_norms(), np.linalg.norm(start.get(), axis=0), rtol=1e-12)
+    kernel = block_conjugate_gradients(System(AtB=start, ridges=(0.0,), home=home, noise=1e-14))
+    next(kernel)
+    point = kernel.send(home.zeros((8, 2)))
+    assert to_host(point.x).tolist() == np.zeros((8, 2)).tolist()
+    np.testing.assert_allclose(point.norms, np.linalg.norm(start.get(), axis=0), rtol=1e-12)
 
 
 def systems(columns=3, ridge=0.3, start=False, apart=None):
@@ -171,51 +174,55 @@ def systems(columns=3, ridge=0.3, start=False, apart=None):
     return found
 
 
-def usual(system, multiply, steps):
-    """The iteration of the host, and its relative residuals from the start on."""
-    iteration = BlockConjugateGradients(system)
-    residuals = [float(np.max(iteration.gradient_norms() / system.scales))]
-    for _ in range(steps):
-        iteration.tell(multiply(iteration.ask()))
-        residuals.append(float(np.max(iteration.gradient_norms() / system.scales)))
-    return iteration, residuals
+def usual(kernel, system, multiply, steps):
+    """The iterates of a kernel on the host, and their relative residuals, from the start on."""
+    found = list(islice(points(kernel(system), multiply), steps + 1))
+    return [point.x for point in found], [system.residual(point) for point in found]
+
+
+def through(ahead):
+    """What steps ahead yield, and what they return."""
+    found = []
+    while True:
+        try:
+            found.append(next(ahead))
+        except StopIteration as end:
+            return found, end.value
 
 
 @pytest.mark.parametrize("start", [False, True])
 @pytest.mark.parametrize("needed", [1, 2, 4])
-def test_steps_ahead_end_where_those_of_the_host_do(start, needed):
+def test_steps_ahead_are_those_of_the_host(start, needed):
     (system, multiply), (there, multiply_there) = systems(start=start)
-    iteration, residuals = usual(system, multiply, needed)
-    factor = (residuals[-1] * 1.001) / residuals[0]
+    iterates, residuals = usual(block_conjugate_gradients, system, multiply, needed)
     ACCOUNT.reset()
-    found = steps_ahead(there, multiply_there, 5, lambda residual: factor * residual)
+    found = list(islice(steps_ahead(there, multiply_there, needed), needed + 1))
+    seen = [there.residual(point) for point in found]
     assert (ACCOUNT.total("down"), ACCOUNT.total("up"), ACCOUNT.total("report")) == (1, 0, 0)
-    assert found.made == needed
-    assert found.tol == pytest.approx(factor * residuals[0], rel=1e-9)
-    np.testing.assert_allclose(found.x.get(), iteration.x(), rtol=1e-9, atol=1e-12)
+    np.testing.assert_allclose(seen, residuals, rtol=1e-6)
+    for point, x in zip(found, iterates, strict=True):
+        np.testing.assert_allclose(point.x.get(), x, rtol=1e-9, atol=1e-12)
 
 
 def test_after_too_few_steps_ahead_the_iteration_goes_on():
     (system, multiply), (there, multiply_there) = systems(start=True)
-    found = steps_ahead(there, multiply_there, 2, lambda _: 1e-9)
-    assert found.x is None
-    assert found.made == 2
-    (going_on,) = found.iterations
-    for steps in range(2, 7):
-        iteration, residuals = usual(system, multiply, steps)
-        np.testing.assert_allclose(going_on.x().get(), iteration.x(), rtol=1e-8, atol=1e-10)
-        now = np.max(going_on.gradient_norms() / there.scales)
-        assert now == pytest.approx(residuals[-1], rel=1e-6)
-        going_on.tell(multiply_there(going_on.ask()))
+    iterates, residuals = usual(block_conjugate_gradients, system, multiply, 6)
+    found, last = through(steps_ahead(there, multiply_there, 2))
+    assert len(found) == 3
+    going_on = islice(points(block_conjugate_gradients(there, last), multiply_there), 5)
+    for point, x, residual in zip(going_on, iterates[2:], residuals[2:], strict=True):
+        np.testing.assert_allclose(point.x.get(), x, rtol=1e-8, atol=1e-10)
+        assert there.residual(point) == pytest.approx(residual, rel=1e-6)
 
 
 @pytest.mark.parametrize("apart", [0.0, 1e-6])
 def test_steps_ahead_come_to_nothing_where_columns_depend_on_each_other(apart):
     """The usual iteration begins, without a transfer for what is known of its start."""
     _, (there, multiply_there) = systems(apart=apart)
-    found = steps_ahead(there, multiply_there, 3, lambda residual: residual / 10)
-    assert (found.x, list(found.iterations), found.made) == (None, [], 0)
-    assert found.tol == pytest.approx(0.1)
+    (start,), going_on = through(steps_ahead(there, multiply_there, 3))
+    assert going_on is None
+    assert not start.x.get().any()
+    assert there.residual(start) == pytest.approx(1.0)
     ACCOUNT.reset()
     assert there.scales.shape == there.gradient_gram.shape[:1] == (3,)
     assert ACCOUNT.total("down") == 0
@@ -224,42 +231,41 @@ def test_steps_ahead_come_to_nothing_where_columns_depend_on_each_other(apart):
 def test_steps_ahead_stop_before_a_space_is_exhausted():
     """30 columns, and blocks of 12: the third step takes what is left, and the fourth has nothing to do."""
     (system, multiply), (there, multiply_there) = systems(columns=12)
-    found = steps_ahead(there, multiply_there, 6, lambda _: 1e-13)
-    assert found.x is None
-    assert 0 < found.made < 6
+    found, last = through(steps_ahead(there, multiply_there, 6))
+    assert 1 < len(found) < 7
     exact = np.linalg.solve(multiply(np.eye(30)) + 0.3 * np.eye(30), system.AtB)
-    (iteration,) = found.iterations
-    for _ in range(4):
-        iteration.tell(multiply_there(iteration.ask()))
-    np.testing.assert_allclose(iteration.x().get(), exact, rtol=1e-9, atol=1e-12)
+    *_, point = islice(points(block_conjugate_gradients(there, last), multiply_there), 5)
+    np.testing.assert_allclose(point.x.get(), exact, rtol=1e-9, atol=1e-12)
 
 
-def test_no_step_is_made_where_the_start_is_the_answer():
-    _, (there, multiply_there) = systems()
-    found = steps_ahead(there, multiply_there, 2, lambda _: 1.0)
-    assert found.made == 0
-    assert not found.x.get().any()
-
-
-@pytest.mark.parametrize("needed", [0, 1, 3, 9])
-def test_gradient_steps_unseen_end_where_those_of_the_host_do(needed):
+def test_gradient_steps_unseen_are_those_of_the_host():
     (system, multiply), (there, multiply_there) = systems(start=True)
-    iteration, home = Descent(system), system.home
-    residuals = [float(np.max(home.column_norms(iteration.w) / system.scales))]
-    iterates = [iteration.x()]
-    for _ in range(9):
-        iteration.tell(multiply(iteration.ask()))
-        residuals.append(float(np.max(home.column_norms(iteration.w) / system.scales)))
-        iterates.append(iteration.x())
-    first = next(i for i, each in enumerate(residuals) if each <= residuals[needed] * 1.001)
+    iterates, residuals = usual(descent, system, multiply, 11)
     ACCOUNT.reset()
-    found = steps_unseen(descents, there, multiply_there, 9, lambda _: residuals[first] * 1.001)
+    found, last = through(steps_unseen(descent, there, multiply_there, 9))
+    seen = [there.residual(point) for point in found]
     assert (ACCOUNT.total("down"), ACCOUNT.total("up")) == (1, 0)
-    assert found.made == first
-    np.testing.assert_allclose(found.x.get(), iterates[first], rtol=1e-9, atol=1e-12)
-    beyond = steps_unseen(descents, there, multiply_there, 2, lambda _: 1e-300)
-    assert (beyond.x, beyond.made) == (None, 2)
-    np.testing.assert_allclose(beyond.iterations[0].x().get(), iterates[2], rtol=1e-9, atol=1e-12)
+    found += list(islice(points(descent(there, last), multiply_there), 1, 3))
+    np.testing.assert_allclose(seen, residuals[:10], rtol=1e-9)
+    for point, x in zip(found, iterates, strict=True):
+        np.testing.assert_allclose(point.x.get(), x, rtol=1e-9, atol=1e-12)
+
+
+@pytest.mark.parametrize("needed", [0, 1, 2, 4])
+def test_a_part_ends_after_the_same_steps_with_those_ahead(needed):
+    """As many as the last time are made ahead; of these it takes those that it needs."""
+    (system, multiply), _ = systems(ridge=0.0)
+    _, residuals = usual(block_conjugate_gradients, system, multiply, 5)
+    A, ends = np.linalg.cholesky(multiply(np.eye(30))).T, []
+    for place in (np.asarray, cupy.asarray):
+        moments = ls.Moments(place(A), form="dense")
+        moments.gram_matmat(place(system.AtB))  # held from now on
+        run = type("Free", (), {"affords": lambda self, passes: True})()
+        part = ConjugateGradients().prepare(moments, 0.0, run)
+        for steps in (5, needed):
+            x = part.solve(None, tol=residuals[steps] * 1.001, AtB=place(system.AtB))
+        ends.append(to_host(x))
+    np.testing.assert_allclose(*ends, rtol=1e-8, atol=1e-10)
 
 
 @pytest.mark.parametrize("solver", ["l-cca", "g-cca"])

@@ -10,7 +10,8 @@ import linspec as ls
 from linspec import datasets
 from linspec.arrays import HOST
 from linspec.registry.parts import with_parts
-from linspec_lstsq.nystrom_pcg import Outlook, Preconditioner, Prices, Sketch
+from linspec_lstsq.nystrom_costs import Outlook, Prices
+from linspec_lstsq.nystrom_preconditioner import Preconditioner, Sketch
 
 
 def ridge_answer(A, B, ridge):

@@ -745,9 +745,9 @@ def test_a_state_that_is_none_is_refused_before_it_is_used(case: str, how: str, 
     name = {
         "krylov": "state.fields.basis.fields.rows.array",
         "lobpcg": "state.space.views.0.panels.1.0",
-        "cg": "state.iterations.0.shifts.0.X",
+        "cg": "state.fields.point.fields.X.list.0.array",
     }
-    chosen = name.get(case, "state.rows.Q")
+    chosen = name.get(case, "state.fields.point.fields.Q.array")
     found = {**arrays, chosen: ways[how](arrays[chosen])}
     put_together(path, header, found, sealed=True)
     with pytest.raises(InvalidFile, match=r"run\.ckpt cannot be "):

@@ -1,0 +1,240 @@
+"""What a step of block conjugate gradients passes on, and its small matrices, which the host factorises.
+
+Problem: a step turns blocks by small matrices, and a device should wait for the host once.
+Method: see conjugate_gradients.py. What the host has to know comes down together, and travels back together.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import chain, islice
+
+import numpy as np
+import scipy.linalg
+
+from linspec.algebra import EPS, whitening
+from linspec.arrays import Array, Home, HostArray, symmetric_inverse, to_host, to_host_together
+from linspec.errors import InvalidFile
+from linspec_lstsq.normal_equations import Point, System
+
+WELL_CONDITIONED = 1e-8
+"""From this reciprocal condition number of a Gram matrix on, its Cholesky factor orthonormalises well enough."""
+
+KNOWN = 1e6
+"""Norms that follow from SᵀS are right if their squares are larger than its rounding by this factor."""
+
+DEPENDENT = 1e-14
+"""A column depends on the others if a smaller part of it lies outside them."""
+
+
+@dataclass(kw_only=True, eq=False)
+class Blocks(Point):
+    """Where block conjugate gradients are.
+
+    Attributes
+    ----------
+    Q : array of shape (p, k)
+        An orthonormal basis of the residuals of all ridges.
+    X, P : list of arrays of shapes (p, m) and (p, k)
+        Of every ridge, its iterate and its directions.
+    z : list of numpy.ndarray of shape (k, m)
+        The residuals are Qz.
+    coordinates : array of shape (k, all columns)
+        All z side by side, in the home of Q.
+    Delta : list of numpy.ndarray of shape (k, k)
+        What PᵀMP has beside G.
+    tau : numpy.ndarray of shape (k, k before), optional
+        For the least ridge, P = Q + P₋τᵀ with the directions P₋ of the step before.
+    least : int
+        The number of the least ridge.
+    """
+
+    Q: Array
+    X: list[Array]
+    P: list[Array]
+    z: list[HostArray]
+    coordinates: Array
+    Delta: list[HostArray]
+    tau: HostArray | None = None
+    least: int = 0
+
+    @property
+    def V(self) -> Array:
+        """The directions of the least ridge."""
+        return self.P[self.least]
+
+    @property
+    def x(self) -> Array:
+        """The iterates of all ridges."""
+        return self.home.concat(self.X)
+
+    @property
+    def gradient(self) -> Array:
+        """Qz."""
+        return self.Q @ self.coordinates
+
+    def check(self, shape: tuple[int, int]) -> None:
+        """See `Point.check`."""
+        super().check(shape)
+        if any(tuple(P.shape) != tuple(self.Q.shape) for P in self.P):
+            raise InvalidFile(
+                f"directions must have the shape {tuple(self.Q.shape)} of the basis of residuals"
+            )
+
+
+def column_lengths(z: list[HostArray]) -> HostArray:
+    """The norms ‖Qz‖ = ‖z‖ of the columns of all ridges."""
+    with np.errstate(over="ignore"):  # an iteration may diverge
+        return np.concatenate([np.linalg.norm(each, axis=0) for each in z])
+
+
+def begun(system: System) -> Blocks:
+    """AᵀB = Qρ, P = Q, z = ρ, Δ = δI."""
+    home, ridges = system.home, system.ridges
+    x, S = system.at_start
+    S, turns, rho = orthonormal(S, system.gradient_gram, home)
+    coordinates, *turns = home.place_together(np.tile(rho, len(ridges)), *turns)
+    Q, r = turned(S, turns), min(ridges)
+    return Blocks(
+        home=home,
+        known=column_lengths([rho] * len(ridges)),
+        Q=Q,
+        X=[x] * len(ridges),
+        P=[Q] * len(ridges),
+        z=[rho] * len(ridges),
+        coordinates=coordinates,
+        Delta=[(ridge - r) * np.eye(len(rho)) for ridge in ridges],
+        least=ridges.index(r),
+    )
+
+
+def projected(Q: Array, P: Array, MP: Array, home: Home) -> tuple[HostArray, HostArray, Array, HostArray]:
+    """G = PᵀMP, its inverse, S = Q − MP G⁻¹, and SᵀS."""
+    there = P.T @ MP
+    if not home.on_host:
+        Ginv = symmetric_inverse(there)
+        S = Q - MP @ Ginv
+        G, inverted, StS = to_host_together(there, Ginv, S.T @ S)
+        G = (G + G.T) / 2
+        if inverts(inverted, G):
+            return G, inverted, S, StS
+        there = G
+    G = to_host(there)
+    G = (G + G.T) / 2
+    inverted = inverse(G)
+    S = Q - MP @ home.place(inverted)
+    return G, inverted, S, to_host(S.T @ S)
+
+
+def orthonormal(S: Array, StS: HostArray, home: Home) -> tuple[Array, list[HostArray], HostArray]:
+    """S or Q itself, the matrices that turn it to Q, and τ, where S = Qτ and Q is orthonormal.
+
+    From a Cholesky factor of SᵀS if this is well conditioned; otherwise from a pivoted QR of S itself.
+    """
+    if (found := triangles(StS)) is not None:
+        T, tau = found
+        return S, [T], tau
+    d = np.sqrt(np.diag(StS))
+    Q, R, order = scipy.linalg.qr(to_host(S) / np.where(d > 0, d, 1.0), mode="economic", pivoting=True)
+    sizes = np.abs(np.diag(R))
+    rank = int(np.sum(sizes > DEPENDENT * sizes.max(initial=0.0)))
+    tau = np.zeros((rank, len(d)))
+    tau[:, order] = R[:rank]
+    return home.place(np.ascontiguousarray(Q[:, :rank])), [], tau * d
+
+
+def above_rounding(
+    turns: list[HostArray], tau: HostArray, carried: list[HostArray], weights: HostArray
+) -> tuple[list[HostArray], HostArray]:
+    """Q and τ without the directions in which the residuals τ · `carried` of all right-hand sides are rounding."""
+    weighted = tau @ np.hstack(carried) * np.tile(weights, len(carried))
+    left, sizes, _ = np.linalg.svd(weighted, full_matrices=False)
+    if (sizes > 1).all():
+        return turns, tau
+    turn = left[:, sizes > 1]
+    return [*turns, turn], turn.T @ tau
+
+
+def shifted(delta: float, tau: HostArray, DG: HostArray, Delta: HostArray) -> HostArray:
+    """δI + τ G D⁻¹Δ τᵀ; nothing at the least ridge."""
+    if not delta:
+        return np.zeros((len(tau),) * 2)
+    found: HostArray = tau @ DG.T @ Delta @ tau.T
+    return np.asarray(delta * np.eye(len(tau)) + (found + found.T) / 2)
+
+
+def placed(home: Home, *groups: list[HostArray]) -> list[list[Array]]:
+    """The same groups of small matrices in the home of blocks, in one transfer."""
+    there = iter(home.place_together(*chain(*groups)))
+    return [list(islice(there, len(group))) for group in groups]
+
+
+def turned(Q: Array, turns: list[Array]) -> Array:
+    """Q times one matrix after the other."""
+    for turn in turns:
+        Q = Q @ turn
+    return Q
+
+
+def rounding_weights(system: System) -> HostArray:
+    """For every column the inverse of a residual that is rounding; 0 where AᵀB is 0."""
+    with np.errstate(over="ignore"):
+        weights: HostArray = np.divide(
+            1 / system.noise, system.scales, out=np.zeros_like(system.scales), where=system.scales > 0
+        )
+    return np.minimum(weights, np.finfo(np.float64).max)
+
+
+def squares_known(products: HostArray, carried: HostArray) -> HostArray | None:
+    """‖S c‖² for the columns c of `carried`, from SᵀS; None where that loses too many digits."""
+    squares: HostArray = np.sum(carried * (products @ carried), axis=0)
+    lengths = np.sqrt(np.maximum(np.diag(products), 0.0)) @ np.abs(carried)
+    return squares if (squares > KNOWN * EPS * lengths**2).all() else None
+
+
+def inverts(Ginv: HostArray, G: HostArray) -> bool:
+    """Whether G⁻¹ of a device is one: G is regular, and entries are finite."""
+    d = np.sqrt(np.maximum(np.diag(G), 0.0))
+    if not (d > 0).all() or not np.isfinite(Ginv).all():
+        return False
+    try:
+        np.linalg.cholesky(G / np.outer(d, d))
+    except np.linalg.LinAlgError:
+        return False
+    return True
+
+
+def inverse(G: HostArray) -> HostArray:
+    """G⁻¹; on its numerical range if G is singular up to rounding."""
+    d = np.sqrt(np.maximum(np.diag(G), 0.0))
+    if len(G) and (d > 0).all():
+        scaled = G / np.outer(d, d)
+        try:
+            factor = np.linalg.cholesky(scaled)
+        except np.linalg.LinAlgError:
+            pass
+        else:
+            half = scipy.linalg.solve_triangular(factor, np.diag(1 / d), lower=True, check_finite=False)
+            found: HostArray = half.T @ half
+            return found
+    T = whitening(G)
+    return T @ T.T
+
+
+def triangles(G: HostArray) -> tuple[HostArray, HostArray] | None:
+    """T that makes Q = ST orthonormal, and τ with S = Qτ, from a Cholesky factor of G = SᵀS.
+
+    None if G is not well conditioned.
+    """
+    d = np.sqrt(np.maximum(np.diag(G), 0.0))
+    if not len(G) or not (d > 0).all():
+        return None
+    try:
+        L = np.linalg.cholesky(G / np.outer(d, d))
+    except np.linalg.LinAlgError:
+        return None
+    diagonal = np.diag(L)
+    if not diagonal.min() ** 2 > WELL_CONDITIONED * diagonal.max() ** 2:
+        return None
+    upper = scipy.linalg.solve_triangular(L, np.diag(1 / d), lower=True, check_finite=False)
+    return upper.T, L.T * d

@@ -1,0 +1,105 @@
+"""What a randomized preconditioner of conjugate gradients saves, and what it costs.
+
+Problem: a sketch with more columns takes more large eigenvalues away, and so saves iterations; to make it and to apply
+it takes time.
+Method: operations are priced at the rates of `linspec.cost`, and iterations are estimated from the eigenvalues that
+the sketch has found, and from how fast they fall.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from linspec import Moments, cost
+from linspec.algebra import EPS
+from linspec.arrays import HostArray
+
+PER_OUTLIER = 2.0
+"""Iterations that conjugate gradients with one right-hand side need for an eigenvalue far above the others."""
+
+
+@dataclass(frozen=True)
+class Prices:
+    """The cost of products, in seconds of a typical core.
+
+    Attributes
+    ----------
+    entries : float
+        The number of entries that a product with one column multiplies.
+    rate : float
+        Operations per second of such products.
+    p, width : int
+        Rows and columns of the iterates.
+    """
+
+    entries: float
+    rate: float
+    p: int
+    width: int
+
+    @classmethod
+    def of(cls, moments: Moments, width: int) -> Prices:
+        """The prices of products with the data, or with a Gram matrix that is held."""
+        n, p, _ = moments.shape
+        if moments.form == "dense":
+            return cls(float(p) ** 2 / 2, cost.DENSE_RATE, p, width)
+        nnz = moments.X.nnz
+        return cls(float(nnz), cost.DENSE_RATE if nnz == n * p else cost.SPARSE_RATE, p, width)
+
+    def product(self, columns: int) -> float:
+        """The price of a product with the given number of columns."""
+        return self.entries * (cost.READING + 4 * columns) / self.rate
+
+    def iteration(self, rank: int) -> float:
+        """The price of an iteration with a preconditioner of the given rank."""
+        return self.product(self.width) + 12.0 * self.p * rank * self.width / cost.DENSE_RATE
+
+    def widening(self, rank: int) -> float:
+        """Twice the rank."""
+        return self.product(rank) + 6.0 * self.p * (2.0 * rank) ** 2 / cost.DENSE_RATE
+
+
+@dataclass(frozen=True)
+class Outlook:
+    """The expected number of iterations with and without a preconditioner.
+
+    The estimate is √κ times the wanted digits (half their natural logarithm). κ is the ratio of the largest remaining
+    eigenvalue to the mean of those outside the sketch, or to the value after two more doublings like the last one. A
+    single remaining eigenvalue costs at most a few iterations, shared among the right-hand sides.
+    """
+
+    size: int
+    trace: float
+    prices: Prices
+    digits: float
+    asked: bool = False  # a rank given by the user is always used
+
+    def iterations(self, values: HostArray, shift: float) -> float:
+        """The iterations after the eigenvalues `values` are reduced to the last of them."""
+        rest = max(self.trace - float(values.sum()), 0.0) / max(self.size - len(values), 1)
+        rest = min(rest, values[-1] * self._fall(values, 0.0) ** 2)
+        last = values[-1] + shift
+        return float(self.digits * np.sqrt(last / max(min(rest + shift, last), EPS * last)))
+
+    def pays(self, values: HostArray, shift: float) -> bool:
+        """Whether as many further eigenvalues save more than they cost, if they fall like the last half of these."""
+        rank, iterations = len(values), self.iterations(values, shift)
+        saved = iterations * (1 - np.sqrt(self._fall(values, shift)))
+        fewer = iterations - min(saved, PER_OUTLIER * rank / self.prices.width)
+        without = iterations * self.prices.iteration(rank)
+        return bool(fewer * self.prices.iteration(2 * rank) + self.prices.widening(rank) < without)
+
+    @staticmethod
+    def _fall(values: HostArray, shift: float) -> float:
+        """The factor by which the last doubling of the columns has reduced the last eigenvalue."""
+        middle = values[max(len(values) // 2 - 1, 0)]
+        return float((values[-1] + shift) / (middle + shift))
+
+    def useful(self, values: HostArray, shift: float) -> bool:
+        """Whether iterations with the preconditioner cost less than without, apart from making it."""
+        rank, iterations = len(values), self.iterations(values, shift)
+        alone = iterations * np.sqrt((values[0] + shift) / (values[-1] + shift))
+        alone = min(alone, iterations + PER_OUTLIER * rank / self.prices.width)
+        return self.asked or bool(iterations * self.prices.iteration(rank) < alone * self.prices.iteration(0))

@@ -1,0 +1,165 @@
+"""A kernel on the normal equations as a part of an outer method, prepared for one matrix and many right-hand sides.
+
+Problem: (AᵀA + rI) x = AᵀB for one right-hand side after the other, each to a residual or for a number of steps.
+Method: the points of the kernel (normal_equations.py), one after the other, until one will do.
+Where we differ: where products cost no sweep and nobody looks, steps are made ahead. Half steps of an outer method take
+a few steps each, on blocks so small that a device waits for the host longer than it computes. So it makes as many steps
+as the last time by itself, and the host sees them together. Steps beyond the last one needed are wasted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Iterator
+from dataclasses import dataclass, replace
+from functools import partial
+from itertools import islice
+from typing import Any
+
+import numpy as np
+
+from linspec import LeastSquaresState, LinearOperator, Moments, Run
+from linspec.arrays import Array, HostArray, to_host_together
+from linspec_lstsq.golub_kahan import cross_product, start_of, sweeps_of
+from linspec_lstsq.normal_equations import Begin, System, points
+
+
+@dataclass(frozen=True)
+class Seen:
+    """What the host knows of a step that was made ahead: its iterate, and the norms of its gradient."""
+
+    x: Array
+    norms: HostArray
+
+
+StepsAhead = Generator[Seen, None, Any]
+"""Yields the start and what follows from it, and returns the point where the usual kernel goes on from the last one;
+None where that is the start."""
+
+Ahead = Callable[[System, Callable[[Array], Array], int], StepsAhead]
+"""From a system with one ridge, products with AᵀA, and a number of steps."""
+
+MOST_STEPS = 24
+"""Steps that a device makes by itself, at most: it keeps a few blocks for each."""
+
+MOST_COLUMNS = 4096
+"""With more columns a product that is wasted takes longer than the transfers that are saved: it reads 100 MB."""
+
+
+class PreparedNormalEquations(LeastSquaresState):
+    """A kernel as a part. It ends at a residual or after a number of steps.
+
+    Parameters
+    ----------
+    A : LinearOperator of shape (n, p), or Moments
+    ridge : float
+    run : Run
+        Of the outer method.
+    begin : callable
+        Makes the kernel.
+    limit, tol : int, float
+        Steps at most, and the residual to stop at.
+    ahead : callable, optional
+        Makes steps ahead.
+    """
+
+    def __init__(
+        self,
+        A: LinearOperator | Moments,
+        ridge: float,
+        run: Run,
+        begin: Begin,
+        limit: int,
+        tol: float | None,
+        ahead: Ahead | None = None,
+    ) -> None:
+        self.A, self.ridge, self.run = A, ridge, run
+        self.begin, self.limit, self.ahead = begin, limit, ahead
+        self.tol = 1e-8 if tol is None else tol
+        self.moments = A if isinstance(A, Moments) else Moments(A, form="implicit")
+        self._usual = 0  # steps of the last solve
+
+    def solve(
+        self,
+        B: LinearOperator,
+        x0: Array | None = None,
+        tol: float | None = None,
+        AtB: Array | None = None,
+        AtAx0: Array | None = None,
+    ) -> Array:
+        """See `LeastSquaresState.solve`."""
+        moments = self.moments
+        beforehand = sweeps_of(moments.X) if AtB is None else 0.0
+        beforehand += moments.sweep_cost if x0 is not None and AtAx0 is None else 0.0
+        if beforehand and not self.run.affords(beforehand):
+            return start_of(moments.X, B, x0)
+        if AtB is None:
+            AtB = cross_product(self.A, B)
+        system = System.of(moments, AtB, (self.ridge,))
+        if x0 is not None:
+            start = moments.home.place(x0)
+            AtAx0 = moments.gram_matmat(start) if AtAx0 is None else AtAx0
+            (system,) = system.starting_from(start, AtAx0)
+        return self._solved(system, lambda _: self.tol if tol is None else tol)
+
+    def reduce(
+        self,
+        B: LinearOperator,
+        factor: float,
+        gradient: Array,
+        AtB: Array,
+        x0: Array | None = None,
+        AtAx0: Array | None = None,
+    ) -> Array:
+        """See `LeastSquaresState.reduce`. The residual of a start comes with the first point."""
+        if x0 is None:
+            return super().reduce(B, factor, gradient, AtB)
+        system = System.of(self.moments, AtB, (self.ridge,))
+        system = replace(system, start=self.moments.home.place(x0), gradient=gradient)
+        return self._solved(system, lambda residual: factor * residual)
+
+    def _solved(self, system: System, tolerance: Callable[[float], float]) -> Array:
+        """The first iterate within a tolerance, which may depend on the residual at the start, or the last one.
+
+        The tolerance is at least the noise of the system: below, steps follow rounding.
+        """
+        tol = None
+        for made, point in enumerate(self._points(system)):
+            self._usual = max(made, 1)
+            if made == self.limit:
+                return point.x
+            residuals = system.residuals(point)
+            if tol is None:
+                tol = max(tolerance(float(residuals[np.isfinite(residuals)].max(initial=0.0))), system.noise)
+            residual = float(residuals.max(initial=0.0))
+            affordable = residual > tol and self.run.affords(self.moments.sweep_cost)
+            if not affordable or not self.watched(residual, partial(getattr, point, "x")):
+                return point.x
+        raise AssertionError("a kernel has no end")
+
+    def _points(self, system: System) -> Iterator[Any]:
+        """The points of the kernel; the first ones ahead, where that pays."""
+        multiply = self.moments.gram_matmat
+        if self.ahead is None or not self._may_go_ahead(system):
+            yield from points(self.begin(system, None), multiply)
+        else:
+            point = yield from self.ahead(system, multiply, min(self._usual, self.limit, MOST_STEPS))
+            yield from islice(points(self.begin(system, point), multiply), 1, None)
+
+    def _may_go_ahead(self, system: System) -> bool:
+        """Whether steps cost no sweep, nobody looks at them, and the device would wait for the host."""
+        short = self._usual > 0 and system.AtB.shape[0] <= MOST_COLUMNS
+        free = self.moments.sweep_cost == 0 and self.watch is None and self.run.affords(0.0)
+        return short and free and not system.home.on_host
+
+
+def steps_unseen(begin: Begin, system: System, multiply: Callable[[Array], Array], count: int) -> StepsAhead:
+    """Steps of a kernel that needs nothing of the host, with the norms of their gradients in one transfer."""
+    xp = system.home.xp
+    with np.errstate(over="ignore", invalid="ignore"):
+        found = list(islice(points(begin(system, None), multiply), count + 1))
+        squares = [xp.sum(V * V, axis=0) for V in (system.AtB, *(point.gradient for point in found))]
+        scales, *norms = to_host_together(*squares)
+    system.know(scales)
+    for point, each in zip(found, norms, strict=True):
+        yield Seen(point.x, np.sqrt(each))
+    return found[-1]
