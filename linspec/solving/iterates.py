@@ -111,6 +111,9 @@ class IterativeSolver(Solver):
         The classes of what `iterates` yields and of objects within, beside `Iterate`: a checkpoint may have these.
     resumes_after_law : bool
         Whether the iteration goes on where it takes itself for done, and the law finds its answer too rough.
+    repeats_setup : bool
+        Whether a run that goes on makes passes of its set-up again, for what no file has: rows that are held, for
+        example. They are counted.
 
     Examples
     --------
@@ -136,6 +139,7 @@ class IterativeSolver(Solver):
 
     kept: ClassVar[Sequence[type]] = ()
     resumes_after_law: ClassVar[bool] = True
+    repeats_setup: ClassVar[bool] = False
 
     @abstractmethod
     def iterates(self, problem: Any, run: Run, state: Any = None) -> Iterator[Any]:
@@ -295,7 +299,7 @@ def _object(node: Mapping[str, Any], classes: Sequence[type], home: Home) -> Any
 
 
 def _fields(value: Any) -> dict[str, Any]:
-    """The fields of an object that make it again."""
+    """The fields of an object that make it again; what begins with an underscore does not."""
     if dataclasses.is_dataclass(value):
         return {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
     if callable(value) or not hasattr(value, "__dict__"):
@@ -303,4 +307,4 @@ def _fields(value: Any) -> dict[str, Any]:
             f"an iterate must be made of arrays, numbers, texts and objects with such fields; got "
             f"{shown(value)}. Keep it out of what `iterates` yields."
         )
-    return dict(vars(value))
+    return {name: one for name, one in vars(value).items() if not name.startswith("_")}
