@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -38,6 +39,7 @@ from linspec.operators.range_of_entries import Magnitude
 from linspec.operators.row_blocks import LONGEST_STRETCH
 from linspec.process.pauses import pause
 from linspec.registry.options import is_number
+from linspec.sweeps.witness import Witness, witness
 
 __all__ = ["KernelOperator"]
 
@@ -197,6 +199,11 @@ class KernelOperator(LinearOperator):
             fits = size <= MOMENTS_SHARE / 2 * self.home.free_memory()
             self._form = self._given if self._given != "auto" else "held" if fits else "tiled"
         return self._form
+
+    @cached_property
+    def witness(self) -> Witness:
+        """What identifies the rows, which are read for it where that has not been done."""
+        return witness(as_operator(self.points.rows)).on_host()
 
     def _check_symmetry(self, points: Points) -> None:
         """Look at a few pairs of rows, where values are somebody's own."""

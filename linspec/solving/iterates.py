@@ -120,6 +120,9 @@ class IterativeSolver(Solver):
     most_above : float
         By this factor may the law be above the tolerance for it to go on. Methods whose limit is another problem's
         answer do not get nearer by going on.
+    repeats_setup : bool
+        Whether a run that goes on makes passes of its set-up again, for what no file has: rows that are held, for
+        example. They are counted.
 
     Examples
     --------
@@ -146,6 +149,7 @@ class IterativeSolver(Solver):
     kept: ClassVar[Sequence[type]] = ()
     resumes_after_law: ClassVar[bool] = True
     most_above: ClassVar[float] = math.inf
+    repeats_setup: ClassVar[bool] = False
 
     @abstractmethod
     def iterates(self, problem: Any, run: Run, state: Any = None) -> Iterator[Any]:
@@ -321,7 +325,7 @@ def _object(node: Mapping[str, Any], classes: Sequence[type], home: Home) -> Any
 
 
 def _fields(value: Any) -> dict[str, Any]:
-    """The fields of an object that make it again."""
+    """The fields of an object that make it again; what begins with an underscore does not."""
     if dataclasses.is_dataclass(value):
         return {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
     if callable(value) or not hasattr(value, "__dict__"):
@@ -329,4 +333,4 @@ def _fields(value: Any) -> dict[str, Any]:
             f"an iterate must be made of arrays, numbers, texts and objects with such fields; got "
             f"{shown(value)}. Keep it out of what `iterates` yields."
         )
-    return dict(vars(value))
+    return {name: one for name, one in vars(value).items() if not name.startswith("_")}

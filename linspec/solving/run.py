@@ -312,7 +312,8 @@ class Run:
     def plan(self, *, setup: float = 0.0, iteration: float = 1.0) -> None:
         """Declare the passes of the set-up and the least of one iteration, before any is made.
 
-        Without a plan, an iteration is taken to cost what the last one did.
+        Without a plan, an iteration is taken to cost what the last one did. The set-up of a run that goes on from a
+        checkpoint has been made, but for solvers that repeat it.
 
         Raises
         ------
@@ -322,6 +323,8 @@ class Run:
         if self.resumed is not None:  # the accounts of the checkpoint have the plan
             return
         self._iteration_passes, self._planned = iteration, True
+        if self.resumed is not None and not getattr(self._solver, "repeats_setup", False):
+            setup = 0.0
         least = self.passes + setup + self._certificate(after_setup=setup > 0)
         if least > self._sweeps:
             raise too_often(self.name, self._solver, self.problem, least)

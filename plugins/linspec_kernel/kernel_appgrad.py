@@ -26,17 +26,18 @@ fall fast, t alone is larger than the law by orders.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import cache, partial
-from typing import Any
+from functools import partial
+from typing import Any, ClassVar
 
 import numpy as np
 
-from linspec import KernelOperator, Run, Solution, Solver, limit_option, option, tol_option
+from linspec import IterativeSolver, KernelOperator, Run, limit_option, option, tol_option
 from linspec.algebra import eigenpairs, ratio, whitening
 from linspec.arrays import Array, HostArray
 from linspec_kernel.certificate import CUT, LEAST_SHARE, Carried, least_value
+from linspec_kernel.iterate import Functions
 from linspec_kernel.moments import rounded_up
 from linspec_kernel.nystrom import doubly_centred, norms_alone, on_host
 
@@ -50,8 +51,29 @@ EXTRA = 10
 """Columns of the blocks beyond k."""
 
 
+@dataclass(frozen=True)
+class Coefficients:
+    """The coefficients of one view, with their products.
+
+    Attributes
+    ----------
+    tilde, tilde_values : arrays of shape (n, width)
+        Ã and K Ã.
+    block, values : arrays of shape (n, width)
+        A and K A, orthonormal in the metric K(K + r) but for columns of zeros.
+    largest : float
+        An estimate of the largest eigenvalue of K.
+    """
+
+    tilde: Array
+    tilde_values: Array
+    block: Array
+    values: Array
+    largest: float
+
+
 @dataclass(frozen=True, kw_only=True)
-class KernelAppGrad(Solver):
+class KernelAppGrad(IterativeSolver):
     """Augmented approximate gradient on dual coefficients (Ma, Lu & Foster 2015, section 2.4)."""
 
     step: float | None = option(
@@ -74,95 +96,93 @@ class KernelAppGrad(Solver):
         "auto", "hold the kernel matrices, or form them tile by tile", choices=("auto", "held", "tiled")
     )
 
-    def solve(self, problem: Any, run: Run) -> Solution:
-        """Solve a kernel CCA problem."""
+    kept: ClassVar = (Functions, Coefficients)
+    repeats_setup: ClassVar[bool] = True
+
+    def iterates(self, problem: Any, run: Run, state: Any = None) -> Iterator[Functions]:
+        """Coefficients of some more functions than are wanted."""
         moments: Any = run.moments(self.storage)
         n = moments.x.shape[0]
         width = min(problem.k + self.extra, n)
-        # The rows, a block of the matrix, and the products of the start.
-        run.plan(
-            setup=rounded_up(2.0 + (min(PROBED, n) / n) ** 2),
-            iteration=1.0 if self.gradient == "function" else 2.0,
-        )
+        # The rows; in a new run also a block of the matrix, and the products of the start.
+        setup = 1.0 if state else rounded_up(2.0 + (min(PROBED, n) / n) ** 2)
+        run.plan(setup=setup, iteration=1.0 if self.gradient == "function" else 2.0)
         kernels = moments.settle(run.rng)
-        views = [View(op, r, self, width, run) for op, r in zip(moments.views, problem.ridge, strict=True)]
-        x, y = views
-        share = 1.0
+        of_x, of_y = (View(op, r, self) for op, r in zip(moments.views, problem.ridge, strict=True))
+        if state is None:
+            x, y, share = of_x.start(width, run.rng), of_y.start(width, run.rng), 1.0
+        else:
+            x, y, share = state["x"], state["y"], state["share"]
         while True:
-            t, rho, (a, b), gaps, carried = pairs(x, y, problem.k)
-            current = cache(partial(_weights, a, b, kernels, partial(carried, share)))
-            residual = ratio(share * t, float(rho.sum()))
-            if not (run.proceed(residual=residual, current=current) or run.falls_short(**current())):
-                return run.finish(**current())
-            of_x = x.values if self.update == "simultaneous" else None
-            squares = x.move(y.values, gaps[0])
-            squares += y.move(x.values if of_x is None else of_x, gaps[1])
+            t, rho, (a, b), gaps, carried = pairs(of_x, of_y, x, y, problem.k)
+            yield Functions(
+                ratio(share * t, float(rho.sum())),
+                partial(_weights, a, b, kernels, partial(carried, share)),
+                state={"x": x, "y": y, "share": share},
+            )
+            before = x  # Ã ← Ã − η [(Kx + rx) Ã − Ky B],  A = Ã (Ãᵀ Kx (Kx + rx) Ã)^(-1/2)
+            x, squares = of_x.step(x, y.values, gaps[0])
+            target = (
+                before if self.update == "simultaneous" else x
+            )  # B̃ ← B̃ − η [(Ky + ry) B̃ − Kx A], and B likewise
+            y, others = of_y.step(y, target.values, gaps[1])
             # The residuals of the last iterate went along, and tell by how much their t is too large.
-            share = max(squares / t, LEAST_SHARE) if t > 0 else share
+            share = max((squares + others) / t, LEAST_SHARE) if t > 0 else share
 
 
 class View:
-    """The coefficients of one view, with their products.
+    """The matrix of one view: where its coefficients begin, and a step on them.
 
     Parameters
     ----------
     op : KernelOperator
     ridge : float
     solver : KernelAppGrad
-    width : int
-        Columns.
-    run : Run
-
-    Attributes
-    ----------
-    tilde, tilde_values : arrays of shape (n, width)
-        Ã and K Ã.
-    block, values : arrays of shape (n, width)
-        A and K A, orthonormal in the metric K(K + r) but for columns of zeros.
-    largest : float
-        An estimate of the largest eigenvalue of K.
     """
 
-    def __init__(self, op: KernelOperator, ridge: float, solver: KernelAppGrad, width: int, run: Run) -> None:
+    def __init__(self, op: KernelOperator, ridge: float, solver: KernelAppGrad) -> None:
         self.op, self.ridge, self.solver = op, ridge, solver
-        self.largest, self.least = _of_a_block(op, run.rng), least_value(op)
-        start = op.home.place(run.rng.standard_normal((op.shape[0], width)))
+        self.least = least_value(op)
+
+    def start(self, width: int, rng: np.random.Generator) -> Coefficients:
+        """Random functions, and Ã = 0."""
+        op = self.op
+        largest = _of_a_block(op, rng)
+        start = op.home.place(rng.standard_normal((op.shape[0], width)))
         if op.center:
             start = start - op.home.xp.mean(start, axis=0)[None, :]
-        self.block, self.values = self._normalized(start, op.product(start)[0], on_host(start.T @ start))
-        self.tilde, self.tilde_values = 0.0 * self.block, 0.0 * self.values
+        block, values = self._normalized(start, op.product(start)[0], on_host(start.T @ start))
+        return Coefficients(0.0 * block, 0.0 * values, block, values, largest)
 
-    def move(self, target: Array, beside: Array) -> float:
+    def step(self, now: Coefficients, target: Array, beside: Array) -> tuple[Coefficients, float]:
         """A gradient step towards the values of the other view's functions; the law's part of residuals beside it."""
-        home, width = self.op.home, int(self.tilde.shape[1])
-        gradient = self.tilde_values + self.ridge * self.tilde - target
+        home, width = self.op.home, int(now.tilde.shape[1])
+        gradient = now.tilde_values + self.ridge * now.tilde - target
         if self.solver.gradient == "coefficients":
             gradient = self.op.product(gradient)[0]
-        self.tilde = self.tilde - self.step * gradient
-        both = self.op.product(home.concat([self.tilde, beside]))[0]
-        self.tilde_values = both[:, :width]
-        inner = on_host(self.tilde.T @ self.tilde)
-        self._learn(inner)
-        self.block, self.values = self._normalized(self.tilde, self.tilde_values, inner)
-        return float(norms_alone(beside, both[:, width:], self.ridge, home).sum())
+        tilde = now.tilde - self._length(now.largest) * gradient
+        both = self.op.product(home.concat([tilde, beside]))[0]
+        values = both[:, :width]
+        inner = on_host(tilde.T @ tilde)
+        largest = max(now.largest, self._largest_quotient(inner, values))
+        squares = float(norms_alone(beside, both[:, width:], self.ridge, home).sum())
+        return Coefficients(tilde, values, *self._normalized(tilde, values, inner), largest), squares
 
-    @property
-    def step(self) -> float:
+    def _length(self, largest: float) -> float:
         """η."""
-        bound = self.largest + self.ridge
+        bound = largest + self.ridge
         if self.solver.gradient == "coefficients":
-            bound *= self.largest
+            bound *= largest
         given = self.solver.step
         if given is not None and given * bound < LIMIT:
             return given
         return STEP / bound if bound > 0 else 1.0
 
-    def _learn(self, inner: HostArray) -> None:
-        """Raise the estimate of the largest eigenvalue to the largest ‖K a‖/‖a‖ of a combination a of Ã."""
+    def _largest_quotient(self, inner: HostArray, values: Array) -> float:
+        """The largest ‖K a‖/‖a‖ of a combination a of Ã."""
         T = whitening(inner, float(np.finfo(self.op.tile_dtype).eps))
-        squares = T.T @ on_host(self.tilde_values.T @ self.tilde_values) @ T
-        if len(squares):
-            self.largest = max(self.largest, float(np.sqrt(eigenpairs(squares)[0][-1])))
+        squares = T.T @ on_host(values.T @ values) @ T
+        return float(np.sqrt(eigenpairs(squares)[0][-1])) if len(squares) else 0.0
 
     def _normalized(self, A: Array, KA: Array, inner: HostArray) -> tuple[Array, Array]:
         """A (Aᵀ K (K + r) A)^(-1/2) and its values, from AᵀA and without combinations whose length is rounding."""
@@ -178,7 +198,7 @@ class View:
 
 
 def pairs(
-    x: View, y: View, k: int
+    of_x: View, of_y: View, x: Coefficients, y: Coefficients, k: int
 ) -> tuple[float, HostArray, tuple[Array, Array], tuple[Array, Array], Callable[[float], Carried]]:
     """The canonical pairs within two blocks.
 
@@ -193,19 +213,18 @@ def pairs(
     callable
         All pairs, from the share of t that is the law: asked for where the run ends.
     """
-    home = x.op.home
+    home = of_x.op.home
     U, every, Vt = np.linalg.svd(on_host(x.values.T @ y.values))
-    blocks, values = (x.block, y.block), (x.values, y.values)  # those of now, also for what is asked later
 
     def residuals(count: int) -> tuple[tuple[Array, Array], tuple[Array, Array]]:
         turns = home.place(U[:, :count]), home.place(Vt[:count].T)
-        (a, za), (b, zb) = ((V @ T, KV @ T) for V, KV, T in zip(blocks, values, turns, strict=True))
+        (a, za), (b, zb) = ((V.block @ T, V.values @ T) for V, T in zip((x, y), turns, strict=True))
         theta = home.place(every[:count])[None, :]
-        return (a, b), (zb - theta * (za + x.ridge * a), za - theta * (zb + y.ridge * b))
+        return (a, b), (zb - theta * (za + of_x.ridge * a), za - theta * (zb + of_y.ridge * b))
 
     def carried(share: float) -> Carried:
-        of_x, of_y = residuals(len(every))[1]
-        overlaps = on_host(of_x.T @ of_x) + on_host(of_y.T @ of_y)
+        first, second = residuals(len(every))[1]
+        overlaps = on_host(first.T @ first) + on_host(second.T @ second)
         return Carried(every, share * np.diagonal(overlaps), overlaps)
 
     leading, gaps = residuals(k)

@@ -27,12 +27,13 @@ mean of 1 − ρᵢ², and no run ends because of it.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any, ClassVar
 
 import numpy as np
 
-from linspec import LinearOperator, Run, Solution, Solver, Status, option
+from linspec import IterativeSolver, LinearOperator, Run, Status, option
 from linspec.algebra import eigenpairs
 from linspec.arrays import Array, HostArray, to_host
 from linspec.errors import InvalidOption
@@ -41,6 +42,7 @@ from linspec.kernels import Kernel
 from linspec.operators import DenseOperator, uncounted
 from linspec.sweeps import RandomRows, equal_slices, rows_at_once
 from linspec_kernel.certificate import CUT
+from linspec_kernel.iterate import Functions
 
 FEATURES = 1000
 """Features of each view by default, where there are many rows."""
@@ -58,8 +60,36 @@ NOISE = 10.0
 """By this factor V counts in the step: the noise of minibatches then adds about a twentieth to the misfit."""
 
 
+@dataclass(frozen=True)
+class Side:
+    """The functions of one view.
+
+    Attributes
+    ----------
+    U : array of shape (D, k)
+        Their weights on the features.
+    change : array of shape (D, k)
+        ΔU.
+    C : numpy.ndarray of shape (k, k)
+        Their statistics.
+    step : float
+        η.
+    mean : array of shape (1, D)
+        That of the features.
+    seed : int
+        Of the frequencies.
+    """
+
+    U: Array
+    change: Array
+    C: HostArray
+    step: float
+    mean: Array
+    seed: int
+
+
 @dataclass(frozen=True, kw_only=True)
-class KNOI(Solver):
+class KNOI(IterativeSolver):
     """Nonlinear orthogonal iterations on random Fourier features (Wang & Livescu 2016)."""
 
     features: int | None = option(
@@ -76,40 +106,67 @@ class KNOI(Solver):
     momentum: float = option(0.9, "share of the last change that the next one keeps", at_least=0, below=1)
     memory: float = option(0.0, "share of the statistics that a step keeps", at_least=0, below=1)
 
-    def solve(self, problem: Any, run: Run) -> Solution:
-        """Solve a kernel CCA problem."""
+    kept: ClassVar = (Functions, Side)
+    resumes_after_law: ClassVar[bool] = False
+    repeats_setup: ClassVar[bool] = True
+
+    def iterates(self, problem: Any, run: Run, state: Any = None) -> Iterator[Functions]:
+        """Functions after each epoch."""
         n = int(problem.X.shape[0])
         count = min(FEATURES, 4 * n) if self.features is None else self.features
         if count < problem.k:
             raise InvalidOption(f"features must be at least k = {problem.k}; got {count}.")
         moments: Any = run.moments("tiled")
-        # The rows, and a sweep for the means of the features.
-        run.plan(setup=1.0 + problem.center, iteration=1.0)
+        # The rows; in a new run also a sweep for the means of the features.
+        run.plan(setup=1.0 if state else 1.0 + problem.center, iteration=1.0)
         kernels = moments.settle(run.rng)
-        maps = [
-            SeededFourierMap(kernel, A.shape[1], count, int(run.rng.integers(2**63)))
-            for kernel, A in zip(kernels, (problem.X, problem.Y), strict=True)
-        ]
-        iteration = Iteration(self, problem, maps, run)
-        epochs = self.epochs or max(EPOCHS, -(-STEPS // iteration.batches))
-
-        def found() -> dict[str, Any]:
-            U, V = iteration.weights
-            return {
-                "x_weights": U,
-                "y_weights": V,
-                "x_map": maps[0],
-                "y_map": maps[1],
-                "kernels": kernels,
-            }
-
-        made = 0
-        while run.proceed(residual=iteration.misfit, current=found, judged=False):
-            iteration.epoch()
+        rows = RandomRows([problem.X, problem.Y], run.rng)
+        batches = max(1, round(n / self.batch))
+        if state is None:
+            seeds = [int(run.rng.integers(2**63)) for _ in kernels]
+        else:
+            seeds = [side.seed for side in state["sides"]]
+        x, y = (
+            View(A, SeededFourierMap(kernel, A.shape[1], count, seed), float(r) / n, rows, self)
+            for A, kernel, seed, r in zip((problem.X, problem.Y), kernels, seeds, problem.ridge, strict=True)
+        )
+        if state is None:
+            first = np.arange(n)[::batches]
+            f, g, misfit, made = *started(x, y, first, min(problem.k, count), problem.center, run.rng), 1.0, 0
+        else:
+            (f, g), misfit, made = state["sides"], state.residual, state["made"]
+        epochs = self.epochs or max(EPOCHS, -(-STEPS // batches))
+        while True:
+            yield Functions(
+                misfit,
+                partial(_weights, f, g, x, y, kernels),
+                judged=False,
+                ending=Status.APPROXIMATE if made >= epochs else None,
+                state={"sides": (f, g), "made": made},
+            )
+            before, misfits = (f, g), []
+            for part in equal_slices(n, self.batch):
+                chosen = rows.draw(part.stop - part.start)
+                phi, psi = x.batch(chosen, f.mean), y.batch(chosen, g.mean)
+                Z, W = phi.matmat(f.U), psi.matmat(g.U)  # Uᵀφ, Vᵀψ
+                squares = x.squares(f.U, Z), y.squares(g.U, W)
+                if not all(np.isfinite(one).all() for one in squares):  # steps were too long
+                    misfits.append(np.inf)
+                    break
+                # Cu ← ρ Cu + (1 − ρ) (Uᵀ φφᵀ U / b + λ UᵀU), and so Cv
+                rho = self.memory
+                Cu, Cv = (rho * side.C + (1 - rho) * new for side, new in zip((f, g), squares, strict=True))
+                of_x = Z - W @ x.home.place(_inverse_root(Cv))  # Uᵀφ − Cv^(-1/2) Vᵀψ
+                of_y = W - Z @ x.home.place(_inverse_root(Cu))
+                misfits.append(x.share(of_x) + x.share(of_y))
+                f, g = x.moved(f, phi, of_x, Cu), y.moved(g, psi, of_y, Cv)
+                if not np.isfinite(misfits[-1]):
+                    break
+            if np.isfinite(misfits[-1]):
+                misfit = float(np.mean(misfits))
+            else:  # nothing to go on with: the run ends, with the functions before this epoch
+                (f, g), misfit = before, np.inf
             made += 1
-            if made >= epochs:
-                run.end(Status.APPROXIMATE)
-        return run.finish(**found())
 
 
 class SeededFourierMap(FeatureMap):
@@ -145,91 +202,50 @@ class SeededFourierMap(FeatureMap):
         return f"SeededFourierMap({self.inputs} -> {self.columns})"
 
 
-class Iteration:
-    """The functions of both views, and an epoch of steps on them.
+class View:
+    """The rows of one view, and their features.
 
     Parameters
     ----------
+    A : LinearOperator of shape (n, p)
+    features : SeededFourierMap
+    penalty : float
+        λ.
+    rows : RandomRows
     solver : KNOI
-    problem : KernelCCA
-    maps : list of SeededFourierMap
-    run : Run
-
-    Attributes
-    ----------
-    weights : list of arrays of shape (D, k)
-        U and V.
-    misfit : float
-        What is reported; 1 before the first epoch, infinity where steps were too long.
-    batches : int
-        Steps of an epoch.
     """
 
-    def __init__(self, solver: KNOI, problem: Any, maps: list[SeededFourierMap], run: Run) -> None:
-        self.solver, self.maps = solver, maps
-        self.views: list[LinearOperator] = [problem.X, problem.Y]
-        self.home = problem.X.home.blocks
-        self.n = int(problem.X.shape[0])
-        self.batches = max(1, round(self.n / solver.batch))
-        self.penalties = [float(r) / self.n for r in problem.ridge]
-        self.order = RandomRows(self.views, run.rng)
-        self.means = [self.home.zeros((1, m.columns)) for m in maps]
-        if problem.center:
-            self.means = [self._mean(view) for view in range(2)]
-        width = min(problem.k, maps[0].columns)
-        first = [self._batch(view, np.arange(self.n)[:: self.batches]) for view in range(2)]
-        self.steps = [self._step(view, batch) for view, batch in enumerate(first)]
-        drawn = [self.home.place(run.rng.standard_normal((m.columns, width))) for m in maps]
-        roots = [
-            _inverse_root(self._square(view, U, batch.matmat(U)))
-            for view, (U, batch) in enumerate(zip(drawn, first, strict=True))
-        ]
-        self.weights = [U @ self.home.place(T) for U, T in zip(drawn, roots, strict=True)]
-        self.changes = [0.0 * U for U in self.weights]
-        self.statistics = [np.eye(width), np.eye(width)]
-        self.misfit = 1.0
+    def __init__(
+        self, A: LinearOperator, features: SeededFourierMap, penalty: float, rows: RandomRows, solver: KNOI
+    ) -> None:
+        self.A, self.features, self.penalty, self.rows, self.solver = A, features, penalty, rows, solver
+        self.home = A.home.blocks
 
-    def epoch(self) -> None:
-        """Steps on all rows, each of which is read once."""
-        before, misfits = list(self.weights), []
-        with np.errstate(all="ignore"):  # steps that are too long are found below
-            for part in equal_slices(self.n, self.solver.batch):
-                chosen = self.order.draw(part.stop - part.start)
-                misfits.append(self._move([self._batch(view, chosen) for view in range(2)]))
-                if not np.isfinite(misfits[-1]):
-                    # Nothing to go on with: `proceed` ends the run, with the functions before this epoch.
-                    self.weights, self.misfit = before, np.inf
-                    return
-        self.misfit = float(np.mean(misfits))
-
-    def _move(self, batch: list[Batch]) -> float:
-        """A step on both views, and the misfit before it."""
-        values = [rows.matmat(U) for rows, U in zip(batch, self.weights, strict=True)]
-        keep = self.solver.memory
-        for view, (U, Z) in enumerate(zip(self.weights, values, strict=True)):
-            new = self._square(view, U, Z)
-            if not np.isfinite(new).all():
-                return np.inf
-            self.statistics[view] = keep * self.statistics[view] + (1 - keep) * new
-        targets = [
-            Z @ self.home.place(_inverse_root(C)) for Z, C in zip(values, self.statistics, strict=True)
-        ]
-        misfit, moved = 0.0, []
-        for view, (rows, U, Z) in enumerate(zip(batch, self.weights, values, strict=True)):
-            gap = Z - targets[1 - view]
-            misfit += float(np.sum(self.home.column_norms(gap) ** 2)) / (2 * gap.shape[0] * gap.shape[1])
-            gradient = rows.rmatmat(gap) / gap.shape[0] + self.penalties[view] * U
-            self.changes[view] = self.solver.momentum * self.changes[view] - self.steps[view] * gradient
-            moved.append(U + self.changes[view])
-        self.weights = moved
-        return misfit
-
-    def _square(self, view: int, U: Array, Z: Array) -> HostArray:
-        """Uᵀ φφᵀ U / b + λ UᵀU."""
-        found: HostArray = to_host(Z.T @ Z) / int(Z.shape[0]) + self.penalties[view] * to_host(U.T @ U)
+    def batch(self, chosen: HostArray, mean: Array) -> Batch:
+        """The features of some rows."""
+        rows = self.rows.rows_of(self.A, chosen)
+        found = Batch(rows, self.features.features(rows), mean, self.home)
+        self.A.release()
         return found
 
-    def _step(self, view: int, batch: Batch) -> float:
+    def squares(self, U: Array, Z: Array) -> HostArray:
+        """Uᵀ φφᵀ U / b + λ UᵀU."""
+        found: HostArray = to_host(Z.T @ Z) / int(Z.shape[0]) + self.penalty * to_host(U.T @ U)
+        return found
+
+    def share(self, gap: Array) -> float:
+        """The part of a view in the misfit: ‖Uᵀφ − Cv^(-1/2) Vᵀψ‖² per row and function, halved."""
+        return float(np.sum(self.home.column_norms(gap) ** 2)) / float(2 * gap.shape[0] * gap.shape[1])
+
+    def moved(self, side: Side, batch: Batch, gap: Array, C: HostArray) -> Side:
+        """The functions after a step."""
+        G = (
+            batch.rmatmat(gap) / gap.shape[0] + self.penalty * side.U
+        )  # G = φ (Uᵀφ − Cv^(-1/2) Vᵀψ)ᵀ / b + λ U
+        change = self.solver.momentum * side.change - side.step * G  # ΔU ← μ ΔU − η G
+        return replace(side, U=side.U + change, change=change, C=C)  # U ← U + ΔU
+
+    def step(self, batch: Batch) -> float:
         """η."""
         if self.solver.step is not None:
             return self.solver.step
@@ -239,26 +255,45 @@ class Iteration:
         total = float(squares.sum())
         variance = float((squares**2).sum()) / (total * b) if total > 0 else 0.0
         largest = max(float(np.linalg.eigvalsh(G)[-1]), 0.0) / b
-        limit = largest + self.penalties[view] + NOISE * variance / (1 - self.solver.momentum)
+        limit = largest + self.penalty + NOISE * variance / (1 - self.solver.momentum)
         return (1 - self.solver.memory) / limit
 
-    def _mean(self, view: int) -> Array:
+    def mean(self) -> Array:
         """The mean of the features of all rows: one sweep."""
-        A, total = self.views[view], self.home.zeros((1, self.maps[view].columns))
-        size = max(rows_at_once(self.maps[view](uncounted(A)[0])), self.solver.batch)
-        for part in equal_slices(self.n, size):
-            F = self.maps[view].features(A.rows(part))
+        n, total = int(self.A.shape[0]), self.home.zeros((1, self.features.columns))
+        size = max(rows_at_once(self.features(uncounted(self.A)[0])), self.solver.batch)
+        for part in equal_slices(n, size):
+            F = self.features.features(self.A.rows(part))
             total = total + self.home.xp.sum(self.home.place(F), axis=0)[None, :]
-            A.release()
-        return total / self.n
+            self.A.release()
+        return total / n
 
-    def _batch(self, view: int, chosen: HostArray) -> Batch:
-        """The features of some rows."""
-        A = self.views[view]
-        rows = self.order.rows_of(A, chosen)
-        found = Batch(rows, self.maps[view].features(rows), self.means[view], self.home)
-        A.release()
-        return found
+
+def started(
+    x: View, y: View, first: HostArray, width: int, center: bool, rng: np.random.Generator
+) -> list[Side]:
+    """Random functions of unit length, and the steps of both views, by some rows."""
+    views = (x, y)
+    means = [view.mean() if center else view.home.zeros((1, view.features.columns)) for view in views]
+    batches = [view.batch(first, mean) for view, mean in zip(views, means, strict=True)]
+    steps = [view.step(batch) for view, batch in zip(views, batches, strict=True)]
+    drawn = [view.home.place(rng.standard_normal((view.features.columns, width))) for view in views]
+    found = []
+    for view, U, batch, step, mean in zip(views, drawn, batches, steps, means, strict=True):
+        U = U @ view.home.place(_inverse_root(view.squares(U, batch.matmat(U))))
+        found.append(Side(U, 0.0 * U, np.eye(width), step, mean, view.features.seed))
+    return found
+
+
+def _weights(f: Side, g: Side, x: View, y: View, kernels: Any) -> dict[str, Any]:
+    """What the law takes."""
+    return {
+        "x_weights": f.U,
+        "y_weights": g.U,
+        "x_map": x.features,
+        "y_map": y.features,
+        "kernels": kernels,
+    }
 
 
 class Batch:

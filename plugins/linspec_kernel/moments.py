@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping, Sequence
+from dataclasses import fields, replace
 from typing import Any
 
 import numpy as np
 
 from linspec import KernelOperator
-from linspec.errors import InvalidProblem
+from linspec.arrays import HostArray
+from linspec.errors import InvalidProblem, shown
 from linspec.kernels import Kernel
 from linspec_kernel.nystrom import LOOKED_AT, PROBED, Nystrom, default_landmarks
 
@@ -36,14 +39,17 @@ class KernelMoments:
 
     def __init__(self, problem: Any, form: str) -> None:
         form = "auto" if form == "implicit" else form
-        self.x, self.y = (
-            KernelOperator(A, kernel, center=problem.center, form=form, name=name)
-            for name, A, kernel in (("X", problem.X, problem.kernel_x), ("Y", problem.Y, problem.kernel_y))
-        )
+        self._problem = problem
+        self.x, self.y = (self._operator(name, form) for name in ("X", "Y"))
         self.home = self.x.home
         self.ridges = problem.ridge
         self._near: list[Nystrom] = []
         self._even: list[Nystrom] | list[None] | None = None
+
+    def _operator(self, name: str, form: str) -> KernelOperator:
+        """The kernel matrix of a view."""
+        A, kernel = getattr(self._problem, name), getattr(self._problem, f"kernel_{name.lower()}")
+        return KernelOperator(A, kernel, center=self._problem.center, form=form, name=name)
 
     @property
     def views(self) -> tuple[KernelOperator, KernelOperator]:
@@ -66,6 +72,14 @@ class KernelMoments:
         ]
         return self._near
 
+    def near_again(self, landmarks: Sequence[HostArray], shifts: Sequence[float]) -> list[Nystrom]:
+        """Those of an earlier run, from their landmarks, with what that run had learnt of their shifts."""
+        self._near = [
+            Nystrom(op, ridge, numbers, shift=shift)
+            for op, ridge, numbers, shift in zip(self.views, self.ridges, landmarks, shifts, strict=True)
+        ]
+        return self._near
+
     def nearest(self) -> list[Nystrom] | list[None]:
         """Those that the solver has made; or from landmarks at even distances, where those are fewer or none.
 
@@ -84,6 +98,54 @@ class KernelMoments:
             except InvalidProblem:
                 self._even = [None, None]
         return self._even
+
+    # ---- checkpoints --------------------------------------------------------------------------
+
+    def learnt(self) -> dict[str, Any]:
+        """The kernels as given and with all their numbers, and how matrices are kept: for a checkpoint."""
+        kernels = [
+            {
+                "given": _numbers(getattr(self._problem, f"kernel_{name}")),
+                "own": _numbers(op.kernel),
+                "form": op.form,
+            }
+            for name, op in zip("xy", self.views, strict=True)
+        ]
+        return {"form": self.form, "views": [], "kernels": kernels}
+
+    def take_up(self, learnt: Mapping[str, Any]) -> None:
+        """Go on with what an earlier run had learnt.
+
+        Raises
+        ------
+        InvalidProblem
+            Its kernels were others.
+        """
+        for name, before in zip("xy", learnt["kernels"], strict=True):
+            kernel = getattr(self._problem, f"kernel_{name}")
+            if dict(before["given"]) != _numbers(kernel):
+                raise InvalidProblem(
+                    f"the checkpoint is that of another run: kernel_{name} must be the same; the file has "
+                    f"{shown(dict(before['given']))}, got {kernel}. Pass what the run had, or leave start out."
+                )
+            op = self._operator(name.upper(), str(before["form"]))
+            numbers = {field: value for field, value in before["own"].items() if field != "kernel"}
+            op.kernel = replace(op.kernel, **numbers)
+            setattr(self, name, op)
+
+    def ask_for_witnesses(self, before: Mapping[str, float], known: Mapping[str, Any]) -> None:
+        """Identify the rows: they are held, and need not be asked for."""
+
+    def witnesses(self, *, read: bool = False) -> dict[str, Any]:
+        """What identifies the rows of each view."""
+        return {op.name: op.witness for op in self.views}
+
+
+def _numbers(kernel: Kernel) -> dict[str, Any]:
+    """The class of a kernel, and those of its fields that are numbers or texts."""
+    own = {field.name: getattr(kernel, field.name) for field in fields(kernel)}
+    simple = {name: value for name, value in own.items() if isinstance(value, bool | int | float | str)}
+    return {"kernel": type(kernel).__name__, **simple}
 
 
 def rounded_up(passes: float) -> float:

@@ -25,7 +25,7 @@ import scipy.linalg
 
 from linspec import KernelOperator
 from linspec.algebra import eigenpairs, leading_eigenpairs, whitening
-from linspec.arrays import Array, Home, HostArray, to_host
+from linspec.arrays import Array, Home, HostArray, random_generator, to_host
 from linspec.features import turn_of
 
 PROBED = 1024
@@ -65,10 +65,12 @@ class Nystrom:
         r.
     numbers : numpy.ndarray of shape (m,)
         Which rows are the landmarks.
-    rng : numpy.random.Generator
+    rng : numpy.random.Generator, optional
         Draws the rows from which d is estimated.
-    probed : int
+    probed : int, default `PROBED`
         How many.
+    shift : float, optional
+        d, in place of an estimate.
 
     Attributes
     ----------
@@ -77,7 +79,13 @@ class Nystrom:
     """
 
     def __init__(
-        self, op: KernelOperator, ridge: float, numbers: HostArray, rng: np.random.Generator, probed: int
+        self,
+        op: KernelOperator,
+        ridge: float,
+        numbers: HostArray,
+        rng: np.random.Generator | None = None,
+        probed: int = PROBED,
+        shift: float | None = None,
     ) -> None:
         self.op, self.ridge, self.home = op, ridge, op.home
         self.place = op.data.home
@@ -98,9 +106,9 @@ class Nystrom:
         G -= n * np.outer(self.mean, self.mean)
         w, self.V = eigenpairs((G + G.T) / 2)
         self.w = np.maximum(w, 0.0)
-        self.shift = self._beside(rng, probed)
+        self.shift = self._beside(rng, probed) if shift is None else shift
 
-    def _beside(self, rng: np.random.Generator, probed: int) -> float:
+    def _beside(self, rng: np.random.Generator | None, probed: int) -> float:
         """An estimate of |K − LLᵀ| from a block of it.
 
         The largest eigenvalue of a block of q rows is q/n of that of all, if it is far above the mean of the diagonal.
@@ -110,7 +118,7 @@ class Nystrom:
         if len(self.numbers) == n:
             return 0.0
         q = min(probed, n)
-        some = np.sort(rng.choice(n, q, replace=False))
+        some = np.sort(random_generator(rng).choice(n, q, replace=False))
         rows = to_host(self.L)[some] if self.place.on_host else to_host(_rows(self.L, some, self.place))
         E = self.op.block(some) - rows.astype(np.float64) @ rows.astype(np.float64).T
         size = max(float(np.trace(E)) / q, 0.0)

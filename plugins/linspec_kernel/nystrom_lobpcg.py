@@ -18,18 +18,19 @@ Tiles may be float32; inner products, residuals and the algebra of blocks are fl
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import cache, partial
-from typing import Any
+from functools import partial
+from typing import Any, ClassVar
 
 import numpy as np
 
-from linspec import KernelOperator, Run, Solution, Solver, Status, limit_option, option, tol_option
+from linspec import IterativeSolver, KernelOperator, Run, Status, limit_option, option, tol_option
 from linspec.algebra import eigenpairs, ratio, whitening
 from linspec.arrays import Array, Home, HostArray, to_host
 from linspec.cost import DENSE_RATE, FACTOR_RATE, Estimate, Sizes
 from linspec_kernel.certificate import LEAST_SHARE, Carried
+from linspec_kernel.iterate import Functions
 from linspec_kernel.moments import rounded_up
 from linspec_kernel.nystrom import PROBED, Nystrom, default_landmarks, on_host, share_of
 
@@ -61,8 +62,57 @@ EXPECTED = 12
 """Iterations, when "auto" compares this method with others."""
 
 
+@dataclass(frozen=True)
+class Basis:
+    """Dual coefficients A with their values K A, orthonormal in the metric K(K + r).
+
+    Attributes
+    ----------
+    coefficients, values : arrays of shape (n, width)
+        A and K A.
+    """
+
+    coefficients: Array
+    values: Array
+
+    @property
+    def width(self) -> int:
+        """Columns."""
+        return int(self.coefficients.shape[1])
+
+    def turned(self, T: Array) -> Basis:
+        """Combinations of the columns, and their values."""
+        return Basis(self.coefficients @ T, self.values @ T)
+
+
+@dataclass(frozen=True)
+class Pairs:
+    """The canonical pairs within two bases.
+
+    Attributes
+    ----------
+    residual : float
+        Of the pairs that are wanted.
+    a, b : arrays of shape (n, count)
+        Their coefficients.
+    rho : numpy.ndarray of shape (count,)
+        Their correlations.
+    R : tuple of two arrays of shape (n, count)
+        Their residuals Ky b − ρ (Kx + rx) a and Kx a − ρ (Ky + ry) b.
+    squares : numpy.ndarray of shape (count,)
+        The law's parts of these, as they are guessed.
+    """
+
+    residual: float
+    a: Array
+    b: Array
+    rho: HostArray
+    R: tuple[Array, Array]
+    squares: HostArray
+
+
 @dataclass(frozen=True, kw_only=True)
-class NystromLOBPCG(Solver):
+class NystromLOBPCG(IterativeSolver):
     """Block iteration on dual coefficients, Nyström-preconditioned (Knyazev 2001; Frangella, Tropp & Udell 2023)."""
 
     landmarks: int | None = option(
@@ -78,62 +128,78 @@ class NystromLOBPCG(Solver):
         "auto", "hold the kernel matrices, or form them tile by tile", choices=("auto", "held", "tiled")
     )
 
-    def solve(self, problem: Any, run: Run) -> Solution:
-        """Solve a kernel CCA problem."""
+    kept: ClassVar = (Functions, Basis, Pairs)
+    repeats_setup: ClassVar[bool] = True
+
+    def iterates(self, problem: Any, run: Run, state: Any = None) -> Iterator[Functions]:
+        """The best pairs within bases that grow."""
         moments: Any = run.moments(self.storage)
-        ops, ridges, k = moments.views, problem.ridge, problem.k
-        n = ops[0].shape[0]
+        home, ridges, k = moments.home, problem.ridge, problem.k
+        n = moments.x.shape[0]
         m = min(n, default_landmarks(n) if self.landmarks is None else self.landmarks)
-        # The rows, the landmarks' columns, the block that the shift is estimated from, and the first product.
-        run.plan(setup=rounded_up(2.0 + share_of(n, m, PROBED)), iteration=1.0)
-        kernels = moments.settle(run.rng)
-        near = moments.near(m, run.rng)
         width = min(k + self.extra, n)
-        blocks = first_blocks(near, width)
-        if int(blocks[0].shape[1]) // 2 < k:  # the landmarks know fewer pairs than are wanted
-            blocks = [
-                moments.home.concat([Z, op.home.place(run.rng.standard_normal((n, width)))])
-                for Z, op in zip(blocks, ops, strict=True)
-            ]
-        bases = [Basis(op, ridge) for op, ridge in zip(ops, ridges, strict=True)]
-        gaps: list[Array] = [
-            moments.home.zeros((n, 0))
-        ] * 2  # residuals of the pairs wanted, an iteration ago
-        best, least, since, guessed, share = None, np.inf, 0, 0.0, 1.0
+        # The rows and the landmarks' columns; in a new run the block from which the shift is estimated, and a product.
+        setup = 1.0 + m / n if state else 2.0 + share_of(n, m, PROBED)
+        run.plan(setup=rounded_up(setup), iteration=1.0)
+        kernels = moments.settle(run.rng)
+        spaces = [Space(op, ridge) for op, ridge in zip(moments.views, ridges, strict=True)]
+        if state is None:
+            near = moments.near(m, run.rng)
+            blocks = first_blocks(near, width)
+            if int(blocks[0].shape[1]) // 2 < k:  # the landmarks know fewer pairs than are wanted
+                blocks = [home.concat([Z, home.place(run.rng.standard_normal((n, width)))]) for Z in blocks]
+            empty = [Basis(home.zeros((n, 0)), home.zeros((n, 0)))] * 2
+            (x, y), _ = grown(spaces, near, empty, blocks, [home.zeros((n, 0))] * 2)
+            share, best, since, idle = 1.0, None, 0, not x.width and not y.width
+        else:
+            near = moments.near_again(state["landmarks"], state["shifts"])
+            x, y, share, best, since, idle = (
+                state[name] for name in ("x", "y", "share", "best", "since", "idle")
+            )
         while True:
-            before, squared = (bases[0].width, bases[1].width), 0.0
-            for basis, one, Z, gap in zip(bases, near, blocks, gaps, strict=True):
-                squared += float(learnt(one, gap, *basis.add(Z, gap)).sum())
-            # The product of the last residuals with K rides along, and tells by how much the guess was too high.
-            share = max(squared / guessed, LEAST_SHARE) if guessed > 0 else share
             # The pairs within the spans: coefficients a, b, values z = K a at the rows, correlations.
-            U, rho, Vt = np.linalg.svd(to_host(bases[0].values.T @ bases[1].values), full_matrices=False)
+            U, rho, Vt = np.linalg.svd(to_host(x.values.T @ y.values), full_matrices=False)
             count = min(width, len(rho))
-            (a, za), (b, zb) = bases[0].turned(U[:, :count]), bases[1].turned(Vt[:count].T)
-            theta = moments.home.place(rho[:count])[None, :]
-            R = [zb - theta * (za + ridges[0] * a), za - theta * (zb + ridges[1] * b)]
+            f, g = x.turned(home.place(U[:, :count])), y.turned(home.place(Vt[:count].T))
+            theta = home.place(rho[:count])[None, :]
+            R = (
+                g.values - theta * (f.values + ridges[0] * f.coefficients),  # Ky b − ρ (Kx + rx) a
+                f.values - theta * (g.values + ridges[1] * g.coefficients),  # Kx a − ρ (Ky + ry) b
+            )
             squares = near[0].squares(R[0]) + near[1].squares(R[1])
-            total, pairs = float(rho[:k].sum()), min(k, count)
-            gaps, guessed = [V[:, :pairs] for V in R], float(squares[:pairs].sum())
-            residual, since = ratio(share * guessed, total), since + 1
-            if best is None or residual < least:
-                smooth = partial(smoothed, near, (a[:, :pairs], b[:, :pairs]), gaps, rho[:pairs])
-                others = partial(carried, rho[:count], share * squares, R)
-                best = cache(partial(found_so_far, smooth, kernels, others))
-                least, since = residual, 0
+            total, wanted = float(rho[:k].sum()), min(k, count)
+            gaps, guessed = [V[:, :wanted] for V in R], float(squares[:wanted].sum())
+            residual = ratio(share * guessed, total)
+            if best is None or residual < best.residual:
+                best = Pairs(residual, f.coefficients, g.coefficients, rho[:count], R, share * squares)
+                since = 0
             # Without a new direction, or after many that brought nothing, rounding is what is left.
-            if since > PATIENCE or (bases[0].width, bases[1].width) == before:
-                run.end(Status.STAGNATED)
-            if not (run.proceed(residual=least, current=best) or run.falls_short(**best())):
-                return run.finish(**best())
+            yield Functions(
+                best.residual,
+                partial(answer, near, best, k, kernels),
+                ending=Status.STAGNATED if since > PATIENCE or idle else None,
+                state={
+                    "x": x,
+                    "y": y,
+                    "share": share,
+                    "best": best,
+                    "since": since,
+                    "idle": idle,
+                    "landmarks": [one.numbers for one in near],
+                    "shifts": [one.shift for one in near],
+                },
+            )
             active = np.flatnonzero(squares > ACTIVE * run.tol * total / k)
             active = active if len(active) else np.arange(count)
-            if max(bases[0].width, bases[1].width) > KEEP * width:
-                bases[0].restart(U[:, : RESTART * width])
-                bases[1].restart(Vt[: RESTART * width].T)
-            blocks = [
-                one.solve(_columns(gap, active, moments.home)) for one, gap in zip(near, R, strict=True)
-            ]
+            if max(x.width, y.width) > KEEP * width:
+                x = x.turned(home.place(U[:, : RESTART * width]))
+                y = y.turned(home.place(Vt[: RESTART * width].T))
+            blocks = [one.solve(_columns(gap, active, home)) for one, gap in zip(near, R, strict=True)]
+            before = x.width, y.width
+            (x, y), exact = grown(spaces, near, (x, y), blocks, gaps)
+            # The product of the residuals with K came along, and tells by how much the guess was too high.
+            share = max(exact / guessed, LEAST_SHARE) if guessed > 0 else share
+            since, idle = since + 1, (x.width, y.width) == before
 
     @classmethod
     def estimate(cls, sizes: Sizes) -> Estimate | None:
@@ -146,22 +212,35 @@ class NystromLOBPCG(Solver):
         return Estimate(EXPECTED * each + once, held, f"{EXPECTED} passes over the kernels, {m} landmarks")
 
 
-def learnt(near: Nystrom, R: Array, Z: Array, KZ: Array, KR: Array) -> HostArray:
-    """The law's parts of residuals, when they and the new directions have been multiplied with K."""
-    near.learn(Z, KZ)
-    return near.norms(R, KR, Z, KZ)
+def grown(
+    spaces: Sequence[Space],
+    near: Sequence[Nystrom],
+    bases: Sequence[Basis],
+    blocks: Sequence[Array],
+    gaps: Sequence[Array],
+) -> tuple[list[Basis], float]:
+    """The bases with the directions of new blocks, and the law's parts of residuals that went along in the product."""
+    found, squares = [], 0.0
+    for space, one, basis, Z, gap in zip(spaces, near, bases, blocks, gaps, strict=True):
+        larger, Z, KZ, KR = space.add(basis, Z, gap)
+        one.learn(Z, KZ)
+        squares += float(one.norms(gap, KR, Z, KZ).sum())
+        found.append(larger)
+    return found, squares
 
 
 PER_ENTRY = 2e-9
 """Seconds for the function of an entry, such as the exponential."""
 
 
-def found_so_far(
-    smooth: Callable[[], list[Array]], kernels: Any, others: Callable[[], Carried]
-) -> dict[str, Any]:
-    """What the law takes."""
-    a, b = smooth()
-    return {"x_weights": a, "y_weights": b, "kernels": kernels, "carried": others()}
+def answer(near: list[Nystrom], best: Pairs, k: int, kernels: Any) -> dict[str, Any]:
+    """What the law takes; with all pairs within the spans, for the estimate of the loss."""
+    wanted = min(k, len(best.rho))
+    pairs, gaps = ([V[:, :wanted] for V in both] for both in ((best.a, best.b), best.R))
+    a, b = smoothed(near, pairs, gaps, best.rho[:wanted])
+    overlaps = on_host(best.R[0].T @ best.R[0]) + on_host(best.R[1].T @ best.R[1])
+    carried = Carried(best.rho, best.squares, overlaps)
+    return {"x_weights": a, "y_weights": b, "kernels": kernels, "carried": carried}
 
 
 def smoothed(
@@ -176,11 +255,6 @@ def smoothed(
     return [
         V + one.solve(R) / one.home.place(scale)[None, :] for one, V, R in zip(near, pairs, gaps, strict=True)
     ]
-
-
-def carried(rho: HostArray, squares: HostArray, R: Sequence[Array]) -> Carried:
-    """All pairs within the spans, for the estimate of the loss: asked for where the run ends."""
-    return Carried(rho, squares, on_host(R[0].T @ R[0]) + on_host(R[1].T @ R[1]))
 
 
 def first_blocks(near: list[Nystrom], width: int) -> list[Array]:
@@ -210,37 +284,27 @@ def first_blocks(near: list[Nystrom], width: int) -> list[Array]:
     return found
 
 
-class Basis:
-    """Dual coefficients A with their values K A, orthonormal in the metric K(K + r).
+class Space:
+    """The matrix of one view, and the metric of its bases.
 
     Parameters
     ----------
     op : KernelOperator
     ridge : float
-
-    Attributes
-    ----------
-    coefficients, values : arrays of shape (n, width)
-        A and K A.
     """
 
     def __init__(self, op: KernelOperator, ridge: float) -> None:
         self.op, self.ridge, self.home = op, ridge, op.home
         self.trace = float(np.sum(on_host(op.diagonal())))
-        self.coefficients = self.values = op.home.zeros((op.shape[0], 0))
 
-    @property
-    def width(self) -> int:
-        """Columns."""
-        return int(self.coefficients.shape[1])
-
-    def add(self, Z: Array, beside: Array) -> tuple[Array, Array, Array]:
-        """Append the directions of a block, in one pass.
+    def add(self, basis: Basis, Z: Array, beside: Array) -> tuple[Basis, Array, Array, Array]:
+        """A basis with the directions of a block, in one pass.
 
         Returns
         -------
+        Basis
         arrays
-            Its columns, centred and scaled, their product with K, and that of a block beside it.
+            The columns of the block, centred and scaled, their product with K, and that of a block beside it.
         """
         home = self.home
         if self.op.center:
@@ -251,20 +315,19 @@ class Basis:
         count = int(Z.shape[1])
         both = self.op.product(home.concat([Z, beside]))[0]
         KZ, other = both[:, :count], both[:, count:]
-        new, values = self._freed(Z, KZ)
+        new, values = self._freed(basis, Z, KZ)
         lengths = self._lengths(Z, KZ)
         T = home.place(_whitened(self._gram(new, values), lengths, self._cut(Z, lengths)))
-        new, values = self._freed(new @ T, values @ T)
+        new, values = self._freed(basis, new @ T, values @ T)
         T = home.place(whitening(self._gram(new, values)))
         new, values = new @ T, values @ T
-        self.coefficients = home.concat([self.coefficients, new])
-        self.values = home.concat([self.values, values])
-        return Z, KZ, other
+        larger = Basis(home.concat([basis.coefficients, new]), home.concat([basis.values, values]))
+        return larger, Z, KZ, other
 
-    def _freed(self, Z: Array, KZ: Array) -> tuple[Array, Array]:
-        """A block and its values, less what lies in the span."""
-        h = self.values.T @ (KZ + self.ridge * Z)
-        return Z - self.coefficients @ h, KZ - self.values @ h
+    def _freed(self, basis: Basis, Z: Array, KZ: Array) -> tuple[Array, Array]:
+        """A block and its values, less what lies in the span of a basis."""
+        h = basis.values.T @ (KZ + self.ridge * Z)
+        return Z - basis.coefficients @ h, KZ - basis.values @ h
 
     def _gram(self, Z: Array, KZ: Array) -> HostArray:
         """Inner products of a block."""
@@ -285,15 +348,6 @@ class Basis:
         noise = float(np.finfo(self.op.tile_dtype).eps) * self.trace / np.sqrt(self.op.shape[0])
         longest = np.max(self.home.column_norms(Z)[live] / np.sqrt(lengths[live]), initial=0.0)
         return float(max(CUT[self.op.tile_dtype.name], (CLEAR * noise * longest) ** 2))
-
-    def turned(self, T: HostArray) -> tuple[Array, Array]:
-        """Combinations of the columns and their values."""
-        P = self.home.place(T)
-        return self.coefficients @ P, self.values @ P
-
-    def restart(self, T: HostArray) -> None:
-        """Go on with some combinations."""
-        self.coefficients, self.values = self.turned(T)
 
 
 def _whitened(G: HostArray, lengths: HostArray, cut: float) -> HostArray:

@@ -44,7 +44,7 @@ def linspec_solvers() -> tuple[SolverSpec, ...]:
             summary="Block iteration with a Nyström preconditioner: exact, few passes, no n x n matrix.",
             reference="Frangella, Tropp & Udell 2023, SIAM J. Matrix Anal. Appl. 44(2), doi:10.1137/21M1466244",
             needs=Needs(dense=True),
-            traits=("iterative", "randomized", "automatic"),
+            traits=("iterative", "randomized", "resumable", "automatic"),
         ),
         SolverSpec(
             name="nystrom-kcca",
@@ -71,7 +71,7 @@ def linspec_solvers() -> tuple[SolverSpec, ...]:
             summary="Gradient descent on k functions of each view, with products only: for comparison.",
             reference="Ma, Lu & Foster 2015, ICML, PMLR 37, Finding linear structure in large datasets, section 2.4",
             needs=Needs(dense=True),
-            traits=("iterative", "randomized"),
+            traits=("iterative", "randomized", "resumable"),
         ),
         SolverSpec(
             name="knoi",
@@ -80,7 +80,7 @@ def linspec_solvers() -> tuple[SolverSpec, ...]:
             summary="Minibatches of random Fourier features, made anew from a seed: memory of some columns of weights.",
             reference="Wang & Livescu 2016, ICLR, Large-scale approximate kernel CCA, arXiv:1511.04773",
             needs=Needs(dense=True, rows=True),
-            traits=("randomized", "approximate"),
+            traits=("randomized", "approximate", "resumable"),
         ),
         SolverSpec(
             name="gradkcca",

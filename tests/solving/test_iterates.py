@@ -266,6 +266,13 @@ def test_a_copy_makes_the_same_again(name: str, tmp_path: Path) -> None:
     assert same(through_a_file(VALUES[name], tmp_path, (Iterate, Factor)), VALUES[name])
 
 
+def test_what_begins_with_an_underscore_is_left_out() -> None:
+    iterate = Iterate(0.5, x=np.ones(2))
+    iterate._answer = lambda: {"x": 0}  # type: ignore[attr-defined]
+    again = restored(stored(iterate), (Iterate,), HOST)
+    assert sorted(vars(again)) == ["arrays", "ending", "judged", "residual", "state"]
+
+
 def test_a_copy_has_memory_of_its_own() -> None:
     x = np.ones((3, 2))
     node = stored(Iterate(0.5, x=x))
@@ -310,6 +317,18 @@ def test_a_run_goes_on_from_the_file(kept: Path) -> None:
     whole, found = ls.solve(problem(), "descent"), ls.solve(problem(), "descent", start=kept)
     assert found.x.tobytes() == whole.x.tobytes()
     assert (found.passes, found.iterations) == (whole.passes, whole.iterations)
+
+
+@pytest.mark.parametrize("passes", [8, 12])
+def test_budgets_count_both_runs_and_the_set_up_once(passes: int, kept: Path, tmp_path: Path) -> None:
+    whole = ls.solve(problem(), "descent", max_passes=passes)
+    part = ls.solve(problem(), "descent", max_passes=passes, checkpoint=tmp_path / "cut.ckpt")
+    again = ls.solve(problem(), "descent", max_passes=passes, start=tmp_path / "cut.ckpt")
+    further = ls.solve(problem(), "descent", max_passes=passes, start=kept)
+    for found in (part, again, further):
+        assert (found.status, found.passes) == (Status.BUDGET, whole.passes)
+        assert found.x.tobytes() == whole.x.tobytes()
+    assert whole.passes <= passes
 
 
 def unknown_class(state: dict[str, Any]) -> None:

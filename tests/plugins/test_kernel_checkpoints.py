@@ -1,0 +1,105 @@
+"""Kernel CCA goes on from a checkpoint with the same bits; reading the rows again counts, other data are refused."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import scipy.sparse
+
+import linspec as ls
+from linspec import kernels
+from linspec.errors import BudgetTooSmall, InvalidProblem
+
+RNG = np.random.default_rng(0)
+Z = RNG.standard_normal((240, 2))
+X = np.hstack([Z, RNG.standard_normal((240, 2))]) @ RNG.standard_normal((4, 6))
+Y = np.hstack([np.sin(Z), RNG.standard_normal((240, 1))]) @ RNG.standard_normal((3, 5))
+KernelCCA = ls.get_problem("kernel-cca")
+
+
+def cosine(x: Any, z: Any) -> Any:
+    """1 + xᵀz / (|x| |z|)."""
+    sizes = np.linalg.norm(x, axis=1)[:, None] * np.linalg.norm(z, axis=1)[None, :]
+    return 1 + x @ z.T / np.maximum(sizes, 1e-300)
+
+
+def problem(x: Any = X, y: Any = Y, kernel_x: Any = "rbf", kernel_y: Any = "laplacian") -> Any:
+    return KernelCCA(x, y, k=2, kernel_x=kernel_x, kernel_y=kernel_y, ridge=(1.0, 2.0))
+
+
+SOLVERS: dict[str, dict[str, Any]] = {
+    "kernel-appgrad": {"max_iterations": 12},
+    "nystrom-lobpcg": {"landmarks": 20, "extra": 3, "tol": 1e-9},
+    "knoi": {"features": 30, "batch": 60, "epochs": 7},
+}
+CASES: dict[str, Any] = {
+    "scales of the rows": problem,  # rows are drawn for them, once
+    "given scales": lambda: problem(kernel_x=kernels.rbf(1.5), kernel_y=kernels.laplacian(3.0)),
+    "float32": lambda: problem(X.astype("f4"), Y.astype("f4")),
+    "sparse": lambda: problem(scipy.sparse.csr_array(np.where(X > 1, X, 0.0))),
+    "polynomial": lambda: problem(kernel_x="polynomial"),
+    "functions": lambda: problem(kernel_x=kernels.function(cosine)),
+    "precomputed": lambda: problem(X @ X.T + 1, kernel_x="precomputed"),
+}
+WITH_FEATURES = ("scales of the rows", "given scales", "float32", "sparse")
+pytestmark = pytest.mark.filterwarnings("ignore::linspec.errors.ConvergenceWarning")
+
+
+@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize("solver", SOLVERS)
+def test_a_run_goes_on_with_the_same_bits(solver: str, case: str, tmp_path: Path) -> None:
+    if solver == "knoi" and case not in WITH_FEATURES:
+        pytest.skip("the kernel has no Fourier features")
+    state, options, path = CASES[case], SOLVERS[solver], tmp_path / "run.ckpt"
+    whole = ls.solve(state(), solver, rng=0, **options)
+    for stop in (0, whole.iterations // 2):
+        cut = {"checkpoint": path, "callback": lambda progress, stop=stop: progress.iteration >= stop}
+        ls.solve(state(), solver, rng=0, **cut, **options)
+        found = ls.solve(state(), solver, start=path, **options)
+        assert found.iterations == whole.iterations > 0
+        for name in ("x_weights", "y_weights", "correlations"):
+            assert getattr(found, name).tobytes() == getattr(whole, name).tobytes(), (stop, name)
+        assert found.residual == whole.residual or np.isnan(whole.residual)
+        again = 1 + (SOLVERS[solver].get("landmarks", 0) / 240)  # the rows, and the landmarks' columns
+        assert found.passes - whole.passes == pytest.approx(again)
+
+
+@pytest.mark.parametrize("solver", SOLVERS)
+def test_other_kernels_and_rows_are_refused(solver: str, tmp_path: Path) -> None:
+    options, path = SOLVERS[solver], tmp_path / "run.ckpt"
+    ls.solve(
+        problem(),
+        solver,
+        rng=0,
+        checkpoint=path,
+        callback=lambda progress: progress.iteration >= 2,
+        **options,
+    )
+    for kernel in (kernels.rbf(2.0), kernels.laplacian()):
+        with pytest.raises(InvalidProblem, match="of another run: kernel_x must be the same"):
+            ls.solve(problem(kernel_x=kernel), solver, start=path, **options)
+    other, turned = Y.copy(), Y.copy()
+    other[101, 3] *= -1
+    turned[[100, 101]] = Y[[101, 100]]
+    for y in (other, turned):
+        with pytest.raises(InvalidProblem, match="of another run: the rows of Y must be the same"):
+            ls.solve(problem(y=y), solver, start=path, **options)
+
+
+@pytest.mark.parametrize("solver", SOLVERS)
+def test_a_budget_counts_both_runs(solver: str, tmp_path: Path) -> None:
+    """Also what is read again: where it does not fit, the run is refused."""
+    options, path = SOLVERS[solver], tmp_path / "run.ckpt"
+    part = ls.solve(problem(), solver, rng=0, checkpoint=path, max_passes=9, **options)
+    assert part.status is ls.Status.BUDGET
+    for budget in (9, 10, 13):
+        try:
+            found = ls.solve(problem(), solver, start=path, max_passes=budget, **options)
+        except BudgetTooSmall:
+            assert budget == 9
+            continue
+        assert part.passes < found.passes <= budget
+    assert found.iterations > part.iterations
