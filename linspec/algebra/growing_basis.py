@@ -255,9 +255,13 @@ class GrowingBasis:
         keep = min(keep, len(theta), self.most - width)
         room = _Room(self.home, self.most, self.length)
         room.used = keep
-        room.rows[:keep, :] = self.home.place(Y[:, :keep].T) @ self.rows
+        rows, turn = room.rows[:keep, :], self.home.place(Y[:, :keep].T)
+        if self.home.on_host:
+            np.matmul(turn, self.rows, out=rows)  # without memory for another basis
+        else:
+            room.rows[:keep, :] = turn @ self.rows
+            rows = room.rows[:keep, :]
         room.H[:keep, :keep] = np.diag(theta[:keep])
-        rows = room.rows[:keep, :]
         return self._with(
             room,
             rows=rows,
