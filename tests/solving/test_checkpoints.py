@@ -134,6 +134,7 @@ CASES: dict[str, tuple[Callable[[], Any], str, dict[str, Any]]] = {
     "lsqr-path": (lambda: ls.LeastSquares(A, Y, ridge=[0.1, 1.0], center=True), "lsqr", {"tol": 1e-11}),
     "lsqr-sparse": (lambda: ls.LeastSquares(S, Y[:800, :2], ridge=0.1), "lsqr", {}),
     "sketch": (lambda: ls.LeastSquares(A, Y, ridge=[0.1, 1.0], center=True), "sketch-precondition", {}),
+    "svrg": (lambda: ls.LeastSquares(A, Y, ridge=[10.0, 100.0], center=True), "svrg", {"tol": 1e-4}),
 }
 
 pytestmark = pytest.mark.filterwarnings("ignore::linspec.errors.ConvergenceWarning")
