@@ -205,6 +205,7 @@ def svrg(
                 bent = curvature(A_I.rows(S), e, n)
                 e = (e if keep is None else e * keep) + hw - bent * h
             A.release()
+            del A_I  # it makes room for the sweep
         if cut:  # the run ends now; where it goes on, the rows are drawn again
             run.rng.bit_generator.state, rows.place = before, it.place
             continue

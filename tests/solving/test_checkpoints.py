@@ -266,6 +266,16 @@ def test_others_begin_at_the_last_iterate(tmp_path: Path) -> None:
     np.testing.assert_allclose(found.x, np.linalg.lstsq(A, Y[:, 0])[0], rtol=1e-4, atol=1e-7)
 
 
+def test_rows_elsewhere_begin_at_the_last_iterate(tmp_path: Path) -> None:
+    """Long vectors of LSQR stay beside blocks of rows, and no checkpoint has them."""
+    path, problem = tmp_path / "run.ckpt", ls.LeastSquares(blocks(A), Y[:, 0])
+    part = ls.solve(problem, "lsqr", checkpoint=ls.Checkpoint(path, seconds=0), max_passes=20)
+    found = ls.solve(problem, "lsqr", start=path)
+    assert found.converged
+    assert found.history["residual"][len(part.history) - 1] < 2 * part.residual
+    np.testing.assert_allclose(found.x, np.linalg.lstsq(A, Y[:, 0])[0], rtol=1e-4, atol=1e-7)
+
+
 def test_a_saved_answer_is_a_start(tmp_path: Path) -> None:
     answer = ls.solve(ls.LeastSquares(A, Y[:, 0]), "cg", form="implicit")
     answer.save(tmp_path / "answer.npz")
