@@ -135,6 +135,9 @@ class RandomRows:
     ----------
     n : int
         The number of rows.
+    place : (numpy.ndarray of int, int)
+        The order that is gone through, and how many rows of it have been drawn: with the state of `rng` all that the
+        next `draw` depends on. It can be set, to go on there.
 
     Examples
     --------
@@ -157,6 +160,15 @@ class RandomRows:
         self._run = max(map(_together, matrices))
         self._order = np.zeros(0, dtype=np.intp)  # of rows, or of runs
         self._next = 0  # of the rows in this order
+
+    @property
+    def place(self) -> tuple[HostArray, int]:
+        """The order that is gone through, and how many rows of it have been drawn."""
+        return self._order, self._next
+
+    @place.setter
+    def place(self, place: tuple[HostArray, int]) -> None:
+        self._order, self._next = place
 
     def draw(self, count: int) -> HostArray:
         """The numbers of the next rows. Every row comes once before any row comes twice.

@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import partial
 
+import numpy as np
+
 from linspec import Iterate, LeastSquaresState, Run
 from linspec.arrays import Array
 
@@ -38,11 +40,12 @@ class IterativeState(LeastSquaresState):
         passes : float
             Of a step.
         """
-        for made, iterate in enumerate(iterates):
-            if iterate.residual <= tol or iterate.ending or made == limit or not self.run.affords(passes):
-                break
-            if not self.watched(iterate.residual, partial(_x, iterate)):
-                break
+        with np.errstate(all="ignore"):  # what is not finite shows in residuals
+            for made, iterate in enumerate(iterates):
+                if iterate.residual <= tol or iterate.ending or made == limit or not self.run.affords(passes):
+                    break
+                if not self.watched(iterate.residual, partial(_x, iterate)):
+                    break
         return _x(iterate)
 
 

@@ -31,7 +31,7 @@ def linspec_solvers() -> tuple[SolverSpec, ...]:
             summary="Stochastic gradients of few rows, their variance reduced by a full gradient now and then.",
             reference="Johnson & Zhang 2013, Advances in Neural Information Processing Systems 26",
             needs=Needs(rows=True),
-            traits=("iterative", "randomized", "path"),
+            traits=("iterative", "randomized", "path", "resumable"),
         ),
         SolverSpec(
             name="pcr",

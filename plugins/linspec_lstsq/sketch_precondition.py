@@ -89,7 +89,7 @@ class SketchPrecondition(IterativeSolver):
             for it in lsqr(A, it, rounding.leaves):  # noqa: B020 (it goes on where it is)
                 if met is None and it.residual <= run.tol and self.refinements:
                     met = it.residual
-                    run.offer(it.weights)
+                    run.offer(partial(dict, x=it.solution()))
                 if met is None:
                     yield SketchedIterate(it.residual, it, rank, norms, left, rounding.known)
                 elif beyond == LONGEST or not run.affords(1.0):
@@ -133,7 +133,7 @@ class SketchPrecondition(IterativeSolver):
         svd = 6.0 * rows * sizes.p**2
         entries = float(sizes.n) * (sizes.p + sizes.q)  # of sparse rows, too: they are made dense in blocks
         seconds = 8.0 * entries / SPARSE_RATE + sweeps.seconds + svd / FACTOR_RATE
-        memory = sweeps.bytes + 8.0 * (3 * rows * sizes.p + 3 * sizes.n * sizes.k)
+        memory = sweeps.bytes + 8.0 * (3 * rows * sizes.p + 4 * sizes.n * sizes.k)
         return Estimate(seconds, memory, f"SVD of a sketch of {rows:.0f} rows and {EXPECTED_SWEEPS} sweeps")
 
 

@@ -12,7 +12,9 @@ import scipy.sparse
 import linspec as ls
 from linspec.errors import BudgetTooSmall, ConvergenceWarning
 from linspec.operators import as_operator
-from linspec_lstsq.svrg import choose_batch, curvature, equal_slices, row_squares, smoothness
+from linspec.sweeps import equal_slices
+from linspec_lstsq.step_lengths import choose_batch, row_squares, smoothness
+from linspec_lstsq.svrg import curvature
 
 
 def with_singular_values(n, p, s, rng):

@@ -134,6 +134,7 @@ CASES: dict[str, tuple[Callable[[], Any], str, dict[str, Any]]] = {
     "lsqr-path": (lambda: ls.LeastSquares(A, Y, ridge=[0.1, 1.0], center=True), "lsqr", {"tol": 1e-11}),
     "lsqr-sparse": (lambda: ls.LeastSquares(S, Y[:800, :2], ridge=0.1), "lsqr", {}),
     "sketch": (lambda: ls.LeastSquares(A, Y, ridge=[0.1, 1.0], center=True), "sketch-precondition", {}),
+    "svrg": (lambda: ls.LeastSquares(A, Y, ridge=[10.0, 100.0], center=True), "svrg", {"tol": 1e-4}),
 }
 
 pytestmark = pytest.mark.filterwarnings("ignore::linspec.errors.ConvergenceWarning")
@@ -262,6 +263,16 @@ def test_others_begin_at_the_last_iterate(tmp_path: Path) -> None:
     assert found.converged
     assert found.history["residual"][len(part.history) - 1] < 2 * part.residual
     assert found.passes > part.passes
+    np.testing.assert_allclose(found.x, np.linalg.lstsq(A, Y[:, 0])[0], rtol=1e-4, atol=1e-7)
+
+
+def test_rows_elsewhere_begin_at_the_last_iterate(tmp_path: Path) -> None:
+    """Long vectors of LSQR stay beside blocks of rows, and no checkpoint has them."""
+    path, problem = tmp_path / "run.ckpt", ls.LeastSquares(blocks(A), Y[:, 0])
+    part = ls.solve(problem, "lsqr", checkpoint=ls.Checkpoint(path, seconds=0), max_passes=20)
+    found = ls.solve(problem, "lsqr", start=path)
+    assert found.converged
+    assert found.history["residual"][len(part.history) - 1] < 2 * part.residual
     np.testing.assert_allclose(found.x, np.linalg.lstsq(A, Y[:, 0])[0], rtol=1e-4, atol=1e-7)
 
 

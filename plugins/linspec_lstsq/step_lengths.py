@@ -1,0 +1,228 @@
+"""Step length and batch size of stochastic gradients for least squares, from the data.
+
+Problem: x ← x − h H_S e with H_S = (n/b) A_SᵀA_S on b random rows S has to converge, with steps as long as the variance
+allows and batches as small as pays.
+Method: with L = λ_max(AᵀA) and the largest row norm R, E[H_S²] ≼ L_b AᵀA and
+
+    L_b = n(b−1)/(b(n−1)) L + (n−b)/(b(n−1)) n R²
+
+(Gower et al. 2019, doi:10.48550/arXiv.1901.09401; Sebbouh et al. 2019, doi:10.48550/arXiv.1908.02725), and
+1/(L_b + r) is a safe step. The sweep that makes AᵀB also gives n R². L comes from a random chunk of rows, which on
+average overestimates it. A batch of n R²/L rows or more allows no longer steps, so a batch is much smaller, but large
+enough for the speed of matrix products.
+Where we differ: each column has a step of its own, and products that are made anyway say how far each was too long.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from linspec import LinearOperator
+from linspec.arrays import Array, Home, HostArray, to_host
+from linspec.operators import DenseOperator, SparseOperator, uncounted
+from linspec.sweeps import DEVICE_FACTOR, FEWEST_ROWS, KeptRows, Step, equal_slices, rows_at_once
+
+STEPS = {"best": 0.5, "last": 1.0}
+"""Steps of the inner iteration in units of 1/(L_b + r), by the kind of snapshot, measured. At 2 the variance may grow.
+The best snapshot needs less variance, and lengthens displacements that short steps have made too short."""
+
+FEWEST_STEPS = 16
+"""The least number of batches in all rows. It has priority over the speed of a batch."""
+
+FEWEST_ENTRIES, MOST_ENTRIES = 2**13, 2**17
+"""Entries of a batch: the overhead of the interpreter equals the time for the lower number, and a core's own cache
+holds the upper number. A batch of sparse rows has at least as many entries as columns, because a step goes through all
+coefficients."""
+
+FARTHEST = 1e6
+"""A displacement longer than this multiple of the reach of safe steps has diverged, and is not multiplied."""
+
+PROBES, POWERS = 8, 8
+"""Columns and steps of the power iteration for the largest eigenvalue of a chunk."""
+
+
+@dataclass(frozen=True)
+class StepLengths:
+    """The step of each column, and the rows of a batch.
+
+    Attributes
+    ----------
+    snapshot : {"best", "last"}
+    given : float or None
+        The step, if it is not from the data.
+    given_batch : int or None
+        The rows of a batch, if they are not from the data.
+    ridges : numpy.ndarray of shape (k,)
+        The ridge of each column.
+    largest : float
+        The largest squared row norm.
+    probes : numpy.ndarray of shape (p, PROBES)
+        The start of the power iteration.
+    batch : int
+        0: no rows have been read yet.
+    safe, steps : numpy.ndarray of shape (k,)
+        Those of the data, and those in use; known once rows have been read.
+    diverged : bool
+        Whether the objective of some column would have grown.
+    """
+
+    snapshot: str
+    given: float | None
+    given_batch: int | None
+    ridges: HostArray
+    largest: float
+    probes: HostArray
+    batch: int = 0
+    safe: HostArray = field(default_factory=lambda: np.zeros(0))
+    steps: HostArray = field(default_factory=lambda: np.zeros(0))
+    diverged: bool = False
+
+    def learnt(self, A: LinearOperator, rows: LinearOperator) -> StepLengths:
+        """With batch size and steps, from the largest row norm and some random rows."""
+        n = A.shape[0]
+        curved = n / rows.shape[0] * largest_eigenvalue(rows, A.home.blocks.place(self.probes))
+        batch = min(self.given_batch or choose_batch(A, curved, self.largest), n)
+        bound = smoothness(curved, self.largest, n, batch) + self.ridges
+        safe = np.divide(STEPS[self.snapshot], bound, out=np.zeros_like(bound), where=bound > 0)
+        steps = safe if self.given is None else np.full_like(safe, self.given)
+        return replace(self, batch=batch, safe=safe, steps=steps)
+
+    def reach(self, rows: int) -> HostArray:
+        """Largest displacement of so many rows, in units of the gradient: safe steps do not expand it, they add up."""
+        reach: HostArray = self.safe * (FARTHEST * max(1.0, rows / self.batch))
+        return reach
+
+    def adapted(self, grew: HostArray, lengths: HostArray) -> StepLengths:
+        """Those of the next epoch, from the best point of each column along its displacement.
+
+        If this point comes before the end, variance limited the column; if it comes after the end, its steps were
+        short. Given steps change only if the objective grew: they are then at most those of the data.
+        """
+        steps, diverged = self.steps, self.diverged or bool(grew.any())
+        if self.given is None and self.snapshot == "best":
+            steps = np.minimum(steps * np.clip(lengths, 0.5, 2.0), self.safe)
+        elif grew.any():
+            steps = np.where(grew, np.minimum(steps / 2, self.safe), steps)
+        return replace(self, steps=steps, diverged=diverged)
+
+
+def smoothness(curved: float, largest: float, n: int, batch: int) -> float:
+    """L_b: the least multiple of AᵀA that is guaranteed to bound the mean square of its estimates from batches.
+
+    Parameters
+    ----------
+    curved : float
+        λ_max(AᵀA).
+    largest : float
+        The largest squared row norm.
+    n, batch : int
+        Rows of the matrix, and of a batch drawn without replacement.
+    """
+    if n == 1:
+        return curved
+    whole = n * (batch - 1) / (batch * (n - 1))
+    single = n * (n - batch) / (batch * (n - 1))
+    return whole * curved + single * largest
+
+
+def choose_batch(A: LinearOperator, curved: float, largest: float) -> int:
+    """Rows of a batch: half of n R²/L, within the limits of fast products and of the least number of batches."""
+    n = A.shape[0]
+    entries, factor = max(A.nnz / n, 1.0), 1 if A.home.on_host else DEVICE_FACTOR
+    fewest = max(FEWEST_ROWS, factor * FEWEST_ENTRIES / entries, A.shape[1] / entries)
+    most = max(fewest, min(factor * MOST_ENTRIES / entries, rows_at_once(A)))
+    wanted = n * largest / (2 * curved) if curved > 0 else fewest
+    return int(max(1, min(max(wanted, fewest), most, n // FEWEST_STEPS)))
+
+
+def largest_eigenvalue(rows: LinearOperator, V: Array) -> float:
+    """λ_max(A_SᵀA_S) by the power method, from below."""
+    home = rows.home.blocks
+    xp = home.xp
+    sizes = norms(V, home)
+    for _ in range(POWERS):
+        V = V * quotient(xp.ones_like(sizes), sizes, xp)[None, :]
+        V = rows.rmatmat(rows.matmat(V))
+        sizes = norms(V, home)
+    return float(to_host(xp.max(sizes)))
+
+
+def survey(A: LinearOperator, B: LinearOperator | None, probes: HostArray) -> tuple[float, Array]:
+    """The largest squared row norm of A, and AᵀB, in one sweep."""
+    if KeptRows.possible(A):
+        matrices = {"A": A} if B is None else {"A": A, "B": B}
+        return KeptRows(matrices, 1 if B is None else B.shape[1]).advance(Survey(probes))
+    home = A.home.blocks
+    Z = home.place(probes)
+    total = home.zeros((A.shape[1], 0 if B is None else B.shape[1]))
+    columns = None if B is None else B.home.blocks.eye(B.shape[1])
+    largest = 0.0
+    with np.errstate(all="ignore"):  # the caller checks for values that are not finite
+        for part in equal_slices(A.shape[0], rows_at_once(A)):
+            rows = A.rows(part).loaded()
+            largest = np.maximum(largest, float(to_host(home.xp.max(row_squares(rows, Z)))))
+            if B is not None:
+                total = total + rows.rmatmat(B.rows(part).matmat(columns))
+                B.release()
+            A.release()
+    return float(largest), total
+
+
+@dataclass(frozen=True)
+class Survey(Step[tuple[float, HostArray]]):
+    """The same where the rows are: no long rows are left there.
+
+    Parameters
+    ----------
+    probes : numpy.ndarray of shape (p, PROBES)
+    """
+
+    probes: HostArray
+
+    def made(
+        self, rows: Sequence[LinearOperator], before: HostArray | None
+    ) -> tuple[HostArray, tuple[float, HostArray]]:
+        A, *rest = rows
+        A = A.loaded()
+        cross = [A.rmatmat(B.matmat(np.eye(B.shape[1]))) for B in rest]
+        largest = float(np.max(row_squares(A, self.probes)))
+        return np.zeros((A.shape[0], 0)), (largest, cross[0] if cross else np.zeros((A.shape[1], 0)))
+
+    def merge(self, left: tuple[float, HostArray], right: tuple[float, HostArray]) -> tuple[float, HostArray]:
+        """Of the rows of both; a row that is not finite stays so."""
+        return float(np.maximum(left[0], right[0])), left[1] + right[1]
+
+
+def row_squares(rows: LinearOperator, Z: Array) -> Array:
+    """Squared row norms. For data other than arrays and sparse matrices they are estimates; the largest is too large.
+
+    Parameters
+    ----------
+    rows : LinearOperator of shape (m, p)
+    Z : array of shape (p, PROBES)
+        Independent entries of mean 0 and variance 1, for the estimates.
+    """
+    blocks = rows.home.blocks
+    xp = blocks.xp
+    bare, _ = uncounted(rows)
+    if isinstance(bare, SparseOperator):
+        entries = bare.matrix.astype(np.float64)
+        return np.asarray(entries.multiply(entries).sum(axis=1)).reshape(-1)
+    X = blocks.place(rows.dense() if isinstance(bare, DenseOperator) else rows.matmat(Z))
+    scale = 1.0 if isinstance(bare, DenseOperator) else 1.0 / Z.shape[1]
+    return xp.sum(X * X, axis=1) * scale
+
+
+def norms(V: Array, home: Home) -> Array:
+    """Euclidean norms of the columns, where they are."""
+    return home.xp.sqrt(home.xp.sum(V * V, axis=0))
+
+
+def quotient(a: Array, b: Array, xp: Any) -> Array:
+    """a/b, or 0 if b is not positive."""
+    safe = b > 0
+    return xp.where(safe, a / xp.where(safe, b, xp.ones_like(b)), xp.zeros_like(b))
