@@ -320,8 +320,6 @@ class Run:
         BudgetTooSmall
             When set-up and certificate do not fit into `max_passes`; the message names the least number.
         """
-        if self.resumed is not None:  # the accounts of the checkpoint have the plan
-            return
         self._iteration_passes, self._planned = iteration, True
         if self.resumed is not None and not getattr(self._solver, "repeats_setup", False):
             setup = 0.0

@@ -390,7 +390,7 @@ WORDS = {
     unknown_iterate: "must be one of Iterate, Factor; got 'Run'",
     missing_field: "Factor must have its own fields; inner differ",
     field_too_many: "Factor must have its own fields; other differ",
-    not_finite: "an iterate must have arrays of finite numbers",
+    not_finite: "an iterate must have arrays of numbers",
     unknown_order: "order",
 }
 
