@@ -130,6 +130,26 @@ CASES: dict[str, tuple[Callable[[], Any], str, dict[str, Any]]] = {
     ),
     "cg-blocks": (lambda: ls.LeastSquares(blocks(A), Y[:, 0], center=True), "cg", {"form": "implicit"}),
     "cg-rows": (lambda: ls.LeastSquares(W, Y[:60, :2], ridge=0.01), "cg", {"form": "implicit"}),
+    "gd-path": (
+        lambda: ls.LeastSquares(A, Y[:, :2], ridge=[1.0, 9.0]),
+        "gd",
+        {"form": "implicit", "tol": 1e-3},
+    ),
+    "ling-path": (
+        lambda: ls.LeastSquares(A, Y[:, :2], ridge=[1.0, 9.0]),
+        "ling",
+        {"form": "implicit", "rank": 3},
+    ),
+    "ling-printed": (
+        lambda: ls.LeastSquares(A, Y[:, :2], ridge=1.0),
+        "ling",
+        {"form": "implicit", "rank": 3, "variant": "ridge"},
+    ),
+    "nystrom-path": (
+        lambda: ls.LeastSquares(A, Y[:, :2], ridge=[1.0, 9.0]),
+        "nystrom-pcg",
+        {"form": "implicit", "rank": 3},
+    ),
 }
 
 pytestmark = pytest.mark.filterwarnings("ignore::linspec.errors.ConvergenceWarning")
