@@ -103,7 +103,7 @@ def solved_on_rows(
         point = next(kernel)
         point.check(tuple(state.z.shape))
         now = replace(state, A=A)
-    while now.x is None or now.drift() <= run.tol / 10 or not run.affords(0.0):
+    while True:
         yield now
         P, Q, z = point.V, point.Q, point.x
         if P.shape[1] == 0:  # nothing is left of the residual
@@ -123,6 +123,8 @@ def solved_on_rows(
             )  # fmt: skip
         if now.residual <= run.tol and now.AtB is not None:
             now.x = A.rmatmat(now.z)
+            if now.drift() > run.tol / 10 and run.affords(0.0):
+                break
     columns = System.of(moments, now.AtB, problem.ridges)
     AtAx = moments.gram_matmat(now.x)
     yield from iterates(run, moments, begin, columns, columns.starting_from(now.x, AtAx))

@@ -221,8 +221,11 @@ class SideBySide(Point):
 
 def side_by_side(kernels: Sequence[Kernel], system: System, tol: float) -> Kernel:
     """Several kernels as one, with one product for all; those within the tolerance wait."""
-    if len(kernels) == 1:
-        yield from kernels[0]
+    return kernels[0] if len(kernels) == 1 else _side_by_side(kernels, system, tol)
+
+
+def _side_by_side(kernels: Sequence[Kernel], system: System, tol: float) -> Kernel:
+    """The same, where there are several."""
     each = [next(kernel) for kernel in kernels]
     while True:
         live = tuple(i for i, point in enumerate(each) if system.residual(point) > tol)

@@ -135,6 +135,26 @@ CASES: dict[str, tuple[Callable[[], Any], str, dict[str, Any]]] = {
     "lsqr-sparse": (lambda: ls.LeastSquares(S, Y[:800, :2], ridge=0.1), "lsqr", {}),
     "sketch": (lambda: ls.LeastSquares(A, Y, ridge=[0.1, 1.0], center=True), "sketch-precondition", {}),
     "svrg": (lambda: ls.LeastSquares(A, Y, ridge=[10.0, 100.0], center=True), "svrg", {"tol": 1e-4}),
+    "gd-path": (
+        lambda: ls.LeastSquares(A, Y[:, :2], ridge=[1.0, 9.0]),
+        "gd",
+        {"form": "implicit", "tol": 1e-3},
+    ),
+    "ling-path": (
+        lambda: ls.LeastSquares(A, Y[:, :2], ridge=[1.0, 9.0]),
+        "ling",
+        {"form": "implicit", "rank": 3},
+    ),
+    "ling-printed": (
+        lambda: ls.LeastSquares(A, Y[:, :2], ridge=1.0),
+        "ling",
+        {"form": "implicit", "rank": 3, "variant": "ridge"},
+    ),
+    "nystrom-path": (
+        lambda: ls.LeastSquares(A, Y[:, :2], ridge=[1.0, 9.0]),
+        "nystrom-pcg",
+        {"form": "implicit", "rank": 3},
+    ),
 }
 
 pytestmark = pytest.mark.filterwarnings("ignore::linspec.errors.ConvergenceWarning")
@@ -464,13 +484,13 @@ def test_other_weights_are_never_answered_for(tmp_path: Path, monkeypatch: pytes
 def test_others_begin_anew_on_other_data(tmp_path: Path) -> None:
     """A solver that begins at its last iterate answers for the data of its day."""
     path, other = tmp_path / "run.ckpt", Y.copy()
-    other[700] *= 30
+    other[:700] = other[700:1400]
     ls.solve(ls.CCA(A, Y, k=2), "l-cca", rng=0, checkpoint=ls.Checkpoint(path, seconds=0), iterations=9)
     found = ls.solve(ls.CCA(A, other, k=2), "l-cca", start=path, iterations=9)
     x, y = A @ found.x_weights, other @ found.y_weights
     own = [np.corrcoef(x[:, i], y[:, i])[0, 1] for i in (0, 1)]
     np.testing.assert_allclose(found.correlations, own, rtol=1e-10)
-    assert abs(np.corrcoef(x[:, 0], (Y @ found.y_weights)[:, 0])[0, 1] - own[0]) > 1e-6
+    assert max(own) < 0.99  # with the rows of its day they are above
 
 
 def test_another_problem_or_solver_is_refused(kept: Path) -> None:
