@@ -15,8 +15,9 @@ Where we differ: steps are projected onto a set that need not be convex, where t
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -112,7 +113,7 @@ class Search:
         )
         return x, y
 
-    def residuals(self, pairs: Pairs, G: tuple[HostArray, HostArray]) -> HostArray:
+    def residuals(self, pairs: Pairs, G: Sequence[HostArray]) -> HostArray:
         """The law, of each column."""
         x, y = (distances(view.bound, U, g) for view, U, g in zip(self.views, pairs.points, G, strict=True))
         return np.maximum(x, y)
@@ -142,61 +143,117 @@ class Search:
             Relative changes of the value that end the search of a column; 0: the law alone does.
         """
         ended = Ended.of(U, V)
-        live, m = np.arange(U.shape[1]), U.shape[1]
         pairs = self.at(U, V)
-        G = self.gradients(pairs)
-        steps = [_first_steps(W, g) for W, g in zip(pairs.points, G, strict=True)]
-        past = np.tile(pairs.values, (MEMORY, 1))
-        quiet, failed, odd = np.zeros(m, dtype=int), np.zeros(m, dtype=int), np.ones(m, dtype=bool)
-        least, highest, since = np.full(m, np.inf), np.full(m, -np.inf), np.zeros(m, dtype=int)
-        iteration, rests = 0, np.full(m, np.inf)
+        c = Columns.of(pairs, self.gradients(pairs))
+        iteration, rests = 0, np.full(U.shape[1], np.inf)
         while True:
-            residuals = self.residuals(pairs, G)
-            ended.enter(live, pairs, residuals)
-            gains = (residuals < FALLS * least) | (pairs.values > highest + RISES * np.abs(pairs.values))
-            least, highest = np.minimum(least, residuals), np.maximum(highest, pairs.values)
-            since = np.where(gains, 0, since + 1)
-            climbs = (residuals > self.tol) & (quiet < QUIET) & (failed < SHORTENINGS) & (since < WAITS)
+            residuals = self.residuals(pairs, c.gradients)
+            ended.enter(c.numbers, pairs, residuals)
+            climbs = c.judged(residuals, pairs.values) & (residuals > self.tol)
             on = np.flatnonzero(climbs)
-            rests[live[~climbs]] = iteration
+            rests[c.numbers[~climbs]] = iteration
             late = iteration > PATIENCE * rests[ended.best] + GRACE
             if not len(on) or late or not self.proceed(ended):
                 return ended
             iteration += 1
-            if len(on) < len(live):
-                live, pairs, past = live[on], self.chosen(pairs, on), past[:, on]
-                quiet, failed, odd = quiet[on], failed[on], odd[on]
-                least, highest, since = least[on], highest[on], since[on]
-                G, steps = (G[0][:, on], G[1][:, on]), [a[on] for a in steps]
-            tried, good = self._tried(pairs, G, steps, past.min(axis=0))
+            if len(on) < len(climbs):
+                pairs, c = self.chosen(pairs, on), c.chosen(on)
+            tried, good = self._tried(pairs, c)
             taken, kept = np.flatnonzero(good), np.flatnonzero(~good)
             # A column that fails tries a shorter step in the next iteration, while the others go on.
-            failed, steps = np.where(good, 0, failed + 1), [np.where(good, a, a / SHORTER) for a in steps]
+            c.failed = np.where(good, 0, c.failed + 1)
+            c.steps = [np.where(good, a, a / SHORTER) for a in c.steps]
             if not len(taken):
                 continue
             new = self.chosen(tried, taken)
-            G_new = self.gradients(new)
-            for i in (0, 1):
-                s, y = new.points[i] - pairs.points[i][:, taken], G[i][:, taken] - G_new[i]
-                steps[i][taken] = _spectral_steps(steps[i][taken], s, y, odd[taken])
-                G[i][:, taken] = G_new[i]
-            change = np.abs(new.values - pairs.values[taken])
+            for i, g in enumerate(self.gradients(new)):
+                s, y = new.points[i] - pairs.points[i][:, taken], c.gradients[i][:, taken] - g
+                c.steps[i][taken] = _spectral_steps(c.steps[i][taken], s, y, c.odd[taken])
+                c.gradients[i][:, taken] = g
             if still:
-                quiet[taken] = np.where(change <= still * np.abs(new.values), quiet[taken] + 1, 0)
-            odd[taken] ^= True
-            past[:, taken] = np.vstack([past[1:, taken], new.values])
+                change = np.abs(new.values - pairs.values[taken])
+                c.quiet[taken] = np.where(change <= still * np.abs(new.values), c.quiet[taken] + 1, 0)
+            c.odd[taken] ^= True
+            c.past[:, taken] = np.vstack([c.past[1:, taken], new.values])
             pairs = self.together([(taken, new), (kept, self.chosen(pairs, kept))]) if len(kept) else new
 
-    def _tried(
-        self, pairs: Pairs, G: tuple[HostArray, HostArray], steps: list[HostArray], floor: HostArray
-    ) -> tuple[Pairs, HostArray]:
+    def _tried(self, pairs: Pairs, c: Columns) -> tuple[Pairs, HostArray]:
         """Pairs a step further, and which columns are so much better that they may be kept."""
+        floor = c.past.min(axis=0)
         W, promised = [], np.zeros(len(floor))
-        for view, P, a, g in zip(self.views, pairs.points, steps, G, strict=True):
+        for view, P, a, g in zip(self.views, pairs.points, c.steps, c.gradients, strict=True):
             W.append(view.bound.nearest(P + a * g))
             promised += np.sum(g * (W[-1] - P), axis=0)
         tried = self.at(W[0], W[1])
         return tried, tried.values >= floor + GAIN * np.maximum(promised, 0.0)
+
+
+@dataclass
+class Columns:
+    """What the search keeps of the columns that climb.
+
+    Attributes
+    ----------
+    numbers : numpy.ndarray of shape (m,)
+        Which they are.
+    gradients : list of two numpy.ndarray of shape (p, m), (q, m)
+    steps : list of two numpy.ndarray of shape (m,)
+        Lengths of the next step, for each view.
+    past : numpy.ndarray of shape (MEMORY, m)
+        The last values.
+    odd : numpy.ndarray of shape (m,)
+        Which of the two formulas the next length comes from.
+    quiet, failed, since : numpy.ndarray of shape (m,)
+        Steps that changed the value little, steps in a row that were not taken, and iterations that brought nothing.
+    least, highest : numpy.ndarray of shape (m,)
+        The least residual and the highest value.
+    """
+
+    numbers: HostArray
+    gradients: list[HostArray]
+    steps: list[HostArray]
+    past: HostArray
+    odd: HostArray
+    quiet: HostArray
+    failed: HostArray
+    since: HostArray
+    least: HostArray
+    highest: HostArray
+
+    @classmethod
+    def of(cls, pairs: Pairs, gradients: tuple[HostArray, HostArray]) -> Columns:
+        """Columns of which nothing is known but where they are."""
+        m = len(pairs.values)
+        steps = [_first_steps(W, g) for W, g in zip(pairs.points, gradients, strict=True)]
+        quiet, failed, since = np.zeros((3, m), dtype=int)
+        return cls(
+            numbers=np.arange(m),
+            gradients=list(gradients),
+            steps=steps,
+            past=np.tile(pairs.values, (MEMORY, 1)),
+            odd=np.ones(m, dtype=bool),
+            quiet=quiet,
+            failed=failed,
+            since=since,
+            least=np.full(m, np.inf),
+            highest=np.full(m, -np.inf),
+        )
+
+    def chosen(self, on: HostArray) -> Columns:
+        """Some of them."""
+        found: dict[str, Any] = {
+            name: [one[..., on] for one in value] if isinstance(value, list) else value[..., on]
+            for name, value in vars(self).items()
+        }
+        return Columns(**found)
+
+    def judged(self, residuals: HostArray, values: HostArray) -> HostArray:
+        """Whether each column, which is now here, may climb on."""
+        gains = (residuals < FALLS * self.least) | (values > self.highest + RISES * np.abs(values))
+        self.least, self.highest = np.minimum(self.least, residuals), np.maximum(self.highest, values)
+        self.since = np.where(gains, 0, self.since + 1)
+        climbs: HostArray = (self.quiet < QUIET) & (self.failed < SHORTENINGS) & (self.since < WAITS)
+        return climbs
 
 
 @dataclass
