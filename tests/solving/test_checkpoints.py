@@ -484,13 +484,14 @@ def test_other_weights_are_never_answered_for(tmp_path: Path, monkeypatch: pytes
 def test_others_begin_anew_on_other_data(tmp_path: Path) -> None:
     """A solver that begins at its last iterate answers for the data of its day."""
     path, other = tmp_path / "run.ckpt", Y.copy()
-    other[:700] = other[700:1400]
+    other[700] *= 30
     ls.solve(ls.CCA(A, Y, k=2), "l-cca", rng=0, checkpoint=ls.Checkpoint(path, seconds=0), iterations=9)
     found = ls.solve(ls.CCA(A, other, k=2), "l-cca", start=path, iterations=9)
     x, y = A @ found.x_weights, other @ found.y_weights
     own = [np.corrcoef(x[:, i], y[:, i])[0, 1] for i in (0, 1)]
     np.testing.assert_allclose(found.correlations, own, rtol=1e-10)
-    assert max(own) < 0.99  # with the rows of its day they are above
+    before = np.corrcoef(x[:, 0], (Y @ found.y_weights)[:, 0])[0, 1]
+    assert abs(before - own[0]) > 1e-8  # a hundred times the tolerance above
 
 
 def test_another_problem_or_solver_is_refused(kept: Path) -> None:
