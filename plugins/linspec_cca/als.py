@@ -17,6 +17,7 @@ pairs of their spans, so a run can be judged and stopped at any step.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -50,6 +51,11 @@ class AlternatingLeastSquares(IterativeSolver):
 
     kept: ClassVar = KEPT
 
+    @property
+    def repeats_setup(self) -> bool:  # type: ignore[override]
+        """Whether the least-squares solver is prepared again where a run goes on."""
+        return bool(getattr(self.lstsq, "preparation", 0))
+
     def iterates(self, problem: Any, run: Run, state: PairsIterate | None = None) -> Iterator[PairsIterate]:
         """Canonical pairs after each iteration."""
         return self.alternate(problem, run, state)
@@ -79,13 +85,16 @@ class AlternatingLeastSquares(IterativeSolver):
         k, width = problem.k, block_width(problem, self.oversample)
         moments, lstsq = run.moments(self.form, expect=(200, width)), run.part(self.lstsq)
         sweep, normalizer = moments.sweep_cost, run.part(self.normalizer)
-        run.plan(setup=moments.setup_cost + (1 + lstsq.preparation) * sweep, iteration=3 * sweep)
+        setup = lstsq.preparation * sweep + (moments.setup_cost + sweep if state is None else 0.0)
+        run.plan(setup=setup, iteration=3 * sweep)
         pairs = None if state is None else state.pairs
         if pairs is None:
             pairs = first_pairs(problem, run, moments, run.part(self.test_matrix), width)
         held = moments.form != "implicit"
         matrices = [moments.view(0), moments.view(1)] if held else [problem.X, problem.Y]
-        solvers = [lstsq.prepare(A, r, run) for A, r in zip(matrices, problem.ridge, strict=True)]
+        drawn = run.rng.bit_generator.state if state is None else state["drawn"]
+        with drawing_from(run, drawn):  # where a run goes on, it is prepared as at first
+            solvers = [lstsq.prepare(A, r, run) for A, r in zip(matrices, problem.ridge, strict=True)]
 
         def half_step(pairs: Pairs, i: int) -> Array:
             """argmin ‖XΦ − YΨ‖² + r‖Φ‖² for view i, from Φ diag ρ, whose gradient C Ψ − SΦ diag ρ is known."""
@@ -110,8 +119,8 @@ class AlternatingLeastSquares(IterativeSolver):
                 gain=gain,
                 complete=self.complete,
                 ending=ending,
-                copyable=not lstsq.preparation,  # what it has prepared is in no copy
                 made=made,
+                drawn=drawn,
             )
 
         iterate = state or judged(pairs.canonical(normalizer), ExpectedGain(run.tol), 0)
@@ -124,3 +133,14 @@ class AlternatingLeastSquares(IterativeSolver):
                 pairs = pairs.renewed(moments, *((V, None) if i == 0 else (None, V)))  # SΦ, CᵀΦ: one sweep
                 pairs = pairs.canonical(normalizer, new=(i,))  # ΦᵀSxΦ = I, ΨᵀSyΨ = I, ΦᵀCΨ = diag ρ
             iterate = judged(pairs, iterate.gain, iterate["made"] + 1)
+
+
+@contextmanager
+def drawing_from(run: Run, drawn: Any) -> Iterator[None]:
+    """Draw numbers from an earlier state of the generator inside the block, and go on afterwards where it was."""
+    generator = run.rng.bit_generator
+    before = generator.state
+    generator.state = drawn
+    yield
+    if before != drawn:
+        generator.state = before

@@ -46,7 +46,7 @@ def linspec_solvers() -> tuple[SolverSpec, ...]:
             target="linspec_cca.l_cca:LCCA",
             summary="A few iterations of alternating least squares with LING, exact on leading components.",
             reference="Lu 2015, Fast linear algorithms for machine learning (thesis), Algorithm 6; arXiv:1407.4508",
-            traits=("iterative", "randomized", "warm-start", "approximate"),
+            traits=("iterative", "randomized", "warm-start", "resumable", "approximate"),
         ),
         SolverSpec(
             name="g-cca",

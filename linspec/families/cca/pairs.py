@@ -39,8 +39,6 @@ class PairsIterate(Iterate):
         Whether the law shows that no pair is missed.
     ending : Status, optional
         How the run ends with this iterate; by default the run decides.
-    copyable : bool, default True
-        Whether a checkpoint can have a copy, see `Iterate`.
     **state
         What the next step reads beside the pairs.
 
@@ -83,13 +81,11 @@ class PairsIterate(Iterate):
         gain: ExpectedGain | None = None,
         complete: bool = False,
         ending: Status | None = None,
-        copyable: bool = True,
         **state: Any,
     ) -> None:
         residual = pairs.leading(k).residual if gain is None else gain.residual
         super().__init__(residual, ending=ending, state=state)
         self.pairs, self.k, self.gain, self.complete = pairs, k, gain, complete
-        self.copyable = copyable
 
     def weights(self) -> dict[str, Array]:
         """The leading columns of both blocks."""
