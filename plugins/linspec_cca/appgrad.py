@@ -8,12 +8,13 @@ Method: beside the normalised blocks Φ, Ψ there are unnormalised ones Φ̃, Ψ
 
 and the same for Ψ. A canonical pair is a fixed point (Φ̃ = ΦΛ). For projected gradient descent it is not.
 Source: Ma, Lu & Foster 2015, ICML, Algorithm 4; Lu 2015 (thesis), Algorithm 10.
-Where we differ: (a) With S = XᵀX + ridge I, which is not divided by n, normalised blocks here are the paper's over √n.
-(b) "simultaneous" takes the old Φ for Ψ, as printed, with one sweep per iteration. "alternating" takes the new one
-(Remark 4.2.4), as in the authors' experiments, with two sweeps. The former can reach a cycle of two in which the spans
-no longer improve, so the latter is the default. (c) The default step is 1.7 over the largest eigenvalue of each view's
-own Gram matrix, which a short block power iteration estimates. The step is halved if the iteration grows. (d) The fixed
-point is determined up to a rotation of both blocks, so what is yielded are the canonical pairs of their spans.
+Where we differ: (a) With S = XᵀX + ridge I, which is not divided by n, normalised blocks here are the paper's over
+√n. (b) "simultaneous" takes the old Φ for Ψ, as printed, with one sweep per iteration. "alternating" takes the new
+one (Remark 4.2.4), as in the authors' experiments, with two sweeps. The former can reach a cycle of two in which the
+spans no longer improve, so the latter is the default. (c) The default step is 1.7 over the largest eigenvalue of each
+view's own Gram matrix, which a short block power iteration estimates. The step is halved if the iteration grows. (d)
+The fixed point is determined up to a rotation of both blocks, so what is yielded are the canonical pairs of their
+spans.
 """
 
 from __future__ import annotations
