@@ -233,6 +233,8 @@ class CupySparseOperator(LinearOperator):
         if not isinstance(selection, slice):
             return CupySparseOperator(self.matrix[selection], checked=True)
         cut = selection.start, selection.stop
+        if cut == (0, self.shape[0]):  # whose transposes are these themselves
+            return self
         if cut not in self._blocks:
             if sum(block.shape[0] for block in self._blocks.values()) + cut[1] - cut[0] > self.shape[0]:
                 self._blocks.clear()  # the rows are cut in another way now

@@ -456,14 +456,15 @@ class Run:
                     if not begins
                 ],
                 "state": None if self._state is None else self._state(),
-                "start": None if self._state is not None or self._latest is None else self._arrays_so_far(),
+                "start": self._arrays_so_far() if begins else None,
             }
         )
 
-    def _arrays_so_far(self) -> dict[str, Any]:
-        """The arrays of the last iterate, without what else its law takes: a start has no more."""
-        latest = {} if self._latest is None else self._latest()
-        return {name: value for name, value in latest.items() if is_array(value)}
+    def _arrays_so_far(self) -> dict[str, Any] | None:
+        """The arrays of the last iterate, without what else its law takes; None before the first."""
+        if self._latest is None:
+            return None
+        return {name: value for name, value in self._latest().items() if is_array(value)}
 
     def _streams(self) -> dict[str, StreamedOperator]:
         """The matrices that are read slice by slice, as they were given."""
