@@ -105,7 +105,7 @@ class HonestIteration(Solver):
     def solve(self, problem: Any, run: Any) -> Any:
         moments = run.moments(self.form)
         self.begin(run)
-        run.plan(setup=moments.setup_cost + moments.sweep_cost, iteration=moments.sweep_cost)
+        run.plan(setup=moments.setup_cost + moments.sweep_cost)
         m = problem.B.shape[1]
         AtB = moments.products(None, moments.home.eye(m))[1]
         scale = np.linalg.norm(to_host(AtB), axis=0)
@@ -141,7 +141,7 @@ class HonestGenerator(ls.IterativeSolver):
 
     def iterates(self, problem: Any, run: Any, state: Any = None) -> Any:
         moments = run.moments(self.form)
-        run.plan(setup=moments.setup_cost + moments.sweep_cost, iteration=moments.sweep_cost)
+        run.plan(setup=moments.setup_cost + moments.sweep_cost)
         m, place = problem.B.shape[1], moments.home.place
         if state is None:
             r = moments.products(None, moments.home.eye(m))[1]
@@ -392,7 +392,7 @@ class HonestCCA(Solver):
 
     def solve(self, problem: Any, run: Any) -> Any:
         moments = run.moments("implicit")
-        run.plan(setup=1.0 + moments.setup_cost, iteration=0.0)
+        run.plan(setup=1.0 + moments.setup_cost)
         Sx, C, _, Sy = (to_host(G) for G in moments.products(*(np.eye(p) for p in moments.shape[1:])))
         Sx, Sy = Sx + problem.ridge[0] * np.eye(len(Sx)), Sy + problem.ridge[1] * np.eye(len(Sy))
         x = self.begin(run, Sx.shape[0], problem.k)

@@ -139,6 +139,9 @@ class Sweeps(ABC):
         """
         if all(block is None for block in blocks):
             return Products(None for _ in blocks for _ in blocks)
+        for i, view in enumerate(self.views):
+            trips = (blocks[i] is not None) + (onto is None or i in onto)
+            view.admit(min(self.passes, float(trips)))
         columns = sum(block.shape[1] for block in blocks if block is not None)
         message = timed("sweep of %s with %d columns", self.names, columns)
         with np.errstate(all="ignore"), message:  # what is not finite is found by the check
@@ -212,6 +215,7 @@ class Sweeps(ABC):
     def image_gram(self, index: int, V: Array) -> HostArray:
         """(XV)ᵀ(XV) of one view by way of XV, one forward product."""
         view = self.views[index]
+        view.admit(1.0)
         self.gather([] if view.adjustment.known else [view])
         total, first = self.home.zeros((V.shape[1], V.shape[1])), 0
         for rows in _blocks_of(view, V.shape[1]):
@@ -303,6 +307,8 @@ class Sweeps(ABC):
                 f"a task over rows needs rows that can be taken; got {known[0].given!r} for {known[0].name}. Pass an "
                 "array, a sparse matrix, a file or slices."
             )
+        for view in self.views:
+            view.admit(1.0)
         with np.errstate(all="ignore"), timed("sweep of %s for a task", self.names):
             self.settle()
             part = self.run(AdjustedRows(task, [view.adjustment for view in self.views]), columns)
@@ -347,6 +353,8 @@ class Sweeps(ABC):
 
     def _gather(self, views: list[View]) -> None:
         """Those of views that are read in one way."""
+        for view in views:
+            view.admit(0.0)
         first = views[0].operator
         read = [view for view in views if view.streamed or _is_read(view.operator)]
         with np.errstate(all="ignore"):  # what is not finite is found by the check

@@ -191,6 +191,8 @@ class ByProducts(Sweeps):
 
     def gram(self, form: str, sizes: Callable[[], cost.Sizes]) -> HeldGram:
         """The Gram matrices that are held from now on."""
+        for view in self.views:
+            view.admit(0.0)
         with np.errstate(all="ignore"), timed("%s Gram matrices of %s", form, self.names):
             found = self._gram(form, sizes)
         self.check_finite(found.diagonals())

@@ -197,6 +197,7 @@ class ByRows(ByProducts):
         if self.in_slabs:
             raise self.no_triangle()
         view = self.views[0]
+        view.admit(1.0)
         with np.errstate(all="ignore"):  # what is not finite is found by the check
             scaled = self.prepared([V, *(None for _ in self.views[1:])])[0]
             own = view.adjustment
@@ -217,6 +218,7 @@ class ByRows(ByProducts):
         view = self.views[index]
         if view.operator.access != "blocks":
             return super().image_gram(index, V)
+        view.admit(1.0)
         self.gather([] if view.adjustment.known else [view])
         found = swept(ImageGram(V, view.adjustment), [view], V.shape[1])
         view.record(V.shape[1], 0, sweeps=1.0)

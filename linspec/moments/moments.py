@@ -42,6 +42,7 @@ from linspec.moments.ways import settle, sweeps_of
 from linspec.operators import (
     AdjustedOperator,
     CountedOperator,
+    Ledger,
     LinearOperator,
     SparseOperator,
     as_operator,
@@ -222,6 +223,15 @@ class Moments:
     def own_passes(self) -> float:
         """The largest number of sweeps that the calling thread has made over either view."""
         return max(view.ledger.own_sweeps for view in self._views)
+
+    def counts_in(self, ledger: Ledger) -> bool:
+        """Whether sweeps over a view are entered into a ledger.
+
+        Parameters
+        ----------
+        ledger : Ledger
+        """
+        return any(view.ledger is ledger for view in self._views)
 
     def columns_made(self, index: int) -> float:
         """The number of products with one column of a view so far, forward and adjoint."""

@@ -207,6 +207,8 @@ def _triangle_of(task: Triangle, sides: list[View]) -> TrianglePart:
     """The triangle of all rows, wherever they are."""
     shifts = [None if task.center else view.adjustment.shift for view in sides]
     adjusted = AdjustedRows(task, [Adjustment(PLAIN, shift=shift) for shift in shifts])
+    for view in sides:
+        view.admit(1.0)
     if not any(view.operator.streamed for view in sides):
         for view in sides:
             view.record(0, 0, sweeps=1.0)

@@ -75,6 +75,7 @@ def in_single(views: list[View]) -> list[View]:
 
 def _copied(view: View, center: bool) -> View:
     sparse = isinstance(view.operator, SparseOperator)
+    view.admit(1.0)
     rows = _sparse_copy(view) if sparse else _dense_copy(view)
     view.record(0, 0, sweeps=1.0)
     copied = View(view.name, CountedOperator(rows, view.ledger), center=center)

@@ -31,6 +31,7 @@ def worth_transposing(view: View) -> bool:
 def outer_matmat(view: View, U: Array, home: Home, *, transposed: bool) -> tuple[Array, Array]:
     """(XᵀU, XXᵀU) for X less its means: two sweeps of X, one after the other."""
     k = U.shape[1]
+    view.admit(2.0)
     view.record(k, k, sweeps=2.0)
     if not transposed:
         X = view.adjustment.applied(view.operator)
@@ -53,6 +54,7 @@ def outer_gram_matmat(view: View, U: Array) -> Array:
     cancels no more digits than a correction by the means does: Xᵀ H U and the spread of X Xᵀ H U are what is kept.
     """
     X, k, center = view.operator, U.shape[1], view.model.center
+    view.admit(1.0)
     view.record(k, k, sweeps=1.0)
     U = U - np.mean(U, axis=0) if center else U
     if k == 1 and X.dtype == np.float64:
@@ -69,6 +71,7 @@ def gram_and_cross(x: View, y: View, V: Array | None, home: Home) -> tuple[Array
     Y is made with the columns of the identity. Column norms come along, as with every first sweep.
     """
     X, q = x.operator, y.operator.shape[1]
+    x.admit(1.0)
     with np.errstate(all="ignore"):  # what is not finite is found by the caller
         W = home.place(y.operator.matmat(home.eye(q)))
         y.record(q, 0, sweeps=1.0)

@@ -28,6 +28,7 @@ from linspec.operators.column_statistics import ColumnStatistics, block_mean, we
 from linspec.operators.row_model import PLAIN, Change, RowModel, column_units
 from linspec.operators.sparse import SparseOperator
 from linspec.operators.wrapper import Wrapper
+from linspec.process.pauses import admit
 
 EXPLAINED = 1e-13
 """The share of a column's square that is rounding: a column of which confounds leave no more counts as zero."""
@@ -592,6 +593,8 @@ class AdjustedOperator(Wrapper):
         adjustment = self.adjustment
         if adjustment.known:
             return
+        if adjustment.ledger is not None:
+            admit(adjustment.ledger, 0.0)
         self._settle(self)
         if adjustment.ledger is None:
             adjustment.unrecorded += 1.0

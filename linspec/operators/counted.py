@@ -23,6 +23,7 @@ from linspec.operators.base import CenteredOperator, LinearOperator, Selection
 from linspec.operators.row_blocks import RowBuffer
 from linspec.operators.wrapper import Wrapper
 from linspec.process.forks import wait_before_forks
+from linspec.process.pauses import admit
 
 _LOCK = threading.Lock()
 """Of all ledgers, which enter for a moment; one of each could stay held in a forked child."""
@@ -245,11 +246,13 @@ class CountedOperator(Wrapper):
         return CountedOperator(self.operator.H, self.ledger)
 
     def _matmat(self, V: Array) -> Array:
+        admit(self.ledger, 1.0)
         product = self.operator.matmat(V)  # the entries of a stream are counted when it has been read
         self.ledger.record(self.operator, V.shape[1], sweeps=1)
         return product
 
     def _rmatmat(self, U: Array) -> Array:
+        admit(self.ledger, 1.0)
         product = self.operator.rmatmat(U)
         self.ledger.record(self.operator, U.shape[1], sweeps=1)
         return product
@@ -263,10 +266,12 @@ class CountedOperator(Wrapper):
 
     def _of_rows(self, rows: LinearOperator) -> LinearOperator:
         share = _share(rows, self.shape[0])
+        admit(self.ledger, float(share))
         self.ledger._add(share.numerator, 0, 0.0, share.denominator)
         return CountedOperator(rows, self.ledger.of_rows(share))
 
     def _dense(self) -> Array:
+        admit(self.ledger, 1.0)
         self.ledger.record(self.operator, 0, sweeps=1)
         return self.operator.dense()
 
@@ -277,6 +282,7 @@ class CountedOperator(Wrapper):
         loaded = self.operator.loaded(buffer)
         if loaded is self.operator:
             return self
+        admit(self.ledger, 1.0)
         self.ledger.record(loaded, 0, sweeps=1)
         return CountedOperator(loaded, self.ledger.of_rows(Fraction(1)))
 
@@ -285,6 +291,7 @@ class CountedOperator(Wrapper):
 
         Before the rows of the stream are known, the columns of their products are entered at the end of the sweep.
         """
+        admit(self.ledger, 1.0)
         blocks = self.operator.blocks()
         self.ledger.record(self.operator, 0, sweeps=1)
         return self._counted(blocks)

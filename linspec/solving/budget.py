@@ -105,6 +105,14 @@ def too_few(name: str, least: float, max_passes: float) -> BudgetTooSmall:
     )
 
 
+def too_many(name: str, max_passes: float) -> BudgetTooSmall:
+    """The error where the budget refuses a sweep before there is an iterate."""
+    return BudgetTooSmall(
+        f"{name} needs more than {count_of(max_passes, 'pass')}: the next sweep would leave too few for the "
+        f"certificate, and there is no iterate yet; got max_passes={max_passes:g}. Raise it."
+    )
+
+
 def too_often(name: str, solver: Any, problem: Problem[Any], passes: float) -> SweptOnce:
     """The error where a solver would read its data too often."""
     given = [o for o in options_of(solver) if o.part_kind is None]

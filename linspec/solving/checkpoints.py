@@ -71,7 +71,6 @@ FIELDS: Mapping[str, Any] = {
             ("_iteration", "_iteration_passes", "_passes_before", "_earlier_seconds", "_since"), float
         ),
         **dict.fromkeys(("_claim", "_correction", "_shortfall", "_least"), float),
-        "_planned": bool,
         "history": np.ndarray,
         "ledgers": Mapping,
         "rng": Mapping,

@@ -30,6 +30,7 @@ import numpy as np
 
 from linspec.arrays import HOST, Home, is_array, to_host
 from linspec.errors import InvalidFile, InvalidProblem, shown
+from linspec.process.pauses import OutOfPasses
 from linspec.solving.run import Run
 from linspec.solving.solution import Solution, Status
 from linspec.solving.solver import Solver
@@ -200,6 +201,9 @@ def driven(kernel: Any, solver: IterativeSolver, run: Run) -> Solution:
         try:
             with run.reserving(iterate.after), np.errstate(all="ignore"), run.taking_up():
                 iterate = next(kernel)
+        except OutOfPasses:
+            run.cut()
+            return _finished(kernel, iterate, iterate.answer(), run)
         except StopIteration:
             run.end(Status.STAGNATED)
             return _finished(kernel, iterate, iterate.answer(), run)

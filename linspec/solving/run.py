@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from types import CellType, FunctionType
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -30,10 +30,10 @@ from linspec.operators.streamed import StreamedOperator
 from linspec.process.faults import is_out_of_memory, one_line
 from linspec.process.interrupts import first_interrupt
 from linspec.process.log import LOG, tells
-from linspec.process.pauses import Ended, looking
+from linspec.process.pauses import Ended, OutOfPasses, admitting, looking
 from linspec.registry.options import stated_options
 from linspec.registry.parts import with_parts
-from linspec.solving.budget import Budget, certificate_passes, too_few, too_often
+from linspec.solving.budget import Budget, certificate_passes, too_few, too_many, too_often
 from linspec.solving.checkpoints import CheckpointWriter, Saved, check_state
 from linspec.solving.conclusion import Terms
 from linspec.solving.problem import Problem
@@ -81,7 +81,6 @@ KEPT = (Status.BUDGET, Status.INTERRUPTED, Status.ITERATION_LIMIT, Status.STOPPE
 ACCOUNTS = (
     "_iteration",
     "_iteration_passes",
-    "_planned",
     "_passes_before",
     "_claim",
     "_correction",
@@ -91,6 +90,11 @@ ACCOUNTS = (
     "_earlier_seconds",
 )
 """Attributes of a run that a checkpoint has."""
+
+ROUNDING = 1e-9
+"""Passes by which sums of shares of a sweep may be above a budget that they meet."""
+
+Item = TypeVar("Item")
 
 Callback = Callable[[Progress], Any]
 
@@ -169,8 +173,7 @@ class Run:
         self._own_before = problem.shared.own_passes if problem.shared else 0.0
         self._history = History()
         self._iteration = 0
-        self._iteration_passes = 1.0
-        self._planned = False
+        self._iteration_passes = math.inf  # the least that an iteration has taken
         self._passes_before = 0.0
         self._ending: Status | None = None
         self._notes: list[Finding] = []
@@ -274,7 +277,8 @@ class Run:
     def _arrays_of(part: PartRun) -> dict[str, Any]:
         """The arrays that the solver of a part hands over."""
         try:
-            return dict(part.accepted(part._solver.solve(part.problem, part)))
+            with admitting(part._admit):
+                return dict(part.accepted(part._solver.solve(part.problem, part)))
         finally:
             part._let_go()
 
@@ -309,18 +313,22 @@ class Run:
 
     # ---- budget -------------------------------------------------------------------------------
 
-    def plan(self, *, setup: float = 0.0, iteration: float = 1.0) -> None:
-        """Declare the passes of the set-up and the least of one iteration, before any is made.
+    def plan(self, *, setup: float) -> None:
+        """Refuse a budget that is too small for the set-up, before any pass is made.
 
-        Without a plan, an iteration is taken to cost what the last one did. The set-up of a run that goes on from a
-        checkpoint has been made, but for solvers that repeat it.
+        The budget holds without it: a sweep that would leave too few passes for the certificate ends the run. The
+        set-up of a run that goes on from a checkpoint has been made, but for solvers that repeat it.
+
+        Parameters
+        ----------
+        setup : float
+            The passes before the first iterate.
 
         Raises
         ------
         BudgetTooSmall
             When set-up and certificate do not fit into `max_passes`; the message names the least number.
         """
-        self._iteration_passes, self._planned = iteration, True
         if self.resumed is not None and not getattr(self._solver, "repeats_setup", False):
             setup = 0.0
         least = self.passes + setup + self._certificate(after_setup=setup > 0)
@@ -355,6 +363,42 @@ class Run:
         """Whether so many more passes leave room for the certificate, and time is left."""
         affordable = self._budget.affords(self.passes, passes, self._certificate())
         return affordable and not self._interrupted
+
+    def affordable(self, items: Iterator[Item]) -> Iterator[Item]:
+        """The items of an iterator, up to the first one that the budget has no passes for.
+
+        Parameters
+        ----------
+        items : iterator
+            Each item may take sweeps. A generator is closed at the end.
+
+        Yields
+        ------
+        object
+            The items. Where the first one is refused, there is none.
+        """
+        while True:
+            try:
+                item = next(items)
+            except (StopIteration, OutOfPasses):
+                return
+            yield item
+
+    def _admit(self, ledger: Ledger, sweeps: float) -> None:
+        """Refuse a sweep that would leave too few passes for the certificate."""
+        limit = self._budget.max_passes
+        if (
+            limit == self._sweeps or self._budget.closing
+        ):  # streams refuse for themselves to be read once more
+            return
+        if any(ledger is own for own in self._ledgers.values()):
+            made = ledger.sweeps + self._shared_passes
+        elif self.problem.shared is not None and self.problem.shared.counts_in(ledger):
+            made = self.passes
+        else:  # of some rows, or of another run
+            return
+        if made + sweeps + self._budget.reserved + self._certificate() > limit + ROUNDING:
+            raise OutOfPasses
 
     def reserving(self, passes: float) -> AbstractContextManager[None]:
         """Keep so many passes back from the parts that run inside the block."""
@@ -495,7 +539,7 @@ class Run:
                 stream.take_up(learnt, gathered and ColumnStatistics.again(gathered, home))
         self._learnt, self.resumed = fields["moments"], fields["state"]
         if self.resumed is None:  # the solver begins at its last iterate, and its set-up is made anew
-            self.start, self._planned = fields["start"], False
+            self.start = fields["start"]
             return
         self.rng.bit_generator.state = accounts["rng"]
 
@@ -522,8 +566,8 @@ class Run:
         """
         if self._writer is not None and self._state is None:
             self._note_accounts()
-        if self._iteration and not self._planned:
-            self._iteration_passes = self.passes - self._passes_before
+        if self._iteration:
+            self._iteration_passes = min(self._iteration_passes, self.passes - self._passes_before)
         self._passes_before = self.passes
         self._claim, residual = residual, residual * self._correction
         self._history.add(
@@ -569,7 +613,8 @@ class Run:
             return Status.INTERRUPTED
         if self._iteration >= getattr(self._solver, "max_iterations", math.inf):
             return Status.ITERATION_LIMIT
-        if not self.affords(self._iteration_passes):
+        least = self._iteration_passes if math.isfinite(self._iteration_passes) else 0.0
+        if not self.affords(least):
             return Status.BUDGET
         return None
 
@@ -657,6 +702,13 @@ class Run:
             As for `proceed`; asked when it is wanted. An answer without columns is none.
         """
         self._latest = current
+
+    def cut(self) -> None:
+        """End at the last iterate: the budget has no passes for the step after it."""
+        self._iteration -= 1
+        self._ending = Status.BUDGET
+        self._keep()
+        self._budget.close()
 
     def end(self, status: Status) -> None:
         """Make the next `proceed` return False and the solution carry `status`."""
@@ -799,11 +851,12 @@ class Run:
             except Ended as ended:
                 ending = Status.INTERRUPTED if ended.interrupted else Status.BUDGET
                 cause, over = "", self._budget.closing
+                spent = isinstance(ended, OutOfPasses)
             except BaseException as error:
                 if not is_out_of_memory(error):
                     with nullcontext() if self._tops else self.taking_up():  # the loop has not begun
                         raise
-                ending, cause, over = Status.OUT_OF_MEMORY, one_line(error), False
+                ending, cause, over, spent = Status.OUT_OF_MEMORY, one_line(error), False, False
             # Here the frames of the solver are gone, and with them what they held.
             try:
                 found = None if over else self._salvaged(ending)
@@ -814,14 +867,18 @@ class Run:
                     raise
                 found = None
         if found is None:
-            raise self._empty_handed(ending, cause)
+            raise too_many(self.name, self._budget.max_passes) if spent else self._empty_handed(ending, cause)
         return found
+
+    def watching(self) -> AbstractContextManager[None]:
+        """Keep time, interrupts and the budget of passes inside the block: `linspec.solve` does this for solvers."""
+        return looking(self._look, self._admit)
 
     @contextmanager
     def _watched(self) -> Iterator[None]:
         """Look between blocks; what the run holds of answers and iterates is let go of at the end."""
         try:
-            with looking(self._look):
+            with self.watching():
                 yield
         finally:
             self._let_go()

@@ -27,8 +27,9 @@ is prepared for that is an object of its own, a `LeastSquaresState`.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 from types import MappingProxyType
 from typing import Any, ClassVar
 
@@ -105,6 +106,11 @@ class Solver(ABC):
         return getattr(cls.estimate, "__func__", None) is not Solver.estimate.__func__  # type: ignore[attr-defined]
 
 
+def _x(iterate: Any) -> Any:
+    """The x of an iterate."""
+    return iterate.weights()["x"]
+
+
 Watch = Callable[[float, Callable[[], Array]], bool]
 """A relative residual and a function that returns the iterate -> whether to go on."""
 
@@ -115,11 +121,13 @@ class LeastSquaresState(ABC):
     Least-squares solvers that can be parts of outer methods define ``prepare(self, A, ridge, run)`` and
     return one of these. `A` is a `LinearOperator` of shape (n, p), centred where the outer method centres, or the
     `Moments` of one view, which may hold its Gram matrix and which know of the centring. Its sweeps are on the account
-    of `run`, which is the run of the outer method: a state asks `run.affords(sweeps)` before it sweeps, and returns
-    what it has where it may not.
+    of `run`, which is the run of the outer method. Where the budget of that has no passes left, a state returns what it
+    has: `driven` does this for iterations.
 
     Attributes
     ----------
+    run : Run
+        That of the outer method, to be set by states that call `driven`.
     watch : callable or None
         Set by an outer method that wants to see, and may end, the iteration: called with the relative residual and a
         function that returns the iterate, it says whether to go on. Iterations ask `watched` before each step.
@@ -142,7 +150,44 @@ class LeastSquaresState(ABC):
            [1.]])
     """
 
+    run: Run
     watch: Watch | None = None
+
+    def driven(
+        self,
+        iterates: Iterator[Any],
+        start: Callable[[], Array],
+        *,
+        tol: float,
+        limit: int,
+        relative: bool = False,
+    ) -> Array:
+        """The x of the first iterate within a tolerance, or of the last that limit, budget and outer method allow.
+
+        Parameters
+        ----------
+        iterates : iterator of Iterate
+            With an "x" among their weights; a generator, as `IterativeSolver.iterates` returns it. An `ending` of an
+            iterate ends the loop.
+        start : callable
+            Returns the answer where the budget has no passes for an iterate, of shape (p, m).
+        tol : float
+        limit : int
+            The most steps.
+        relative : bool, default False
+            Whether `tol` is a fraction of the residual of the first iterate.
+        """
+        last = None
+        with np.errstate(all="ignore"):  # what is not finite shows in residuals
+            for made, iterate in enumerate(self.run.affordable(iterates)):
+                last = iterate
+                if relative and made == 0:
+                    tol = tol * iterate.residual
+                if iterate.residual <= tol or iterate.ending is not None or made == limit:
+                    break
+                if not self.watched(iterate.residual, partial(_x, iterate)):
+                    break
+        return start() if last is None else _x(last)
 
     def watched(self, residual: float, x: Callable[[], Array]) -> bool:
         """Whether the outer method lets the iteration go on."""

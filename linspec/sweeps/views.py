@@ -22,6 +22,7 @@ from linspec.operators.adjustment import AdjustedOperator, Adjustment, scaled
 from linspec.operators.column_statistics import without_offset
 from linspec.operators.row_blocks import DEVICE_BLOCK_BYTES, RowBuffer
 from linspec.operators.row_model import RowModel
+from linspec.process.pauses import admit
 from linspec.sweeps.witness import Witness
 
 GRAM_ROWS, GRAM_BYTES = 4096, 2**27
@@ -184,6 +185,10 @@ class View:
                 "from each column.",
                 AccuracyWarning,
             )
+
+    def admit(self, sweeps: float) -> None:
+        """Ask the run in force whether its budget allows a sweep, which comes next; see `linspec.process.pauses`."""
+        admit(self.ledger, sweeps)
 
     def record(self, forward: int, adjoint: int, sweeps: float) -> None:
         """Enter products into the ledger."""

@@ -293,10 +293,10 @@ def _budget_issues(make: Callable[[], Any], solver: Any, tol: float) -> Iterator
                     "a larger budget must be accepted if a smaller one is; "
                     f"max_passes={enough} was accepted and {budget} is refused"
                 )
-            if least is None or least <= budget:
+            if least is not None and least <= budget:
                 yield (
-                    f"max_passes={budget}: BudgetTooSmall must name the least number that is enough, 'at "
-                    f"least N'; got: {result.error}"
+                    f"max_passes={budget}: the least number that BudgetTooSmall names must be larger than the "
+                    f"one that it refuses; got: {result.error}"
                 )
         elif result.error is not None:
             yield (
@@ -307,7 +307,10 @@ def _budget_issues(make: Callable[[], Any], solver: Any, tol: float) -> Iterator
             enough = budget if enough is None else enough
             if result.solution.passes > budget + ROOM:
                 made = f"{result.solution.passes:g} passes were made ({result.solution.status.name})"
-                yield f"max_passes={budget}: the run must keep to the budget; {made}. Ask run.affords first"
+                yield (
+                    f"max_passes={budget}: the run must keep to the budget; {made}. Multiply with the matrices of "
+                    "the problem or with its moments, which ask the budget first"
+                )
                 return  # a solver that overruns one overruns the others, which takes long
             yield from (f"max_passes={budget}: {issue}" for issue in _dishonest(result.solution, tol))
             if budget >= free.solution.passes:

@@ -287,7 +287,7 @@ class Suite:
             self._overdue = f"the check {name!r} took more than {self.seconds:g} s"
             yield (
                 f"the check must end within {self.seconds:g} s of the time of a processor; it did not. Does the "
-                "solver end when run.proceed or run.affords is False? Else give conformance or run_checks more seconds"
+                "solver end when run.proceed is False? Else give conformance or run_checks more seconds"
             )
 
     @cached_property

@@ -86,7 +86,7 @@ class AlternatingLeastSquares(IterativeSolver):
         moments, lstsq = run.moments(self.form, expect=(200, width)), run.part(self.lstsq)
         sweep, normalizer = moments.sweep_cost, run.part(self.normalizer)
         setup = lstsq.preparation * sweep + (moments.setup_cost + sweep if state is None else 0.0)
-        run.plan(setup=setup, iteration=3 * sweep)
+        run.plan(setup=setup)
         pairs = None if state is None else state.pairs
         if pairs is None:
             pairs = first_pairs(problem, run, moments, run.part(self.test_matrix), width)

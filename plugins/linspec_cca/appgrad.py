@@ -76,7 +76,7 @@ class AppGrad(IterativeSolver):
         k, moments = problem.k, run.moments(self.form, expect=(500, problem.k))
         alternating, normalizer = self.update == "alternating", run.part(self.normalizer)
         probing, sweep = POWER_SWEEPS if self.step is None else 0, moments.sweep_cost
-        run.plan(setup=moments.setup_cost + (1 + probing) * sweep, iteration=(1 + alternating) * sweep)
+        run.plan(setup=moments.setup_cost + (1 + probing) * sweep)
 
         def begun() -> PairsIterate:
             """Φ, Ψ at random, and Φ̃, Ψ̃ fitted to them or at zero."""

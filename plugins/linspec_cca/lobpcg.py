@@ -160,7 +160,7 @@ class LOBPCG(Solver):
             swept = moments.in_single_precision() if run.resumed.get("single") else moments
             return self._iterated(problem, run, moments, swept, *_again(run.resumed, moments))
         copy = moments.single_cost if self.sweeps == "float32" else 0.0
-        run.plan(setup=moments.setup_cost + moments.sweep_cost + copy, iteration=moments.sweep_cost)
+        run.plan(setup=moments.setup_cost + moments.sweep_cost + copy)
         width = self._width(problem, moments)
         space, preconditioners, swept = self._begun(problem, run, moments, width)
         gain = ExpectedGain(run.tol) if swept is moments else ExpectedGain(run.tol, patience=SINGLE_PATIENCE)

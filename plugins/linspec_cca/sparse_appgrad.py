@@ -142,7 +142,7 @@ class SparseAppGrad(IterativeSolver):
         """Steps of AppGrad in the metric of the diagonals, from some number on with thresholds."""
         moments = run.moments(self.form, expect=(500, problem.k))
         setup = moments.setup_cost + (1 + POWER_SWEEPS) * moments.sweep_cost
-        run.plan(setup=setup, iteration=2 * moments.sweep_cost)
+        run.plan(setup=setup)
         normalizer, n, k = run.part(self.normalizer), moments.total, problem.k
         if state is None:
             pairs = first_pairs(problem, run, moments, run.part(self.test_matrix), k).normalized(normalizer)

@@ -112,7 +112,7 @@ class StochasticAppGrad(Solver):
         n = problem.X.shape[0]
         moments = run.moments("implicit")
         read_first = _chunk(problem) + min(self.normalizer_rows or 0, n)
-        run.plan(setup=run.settling + read_first / n, iteration=0.0)
+        run.plan(setup=run.settling + read_first / n)
         rows = _Rows(problem, moments, run)
         steps = _Steps(self, problem, rows, run)
         iteration = _Iteration(self, problem, run, rows, steps)

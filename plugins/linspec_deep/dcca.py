@@ -78,8 +78,7 @@ class DCCA(Solver):
         aside = min(round(self.held_out * n), MOST_HELD_OUT)
         self._check_rows(n, k, aside)
         # The first sweep finds shift and scale of the views; held-out rows are read once more, and in no epoch.
-        read = 1 - aside / n
-        run.plan(setup=1.0 + aside / n, iteration=read)
+        run.plan(setup=1.0 + aside / n)
         with _one_setting(torch, self.threads):
             training = _Training(torch, self, problem, run, aside)
             while run.proceed(residual=training.residual, current=training.nets, judged=False):

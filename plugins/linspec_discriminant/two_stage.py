@@ -98,7 +98,7 @@ class TwoStage(Solver):
         """Solve a discriminant problem."""
         moments = run.moments(self._form(problem))
         lstsq, home = run.part(chosen(self.lstsq, problem.X)), moments.home
-        run.plan(setup=setup(lstsq, moments), iteration=moments.sweep_cost)
+        run.plan(setup=setup(lstsq, moments))
         _, C = problem.gram_and_targets(moments, _unknown_norms(moments))
         turn = home.place(told_apart(C, problem.resolution, problem.rounding(moments), home))
         if not turn.shape[1]:

@@ -54,7 +54,7 @@ class TwoStageCCA(Solver):
         """Solve a CCA problem."""
         moments = run.moments(self.form, expect=(EXPECTED, problem.Y.shape[1]))
         lstsq, home = run.part(chosen(self.lstsq, problem.X)), moments.home
-        run.plan(setup=setup(lstsq, moments), iteration=moments.sweep_cost)
+        run.plan(setup=setup(lstsq, moments))
         C = moments.products(cross=True).cross
         cut = 10 * math.sqrt(sum(C.shape)) * float(np.finfo(problem.dtype).eps)
         turn = home.place(told_apart(C, cut, 0.0, home))

@@ -106,7 +106,7 @@ class KernelAppGrad(IterativeSolver):
         width = min(problem.k + self.extra, n)
         # The rows; in a new run also a block of the matrix, and the products of the start.
         setup = 1.0 if state else rounded_up(2.0 + (min(PROBED, n) / n) ** 2)
-        run.plan(setup=setup, iteration=1.0 if self.gradient == "function" else 2.0)
+        run.plan(setup=setup)
         kernels = moments.settle(run.rng)
         of_x, of_y = (View(op, r, self) for op, r in zip(moments.views, problem.ridge, strict=True))
         if state is None:

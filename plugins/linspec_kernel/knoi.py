@@ -118,7 +118,7 @@ class KNOI(IterativeSolver):
             raise InvalidOption(f"features must be at least k = {problem.k}; got {count}.")
         moments: Any = run.moments("tiled")
         # The rows; in a new run also a sweep for the means of the features.
-        run.plan(setup=1.0 if state else 1.0 + problem.center, iteration=1.0)
+        run.plan(setup=1.0 if state else 1.0 + problem.center)
         kernels = moments.settle(run.rng)
         rows = RandomRows([problem.X, problem.Y], run.rng)
         batches = max(1, round(n / self.batch))

@@ -140,7 +140,7 @@ class NystromLOBPCG(IterativeSolver):
         width = min(k + self.extra, n)
         # The rows and the landmarks' columns; in a new run the block from which the shift is estimated, and a product.
         setup = 1.0 + m / n if state else 2.0 + share_of(n, m, PROBED)
-        run.plan(setup=rounded_up(setup), iteration=1.0)
+        run.plan(setup=rounded_up(setup))
         kernels = moments.settle(run.rng)
         spaces = [Space(op, ridge) for op, ridge in zip(moments.views, ridges, strict=True)]
         if state is None:

@@ -91,7 +91,7 @@ def solved_on_rows(
     """The iterates of a least-squares problem with positive ridges on the side of its rows."""
     home, A = moments.home, problem.A
     if state is None:
-        run.plan(setup=1.0, iteration=2.0)
+        run.plan(setup=1.0)
         B = problem.B.dense() if problem.B.readable else problem.B.matmat(home.eye(problem.B.shape[1]))
         system = System.of(moments, home.place(B), problem.ridges)
         kernel: Any = begin(system, None)

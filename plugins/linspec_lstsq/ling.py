@@ -77,7 +77,7 @@ class Ling(IterativeSolver):
         moments = run.moments(self.form)
         if state is None:
             sweep = moments.sweep_cost
-            run.plan(setup=moments.setup_cost + SWEEPS * sweep, iteration=moments.view(0).sweep_cost)
+            run.plan(setup=moments.setup_cost + SWEEPS * sweep)
             found = principal_components(moments, self.rank, run.part(self.test_matrix), run)
             norm = float(found.theta[0]) if len(found.theta) else 0.0
             system = replace(System.of(moments, found.AtB, problem.ridges), norm=norm)

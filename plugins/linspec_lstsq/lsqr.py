@@ -35,6 +35,7 @@ import numpy as np
 from linspec import (
     Iterate,
     IterativeSolver,
+    LeastSquaresState,
     LinearOperator,
     Moments,
     Run,
@@ -43,10 +44,9 @@ from linspec import (
     tol_option,
 )
 from linspec.arrays import Array, HostArray, reciprocal, to_host_together
-from linspec_lstsq.golub_kahan import Long, Stacked, matrix_of, right_hand_sides, start_of, sweeps_of
+from linspec_lstsq.golub_kahan import Long, Stacked, matrix_of, right_hand_sides, start_of
 from linspec_lstsq.gradients import ROUNDING, column_norms, relative
 from linspec_lstsq.lsqr_iterate import LSQRIterate, owned, ratio
-from linspec_lstsq.parts import IterativeState
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -61,7 +61,7 @@ class SimultaneousLSQR(IterativeSolver):
 
     def iterates(self, problem: Any, run: Run, state: Any = None) -> Iterator[Iterate]:
         """LSQR from zero or the start of the run, and from an iterate whose residual rounding may have falsified."""
-        run.plan(setup=run.settling + (1.0 if run.start is None else 2.0), iteration=sweeps_of(problem.A))
+        run.plan(setup=run.settling + (1.0 if run.start is None else 2.0))
         A = Stacked(right_hand_sides(problem.A, problem.B, problem.ridges))
         x0 = None if run.start is None else run.start["x"]
         first: LSQRIterate = _begun(A, x0) if state is None else state
@@ -193,7 +193,7 @@ def begun(A: Stacked, x0: Array | None, scales: HostArray | None = None) -> LSQR
     return found
 
 
-class LSQRState(IterativeState):
+class LSQRState(LeastSquaresState):
     """LSQR as a part. It uses the matrix itself, even if the Gram matrix is held."""
 
     def __init__(self, A: LinearOperator | Moments, ridge: float, run: Run, limit: int, tol: float) -> None:
@@ -208,12 +208,16 @@ class LSQRState(IterativeState):
         AtAx0: Array | None = None,
     ) -> Array:
         """See `LeastSquaresState.solve`. The columns of B are formed, because LSQR needs more than AᵀB."""
-        extra = 1.0 if x0 is not None and AtB is None else 0.0
-        if not self.run.affords(2 * sweeps_of(self.A) + extra):  # no step could be made
-            return start_of(self.A, B, x0)
-        A, tol = Stacked(right_hand_sides(self.A, B, (self.ridge,))), self.tol if tol is None else tol
-        first = _begun(A, x0, AtB)
-        return self.driven(lsqr(A, first, partial(within, tol)), tol, self.limit, A.data.sweeps)
+        tol = self.tol if tol is None else tol
+        start = partial(start_of, self.A, B, x0)
+        return self.driven(self._iterates(B, x0, tol, AtB), start, tol=tol, limit=self.limit)
+
+    def _iterates(
+        self, B: LinearOperator, x0: Array | None, tol: float, AtB: Array | None
+    ) -> Iterator[LSQRIterate]:
+        """The iterates for one right-hand side."""
+        A = Stacked(right_hand_sides(self.A, B, (self.ridge,)))
+        yield from lsqr(A, _begun(A, x0, AtB), partial(within, tol))
 
 
 def within(tol: float, it: LSQRIterate) -> HostArray:

@@ -83,7 +83,7 @@ class NystromPCG(IterativeSolver):
             return iterates(run, moments, partial(preconditioned, state.before), state.system, state=state)
         sweep = moments.view(0).sweep_cost
         begun = sweep if run.start is not None else 0.0
-        run.plan(setup=moments.setup_cost + moments.sweep_cost + begun, iteration=sweep)
+        run.plan(setup=moments.setup_cost + moments.sweep_cost + begun)
         with run.reserving(begun):
             sketch, AtB = self._sketch(moments, run, problem.ridges, problem.width)
         system = replace(System.of(moments, AtB, problem.ridges), norm=sketch.norm)

@@ -17,9 +17,9 @@ from typing import Any
 
 import numpy as np
 
-from linspec import LeastSquaresState, LinearOperator, Moments, Run
+from linspec import Iterate, LeastSquaresState, LinearOperator, Moments, Run, Status
 from linspec.arrays import Array, HostArray, to_host_together
-from linspec_lstsq.golub_kahan import cross_product, start_of, sweeps_of
+from linspec_lstsq.golub_kahan import cross_product, start_of
 from linspec_lstsq.normal_equations import Begin, System, points
 
 
@@ -87,19 +87,8 @@ class PreparedNormalEquations(LeastSquaresState):
         AtAx0: Array | None = None,
     ) -> Array:
         """See `LeastSquaresState.solve`."""
-        moments = self.moments
-        beforehand = sweeps_of(moments.X) if AtB is None else 0.0
-        beforehand += moments.sweep_cost if x0 is not None and AtAx0 is None else 0.0
-        if beforehand and not self.run.affords(beforehand):
-            return start_of(moments.X, B, x0)
-        if AtB is None:
-            AtB = cross_product(self.A, B)
-        system = System.of(moments, AtB, (self.ridge,))
-        if x0 is not None:
-            start = moments.home.place(x0)
-            AtAx0 = moments.gram_matmat(start) if AtAx0 is None else AtAx0
-            (system,) = system.starting_from(start, AtAx0)
-        return self._solved(system, lambda _: self.tol if tol is None else tol)
+        iterates, start = self._from_the_start(B, x0, AtB, AtAx0), partial(start_of, self.moments.X, B, x0)
+        return self.driven(iterates, start, tol=self.tol if tol is None else tol, limit=self.limit)
 
     def reduce(
         self,
@@ -115,29 +104,33 @@ class PreparedNormalEquations(LeastSquaresState):
             return super().reduce(B, factor, gradient, AtB)
         system = System.of(self.moments, AtB, (self.ridge,))
         system = replace(system, start=self.moments.home.place(x0), gradient=gradient)
-        return self._solved(system, lambda residual: factor * residual)
+        return self.driven(self._iterates(system), lambda: x0, tol=factor, limit=self.limit, relative=True)
 
-    def _solved(self, system: System, tolerance: Callable[[float], float]) -> Array:
-        """The first iterate within a tolerance, which may depend on the residual at the start, or the last one.
+    def _from_the_start(
+        self, B: LinearOperator, x0: Array | None, AtB: Array | None, AtAx0: Array | None
+    ) -> Iterator[Iterate]:
+        """The iterates for one right-hand side, after the products with it and with the start."""
+        moments = self.moments
+        system = System.of(moments, cross_product(self.A, B) if AtB is None else AtB, (self.ridge,))
+        if x0 is not None:
+            start = moments.home.place(x0)
+            AtAx0 = moments.gram_matmat(start) if AtAx0 is None else AtAx0
+            (system,) = system.starting_from(start, AtAx0)
+        yield from self._iterates(system)
 
-        The tolerance is at least the noise of the system: below, steps follow rounding.
+    def _iterates(self, system: System) -> Iterator[Iterate]:
+        """The iterates of the kernel; the first ones ahead, where that pays.
+
+        They end at the noise of the system: below, steps follow rounding.
         """
-        tol = None
         for made, point in enumerate(self._points(system)):
             self._usual = max(made, 1)
-            if made == self.limit:
-                return point.x
-            residuals = system.residuals(point)
-            if tol is None:
-                tol = max(tolerance(float(residuals[np.isfinite(residuals)].max(initial=0.0))), system.noise)
-            residual = float(residuals.max(initial=0.0))
-            affordable = residual > tol and self.run.affords(self.moments.sweep_cost)
-            if not affordable or not self.watched(residual, partial(getattr, point, "x")):
-                return point.x
-        raise AssertionError("a kernel has no end")
+            residual = float(system.residuals(point).max(initial=0.0))
+            ending = Status.STAGNATED if residual <= system.noise else None
+            yield Iterate(residual, ending=ending, x=point.x)
 
     def _points(self, system: System) -> Iterator[Any]:
-        """The points of the kernel; the first ones ahead, where that pays."""
+        """The points of the kernel, the first ones made at once where that pays."""
         multiply = self.moments.gram_matmat
         if self.ahead is None or not self._may_go_ahead(system):
             yield from points(self.begin(system, None), multiply)
@@ -148,7 +141,7 @@ class PreparedNormalEquations(LeastSquaresState):
     def _may_go_ahead(self, system: System) -> bool:
         """Whether steps cost no sweep, nobody looks at them, and the device would wait for the host."""
         short = self._usual > 0 and system.AtB.shape[0] <= MOST_COLUMNS
-        free = self.moments.sweep_cost == 0 and self.watch is None and self.run.affords(0.0)
+        free = self.moments.sweep_cost == 0 and self.watch is None
         return short and free and not system.home.on_host
 
 

@@ -27,6 +27,7 @@ import numpy as np
 from linspec import (
     Iterate,
     IterativeSolver,
+    LeastSquaresState,
     LinearOperator,
     Moments,
     Run,
@@ -42,7 +43,6 @@ from linspec_lstsq.golub_kahan import Long, Preconditioner, RightHandSides, Stac
 from linspec_lstsq.gradients import column_norms
 from linspec_lstsq.lsqr import begun, lsqr, within
 from linspec_lstsq.lsqr_iterate import LSQRIterate
-from linspec_lstsq.parts import IterativeState
 from linspec_lstsq.row_sketch import SparseSigns, sketch_rows
 from linspec_lstsq.sketched import Rounding, SketchedFactor, SketchedIterate, decomposed
 
@@ -72,7 +72,7 @@ class SketchPrecondition(IterativeSolver):
 
     def iterates(self, problem: Any, run: Run, state: Any = None) -> Iterator[Iterate]:
         """The solution of the sketched problem, LSQR from it, and LSQR on the correction."""
-        run.plan(setup=run.settling + 2.0, iteration=1.0)
+        run.plan(setup=run.settling + 2.0)
         data = RightHandSides(problem.A, problem.B, problem.ridges)
         if state is None:
             factor, UtSB, AtB = self._factor(data, run)  # S A = U Σ Vᵀ
@@ -137,7 +137,7 @@ class SketchPrecondition(IterativeSolver):
         return Estimate(seconds, memory, f"SVD of a sketch of {rows:.0f} rows and {EXPECTED_SWEEPS} sweeps")
 
 
-class SketchedState(IterativeState):
+class SketchedState(LeastSquaresState):
     """One sketch for many right-hand sides."""
 
     def __init__(
@@ -155,9 +155,14 @@ class SketchedState(IterativeState):
         AtAx0: Array | None = None,
     ) -> Array:
         """See `LeastSquaresState.solve`; B is multiplied out, because LSQR needs more than AᵀB."""
-        unknown = self.factor is None or AtB is None
-        if not self.run.affords(3.0 if unknown else 2.0):  # no step could be made
-            return start_of(self.A, B, x0)
+        tol = tol or self.solver.tol or 1e-8
+        iterates, start = self._iterates(B, x0, tol, AtB), partial(start_of, self.A, B, x0)
+        return self.driven(iterates, start, tol=tol, limit=self.solver.max_iterations)
+
+    def _iterates(
+        self, B: LinearOperator, x0: Array | None, tol: float, AtB: Array | None
+    ) -> Iterator[LSQRIterate]:
+        """The iterates for one right-hand side, after the sketch where there is none yet."""
         data = RightHandSides(self.A, B, (self.ridge,))
         start = start_of(self.A, B, x0)
         if self.factor is None:
@@ -166,10 +171,8 @@ class SketchedState(IterativeState):
             start = self.factor.solution(UtSB, data.ridges) if x0 is None else start
         if AtB is None:
             AtB = self.A.rmatmat(data.B)
-        tol = tol or self.solver.tol or 1e-8
         A = Stacked(data, self.factor.preconditioner(data.ridges))
-        iterates = lsqr(A, _begun(A, start, AtB), partial(within, tol))
-        return self.driven(iterates, tol, self.solver.max_iterations, 1.0)
+        yield from lsqr(A, _begun(A, start, AtB), partial(within, tol))
 
 
 def _whole(data: RightHandSides) -> tuple[HostArray, HostArray, Array]:

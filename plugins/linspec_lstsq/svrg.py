@@ -36,6 +36,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
@@ -43,6 +44,7 @@ import numpy as np
 from linspec import (
     Iterate,
     IterativeSolver,
+    LeastSquaresState,
     LinearOperator,
     Moments,
     Run,
@@ -56,7 +58,6 @@ from linspec.operators import uncounted
 from linspec.sweeps import equal_slices
 from linspec_lstsq.epochs import EpochRows
 from linspec_lstsq.golub_kahan import start_of
-from linspec_lstsq.parts import IterativeState
 from linspec_lstsq.step_lengths import PROBES, StepLengths, norms, quotient, survey
 
 EPOCHS = {"best": 0.5, "last": 1.0}
@@ -67,9 +68,6 @@ MEMORY = 2
 
 ROUNDING = 20
 """A column stops at this relative gradient, in units of the data's rounding."""
-
-SHARES = 1e-9
-"""The tolerance for the rounding of sums of fractions of a sweep."""
 
 
 @dataclass(kw_only=True, eq=False)
@@ -138,7 +136,7 @@ class SVRG(IterativeSolver):
         """Snapshots from zero on."""
         A, ridges = problem.A, problem.column_ridges
         rows = EpochRows(A, run.rng, self.rows_of_an_epoch(A), self.batch)
-        run.plan(setup=run.settling + 1.0, iteration=1.0 + rows.share - SHARES)
+        run.plan(setup=run.settling + 1.0)
         home, moments = A.home.blocks, run.moments("implicit")
         if state is None:
             probes = run.rng.standard_normal((A.shape[1], PROBES))
@@ -150,7 +148,7 @@ class SVRG(IterativeSolver):
             AtB = home.concat([AtB] * len(problem.ridges))
             lengths = StepLengths(self.snapshot, self.step, self.batch, ridges, largest, probes)
             state = snapshot_at(AtB * 0.0, AtB, norms(AtB, home), lengths, home)
-        yield from svrg(A, moments.gram_matmat, rows, run, state)
+        yield from svrg(A, moments.gram_matmat, rows, state)
 
     def rows_of_an_epoch(self, A: LinearOperator) -> int:
         """How many rows an epoch reads."""
@@ -162,7 +160,7 @@ class SVRG(IterativeSolver):
 
 
 def svrg(
-    A: LinearOperator, multiply: Callable[[Array], Array], rows: EpochRows, run: Run, it: Snapshot
+    A: LinearOperator, multiply: Callable[[Array], Array], rows: EpochRows, it: Snapshot
 ) -> Iterator[Snapshot]:
     """SVRG, from a snapshot on.
 
@@ -173,7 +171,6 @@ def svrg(
     multiply : callable
         AᵀA V of a block V, in one sweep.
     rows : EpochRows
-    run : Run
     it : Snapshot
         The first.
     """
@@ -191,11 +188,8 @@ def svrg(
             continue
         # an epoch of steps (2), e = 0 at the snapshot
         w_live = w * xp.astype(live, w.dtype)[None, :]
-        e, before, cut = w_live * 0.0, run.rng.bit_generator.state, False
+        e = w_live * 0.0
         for chosen in rows.epoch():
-            cut = not run.affords(1.0 + len(chosen) / n - SHARES)
-            if cut:
-                break
             A_I = rows.taken(chosen)
             lengths = lengths if lengths.batch else lengths.learnt(A, A_I)
             h = home.place(lengths.steps)[None, :]
@@ -206,9 +200,6 @@ def svrg(
                 e = (e if keep is None else e * keep) + hw - bent * h
             A.release()
             del A_I  # it makes room for the sweep
-        if cut:  # the run ends now; where it goes on, the rows are drawn again
-            run.rng.bit_generator.state, rows.place = before, it.place
-            continue
         # f(x̃ + d) − f(x̃) = dᵀH d/2 − dᵀw; what has diverged is not multiplied
         near = norms(e, home) <= home.place(lengths.reach(rows.count)) * norms(w_live, home)
         d = xp.where(near[None, :], e, xp.zeros_like(e))
@@ -250,7 +241,7 @@ def worst(w: Array, scale: Array, home: Home) -> float:
     return float(to_host(home.xp.max(quotient(norms(w, home), scale, home.xp))))
 
 
-class SVRGState(IterativeState):
+class SVRGState(LeastSquaresState):
     """SVRG as a part; its first solve sweeps for row norms."""
 
     def __init__(self, solver: SVRG, A: LinearOperator | Moments, ridge: float, run: Run) -> None:
@@ -269,10 +260,15 @@ class SVRGState(IterativeState):
         AtAx0: Array | None = None,
     ) -> Array:
         """See `LeastSquaresState.solve`."""
+        home = self.A.home.blocks
+        start = partial(start_of, self.A, B, x0)
+        iterates = self._iterates(B, x0, AtB)
+        tol, limit = tol or self.solver.tol or 1e-8, self.solver.max_iterations
+        return home.place(self.driven(iterates, start, tol=tol, limit=limit))
+
+    def _iterates(self, B: LinearOperator, x0: Array | None, AtB: Array | None) -> Iterator[Snapshot]:
+        """The snapshots for one right-hand side."""
         solver, A, run = self.solver, self.A, self.run
-        beforehand = (AtB is None) + (2 if self.largest is None else x0 is not None)
-        if beforehand and not run.affords(beforehand - SHARES):
-            return start_of(A, B, x0)
         if AtB is None:
             AtB = A.rmatmat(B.matmat(B.home.blocks.eye(B.shape[1])))
         home, multiply = A.home.blocks, self.moments.gram_matmat
@@ -286,9 +282,7 @@ class SVRGState(IterativeState):
         ridges = np.full(B.shape[1], self.ridge)
         lengths = StepLengths(solver.snapshot, solver.step, solver.batch, ridges, self.largest, self.probes)
         rows = EpochRows(A, run.rng, solver.rows_of_an_epoch(A), solver.batch)
-        iterates = svrg(A, multiply, rows, run, snapshot_at(x, w, scale, lengths, home))
-        limit, passes = solver.max_iterations, 1.0 + rows.share - SHARES
-        return home.place(self.driven(iterates, tol or solver.tol or 1e-8, limit, passes))
+        yield from svrg(A, multiply, rows, snapshot_at(x, w, scale, lengths, home))
 
 
 def _matrix(moments: Moments, run: Run) -> LinearOperator:

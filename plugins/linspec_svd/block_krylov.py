@@ -164,7 +164,7 @@ class BlockKrylov(IterativeSolver):
         single = copied > 0
         setup = AtA.moments.setup_cost + AtA.after
         # The copy, and the Rayleigh-Ritz step with products of the precision of the data.
-        run.plan(setup=setup + before + copied + AtA.sweep * single, iteration=AtA.sweep)
+        run.plan(setup=setup + before + copied + AtA.sweep * single)
         S = orthonormal_start(problem, run, AtA)
         b = self._width(problem, run, setup + SWEEPS * AtA.sweep, S.shape[0], S.shape[1])
         Omega = AtA.home.place(run.part(self.test_matrix).draw(AtA.length, b, run.rng))

@@ -122,7 +122,7 @@ class Lanczos(Solver):
         whole = problem.k == side
         products = step if whole else step * (problem.k + 1)  # the start is also multiplied
         after = float(problem.left or of_rows)  # the sweep that makes the vectors of the other side
-        run.plan(setup=moments.setup_cost + products + after, iteration=step)
+        run.plan(setup=moments.setup_cost + products + after)
         basis = (
             max(2 * problem.k + 1, FEWEST_VECTORS) if self.basis is None else max(self.basis, problem.k + 1)
         )

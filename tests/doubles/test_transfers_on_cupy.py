@@ -260,7 +260,7 @@ def test_a_part_ends_after_the_same_steps_with_those_ahead(needed):
     for place in (np.asarray, cupy.asarray):
         moments = ls.Moments(place(A), form="dense")
         moments.gram_matmat(place(system.AtB))  # held from now on
-        run = type("Free", (), {"affords": lambda self, passes: True})()
+        run = type("Free", (), {"affordable": lambda self, items: items})()
         part = ConjugateGradients().prepare(moments, 0.0, run)
         AtB = place(system.AtB)
         part.solve(None, tol=residuals[5] * 1.001, AtB=AtB)

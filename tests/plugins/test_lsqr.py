@@ -142,8 +142,8 @@ def test_a_path_costs_the_products_of_its_hardest_ridge(ridges):
     rng = np.random.default_rng(7)
     A, B = with_singular_values(90, 30, np.geomspace(6, 1, 30), rng), rng.standard_normal((90, 3))
     operator = CountingOperator(A)
-    found = ls.solve(ls.LeastSquares(operator, B, ridge=ridges), "lsqr", tol=1e-11)
-    alone = [ls.solve(ls.LeastSquares(A, B, ridge=r), "lsqr", tol=1e-11) for r in ridges]
+    found = ls.solve(ls.LeastSquares(operator, B, ridge=ridges), "lsqr", tol=1e-9)
+    alone = [ls.solve(ls.LeastSquares(A, B, ridge=r), "lsqr", tol=1e-9) for r in ridges]
     assert found.iterations == max(one.iterations for one in alone)
     assert operator.forward == found.iterations + 1  # and the certificate
     for x, r in zip(found.x, ridges, strict=True):

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 import pytest
+import scipy.sparse
+import scipy.sparse.linalg
 
 import linspec as ls
 from linspec.solving.budget import Budget
@@ -68,3 +72,134 @@ def test_the_ending_has_as_much_time_again(clock):
     budget.close()  # the second time gives none
     clock.tick(2.0)
     assert budget.overdue
+
+
+# ---- solvers that ask for nothing ---------------------------------------------------------------
+
+
+@dataclass(frozen=True, kw_only=True)
+class Careless(ls.IterativeSolver):
+    """Landweber's iteration with several products a step, which says nothing of its passes."""
+
+    products: int = ls.option(3, "products a step", at_least=1)
+    first: int = ls.option(1, "products before the first iterate", at_least=1)
+
+    def iterates(self, problem, run, state=None):
+        moments = run.moments("implicit")
+        if state is None:
+            for _ in range(self.first):
+                AtB = moments.products(None, np.eye(1), onto=(0,))[1]
+            x, gradient = 0 * AtB, AtB
+        else:
+            x, gradient, AtB = state["x"], state["gradient"], state["AtB"]
+        while True:
+            residual = float(np.linalg.norm(gradient) / np.linalg.norm(AtB))
+            yield ls.Iterate(residual, x=x, state={"gradient": gradient, "AtB": AtB})
+            for _ in range(self.products - 1):
+                moments.gram_matmat(x)
+            x = x + gradient / 2000
+            gradient = AtB - moments.gram_matmat(x)
+
+
+@dataclass(frozen=True, kw_only=True)
+class CarelessLoop(ls.Solver):
+    """The same, which drives its loop itself."""
+
+    def solve(self, problem, run):
+        moments = run.moments("implicit")
+        AtB = moments.products(None, np.eye(1), onto=(0,))[1]
+        x, gradient = 0 * AtB, AtB
+        while run.proceed(
+            residual=float(np.linalg.norm(gradient) / np.linalg.norm(AtB)), current=lambda x=x: {"x": x}
+        ):
+            for _ in range(2):
+                moments.gram_matmat(x)
+            x = x + gradient / 2000
+            gradient = AtB - moments.gram_matmat(x)
+        return run.finish(x=x)
+
+
+@pytest.fixture(scope="module")
+def regression():
+    rng = np.random.default_rng(1)
+    A = rng.standard_normal((300, 8)) * np.geomspace(1, 0.1, 8)
+    return ls.LeastSquares(A, A @ np.ones(8))
+
+
+@pytest.mark.parametrize("solver", [Careless(), CarelessLoop()], ids=["generator", "loop"])
+def test_the_budget_holds_for_solvers_that_ask_for_nothing(regression, solver):
+    """Each step takes three passes: a run that has none left for its step or the certificate keeps its last iterate."""
+    free = ls.solve(regression, solver, max_passes=40)
+    residuals = {int(row[0]): row[-1] for row in np.asarray(free.history.tolist())}
+    for budget in range(4, 20):
+        found = ls.solve(regression, solver, max_passes=budget)
+        assert found.status is ls.Status.BUDGET
+        assert found.passes <= budget
+        assert found.residual == pytest.approx(residuals[len(found.history) - 1], rel=1e-9)
+
+
+def test_a_run_that_its_budget_cuts_goes_on_from_its_checkpoint(regression, tmp_path):
+    solver, path = Careless(), tmp_path / "run.ckpt"
+    whole = ls.solve(regression, solver, max_passes=20)
+    ls.solve(regression, solver, max_passes=9, checkpoint=path)
+    found = ls.solve(regression, solver, max_passes=20, start=path)
+    assert found.iterations == whole.iterations
+    assert found.x.tobytes() == whole.x.tobytes()
+
+
+def test_without_an_iterate_the_error_says_so(regression):
+    with pytest.raises(ls.errors.BudgetTooSmall, match="needs more than 4 passes: the next sweep") as caught:
+        ls.solve(regression, Careless(first=7), max_passes=4)
+    assert "got max_passes=4. Raise it." in str(caught.value)
+
+
+@pytest.mark.parametrize("access", ["rows", "products", "sparse", "minibatches"])
+def test_no_way_to_read_passes_the_budget_by(access):
+    """Sweeps, products of operators, sparse matrices and single rows are all counted before they are made."""
+    rng = np.random.default_rng(2)
+    A, b = rng.standard_normal((200, 6)), rng.standard_normal(200)
+
+    @dataclass(frozen=True, kw_only=True)
+    class Reads(ls.Solver):
+        def solve(self, problem, run):
+            x = np.zeros((6, 1))
+            while run.proceed(residual=1.0, current=lambda x=x: {"x": x}):
+                for start in range(0, 200, 25):
+                    if access == "minibatches":
+                        rows = problem.A.rows(slice(start, start + 25))
+                        rows.rmatmat(rows.matmat(x))
+                    else:
+                        problem.A.matmat(x)
+                x = x + 1e-3
+            return run.finish(x=x)
+
+    data = {"products": scipy.sparse.linalg.aslinearoperator(A), "sparse": scipy.sparse.csr_array(A)}
+    for budget in (3, 4, 6.5):
+        found = ls.solve(ls.LeastSquares(data.get(access, A), b), Reads(), max_passes=budget)
+        assert found.status is ls.Status.BUDGET
+        assert budget - 2 < found.passes <= budget
+
+
+def test_items_are_taken_until_the_budget_is_spent(regression):
+    """A part that is refused a sweep ends; the run around it goes on with the passes that were kept back."""
+    seen = []
+
+    @dataclass(frozen=True, kw_only=True)
+    class Outer(ls.Solver):
+        def solve(self, problem, run):
+            moments = run.moments("implicit")
+
+            def norms():
+                while True:
+                    yield float(np.linalg.norm(moments.gram_matmat(np.ones((8, 1)))))
+
+            with run.reserving(2.0):
+                seen.extend(run.affordable(norms()))
+            for _ in range(2):
+                moments.gram_matmat(np.ones((8, 1)))
+            run.end(ls.Status.BUDGET)
+            return run.finish(x=np.zeros((8, 1)))
+
+    found = ls.solve(regression, Outer(), max_passes=10)
+    assert len(seen) == 7  # and two afterwards, and the certificate
+    assert found.passes == 10

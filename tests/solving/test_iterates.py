@@ -47,7 +47,7 @@ class Descent(IterativeSolver):
 
     def iterates(self, problem: Any, run: Any, state: Any = None) -> Iterator[Any]:
         moments = run.moments("implicit")
-        run.plan(setup=2.0, iteration=1.0)
+        run.plan(setup=2.0)
         if state is None:
             AtB = moments.cross_matmat(moments.home.eye(problem.B.shape[1]))
             x, r, made = 0 * AtB, AtB, 0

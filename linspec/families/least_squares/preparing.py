@@ -322,7 +322,8 @@ def _budget_issues(ready: _Prepared, promised: float) -> Iterator[str]:
         start = ready.exact(B) + 1.0
         AtB, AtAx0 = ready.AtB(B), ready.AtB(ready.entries @ start)
         for given in ({}, {"AtB": AtB}, {"x0": start}, {"x0": start, "AtB": AtB, "AtAx0": AtAx0}):
-            x = state.solve(operator, tol=1e-14, **given)
+            with run.watching():  # as `linspec.solve` does
+                x = state.solve(operator, tol=1e-14, **given)
             where = f"{what}{', given ' if given else ''}{', '.join(given)}"
             if tuple(x.shape) != start.shape:
                 yield (
@@ -332,7 +333,7 @@ def _budget_issues(ready: _Prepared, promised: float) -> Iterator[str]:
             if not run.affords(0.0):
                 yield (
                     f"{where}: solve must leave the reserved passes; it used them up, after {run.passes:g} "
-                    "passes. Ask run.affords before each sweep"
+                    "passes. Make products with A or its moments, which count them"
                 )
                 return
 

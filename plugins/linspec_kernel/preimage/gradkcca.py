@@ -69,7 +69,7 @@ class FromStarts(Solver):
         streamed = any(view.A.streamed for view in moments.views)
         reading = few * (1.0 if streamed else rounded_up(rows / n))
         screening = float(seeks and not few)
-        run.plan(setup=moments.setup_cost + reading + screening + 2.0, iteration=2.0)
+        run.plan(setup=moments.setup_cost + reading + screening + 2.0)
         kernels = moments.settle(run.rng)
         objectives = self.objectives(problem, run)
         climb = Climb(self, problem, run, kernels, objectives, rows if few else None, given)

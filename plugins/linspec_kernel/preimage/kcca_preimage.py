@@ -115,7 +115,7 @@ class KCCAPreimage(Solver):
         moments: Any = run.moments("implicit")
         sample = rounded_up(min(1.0, SAMPLE / max(int(problem.X.shape[0]), 1)))
         # The rows and the kernels, as kcca reads them, and what comes after.
-        run.plan(setup=moments.setup_cost + sample + 2.0 + AFTER, iteration=2.0)
+        run.plan(setup=moments.setup_cost + sample + 2.0 + AFTER)
         kernels = moments.settle(run.rng)
         duals = self._functions(problem, run, moments, kernels)
         search = _Nearest(self, moments, run, kernels)

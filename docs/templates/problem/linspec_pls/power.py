@@ -34,7 +34,7 @@ class Power(Solver):
         width = min(problem.k + self.oversample, problem.X.shape[1], problem.Y.shape[1])
         moments = run.moments(self.form, expect=(2 * STEPS, width))
         sweep = moments.sweep_cost
-        run.plan(setup=moments.setup_cost + 2 * sweep, iteration=2 * sweep)  # in passes, for max_passes
+        run.plan(setup=moments.setup_cost + 2 * sweep)  # in passes, for max_passes
         normalizer, home = run.part(self.normalizer), moments.home
 
         def step(block):
