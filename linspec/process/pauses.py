@@ -1,12 +1,12 @@
-"""The points between the blocks of a sweep at which the run that makes it may end.
+"""Pauses: points between the blocks of a sweep at which a run may end.
 
-Problem: a sweep over large data takes minutes, and over a stream without end it never ends. Time and interrupts are
-matters of the run; the loops over blocks are in operators and kernels, which know of no run.
-Method: every product, every choice of rows, every slice of a stream and every sparse slab is preceded by `pause`. A run
-says in `looking` what is to be called there. That is kept in a context variable, so each thread and each run within
-another has its own, and nothing is shared; `linspec.process.machine.map_parallel` hands it to its threads.
-Where we differ from a flag that each loop asks: the loop is left by an exception, so nothing between it and the run has
-to hand anything on, and what others have written, which knows nothing of it, is left in the same way.
+Problem: a sweep over large data takes minutes, and over an endless stream it never ends. The run handles time limits
+and interrupts; the loops over blocks are in operators and kernels, which do not know the run.
+Method: every product, every selection of rows, every slice of a stream and every sparse slab is preceded by `pause`. A
+run sets by `looking` the function that is called there. It is kept in a context variable, so each thread and each
+nested run has its own, and nothing is shared; `linspec.process.machine.map_parallel` passes it to its threads.
+Where we differ from a flag that each loop checks: the loop is left by an exception, so the code between it and the run
+has nothing to pass on, and user code, which does not know of pauses, is left in the same way.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ _look: ContextVar[Callable[[], None] | None] = ContextVar("linspec_look", defaul
 
 
 class Ended(BaseException):
-    """What a sweep is left by. `linspec.solve` catches it; no `except Exception` on the way does.
+    """The exception that ends a sweep early. `linspec.solve` catches it; no `except Exception` on the way does.
 
     Attributes
     ----------
     interrupted : bool
-        Whether an interrupt ended it, or else the time.
+        Whether an interrupt ended it; if not, the time limit.
     """
 
     def __init__(self, *, interrupted: bool) -> None:
@@ -33,15 +33,15 @@ class Ended(BaseException):
 
 
 def pause() -> None:
-    """Ask the run in force, if there is one, whether it goes on.
+    """End the current run, if there is one, after an interrupt or when its time is over; else do nothing.
 
-    Call it between the blocks of a loop that takes long and makes no product: products, slices and sweeps pause
-    themselves. What it raises is no `Exception`, so that only `linspec.solve` catches it; clean up with ``finally``.
+    Call it between the blocks of a long loop that makes no product: products, slices and sweeps pause
+    themselves. `Ended` is no `Exception`, so that only `linspec.solve` catches it; clean up with ``finally``.
 
     Raises
     ------
     Ended
-        The run is over: by an interrupt, or by its time.
+        The run is over, because of an interrupt or of its time limit.
 
     Examples
     --------
@@ -61,12 +61,12 @@ def pause() -> None:
 
 @contextmanager
 def looking(look: Callable[[], None] | None) -> Iterator[None]:
-    """Call `look` at each pause inside the block; None: let what runs inside come to its end.
+    """Call `look` at each pause inside the block; None: call nothing, so that code inside runs to its end.
 
     Parameters
     ----------
     look : callable or None
-        Called by any thread; it raises `Ended` where the run is over.
+        Called by any thread; it raises `Ended` if the run is over.
     """
     before = _look.set(look)
     try:
