@@ -77,7 +77,8 @@ MOMENTS_SHARE = 3 / 8
 """Fraction of the available memory that Gram matrices may take; linspec takes at most one half in all."""
 
 ALWAYS_AVAILABLE = 2**22
-"""Bytes of moments below which available memory is not queried: a query takes longer than a small problem's choice."""
+"""Bytes of moments below which available memory is not queried: for small problems that takes longer than the choice of
+a form."""
 
 EXPECTED_PRODUCTS = 60
 """The expected number of products with the moments in an iterative method."""

@@ -278,7 +278,7 @@ class ClusterLost(LinspecError, RuntimeError):
 
 
 class BudgetTooSmall(LinspecError, ValueError):
-    """``max_passes`` or ``max_seconds`` is too small for the set-up; the message gives the least number of passes.
+    """``max_passes`` or ``max_seconds`` is too small for the set-up; for passes, the message gives the least number.
 
     Examples
     --------
@@ -292,7 +292,7 @@ class BudgetTooSmall(LinspecError, ValueError):
 
 
 class OutOfMemory(LinspecError, MemoryError):
-    """The memory ran out before there was a solution; the message names the solver and the pass.
+    """The memory ran out before there was a solution; the message states where.
 
     Examples
     --------

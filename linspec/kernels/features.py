@@ -530,7 +530,7 @@ def _by_number(chosen: Points, numbers: HostArray) -> Points:
 
 
 def _in_double(chosen: Points) -> Array:
-    """Compute the kernel matrix of the landmarks, in float64 unless the kernel is a function or has none."""
+    """Compute the kernel matrix of the landmarks, in float64 unless the kernel is precomputed or a function."""
     if chosen.kernel.precomputed:
         return chosen.rows
     if str(chosen.rows.dtype).rpartition(".")[2] == "float64":

@@ -36,11 +36,11 @@ ENTRIES = (2.0**-46) ** 2
 """Share of a column's squared length before centring that the rounding of its entries may leave after it."""
 
 NEARLY = 1e-8
-"""Share of its squared length below which a column is reported as explained by the confounds."""
+"""Share of a column's squared length: a column of which the confounds leave no more is reported as explained."""
 
 
 SQUARES = 1e-280
-"""Sum of squares below which smaller terms have lost digits to underflow."""
+"""Sum of squares below which its smaller terms may have lost digits to underflow."""
 
 SAMPLED_ROWS = 16
 """The number of evenly spread rows that are read to find columns with large means."""
@@ -200,7 +200,7 @@ class Adjustment:
 
     @property
     def signed(self) -> Array | None:
-        """T S for the signs S of its columns (`RowModel.signs`): products have signed · explainedᵀ subtracted."""
+        """T diag(signs), with `RowModel.signs`: signed · explainedᵀ is subtracted from products."""
         if self.explained is None or not self.model.keeps_constant:
             return self.explained
         return self.explained * Home.of(self.explained).place(self.model.signs)[None, :]
@@ -340,7 +340,7 @@ class Adjustment:
         Raises
         ------
         MissingCapability
-            Columns are to be scaled, whose lengths are not known.
+            Scaling is requested, and the lengths of the columns are unknown.
         """
         n = A.shape[0]
         weights, basis = self.model.weights_of(0, n, home), self.model.basis_of(0, n, home)

@@ -225,8 +225,8 @@ class LinearOperator(ABC):
     def drawn(self, selection: HostArray) -> LinearOperator:
         """Rows whose numbers were drawn at random in proportion to their weights, where the rows have weights.
 
-        Then (n/m) A_SᵀA_S for the m rows S is an estimate of AᵀA without bias. Rows that are drawn more often than
-        others are shorter for it. `linspec.sweeps.minibatches` draws; without weights these are `rows`.
+        For the m returned rows A_S, (n/m) A_SᵀA_S is an unbiased estimate of AᵀA: rows with a larger probability are
+        scaled down. `linspec.sweeps.minibatches` draws the numbers; without weights this is `rows`.
 
         Parameters
         ----------
@@ -251,7 +251,7 @@ class LinearOperator(ABC):
         return self._dense()
 
     def stored(self) -> Array:
-        """The entries as stored, if there are such, else `dense()`: integers are not rounded to a working dtype."""
+        """The entries in their stored dtype, not rounded to the working dtype; `dense()` for other operators."""
         return self.dense()
 
     @property
@@ -261,7 +261,7 @@ class LinearOperator(ABC):
 
     @property
     def rounded_dtype(self) -> np.dtype[Any]:
-        """The dtype that entries were rounded to: float32 also where products with them are float64."""
+        """The dtype to which entries were rounded: float32 even if products with them are float64."""
         return self.stored_dtype if self.stored_dtype == np.float32 else self.dtype
 
     @property
@@ -642,7 +642,7 @@ class CenteredOperator(_WithRow):
 
     def _rmatmat(self, U: Array) -> Array:
         product, sums = self.parts[0].rmatmat(U), _column_sums(U, self.home)
-        if self.home.on_host and self.parts[0].sparse:  # fresh memory, which nobody else holds
+        if self.home.on_host and self.parts[0].sparse:  # new memory, which no other code holds
             return less_outer(product, self.mean, sums)
         return product - self.mean[:, None] * sums[None, :]
 

@@ -100,7 +100,7 @@ class Ledger:
         >>> A.ledger.sweeps, A.ledger.columns, A.ledger.flops
         (0.5, 2.0, 120.0)
         """
-        if flops is None:  # without columns, nnz is not asked: that of an unread stream is not known
+        if flops is None:  # without columns, nnz is not read: an unread stream does not know it
             flops = 2.0 * A.nnz * columns if columns else 0.0
         self._add(sweeps, columns, flops)
 

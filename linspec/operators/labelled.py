@@ -66,7 +66,7 @@ def labelled(data: Any, labels: Any) -> LinearOperator:
             f"labels must be the name of a column of a frame, or a label for each row; got {shown(labels)}. "
             "Pass a list."
         )
-    operator = copy.copy(as_operator(data))  # an operator that was given stays as it is
+    operator = copy.copy(as_operator(data))  # an operator that was passed is not modified
     check_order({"data": operator, "labels": labels})
     rows = operator.shape[0]
     if math.isinf(rows):

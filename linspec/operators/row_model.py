@@ -31,8 +31,8 @@ from linspec.frames import is_frame, is_series, numbers_of
 from linspec.operators.range_of_entries import Magnitude, check_magnitude
 
 DEPENDENT = 64
-"""A direction of the confounds is null if its length is at most this many roundings of the longest, times their
-number."""
+"""A direction of the confounds is null if its length is at most DEPENDENT · eps · (number of confounds) times that of
+the longest."""
 
 
 class OfRows(ABC):
@@ -168,7 +168,7 @@ class RowModel(OfRows):
 
     @property
     def removed(self) -> int:
-        """The number of dimensions of row space that are projected out: the rank of Q."""
+        """The dimension of the space of columns that is projected out: the number of columns of Q."""
         columns = 0 if self.basis is None else self.basis.shape[1]
         return int(self.center) + columns - int(self.keeps_constant)
 

@@ -196,7 +196,7 @@ def _frequent_columns(A: CSR) -> int:
         return 0
     step = max(1, A.nnz // SAMPLED_ENTRIES)
     met = np.bincount(A.indices[: A.nnz : step], minlength=A.shape[1])
-    by_times = np.bincount(met)  # how many columns are met once, twice, ...
+    by_times = np.bincount(met)  # number of columns with one entry, two entries, ...
     entries = np.cumsum((by_times * np.arange(len(by_times)))[::-1])
     least = int(np.searchsorted(entries, FREQUENT * entries[-1]))
     return int(by_times[::-1][: least + 1].sum())

@@ -35,7 +35,7 @@ def wait_before_forks(lock: Any, in_child: Callable[[], Any] | None = None) -> N
 
 
 class cached_property(functools.cached_property[T]):  # noqa: N801  # as functools calls it
-    """`functools.cached_property` that survives forks: Python 3.11 holds one lock for all instances meanwhile."""
+    """A `functools.cached_property` whose lock, one for all instances in Python 3.11, is free in a forked child."""
 
     def __init__(self, func: Callable[[Any], T]) -> None:
         super().__init__(func)

@@ -173,7 +173,7 @@ def _locked(draft: Path) -> IO[bytes]:
 
 def _lock(stream: IO[bytes]) -> None:
     if LOCKS:
-        with suppress(OSError):  # a file system without locks, on which nobody removes drafts
+        with suppress(OSError):  # a file system without locks, on which drafts are never removed
             fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
 

@@ -48,5 +48,5 @@ class AdjustedRows(Task[Part]):
         return AdjustedRows(self.task.with_models(change), own)
 
     def looked_at(self, part: Part) -> Iterable[Array]:
-        """The arrays that the inner task has checked for finiteness."""
+        """The arrays of the inner task that are checked for finiteness."""
         return self.task.looked_at(part)

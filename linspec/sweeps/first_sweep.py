@@ -111,5 +111,5 @@ class Measured(Task[MeasuredPart[Part]]):
         return own  # type: ignore[no-any-return]
 
     def looked_at(self, part: MeasuredPart[Part]) -> Iterable[Array]:
-        """The arrays that the inner task has checked for finiteness."""
+        """The arrays of the inner task that are checked for finiteness."""
         return self.task.looked_at(part.part)

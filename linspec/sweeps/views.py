@@ -140,7 +140,7 @@ class View:
         return not (A.readable or A.access != "products")
 
     def compare(self, off: HostArray, lengths: HostArray, rounding: HostArray) -> None:
-        """Set `contradiction` by differences ⟨Av, u⟩ − ⟨v, Aᵀu⟩ of the first products, which a matrix makes zero.
+        """Set `contradiction` by differences ⟨Av, u⟩ − ⟨v, Aᵀu⟩ of the first products, which are zero for a matrix.
 
         Parameters
         ----------
@@ -240,7 +240,7 @@ class FloatRows:
 
     @property
     def resident_float64(self) -> bool:
-        """Whether the data can be multiplied in place, without conversion, centring or blocks."""
+        """Whether the data themselves can be multiplied, without conversion, centring or blocks."""
         A = self.operator
         plain = isinstance(A, DenseOperator) and not isinstance(A, MappedOperator) and A.plain
         return plain and self.less is None and A.dtype == np.float64

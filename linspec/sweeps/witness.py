@@ -191,5 +191,5 @@ class Together(Task[tuple[Part, list[Witness]]], Generic[Part]):
         return Together(self.task.merger(), self.witnesses)
 
     def looked_at(self, part: tuple[Part, list[Witness]]) -> Iterable[Array]:
-        """The arrays that the inner task has checked for finiteness."""
+        """The arrays of the inner task that are checked for finiteness."""
         return self.task.looked_at(part[0])
