@@ -20,7 +20,7 @@ docs/extend/architecture.md says why.
 Problem: a library with many methods and several array backends is slow to import, and a shell that completes
 a name or lists the solvers should not wait for an array library.
 Method: a module-level ``__getattr__`` (PEP 562) over one table from public name to module. ``import linspec``
-imports nothing else; the first use of a name imports the module that holds it. Type checkers read
+imports nothing else; the first use of a name imports the module that defines it. Type checkers read
 ``__init__.pyi``.
 Source: SPEC 1 (lazy loading) of the scientific Python ecosystem.
 Where we differ: there is a table and no loader package. No submodule has the name of a public function,

@@ -1,4 +1,4 @@
-"""`python -m linspec` is the command `linspec`."""
+"""`python -m linspec`, the same as the command `linspec`."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from types import FrameType
 
 
 def start(prog_name: str | None = None) -> None:
-    """Run the command in a process of its own: an interrupt is one line, from the first import on."""
+    """Run the command as its own process; from the first import on, an interrupt prints one line and exits."""
     ours = signal.getsignal(signal.SIGINT) is signal.default_int_handler  # else it is ignored, as by nohup
     if ours:
         signal.signal(signal.SIGINT, _quit)
@@ -18,7 +18,7 @@ def start(prog_name: str | None = None) -> None:
 
 
 def _quit(_: int, __: FrameType | None) -> None:
-    """What `linspec.cli.interrupts` does, which is not imported yet."""
+    """Exit as `linspec.cli.interrupts` does, while that module is not imported yet."""
     try:
         os.write(2, b"Interrupted.\n")
     finally:

@@ -1,8 +1,8 @@
-"""Arrays of any library that follows the array API standard: the only file that knows the library.
+"""Arrays of any library that follows the array API standard: the only file that depends on the library.
 
-Everything that depends on the array library goes through here: its namespace, its dtypes, the
-transfer to the host and back. The rest of linspec sees products, sums and norms of arrays and
-host NumPy matrices no wider than a block.
+Everything specific to an array library is done here: its namespace, its dtypes, transfers to the
+host and back. The rest of linspec uses products, sums and norms of arrays, and NumPy matrices on
+the host that are no wider than a block.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ __all__ = [
 ]
 
 Array = Any
-"""An array of any supported library: NumPy, CuPy, torch, array-api-strict. It may lie on a device."""
+"""An array of any supported library: NumPy, CuPy, torch, array-api-strict. It may be on a device."""
 
 HostArray = np.ndarray[Any, np.dtype[Any]]
 """A NumPy array, in the memory of the host."""
@@ -62,10 +62,10 @@ _DTYPE_NAMES = (
 
 
 COPIED_ENTRIES = 1 << 25
-"""Entries of an array of a device that are copied at once where only a copy is read fast."""
+"""Most entries of an array on a device that are copied at once where only a contiguous copy can be read fast."""
 
 LEAST_SQUARE = 1e-280
-"""Sums of squares below this may have lost digits, or be zero because of underflow."""
+"""Sum of squares below which digits may be lost by underflow."""
 
 
 def is_array(x: object) -> bool:
@@ -104,7 +104,7 @@ _OTHER_LIBRARIES = (
 
 
 _OF_NUMPY: ModuleType = compat.array_namespace(np.empty(0))
-"""What most arrays share: small problems ask for it dozens of times."""
+"""The namespace of NumPy, computed once because small problems need it dozens of times."""
 
 
 def namespace(*arrays: Array) -> ModuleType:
@@ -118,7 +118,7 @@ def namespace(*arrays: Array) -> ModuleType:
     Returns
     -------
     module
-        That of array-api-compat: the standard's functions by their names, for any supported library.
+        The namespace of array-api-compat, with the functions of the standard for any supported library.
 
     Raises
     ------
@@ -153,16 +153,16 @@ def device_of(x: Array) -> Any:
 
 
 def on_device(*things: Any) -> AbstractContextManager[Any]:
-    """The device of CuPy on which the first of some things lies, as the current one of this thread.
+    """A context in which the CuPy device of the first CuPy argument is the current one of this thread.
 
-    CuPy computes and allocates on the current device, wherever its arrays lie, and array-api-compat passes no device
-    on to it. Factorisations that fail raise LinAlgError there; CuPy would return what is left of them. For things of
-    other libraries nothing happens.
+    CuPy computes and allocates on the current device, wherever its arrays are, and array-api-compat passes no device
+    to it. Factorisations that fail raise LinAlgError in this context; otherwise CuPy would return invalid numbers. For
+    arguments of other libraries nothing happens.
 
     Parameters
     ----------
     *things : array, sparse matrix, or anything with a `home`
-        Such as operators, moments, problems, solutions.
+        For example operators, moments, problems, solutions.
 
     Returns
     -------
@@ -202,7 +202,7 @@ def _current(device: Any) -> Iterator[None]:
 
 
 def at_home(function: Callable[P, R]) -> Callable[P, R]:
-    """A function that runs on the device of the first of its arguments that has one: see `on_device`.
+    """Decorate a function so that it runs on the device of its first argument that has one: see `on_device`.
 
     Parameters
     ----------
@@ -245,12 +245,12 @@ def host_dtype(x: Array) -> np.dtype[Any]:
     Returns
     -------
     numpy.dtype
-        float32 for bfloat16, which NumPy has not.
+        float32 for bfloat16, which NumPy lacks.
 
     Raises
     ------
     UnsupportedData
-        The dtype is none of real or complex numbers, or of bools.
+        The dtype is not one of real or complex numbers or bools.
 
     Examples
     --------
@@ -278,7 +278,7 @@ def working_dtype(dtype: Any, what: str = "data") -> np.dtype[Any]:
     ----------
     dtype : numpy.dtype or its name
     what : str, default "data"
-        What messages call the data.
+        The name of the data in messages.
 
     Returns
     -------
@@ -297,7 +297,7 @@ def working_dtype(dtype: Any, what: str = "data") -> np.dtype[Any]:
     (dtype('float32'), dtype('float64'))
     """
     try:
-        # NumPy would take None for float64.
+        # NumPy would read None as float64.
         dtype = np.dtype("O" if dtype is None else dtype)
     except TypeError as error:
         message = f"{what} must hold numbers; got dtype {dtype!r}. Convert it to float64."
@@ -314,7 +314,7 @@ def working_dtype(dtype: Any, what: str = "data") -> np.dtype[Any]:
 
 
 def to_host(x: Array) -> HostArray:
-    """An array as a NumPy array. All transfers from a device to the host are made here.
+    """Return an array as a NumPy array. All transfers from a device to the host are made here.
 
     Parameters
     ----------
@@ -350,20 +350,20 @@ def to_host(x: Array) -> HostArray:
 
 @at_home
 def to_host_together(*arrays: Array) -> list[HostArray]:
-    """Small arrays of one home and one dtype as NumPy arrays, in one transfer.
+    """Return small arrays of one home and one dtype as NumPy arrays, in one transfer.
 
-    A transfer waits for the device, however little it carries. So the small matrices of a step travel together:
-    `Home.place_together` is the way back.
+    A transfer waits for the device, however small it is. So the small matrices of a step are transferred together;
+    `Home.place_together` transfers in the other direction.
 
     Parameters
     ----------
     *arrays : array
-        NumPy arrays among them are returned as they are.
+        NumPy arrays among them are returned unchanged.
 
     Returns
     -------
     list of numpy.ndarray
-        Of the same shapes.
+        Arrays of the same shapes.
 
     Examples
     --------
@@ -383,7 +383,7 @@ def to_host_together(*arrays: Array) -> list[HostArray]:
 
 
 def _unpacked(packed: Array, shapes: list[tuple[int, ...]]) -> Iterator[Array]:
-    """Arrays of some shapes, from their entries one after the other."""
+    """Yield arrays of the given shapes from one vector of their entries."""
     first = 0
     for shape in shapes:
         last = first + math.prod(shape)
@@ -392,7 +392,7 @@ def _unpacked(packed: Array, shapes: list[tuple[int, ...]]) -> Iterator[Array]:
 
 
 def _is_bfloat16(x: Array) -> bool:
-    return str(x.dtype) == "torch.bfloat16"  # NumPy has none
+    return str(x.dtype) == "torch.bfloat16"  # NumPy lacks it
 
 
 def synchronize(x: Array) -> None:
@@ -408,15 +408,15 @@ def synchronize(x: Array) -> None:
 
 
 def plain_array(x: Array, what: str = "data") -> Array:
-    """An array with all its entries, and nothing beside them: no mask, no subclass, no gradient.
+    """Return an array without mask, subclass or gradient.
 
-    A NumPy array of the base class, on the same memory; a tensor of torch that asks for gradients is detached from
-    them. Arrays of other libraries are returned as they are.
+    The result is a NumPy array of the base class on the same memory, or a tensor of torch detached from gradients.
+    Arrays of other libraries are returned unchanged.
 
     Raises
     ------
     UnsupportedData
-        When entries are masked, not stored one by one, or not there at all.
+        When entries are masked, not stored densely, or missing altogether.
     """
     if isinstance(x, np.ndarray):
         if isinstance(x, np.ma.MaskedArray):
@@ -444,12 +444,12 @@ def plain_array(x: Array, what: str = "data") -> Array:
 
 @at_home
 def copied(x: Array) -> Array:
-    """`x` in memory of its own."""
+    """A copy of `x` in new memory."""
     return np.array(x) if isinstance(x, np.ndarray) else namespace(x).asarray(plain_array(x), copy=True)
 
 
 def cast(x: Array, dtype: Any) -> Array:
-    """An array in another dtype, without a copy if it has this dtype.
+    """Convert an array to another dtype, without a copy if it has this dtype.
 
     Parameters
     ----------
@@ -459,7 +459,7 @@ def cast(x: Array, dtype: Any) -> Array:
     Returns
     -------
     array
-        Of the same library and device.
+        An array of the same library and device.
 
     Examples
     --------
@@ -485,7 +485,7 @@ class Home:
     xp : module
         The namespace of the library: see `namespace`.
     device : object
-        As the library has it.
+        The library's own device object.
 
     Examples
     --------
@@ -511,12 +511,12 @@ class Home:
 
     @property
     def home(self) -> Home:
-        """The home itself, so that `on_device` takes it."""
+        """The object itself, so that `on_device` accepts it."""
         return self
 
     @cached_property
     def on_host(self) -> bool:
-        """Whether arrays here are NumPy arrays."""
+        """Whether arrays in this home are NumPy arrays."""
         return self is HOST or bool(compat.is_numpy_namespace(self.xp))
 
     @property
@@ -530,7 +530,7 @@ class Home:
         return HOST if getattr(self.device, "type", "") == "mps" else self
 
     def free_memory(self) -> int:
-        """The bytes that can be allocated here: those of the host, or of the device with what its library keeps."""
+        """The bytes that can be allocated in this home; on a device including the free part of its memory pool."""
         if compat.is_cupy_namespace(self.xp):
             import cupy
 
@@ -545,7 +545,7 @@ class Home:
         return machine.available_memory()
 
     def place(self, x: Array, dtype: Any = np.float64) -> Array:
-        """An array, from the host or from this library, as an array of `dtype` here.
+        """Move an array of the host or of this library to this home, converted to `dtype`.
 
         Parameters
         ----------
@@ -555,7 +555,7 @@ class Home:
         Returns
         -------
         array
-            `x` itself if it is one.
+            `x` itself if it has this home and dtype.
 
         Raises
         ------
@@ -586,7 +586,7 @@ class Home:
 
     @at_home
     def place_together(self, *arrays: HostArray) -> list[Array]:
-        """Small NumPy arrays as float64 arrays here, in one transfer: see `to_host_together`."""
+        """Move small NumPy arrays to this home as float64, in one transfer: see `to_host_together`."""
         if self.on_host or len(arrays) < 2:
             return [self.place(x) for x in arrays]
         packed = self.place(np.concatenate([np.ravel(x) for x in arrays]))
@@ -594,18 +594,18 @@ class Home:
 
     @at_home
     def norm(self, V: Array) -> float:
-        """The Frobenius norm of an array here."""
+        """The Frobenius norm of an array of this home."""
         return float(self.column_norms(self.xp.reshape(V, (-1, 1)))[0])
 
     @at_home
     def column_norms(self, V: Array, squares: HostArray | None = None) -> HostArray:
-        """Euclidean norms of columns, on the host. They are right even if squares overflow or underflow.
+        """Euclidean norms of columns, on the host. They are correct even if squares overflow or underflow.
 
         Parameters
         ----------
         V : array of shape (p, k)
         squares : numpy.ndarray of shape (k,), optional
-            Their squares, where these have been brought down with something else.
+            Their squares, if they were already transferred together with other results.
 
         Returns
         -------
@@ -624,9 +624,9 @@ class Home:
 
     @at_home
     def column_sums(self, U: Array) -> Array:
-        """The sum of each column of an array here; in float64, where the device has it.
+        """The sum of each column of an array of this home, in float64 if the device has it.
 
-        Away from the host it is a product with ones: CuPy's reduction over rows takes ten times as long as this.
+        On a device it is a product with ones: CuPy's reduction over rows takes ten times as long.
         """
         if self.on_host:
             return np.sum(U, axis=0, dtype=np.float64)
@@ -636,7 +636,7 @@ class Home:
 
     @at_home
     def zeros(self, shape: tuple[int, ...], dtype: Any = np.float64) -> Array:
-        """Zeros of `shape` here."""
+        """An array of zeros in this home."""
         if self.on_host:
             return np.zeros(shape, dtype)
         name = np.dtype(dtype).name
@@ -644,18 +644,18 @@ class Home:
 
     @at_home
     def ones(self, shape: tuple[int, ...], dtype: Any = np.float64) -> Array:
-        """Ones of `shape` here."""
+        """An array of ones in this home."""
         return self.xp.ones(shape, dtype=getattr(self.xp, np.dtype(dtype).name), device=self.device)
 
     @at_home
     def eye(self, n: int, columns: int | None = None, first: int = 0, dtype: Any = np.float64) -> Array:
-        """The n x n identity, or some columns of it from number `first` on."""
+        """The n x n identity, or `columns` columns of it from number `first` on."""
         name = np.dtype(dtype).name
         return self.xp.eye(n, columns, k=-first, dtype=getattr(self.xp, name), device=self.device)
 
     @at_home
     def concat(self, blocks: list[Array]) -> Array:
-        """Blocks side by side: of shapes (p, a), (p, b) one of shape (p, a + b)."""
+        """Concatenate blocks by columns: shapes (p, a) and (p, b) give (p, a + b)."""
         return blocks[0] if len(blocks) == 1 else self.xp.concat(blocks, axis=1)
 
     def __str__(self) -> str:
@@ -663,7 +663,7 @@ class Home:
 
 
 def _home_by_name(library: str, device: Any) -> Home:
-    """The home that a pickled home is restored to."""
+    """Restore a pickled home."""
     return Home(importlib.import_module(library), device)
 
 
@@ -672,7 +672,7 @@ HOST = Home(compat.array_namespace(np.empty(0)), "cpu")
 
 
 def from_host(host: HostArray, *, like: Array) -> Array:
-    """A NumPy array as an array of the library and on the device of another one.
+    """Move a NumPy array to the library and the device of another array.
 
     Parameters
     ----------
@@ -682,7 +682,7 @@ def from_host(host: HostArray, *, like: Array) -> Array:
     Returns
     -------
     array
-        Of the dtype of `host`, except that float64 becomes float32 on a device that has no float64.
+        With the dtype of `host`, except that float64 becomes float32 on a device that has no float64.
 
     Examples
     --------
@@ -697,12 +697,12 @@ def from_host(host: HostArray, *, like: Array) -> Array:
 
 
 def empty_at(library: ModuleType, device: Any = None) -> Array:
-    """An array without entries, of a library on a device; its own device by default.
+    """An empty array of a library on a device, by default the library's default device.
 
     Raises
     ------
     InvalidOption
-        It is no library of arrays.
+        `library` is no library of arrays.
     """
     try:
         xp = namespace(library.empty(0))
@@ -715,17 +715,17 @@ def empty_at(library: ModuleType, device: Any = None) -> Array:
 
 @at_home
 def reciprocal(d: Array) -> Array:
-    """1/d if that is a number and d positive, 0 otherwise: a column of zeros gets the weight 0 and not infinity.
+    """1/d where d is a positive normal number, 0 elsewhere: a column of zeros gets the weight 0, not infinity.
 
     Parameters
     ----------
     d : array
-        Of a floating dtype.
+        Numbers of a floating dtype.
 
     Returns
     -------
     array
-        Of the same shape and dtype.
+        An array of the same shape and dtype.
 
     Examples
     --------
@@ -741,7 +741,7 @@ def reciprocal(d: Array) -> Array:
 
 @at_home
 def all_finite(x: Array) -> bool:
-    """Whether every entry is finite. For finite entries of a NumPy array the test costs one sum.
+    """Whether every entry is finite. For a NumPy array of finite entries the test costs one sum.
 
     Parameters
     ----------
@@ -777,7 +777,7 @@ def largest_magnitude(x: Array) -> float:
     Parameters
     ----------
     x : array
-        Of real numbers.
+        Real numbers.
 
     Returns
     -------
@@ -800,7 +800,7 @@ def largest_magnitude(x: Array) -> float:
     rows = max(COPIED_ENTRIES * x.shape[0] // math.prod(x.shape), 1)
     for start in range(
         0, x.shape[0], rows
-    ):  # CuPy takes twenty times as long for columns cut out of a matrix
+    ):  # CuPy takes twenty times as long for a view of some columns of a matrix
         block = copied(x[start : min(start + rows, x.shape[0]), ...])
         ends += [xp.max(block), -xp.min(block)]
     return float(to_host(xp.max(xp.stack(ends))))
@@ -808,7 +808,7 @@ def largest_magnitude(x: Array) -> float:
 
 @at_home
 def triangular_factor(M: Array) -> Array:
-    """R of the QR factorisation of a matrix, without Q, which would take longer; the standard has no name for this."""
+    """R of the QR factorisation of a matrix, without forming Q; the array API standard has no function for this."""
     if isinstance(M, np.ndarray):
         return np.linalg.qr(M, mode="r")
     if compat.is_cupy_array(M):
@@ -824,9 +824,9 @@ def triangular_factor(M: Array) -> Array:
 
 @at_home
 def symmetric_inverse(G: Array) -> Array:
-    """The inverse of a small positive definite matrix where it lies, without a wait for the device.
+    """The inverse of a small positive definite matrix, computed on its device without waiting for it.
 
-    No error says that a matrix is singular: then the entries are NaN, infinite, or only rounding.
+    A singular matrix raises no error: the entries are then NaN, infinite, or only rounding.
 
     Parameters
     ----------
@@ -854,7 +854,7 @@ def symmetric_inverse(G: Array) -> Array:
 
 @at_home
 def triangular_factors(G: Array) -> tuple[Array, Array]:
-    """T with TᵀGT = I, and τ = T⁻¹, of a small positive definite matrix where it lies, without a wait for the device.
+    """T with TᵀGT = I, and τ = T⁻¹, for a small positive definite G, computed on its device without waiting for it.
 
     Parameters
     ----------
@@ -863,7 +863,7 @@ def triangular_factors(G: Array) -> tuple[Array, Array]:
     Returns
     -------
     T, tau : array of shape (k, k)
-        Both upper triangular, G = τᵀτ. Where the matrix is singular, entries are NaN, infinite, or only rounding.
+        Both upper triangular, G = τᵀτ. If G is singular, entries are NaN, infinite, or only rounding.
 
     Examples
     --------
@@ -882,7 +882,7 @@ def triangular_factors(G: Array) -> tuple[Array, Array]:
 
 
 def _unchecked(factorisation: str, M: Array) -> Array:
-    """A factorisation that nobody asks whether it has failed: then NaN, or what is left of it."""
+    """Compute a factorisation without a check for failure, after which entries are NaN or invalid."""
     if compat.is_cupy_array(M):
         import cupyx
 
@@ -899,13 +899,13 @@ def _unchecked(factorisation: str, M: Array) -> Array:
 
 
 def random_generator(seed: Any, name: str = "rng") -> np.random.Generator:
-    """The generator that a seed stands for; a generator itself.
+    """Make a random generator from a seed; return a generator itself.
 
     Parameters
     ----------
     seed : None, int, sequence of int, numpy.random.SeedSequence, BitGenerator or Generator
     name : str, default "rng"
-        What messages call it.
+        The name of the argument in messages.
 
     Returns
     -------
@@ -914,7 +914,7 @@ def random_generator(seed: Any, name: str = "rng") -> np.random.Generator:
     Raises
     ------
     InvalidOption
-        When it is none of these.
+        When `seed` is none of these.
 
     Examples
     --------
@@ -926,7 +926,7 @@ def random_generator(seed: Any, name: str = "rng") -> np.random.Generator:
         if not isinstance(seed, bool):
             return np.random.default_rng(seed)
     except (TypeError, ValueError):
-        pass  # said below
+        pass  # the error is raised below
     raise InvalidOption(
         f"{name} must be None, an integer of at least 0 (or a sequence of these), or a numpy.random.Generator; got "
         f"{shown(seed)}."

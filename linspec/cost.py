@@ -1,9 +1,9 @@
 """The cost of methods, in floating-point operations, bytes, and seconds of a typical core.
 
 `Moments` chooses its form by these estimates, and `select` its solver. The rates are those of one ordinary
-core. The choices depend on ratios of rates, which vary little between machines. Every choice prints its numbers.
-Work on rows that lie in blocks is divided by the number of workers that share it, and each pass over them costs a round
-of the cluster. What is made of held Gram matrices, and between passes, is made in this process.
+core. The choices depend on ratios of rates, which vary little between machines. Every choice reports its numbers.
+Work on rows in blocks is divided by the number of workers that share it, and each pass over them costs a round of the
+cluster. Work on Gram matrices in memory, and between passes, is done in this process.
 """
 
 from __future__ import annotations
@@ -61,23 +61,24 @@ PAIR_RATE = 1e8
 """Pairs of entries per second when a sparse Gram matrix is formed."""
 
 EIGEN = 4.0
-"""Operations of a symmetric eigendecomposition with all its vectors, over the cube of its order: 4/3 to a tridiagonal
-matrix, 4/3 there by divide and conquer, 4/3 back."""
+"""Operations of a symmetric eigendecomposition with all vectors, divided by the cube of its order: 4/3 for the
+tridiagonal form, 4/3 for divide and conquer, 4/3 for the back transformation."""
 
 READING = 16
-"""The number of operations that take as long as reading one entry for a product with a thin block."""
+"""Number of operations that take as long as reading one entry for a product with a thin block."""
 
 ASSUMED_ROWS = 10**6
 """The assumed number of rows of a stream until its rows have been counted."""
 
 WORTH_SAMPLING = 2**22
-"""From this number of pairs on, the number of entries of the sparse Gram matrix is estimated."""
+"""Number of pairs above which the number of entries of the sparse Gram matrix is estimated."""
 
 MOMENTS_SHARE = 3 / 8
-"""The fraction of the available memory for held Gram matrices. linspec takes at most one half, for all."""
+"""Fraction of the available memory that Gram matrices may take; linspec takes at most one half in all."""
 
 ALWAYS_AVAILABLE = 2**22
-"""Bytes of moments for which the system is not asked: that takes longer than to choose for a small problem."""
+"""Bytes of moments below which available memory is not queried: for small problems that takes longer than the choice of
+a form."""
 
 EXPECTED_PRODUCTS = 60
 """The expected number of products with the moments in an iterative method."""
@@ -94,7 +95,7 @@ class Estimate:
     bytes : float
         Peak memory, in addition to the data.
     note : str, default ""
-        How the estimate was made, in words.
+        A description of the work that was estimated.
 
     Examples
     --------
@@ -119,27 +120,27 @@ class Sizes:
     Parameters
     ----------
     n, p, q : int
-        Rows, columns of the first view, columns of the others together (0 without any).
+        The numbers of rows, of columns of the first view, and of columns of the others together (0 without any).
     nnz : int
-        Stored entries of all views.
+        The number of stored entries of all views.
     pairs : int or None
-        Pairs of entries that share a row, over all Gram matrices. They are the cost of a sparse Gram matrix,
-        and an upper limit of its entries. None if a view is not sparse.
+        The number of pairs of entries in the same row, over all Gram matrices. It is the cost of the sparse Gram
+        matrices, and an upper limit of their entries. None if a view is not sparse.
     k : int
-        Columns of the blocks.
+        The number of columns of the blocks.
     readable : bool
         Whether all entries can be read, at least in one sweep.
     filled : float or None, default None
         The estimated number of entries of the sparse Gram matrices; None if only `pairs` is known.
     home : Home, default HOST
-        Where the blocks and Gram matrices lie, and so whose memory they take.
+        The home of blocks and Gram matrices, whose memory they take.
     one_entry : bool, default False
-        Whether the views are sparse and no row has more than one entry, as of one-hot rows. The Gram matrices of the
-        views are then diagonal, and only the cross matrix is to be formed.
+        Whether the views are sparse and no row has more than one entry, as in one-hot rows. The Gram matrices of the
+        views are then diagonal, and only the cross matrix must be formed.
     workers : int, default 1
-        How many share the work of a pass.
+        The number of workers that share the work of a pass.
     round_seconds : float, default 0.0
-        What a pass costs beside that work: tasks that are sent and sums that come back.
+        The overhead of a pass in seconds, for sending tasks and fetching sums.
 
     Examples
     --------
@@ -163,14 +164,14 @@ class Sizes:
     round_seconds: float = 0.0
 
     def shared(self, seconds: float, passes: float = 1) -> float:
-        """The seconds of some passes over rows by all workers, from the seconds of their work on one core.
+        """The seconds of some passes over rows by all workers.
 
         Parameters
         ----------
         seconds : float
-            Of the work on one core.
+            The seconds of the same work on one core.
         passes : float, default 1
-            Each costs `round_seconds`, too.
+            The number of passes, each of which costs `round_seconds`, too.
 
         Returns
         -------
@@ -180,7 +181,7 @@ class Sizes:
 
     @property
     def sharing(self) -> str:
-        """Who works on the rows, in words: a sentence, or nothing where it is this process."""
+        """A sentence about the workers that share the rows; "" for work in this process."""
         if self.workers == 1 and not self.round_seconds:
             return ""
         said = f" Work on the rows is shared by {self.workers} worker{'s' * (self.workers != 1)}"
@@ -188,12 +189,12 @@ class Sizes:
 
     @property
     def gram_entries(self) -> float:
-        """Entries of the three dense Gram matrices."""
+        """The number of entries of the three dense Gram matrices."""
         return float(self.p) ** 2 + float(self.q) ** 2 + float(self.p) * self.q
 
     @property
     def sparse_gram_entries(self) -> float:
-        """Entries of the three sparse Gram matrices: the estimate, or the upper limit."""
+        """The number of entries of the three sparse Gram matrices: the estimate, or the upper limit."""
         most = min(float(self.pairs or 0), self.gram_entries)
         return most if self.filled is None else min(self.filled, most)
 
@@ -204,18 +205,18 @@ class Sizes:
 
     @property
     def scattered(self) -> bool:
-        """Whether fewer entries are stored than the matrices have."""
+        """Whether the stored entries are fewer than rows times columns."""
         return self.sparse or self.nnz < self.n * self.p
 
 
 def sizes_of(matrices: Sequence[LinearOperator], k: int) -> Sizes:
-    """The sizes of some matrices with equally many rows; of sparse ones the row lengths are read.
+    """The sizes of some matrices with equally many rows; for sparse ones the row lengths are read.
 
     Parameters
     ----------
     matrices : sequence of LinearOperator of shape (n, p)
     k : int
-        Columns of the blocks.
+        The number of columns of the blocks.
 
     Returns
     -------
@@ -265,7 +266,7 @@ def sizes_of(matrices: Sequence[LinearOperator], k: int) -> Sizes:
 
 
 def _entries(view: LinearOperator, n: int) -> int:
-    """Stored entries. For a stream they are estimated from its first slice."""
+    """The number of stored entries; for a stream estimated from its first slice."""
     return int(view.density * n * view.shape[1]) if isinstance(view, StreamedOperator) else view.nnz
 
 
@@ -283,14 +284,14 @@ def moments_estimates(sizes: Sizes, products: int, columns: int) -> dict[str, Es
     ----------
     sizes : Sizes
     products : int
-        How many products are made.
+        The number of products.
     columns : int
-        The columns of each block.
+        The number of columns of each block.
 
     Returns
     -------
     dict of str to Estimate
-        "implicit"; and of readable data "dense", of sparse data "sparse".
+        "implicit"; for readable data also "dense", and for sparse data also "sparse".
 
     Examples
     --------
@@ -320,7 +321,7 @@ def moments_estimates(sizes: Sizes, products: int, columns: int) -> dict[str, Es
 
 
 def moments_form(sizes: Sizes, products: int, columns: int) -> tuple[str, Estimate]:
-    """The fastest form of `linspec.Moments` that fits into its part of the memory, and its cost.
+    """The fastest form of `linspec.Moments` that fits into its share of the memory, and its cost.
 
     Parameters
     ----------
@@ -355,7 +356,7 @@ def sweeps_estimate(sizes: Sizes, products: int, spare: int = 0) -> Estimate:
     products : int
         The expected number of iterations.
     spare : int, default 0
-        Columns of one additional product, a sketch.
+        The number of columns of one additional product, a sketch.
 
     Returns
     -------
@@ -386,7 +387,7 @@ def gram_seconds(sizes: Sizes) -> float:
     """The seconds to form the dense Gram matrices of readable data, on their shorter side.
 
     Sparse rows are made dense in blocks, whatever the number of their entries; or the pairs of entries are multiplied.
-    The columns of wide sparse data are not counted: an entry is in at most n pairs.
+    For wide sparse data the pairs are not counted, but bounded: an entry is in at most n pairs.
 
     Parameters
     ----------
@@ -423,7 +424,7 @@ def least_time(estimates: dict[str, Estimate], memory: float) -> str:
 
 
 def spare_bytes(home: Home = HOST) -> int:
-    """The memory that a solver may use by default at a place: a quarter of what is free there.
+    """The memory that a solver may use by default in a home: a quarter of the free memory.
 
     Parameters
     ----------
@@ -444,7 +445,7 @@ def spare_bytes(home: Home = HOST) -> int:
 
 
 def human_bytes(count: float) -> str:
-    """Bytes in words, in three digits; a kB has 1000 bytes.
+    """Format a number of bytes with a unit, in three digits; a kB has 1000 bytes.
 
     Parameters
     ----------
@@ -468,7 +469,7 @@ def human_bytes(count: float) -> str:
 
 
 def human_seconds(seconds: float) -> str:
-    """Seconds in words."""
+    """Format a number of seconds with a unit."""
     if seconds < 1e-3:
         return "under 1 ms"
     if seconds < 1:

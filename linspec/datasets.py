@@ -2,17 +2,17 @@
 
 Problem: measure the loss in *prediction* of an approximate ridge regression, on data whose spectrum is steep,
 flat, or flat except for a few directions. Also provide wide sparse pairs of views, with correlations that are
-clearly larger than those of chance; few such data can be downloaded.
+clearly larger than chance; few such data can be downloaded.
 Method: y = Aβ + ε with a fixed matrix A = U D Vᵀ of chosen singular values, random orthonormal U and V,
 random coefficients β and Gaussian noise. The matrix is drawn from its singular value decomposition, so every
-risk has a closed form. A pair of views holds words of texts. Each row has a topic, the same in both views.
-Some of its words come from the topic. The others come from all words, with frequencies that follow a power
-law.
+risk has a closed form. A pair of views simulates words of texts. Each row has a topic, the same in both views.
+Some of its words are drawn from the topic. The others are drawn from all words, with frequencies that follow a
+power law.
 Source: Lu 2015, Fast linear algorithms for machine learning (thesis, University of Pennsylvania), section
 2.4.1 (the three models) and Theorem 2.3.3 (the risk of ridge regression). The pairs of views are our own, shaped like
 the URL features of its section 3.5.2.
 Where we differ: the thesis states a ridge as λ and adds nλ to AᵀA. Here a ridge is r = nλ, the number that is
-added. The thesis prints neither the small singular values of its first model nor the variance of its noise:
+added. The thesis gives neither the small singular values of its first model nor the variance of its noise:
 U(0.5, 13.8) and σ = 1 are our choice. Lemma 2.3.2, which leads to the theorem, has nλ² instead of n²λ²; the
 theorem is right.
 """
@@ -48,19 +48,19 @@ SPIKES = 15
 """The number of large singular values in the third model."""
 
 SPIKE = 10.0
-"""The factor by which they are larger."""
+"""The factor by which the large singular values of the third model are larger than the others."""
 
 POWER, OFFSET = 1.1, 50.0
-"""A word of rank r occurs in proportion to (r + OFFSET)^(-POWER)."""
+"""The frequency of a word of rank r is proportional to (r + OFFSET)^(-POWER)."""
 
 TOPICAL = 0.1
-"""The fraction of a view's words that belong to topics. They are not among the most frequent hundredth."""
+"""The fraction of the words of a view that belong to topics; the most frequent hundredth of all words never do."""
 
 FEWEST = 20
-"""The least number of columns of a view for each topic; two of them belong to the topic."""
+"""The smallest number of columns of a view for each topic; at least two of them belong to the topic."""
 
 ROWS_AT_ONCE = 2**14
-"""Rows that are drawn together."""
+"""Number of rows that are drawn together."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -103,7 +103,7 @@ class RegressionModel:
         return self.A @ self.beta
 
     def draw(self, rng: Any = None) -> HostArray:
-        """Responses with fresh noise.
+        """Draw responses with new noise.
 
         Parameters
         ----------
@@ -185,19 +185,19 @@ def steep_spectrum(
 ) -> RegressionModel:
     """A model with a steep spectrum: thirty singular values that fall by factors of 1.3, and many small ones.
 
-    Principal components hold almost all of A; gradient descent is slow. Model 1 of Lu 2015, section 2.4.1.
+    Few principal components contain almost all of A; gradient descent is slow. Model 1 of Lu 2015, section 2.4.1.
 
     Parameters
     ----------
     seed : None, int or numpy.random.Generator
-        Of A and β.
+        The seed of A and β.
     n, p : int, default 2000 and 1500
         Rows and columns, n ≥ p ≥ 30.
     tail : pair of floats, default (0.5, 13.8)
-        The interval from which the other singular values are drawn uniformly. The thesis does not print it.
-        It must end below the least of the thirty, 1.3¹¹ ≈ 17.9.
+        The interval from which the other singular values are drawn uniformly. The thesis does not give it.
+        It must end below the smallest of the thirty, 1.3¹¹ ≈ 17.9.
     sigma : float, default 1.0
-        Standard deviation of the noise, which the thesis does not print either.
+        Standard deviation of the noise, which the thesis does not give either.
 
     Returns
     -------
@@ -224,17 +224,17 @@ def steep_spectrum(
 def flat_spectrum(seed: Any = None, *, n: int = 2000, p: int = 1500, sigma: float = 1.0) -> RegressionModel:
     """A model with a flat spectrum: all singular values are within a factor of two.
 
-    The signal lies equally in all directions. Gradient descent is fast, and principal components miss most of
-    the signal. Model 2 of Lu 2015, section 2.4.1.
+    The signal is spread equally over all directions. Gradient descent is fast, and principal components miss most
+    of the signal. Model 2 of Lu 2015, section 2.4.1.
 
     Parameters
     ----------
     seed : None, int or numpy.random.Generator
-        Of A and β.
+        The seed of A and β.
     n, p : int, default 2000 and 1500
         Rows and columns, n ≥ p ≥ 1.
     sigma : float, default 1.0
-        Standard deviation of the noise, which the thesis does not print.
+        Standard deviation of the noise, which the thesis does not give.
 
     Returns
     -------
@@ -260,24 +260,24 @@ def flat_spectrum(seed: Any = None, *, n: int = 2000, p: int = 1500, sigma: floa
 def spiked_spectrum(seed: Any = None, *, n: int = 2000, p: int = 1500, sigma: float = 1.0) -> RegressionModel:
     """A model with a flat spectrum, except for fifteen singular values that are ten times as large.
 
-    The signal lies in the directions of these and of the smallest singular values. Neither gradient descent
+    The signal is in the directions of these and of the smallest singular values. Neither gradient descent
     nor principal components suffice alone. Model 3 of Lu 2015, section 2.4.1.
 
     Parameters
     ----------
     seed : None, int or numpy.random.Generator
-        Of A and β.
+        The seed of A and β.
     n, p : int, default 2000 and 1500
         Rows and columns, n ≥ p ≥ 45.
     sigma : float, default 1.0
-        Standard deviation of the noise, which the thesis does not print.
+        Standard deviation of the noise, which the thesis does not give.
 
     Returns
     -------
     RegressionModel
         With singular values from U(√n/2, √n), the largest fifteen multiplied by ten, and orthogonal columns,
-        A = U D. Coefficients are from U(−2.5, 2.5) in the first fifteen places and in the last two thirds of
-        them (1000 of 1500), and 0 elsewhere.
+        A = U D. The first fifteen coefficients and the last two thirds of all (1000 of 1500) are from U(−2.5, 2.5);
+        the others are 0.
 
     Raises
     ------
@@ -309,7 +309,7 @@ def spiked_spectrum(seed: Any = None, *, n: int = 2000, p: int = 1500, sigma: fl
 
 @dataclass(frozen=True, eq=False)
 class WordViews:
-    """Two sparse views that share topics; made by `planted_word_views`.
+    """Two sparse views that share topics, made by `planted_word_views`.
 
     Attributes
     ----------
@@ -350,8 +350,8 @@ def planted_word_views(  # noqa: PLR0913 (sizes and kinds, each with a default)
     strength of the topic, a word of the row belongs to the topic; otherwise it is any word. The frequencies
     of words follow a power law. Given the topics, the views are independent. So there is one large
     correlation for each topic (for uncentred data one of them is that of the means), and the other
-    correlations are chance. With the defaults, a ridge of 50 and no centring, the twentieth correlation is
-    above 0.8. After a permutation of the rows of one view it is below 0.6.
+    correlations are due to chance. With the defaults, a ridge of 50 and no centring, the twentieth correlation
+    is above 0.8. After a permutation of the rows of one view it is below 0.6.
 
     Parameters
     ----------
@@ -364,10 +364,10 @@ def planted_word_views(  # noqa: PLR0913 (sizes and kinds, each with a default)
     shared : int, default 40
         The number of topics. A view needs at least twenty columns for each.
     strength : pair of floats, default (0.35, 0.15)
-        The fraction of a row's words that come from its topic, for the first topic and the last. Between them
-        it falls linearly. Weaker topics have smaller correlations.
+        The fraction of the words of a row that come from its topic, for the first topic and the last. Between
+        them it decreases linearly. Weaker topics have smaller correlations.
     counts : bool, default False
-        Whether entries count how often a word was drawn, or are all 1.
+        Whether entries count how often a word was drawn; if not, all are 1.
     dtype : float64 or float32
 
     Returns
@@ -407,7 +407,7 @@ def _words(
     counts: bool,
     dtype: Any,
 ) -> Any:
-    """One view. Words are drawn by rank, and then the columns are permuted at random."""
+    """Draw one view: words by rank, and then a random permutation of the columns."""
     frequency = (np.arange(columns) + OFFSET) ** -POWER
     column_of = rng.permutation(columns).astype(np.int32)
     own = max(2, int(TOPICAL * columns / shared))
@@ -444,7 +444,7 @@ def _words(
 
 
 def _cumulated(frequency: HostArray) -> HostArray:
-    """Cumulative probabilities along the last axis; the last of them is exactly 1."""
+    """Cumulative probabilities along the last axis; the last one is exactly 1."""
     total = np.cumsum(frequency, axis=-1)
     cumulated: HostArray = total / total[..., -1:]
     return cumulated
@@ -454,7 +454,7 @@ def _cumulated(frequency: HostArray) -> HostArray:
 
 
 def _rotated(rng: np.random.Generator, n: int, singular_values: HostArray, sigma: float) -> RegressionModel:
-    """A = U D Vᵀ with random U and V, and coefficients in all places."""
+    """Make a model with A = U D Vᵀ for random U and V, and all coefficients random."""
     sigma = _number(sigma, "sigma", at_least=0.0)
     p = len(singular_values)
     beta = rng.uniform(*COEFFICIENTS, size=p)
@@ -463,7 +463,7 @@ def _rotated(rng: np.random.Generator, n: int, singular_values: HostArray, sigma
 
 
 def _orthonormal(rng: np.random.Generator, n: int, p: int) -> HostArray:
-    """Orthonormal columns from the Haar distribution, which needs the signs of the diagonal of R."""
+    """Draw orthonormal columns from the Haar distribution, which requires a positive diagonal of R."""
     Q, R = np.linalg.qr(rng.standard_normal((n, p)))
     turned: HostArray = Q * np.where(np.diag(R) < 0, -1.0, 1.0)
     return turned
@@ -474,7 +474,7 @@ def _flat(rng: np.random.Generator, n: int, p: int) -> HostArray:
 
 
 def _uniform(rng: np.random.Generator, low: float, high: float, count: int) -> HostArray:
-    """Uniform numbers in decreasing order."""
+    """Draw uniform numbers, in decreasing order."""
     return np.sort(rng.uniform(low, high, size=count))[::-1].copy()
 
 

@@ -1,13 +1,13 @@
 """Errors and warnings; each is also the built-in exception that a caller would expect.
 
-Problem: a caller wants to catch every error of linspec with one clause, and in a script that does not know
-linspec ``except ValueError`` should work.
-Method: every error derives from :class:`LinspecError` and from the closest built-in exception. A message says
-what must hold, what was given, and what to do.
+Problem: a caller wants to catch every error of linspec with one clause, and ``except ValueError`` should work
+in a script that does not import linspec's errors.
+Method: every error derives from :class:`LinspecError` and from the closest built-in exception. A message states
+the requirement, the argument that violates it, and a remedy.
 
-Errors are for misuse, for data that cannot be computed with, and for plugins that do not keep the contract.
-An iteration that does not converge is not an error: it is a ``Status`` of the solution, with a warning where
-the solver itself gave up.
+Errors are for misuse, for data that cannot be used in computations, and for plugins that violate their contract.
+An iteration that does not converge is not an error: it is a ``Status`` of the solution, with a warning if the
+solver stopped at a limit of its own.
 """
 
 # ruff: noqa: N818 (a caller reads "except UnknownName"; "Error" would add nothing)
@@ -69,7 +69,7 @@ class LinspecError(Exception):
 class UnknownName(LinspecError, LookupError):
     """No solver, normalizer, test matrix or problem has this name.
 
-    The message suggests close matches, lists the names there are, and quotes plugins that could
+    The message suggests close matches, lists the existing names, and quotes plugins that could
     not be loaded.
 
     Examples
@@ -136,7 +136,7 @@ class InvalidOption(LinspecError, ValueError):
 
 
 class UnknownOption(LinspecError, TypeError):
-    """There is no option of this name; the message suggests a close one and lists those there are.
+    """There is no option of this name; the message suggests a close one and lists the existing ones.
 
     Examples
     --------
@@ -178,7 +178,7 @@ class NonFiniteData(InvalidProblem):
 
 
 class DataOutOfRange(InvalidProblem):
-    """The largest entry of a matrix, or a ridge, is so small or so large that fourth powers are no numbers.
+    """The largest entry of a matrix, or a ridge, is so small or so large that fourth powers under- or overflow.
 
     Examples
     --------
@@ -206,7 +206,7 @@ class UnsupportedData(LinspecError, TypeError):
 
 
 class MissingCapability(LinspecError, TypeError):
-    """A solver needs something of the operator that it cannot give (adjoint, entries, rows).
+    """A solver needs a capability that the operator lacks (adjoint, entries, rows).
 
     Examples
     --------
@@ -222,10 +222,10 @@ class MissingCapability(LinspecError, TypeError):
 
 
 class SweptOnce(MissingCapability):
-    """Data that can be read once, an iterator of row slices, would have to be read again.
+    """Data that can be read only once, an iterator of row slices, would have to be read again.
 
-    The message names what can be done in one pass. The error is a :class:`MissingCapability`: such data lack
-    a second reading.
+    The message names the remedies. The error is a :class:`MissingCapability`: such data cannot be read a second
+    time.
 
     Examples
     --------
@@ -240,9 +240,9 @@ class SweptOnce(MissingCapability):
 
 
 class DataLost(LinspecError, RuntimeError):
-    """Rows that lay elsewhere are gone with the worker that had them, and nothing says how to make them again.
+    """Rows in distributed blocks are lost with the worker that held them, and cannot be computed again.
 
-    The message says which block, and the remedy.
+    The message names the block and the remedy.
 
     Examples
     --------
@@ -259,9 +259,9 @@ class DataLost(LinspecError, RuntimeError):
 
 
 class ClusterLost(LinspecError, RuntimeError):
-    """The cluster that has the rows cannot go on: no scheduler, a closed client, or a task that kills its workers.
+    """The cluster that holds the rows has failed: no scheduler, a closed client, or a task that kills its workers.
 
-    The message says which, and the remedy.
+    The message names the cause and the remedy.
 
     Examples
     --------
@@ -278,7 +278,7 @@ class ClusterLost(LinspecError, RuntimeError):
 
 
 class BudgetTooSmall(LinspecError, ValueError):
-    """``max_passes`` or ``max_seconds`` is too small for the set-up; of passes, the message names the least number.
+    """``max_passes`` or ``max_seconds`` is too small for the set-up; for passes, the message gives the least number.
 
     Examples
     --------
@@ -292,7 +292,7 @@ class BudgetTooSmall(LinspecError, ValueError):
 
 
 class OutOfMemory(LinspecError, MemoryError):
-    """The memory ran out before there was an answer; the message says in what.
+    """The memory ran out before there was a solution; the message states where.
 
     Examples
     --------
@@ -320,7 +320,7 @@ class MissingPackage(LinspecError, ImportError):
 
 
 class CannotSave(LinspecError, TypeError):
-    """A solution holds something for which a file has no form, such as a function; nothing was written.
+    """A solution contains an object that cannot be stored in a file, such as a function; nothing was written.
 
     Examples
     --------
@@ -337,7 +337,7 @@ class CannotSave(LinspecError, TypeError):
 
 
 class InvalidFile(LinspecError, ValueError):
-    """A file cannot be read as a saved answer: damaged, of a newer format, or of something else.
+    """A file cannot be read as a saved solution: it is damaged, of a newer format, or of another kind.
 
     Examples
     --------
@@ -370,25 +370,25 @@ class NoSuitableSolver(LinspecError, ValueError):
 
 
 MOST_SHOWN = 100
-"""Characters of a value that a message shows."""
+"""Most characters of a value that a message shows."""
 
 MOST_ECHOED, MOST_TOLD = 400, 8000
-"""Characters of one word of a message, such as a path, and of the whole."""
+"""Most characters of one word of a message, such as a path, and of the whole message."""
 
 
 def suggestion(name: str, known: Iterable[str], *, most: int = 1, cutoff: float = 0.6) -> str:
-    """The sentence `` Did you mean ...?`` for a name that is not known; empty if none is like it.
+    """The sentence `` Did you mean ...?`` for an unknown name; "" if no known name is similar.
 
     Parameters
     ----------
     name : str
-        What was given.
+        The unknown name.
     known : iterable of str
-        What there is.
+        The known names.
     most : int, default 1
         The largest number of names to suggest.
     cutoff : float, default 0.6
-        The least likeness, as difflib measures it.
+        The smallest similarity, as difflib measures it.
     """
     from difflib import get_close_matches  # here: an error needs it, and an import of linspec does not
 
@@ -397,12 +397,12 @@ def suggestion(name: str, known: Iterable[str], *, most: int = 1, cutoff: float 
 
 
 def shown(value: Any) -> str:
-    """What was given, for a message: its representation in one line of printable characters, not too long.
+    """Format a value for a message: its repr in one line of printable characters, shortened.
 
     Parameters
     ----------
     value : object
-        Anything, also what cannot be represented: an integer of ten thousand digits.
+        Any object, also one whose repr raises, such as an integer of ten thousand digits.
     """
     try:
         text = value if isinstance(value, str) and not value.isprintable() else repr(value)
@@ -413,9 +413,9 @@ def shown(value: Any) -> str:
 
 
 def fit_to_read(message: str) -> str:
-    """A message without what a terminal would act on, and without what is too long to be read.
+    """Escape control characters in a message, and shorten it where it is too long to be read.
 
-    Whatever a message echoes, the name of an option or a key of a file, ends here.
+    Every message passes through here, with any text that it echoes, such as the name of an option or a key of a file.
     """
     lines = [" ".join(map(_cut, printable(line).split(" "))) for line in message.split("\n")]
     return _cut("\n".join(lines), MOST_TOLD)
@@ -426,7 +426,7 @@ def _cut(text: str, most: int = MOST_ECHOED) -> str:
 
 
 def printable(text: str) -> str:
-    """A text, such as the name of a file, with what a terminal would act on written out."""
+    """Escape the characters of a text, such as the name of a file, that are not printable."""
     return "".join(
         character if character.isprintable() else ascii(character)[1:-1] for character in str(text)
     )
@@ -434,7 +434,7 @@ def printable(text: str) -> str:
 
 @contextmanager
 def called(name: str) -> Iterator[None]:
-    """Let messages that speak of "data", as those of operators do, speak of what the caller calls them."""
+    """Replace "data" in the messages of operators by the caller's name of the data, within a with statement."""
     try:
         yield
     except (UnsupportedData, InvalidProblem) as error:
@@ -444,7 +444,7 @@ def called(name: str) -> Iterator[None]:
 
 
 class ConvergenceWarning(UserWarning):
-    """A solver reached its own limit, or stagnated, before its tolerance.
+    """A solver reached its own limit, or stagnated, before it reached its tolerance.
 
     Examples
     --------
@@ -480,7 +480,7 @@ class AccuracyWarning(UserWarning):
 
 
 class PerformanceWarning(UserWarning):
-    """Something outside linspec makes a computation take much longer than it need; the message has the remedy.
+    """A cause outside linspec makes a computation take much longer than necessary; the message has the remedy.
 
     Examples
     --------
@@ -495,7 +495,7 @@ class PerformanceWarning(UserWarning):
 
 
 class PluginWarning(UserWarning):
-    """Two plugins register one name; the message says which one keeps it.
+    """Two plugins register the same name; the message states which one keeps it.
 
     Examples
     --------
@@ -509,7 +509,7 @@ class PluginWarning(UserWarning):
 
 
 def calling_frame() -> FrameType:
-    """The frame outside linspec and its plugins that led here: the caller of the outermost frame of linspec."""
+    """The frame outside linspec and its plugins that called in: the caller of the outermost frame of linspec."""
     outside = frame = sys._getframe(1)
     while True:
         package = str(frame.f_globals.get("__name__", "")).partition(".")[0]
@@ -522,7 +522,7 @@ def calling_frame() -> FrameType:
 
 
 def warn(message: str, category: type[Warning]) -> None:
-    """Warn, and point at the line outside linspec and its plugins that led here.
+    """Warn, and attribute the warning to the line outside linspec and its plugins that called in.
 
     Parameters
     ----------
@@ -533,7 +533,7 @@ def warn(message: str, category: type[Warning]) -> None:
 
     Notes
     -----
-    That line is the caller of the outermost frame of linspec. So plugins that linspec calls are skipped,
+    That line is in the caller of the outermost frame of linspec. So plugins that linspec calls are skipped,
     whatever the name of their package.
 
     Examples

@@ -1,4 +1,4 @@
-"""Feature maps: a nonlinear problem as a linear one. They are made in `linspec.kernels.features`."""
+"""Feature maps: a nonlinear problem as a linear one. They are defined in `linspec.kernels.features`."""
 
 from __future__ import annotations
 

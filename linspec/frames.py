@@ -1,16 +1,16 @@
-"""Data frames: their numbers as arrays, their labels as class vectors, and answers as frames.
+"""Data frames: their numbers as arrays, their labels as class vectors, and results as frames.
 
-Problem: data of people have names. They come as frames of pandas, polars or pyarrow, whose columns have dtypes of their
-own and may lack values, and the answer should say `petal length` and not `column 2`.
+Problem: users' data have names. They come as frames of pandas, polars or pyarrow, whose columns have different dtypes
+and may have missing values, and results should show `petal length`, not `column 2`.
 Method: narwhals reads all three libraries by one interface. A frame becomes one array with the common dtype of its
-columns; a pandas frame with sparse columns becomes a sparse matrix. What is no number, and what is missing, is refused
-by the names of its row and column. Names go beside the numbers: an operator has `column_names` and `row_names`, a
-solution has `column_names`, and its tables are frames of the library that the data came from.
+columns; a pandas frame with sparse columns becomes a sparse matrix. Values that are missing or no numbers are errors,
+which name their row and column. Names are kept beside the numbers: an operator has `column_names` and `row_names`, a
+solution has `column_names`, and its tables are frames of the library of the data.
 Source: the rule for the names of new data is that of scikit-learn (SLEP 007, `feature_names_in_`): other names, or the
-same names in another order, are refused. Where one side has no names, only the number of columns is compared.
-Where we differ: scikit-learn warns where one side has no names; here nothing is said.
+same names in another order, are errors. If one side has no names, only the number of columns is compared.
+Where we differ: scikit-learn warns if one side has no names; linspec does not.
 
-`import linspec` loads none of these libraries: classes are known by the names of their modules.
+`import linspec` loads none of these libraries: classes are recognized by the names of their modules.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ __all__ = [
 ]
 
 LIBRARIES = ("pandas", "polars", "pyarrow")
-"""Those whose frames are taken, and that tables can be made in."""
+"""Libraries whose frames are accepted, and of which tables can be made."""
 
 _KINDS = {
     **dict.fromkeys([("pandas", "DataFrame"), ("polars", "DataFrame")], "frame"),
@@ -65,24 +65,24 @@ _KINDS = {
     **dict.fromkeys([("pyarrow", "Array"), ("pyarrow", "ChunkedArray")], "series"),
     ("polars", "LazyFrame"): "lazy",
 }
-"""What objects are, by the library and the name of one of their classes."""
+"""Kinds of objects ("frame", "series" or "lazy"), by the library and the name of one of their classes."""
 
 NAMED = 5
-"""Columns that a message names at most."""
+"""Most columns that a message names."""
 
 
 @dataclass(frozen=True)
 class Frame:
-    """The numbers of a frame, and their names.
+    """The numbers of a frame, with the names of its columns and rows.
 
     Attributes
     ----------
     values : numpy.ndarray or scipy.sparse.csr_array of shape (n, p)
-        Bools, integers or floats. It may be the memory of the frame, so it is never written to.
+        Bools, integers or floats. It may share the memory of the frame, so it is never modified.
     columns : tuple of str or None
-        The names of the columns; None where they are only numbered.
+        The names of the columns; None if they are only numbered.
     rows : sequence or None
-        The labels of the rows: the index of a pandas frame that does more than count.
+        The labels of the rows: the index of a pandas frame, unless it only counts the rows.
     library : str
         One of `LIBRARIES`.
     """
@@ -104,7 +104,7 @@ def is_series(x: Any) -> bool:
 
 
 def _kind(x: Any) -> tuple[str, str]:
-    """The library of a frame or a column, and which of them it is; "" for anything else."""
+    """Return the library and the kind ("frame", "series" or "lazy") of an object; "" and "" for anything else."""
     for cls in type(x).__mro__:
         library = cls.__module__.partition(".")[0]
         kind = _KINDS.get((library, cls.__name__))
@@ -114,7 +114,7 @@ def _kind(x: Any) -> tuple[str, str]:
 
 
 def _narwhals(native: Any) -> Any:
-    """The library that reads all of them."""
+    """Import narwhals, which reads all three libraries; raise if it is not installed."""
     try:
         import narwhals
     except ImportError as error:
@@ -135,7 +135,7 @@ def numbers_of(native: Any, what: str = "data", first: int = 0) -> Frame:
     ----------
     native : frame or series
     what : str, default "data"
-        What messages call it.
+        The name of the data in messages.
     first : int, default 0
         The number of its first row, in messages.
 
@@ -149,7 +149,7 @@ def numbers_of(native: Any, what: str = "data", first: int = 0) -> Frame:
     UnsupportedData
         A column holds no numbers, or the frame is lazy.
     InvalidProblem
-        Two columns have one name.
+        Two columns have the same name.
     NonFiniteData
         A value is missing or not finite.
     MissingPackage
@@ -177,13 +177,13 @@ def numbers_of(native: Any, what: str = "data", first: int = 0) -> Frame:
 
 
 def library_of(x: Any) -> str:
-    """The library of a frame, of a series, or of the frame that an operator was made of; "" for other data."""
+    """The library of a frame or series, or of the frame from which an operator was made; "" for other data."""
     known = getattr(x, "frame_library", "")
     return _kind(x)[0] or (known if isinstance(known, str) else "")
 
 
 def column_names_of(x: Any) -> tuple[str, ...] | None:
-    """The names of the columns of a frame, or of an operator that has some; None for other data."""
+    """The names of the columns of a frame or an operator; None if there are none."""
     library, kind = _kind(x)
     if kind == "frame":
         return _column_names(x, library, "data")
@@ -192,7 +192,7 @@ def column_names_of(x: Any) -> tuple[str, ...] | None:
 
 
 def index_of(native: Any) -> Any:
-    """The index of a pandas frame or series, also one that only counts; of other data the labels of their rows.
+    """The index of a pandas frame or series, also one that only counts the rows, or the row labels of an operator.
 
     None for data without labels.
     """
@@ -205,7 +205,7 @@ def index_of(native: Any) -> Any:
 
 
 def row_names_of(native: Any) -> Any:
-    """The labels of the rows: the index of a pandas frame or series that does more than count, or those of an operator.
+    """The index of a pandas frame or series, unless it only counts the rows, or the row labels of an operator.
 
     None for other data.
     """
@@ -218,13 +218,13 @@ def row_names_of(native: Any) -> Any:
 
 
 def without_column(native: Any, name: str) -> tuple[Any, Any]:
-    """A frame without one of its columns, and that column.
+    """Split a frame into the frame without one of its columns, and that column.
 
     Parameters
     ----------
     native : frame
     name : str
-        As `column_names_of` gives it.
+        One of the names that `column_names_of` returns.
     """
     native = _as_table(native)
     place = (column_names_of(native) or ()).index(name)
@@ -236,16 +236,16 @@ def without_column(native: Any, name: str) -> tuple[Any, Any]:
 
 
 class RowNames(Sequence[Any]):
-    """Labels of rows, which become an array where they are asked for.
+    """Labels of rows, which are converted to an array only when they are read.
 
     Parameters
     ----------
     labels : sequence
         A list, an array, or an index or a series of a frame, which is not copied.
     name : str, default ""
-        What the labels are; by default the name of the index or of the series.
+        The name of the labels; by default the name of the index or of the series.
     numbers : numpy.ndarray of int, optional
-        Which of the labels, in this order; by default all.
+        The numbers of the selected labels, in order; by default all labels.
     """
 
     def __init__(self, labels: Any, name: str = "", numbers: HostArray | None = None) -> None:
@@ -263,18 +263,18 @@ class RowNames(Sequence[Any]):
         return iter(self.values().tolist())
 
     def chosen(self, numbers: HostArray) -> RowNames:
-        """The labels of some rows, by their numbers."""
+        """The labels of the rows with the given numbers."""
         return RowNames(self.labels, self.name, numbers if self.numbers is None else self.numbers[numbers])
 
     def values(self) -> HostArray:
-        """The labels as an array of shape (n,): of numbers, of times, or of texts, None where one is missing."""
+        """The labels as an array of shape (n,) of numbers, times, or texts; None for a missing label."""
         found = self.labels.values() if isinstance(self.labels, RowNames) else _vector(self.labels)
         found = found if self.numbers is None else found[self.numbers]
         return found if found.dtype.kind in "biufMU" else _objects([_label(value) for value in found])
 
 
 def _vector(labels: Any) -> HostArray:
-    """Labels of any kind as an array of shape (n,)."""
+    """Convert labels of any kind to an array of shape (n,)."""
     if isinstance(labels, np.ndarray):
         return labels
     if _kind(labels)[1] != "series":
@@ -283,7 +283,7 @@ def _vector(labels: Any) -> HostArray:
 
 
 def _objects(values: Sequence[Any]) -> HostArray:
-    """An array of objects, of shape (n,) even where they have lengths."""
+    """Make an array of objects, of shape (n,) even if the objects are sequences."""
     found = np.empty(len(values), dtype=object)
     for i, value in enumerate(values):
         found[i] = value
@@ -291,8 +291,8 @@ def _objects(values: Sequence[Any]) -> HostArray:
 
 
 def _label(value: Any) -> Any:
-    """A label as files have it: a number or a text as it is, the parts of a label of several levels in one text."""
-    if value is None or type(value).__name__ in ("NAType", "NaTType"):  # what pandas has for missing ones
+    """Convert a label to a number, a text or None; the parts of a label of several levels are joined to one text."""
+    if value is None or type(value).__name__ in ("NAType", "NaTType"):  # missing values of pandas
         return None
     value = value.item() if isinstance(value, np.generic) else value
     if isinstance(value, bool | int | float | str):
@@ -301,7 +301,7 @@ def _label(value: Any) -> Any:
 
 
 def _as_series(native: Any) -> Any:
-    """A series that narwhals knows."""
+    """Convert a column to a series that narwhals accepts."""
     library, name = _kind(native)[0], type(native).__name__
     if library == "pandas" and name != "Series":
         import pandas as pd
@@ -315,7 +315,7 @@ def _as_series(native: Any) -> Any:
 
 
 def _as_table(native: Any) -> Any:
-    """A frame that narwhals knows: a table of a batch."""
+    """Convert a RecordBatch to a Table, which narwhals accepts; return other frames unchanged."""
     if type(native).__name__ == "RecordBatch":
         import pyarrow as pa
 
@@ -324,7 +324,7 @@ def _as_table(native: Any) -> Any:
 
 
 def _column_names(native: Any, library: str, what: str) -> tuple[str, ...] | None:
-    """The names of the columns; None where they are numbers from 0, as pandas gives them."""
+    """The names of the columns; None if they are the numbers from 0 that pandas assigns by default."""
     given = list(native.column_names if library == "pyarrow" else native.columns)
     if library == "pandas" and given == list(range(len(given))):
         return None
@@ -341,7 +341,7 @@ def _column_names(native: Any, library: str, what: str) -> tuple[str, ...] | Non
 
 @dataclass(frozen=True)
 class _Reading:
-    """What messages say of a frame that is read."""
+    """The names of a frame, its columns and its rows, from which messages are made while it is read."""
 
     what: str
     columns: tuple[str, ...] | None
@@ -349,11 +349,11 @@ class _Reading:
     first: int
 
     def column(self, j: int) -> str:
-        """A column as messages call it."""
+        """The name of a column in messages."""
         return f"column {j}" if self.columns is None else f"column {shown(self.columns[j])}"
 
     def missing(self, value: str, row: int, j: int) -> NonFiniteData:
-        """The error of a value that is missing or not finite."""
+        """Make the error for a value that is missing or not finite."""
         label = "" if self.rows is None else f" ({shown(self.rows[row])})"
         return NonFiniteData(
             f"{self.what} must be finite; got {value} at row {self.first + row}{label}, {self.column(j)}. Drop or "
@@ -361,7 +361,7 @@ class _Reading:
         )
 
     def no_numbers(self, found: Mapping[int, str]) -> UnsupportedData:
-        """The error of columns that hold something else, by their numbers."""
+        """Make the error for columns that hold no numbers; `found` has the kind of values by column number."""
         parts = [f"{kind} in {self.column(j)}" for j, kind in list(found.items())[:NAMED]]
         more = f" and {len(found) - NAMED} more columns" if len(found) > NAMED else ""
         it = "it" if len(found) == 1 else "them"
@@ -371,7 +371,7 @@ class _Reading:
         )
 
     def check_finite(self, values: Any) -> None:
-        """Refuse NaN and infinity, by the names of their row and column."""
+        """Raise an error that names row and column of the first NaN or infinity, if there is one."""
         entries = values.data if scipy.sparse.issparse(values) else values
         if all_finite(entries):
             return
@@ -386,7 +386,7 @@ class _Reading:
 
 
 def _pandas_values(native: Any, reading: _Reading) -> Any:
-    """The numbers of a pandas frame whose columns are NumPy's, or sparse; None where others are among them."""
+    """The numbers of a pandas frame if its columns have NumPy dtypes, or if some are sparse; else None."""
     dtypes = list(native.dtypes)
     if any(type(dtype).__name__ == "SparseDtype" for dtype in dtypes):
         return _sparse_values(native, dtypes, reading)
@@ -397,7 +397,7 @@ def _pandas_values(native: Any, reading: _Reading) -> Any:
 
 
 def _sparse_values(native: Any, dtypes: Sequence[Any], reading: _Reading) -> Any:
-    """The numbers of a pandas frame with sparse columns: one sparse matrix, in which dense columns have all entries."""
+    """The numbers of a pandas frame with sparse columns, as one CSR matrix that stores all entries of dense columns."""
     bad = {
         j: shown(str(dtype))
         for j, dtype in enumerate(dtypes)
@@ -411,7 +411,7 @@ def _sparse_values(native: Any, dtypes: Sequence[Any], reading: _Reading) -> Any
         column = native.iloc[:, j].array
         if hasattr(dtype, "subtype") and dtype.fill_value == 0:
             values, places = column.sp_values, column.sp_index.indices
-        else:  # every entry says something
+        else:  # every entry is stored
             values = np.asarray(column)
             places = np.arange(len(values), dtype=np.int32)
         entries.append(values.astype(common, copy=False))
@@ -447,8 +447,8 @@ def _first_null(column: Any) -> int:
 
 
 def _array(column: Any, nw: Any) -> HostArray:
-    """A column without gaps, as an array of a dtype that NumPy multiplies."""
-    if column.dtype in (nw.Int128, nw.UInt128):  # NumPy has none
+    """Convert a column without missing values to an array of a numeric dtype of NumPy."""
+    if column.dtype in (nw.Int128, nw.UInt128):  # NumPy lacks these
         column = column.cast(nw.Float64)
     array = np.asarray(column.to_numpy())
     return (
@@ -459,7 +459,7 @@ def _array(column: Any, nw: Any) -> HostArray:
 
 
 def _words(column: Any, nw: Any) -> str:
-    """What a column that has no numbers holds."""
+    """Describe the values of a column that holds no numbers, for a message."""
     dtype = column.dtype
     if dtype in (nw.Categorical, nw.Enum):
         return "categories"
@@ -480,12 +480,12 @@ def _words(column: Any, nw: Any) -> str:
 
 
 def class_vector(native: Any) -> HostArray:
-    """The entries of a series as an array: classes as they are, None for what is missing.
+    """The entries of a series as an array: classes unchanged, None for missing values.
 
     Parameters
     ----------
     native : series
-        Of numbers, bools, strings or categories.
+        Numbers, bools, strings or categories.
 
     Returns
     -------
@@ -494,7 +494,7 @@ def class_vector(native: Any) -> HostArray:
     nw = _narwhals(native)
     series = nw.from_native(_as_series(native), series_only=True)
     if _is_numeric(series.dtype) and not series.null_count():
-        wide = series.dtype in (nw.Int128, nw.UInt128)  # NumPy has none
+        wide = series.dtype in (nw.Int128, nw.UInt128)  # NumPy lacks these
         return np.asarray(series.to_list() if wide else series.to_numpy())
     found = np.empty(len(series), dtype=object)
     found[:] = series.to_list()
@@ -503,7 +503,7 @@ def class_vector(native: Any) -> HostArray:
 
 
 def labels_of(native: Any, what: str) -> HostArray:
-    """The labels of a frame: a class vector of one column without numbers, else the matrix of its numbers."""
+    """The labels of a frame: a class vector if its only column holds no numbers, else the matrix of its numbers."""
     if is_series(native):
         return class_vector(native)
     nw = _narwhals(native)
@@ -520,7 +520,7 @@ def labels_of(native: Any, what: str) -> HostArray:
 
 
 def first_difference(found: Sequence[str], wanted: Sequence[str]) -> str:
-    """What tells some names from others, in words; "" where nothing does."""
+    """Describe the first difference between two sequences of names, for a message; "" if there is none."""
     missing = [name for name in wanted if name not in set(found)]
     unknown = [name for name in found if name not in set(wanted)]
     parts = [
@@ -537,13 +537,13 @@ def first_difference(found: Sequence[str], wanted: Sequence[str]) -> str:
 
 
 def check_names(found: Sequence[str] | None, wanted: Sequence[str] | None, what: str, of: str) -> None:
-    """Refuse columns with other names, or in another order; data without names have none to compare.
+    """Raise an error for columns with other names, or in another order; data without names pass.
 
     Parameters
     ----------
     found, wanted : sequence of str or None
     what, of : str
-        The data, and where the wanted names come from, in messages.
+        The names, in messages, of the data and of the source of the wanted names.
 
     Raises
     ------
@@ -557,21 +557,21 @@ def check_names(found: Sequence[str] | None, wanted: Sequence[str] | None, what:
 
 
 def check_order(given: Mapping[str, Any]) -> None:
-    """Refuse data that name the same rows in another order; data with other names are paired by position.
+    """Raise an error for data with the same row labels in different orders; data with other labels pair by position.
 
-    Every function that takes several things with rows calls it, before anything is computed. Frames that share some
-    labels only may be meant so, as with a lag of one day, and are left. The same labels in another order are rows that
-    belong elsewhere.
+    Every function that takes several arguments with rows calls it, before anything is computed. Frames that share only
+    some labels may be intended, as with a lag of one day, and pass. The same labels in another order mean that rows
+    would be paired wrongly.
 
     Parameters
     ----------
     given : mapping of str to anything
-        By their names in messages. What has no labels of rows, such as an array or None, passes.
+        The data by their names in messages. Data without row labels, such as an array or None, pass.
 
     Raises
     ------
     InvalidProblem
-        For two of them. The first in the mapping is the one that the other should follow.
+        For two of the data. The message advises to reorder the later one in the mapping.
     """
     known = [(name, index_of(data)) for name, data in given.items()]
     labelled = [(name, index) for name, index in known if index is not None and hasattr(index, "__len__")]
@@ -599,24 +599,24 @@ def _check_pair(what: str, index: Any, of: str, other: Any) -> None:
 
 
 def _labels_alone(index: Any) -> Any:
-    """The labels as they were given, where all of them are meant."""
+    """Unwrap `RowNames` that select all of their labels."""
     while isinstance(index, RowNames) and index.numbers is None:
         index = index.labels
     return index
 
 
-# ---- answers as frames -----------------------------------------------------------------------------
+# ---- results as frames -----------------------------------------------------------------------------
 
 
 def table(index: str, labels: Any, columns: Mapping[str, HostArray], library: str) -> Any:
-    """A table of numbers, with a label for each row.
+    """Make a table of numbers, with a label for each row.
 
     Parameters
     ----------
     index : str
-        What the labels are.
+        The name of the labels.
     labels : sequence or None
-        None: the rows have none. If they have a name, it takes the place of `index`.
+        The labels, or None. If they have a name, it replaces `index`.
     columns : mapping of str to numpy.ndarray of shape (n,)
     library : str
         One of `LIBRARIES`, or "" for a list with a dict for each row.

@@ -1,18 +1,18 @@
 """Scores of canonical correlations, distances of subspaces, recovery of a support.
 
-Problem: measure the quality of an answer independently of the solver that gave it, on the rows of the solve
+Problem: measure the quality of a solution independently of the solver that computed it, on the rows of the solve
 or on other rows.
-Method: unless it says otherwise, a score depends only on the span of the columns. So it does not matter how a
-solver scales, signs or rotates its vectors. Scores of canonical correlations need one sweep over the data,
-which makes the products of all weights together; the rest is k x k algebra in float64. Small angles between
-subspaces come from the residual of a projection, and large angles from its cosines.
+Method: unless documented otherwise, a score depends only on the span of the columns, not on the scale, signs or
+rotation of the vectors. Scores of canonical correlations need one sweep over the data, in which the products of
+all weights are computed together; the rest is k x k algebra in float64. Small angles between subspaces are
+computed from the residual of a projection, and large angles from its cosines.
 Source: Ma, Lu & Foster 2015, ICML, section 4 (total and proportion of correlation captured); Björck & Golub
 1973, doi:10.1090/S0025-5718-1973-0348991-3, and Knyazev & Argentati 2002, doi:10.1137/S1064827500377332
 (angles, also in the inner product of a matrix).
 Where we differ: a block is whitened twice with the products of one sweep. So the error for nearly parallel
-columns is proportional to their condition number and not to its square. The sines in a metric are computed
-after a rotation to principal vectors and a scaling. The reason is that a metric is known only by its
-products, and squared lengths would lose every angle below 1e-8 of the largest.
+columns is proportional to their condition number, not to its square. The sines in a metric are computed after a
+rotation to principal vectors and a scaling, because a metric is known only by its products, and squared lengths
+would lose every angle below 1e-8 of the largest.
 """
 
 from __future__ import annotations
@@ -42,11 +42,11 @@ __all__ = [
 
 
 ASYMMETRY = 1e-6
-"""A metric is not symmetric if its products differ from their transposes by more than this fraction."""
+"""Relative difference of VᵀSV from its transpose above which a metric S counts as not symmetric."""
 
 
 Product = Callable[[Array], Array]
-"""V -> S V."""
+"""Function that maps V to S V."""
 
 
 @at_home
@@ -65,7 +65,7 @@ def subspace_distance(W: Any, Z: Any, metric: Any = None) -> float:
     -------
     float
         0 for equal spans, and 1 if a direction of one span is orthogonal to the whole of the other. Small
-        values are accurate to rounding, and not only to its square root.
+        values are accurate to the rounding unit, not only to its square root.
 
     Raises
     ------
@@ -146,7 +146,7 @@ def principal_angles(W: Any, Z: Any, metric: Any = None) -> HostArray:
 
 
 def _sines_and_cosines(W: Any, Z: Any, metric: Any) -> tuple[HostArray, HostArray]:
-    """Sines in decreasing order and cosines in increasing order: from the largest angle to the smallest.
+    """Sines (decreasing) and cosines (increasing) of the principal angles, from the largest angle to the smallest.
 
     Björck & Golub's choice: for orthonormal W and Z the cosines are the singular values of WᵀZ, and the sines
     those of Z − W(WᵀZ). √(1 − cos²) would be zero for every angle below 1e-8.
@@ -177,9 +177,9 @@ def _sines_and_cosines(W: Any, Z: Any, metric: Any) -> tuple[HostArray, HostArra
 def _lengths(V: Array, home: Home, product: Product | None, turn: HostArray) -> HostArray:
     """The singular values of V in a metric, in decreasing order.
 
-    With `turn` the columns of V become nearly orthogonal. Only columns whose cosines are 1 up to rounding
-    mix, and these have lengths below 1e-8. Scaling to unit columns then preserves small lengths together with
-    large ones.
+    Multiplied by `turn`, the columns of V become nearly orthogonal: only columns whose cosines are 1 up to rounding
+    mix, and these have lengths below 1e-8. Scaling to unit columns then keeps small lengths accurate beside large
+    ones.
     """
     if product is None:
         return to_host(home.xp.linalg.svd(V, full_matrices=False)[1])
@@ -195,7 +195,7 @@ def _lengths(V: Array, home: Home, product: Product | None, turn: HostArray) -> 
 
 
 def _basis(V: Array, home: Home, product: Product | None, name: str) -> tuple[Array, Array]:
-    """An orthonormal basis Q of the span of the columns, and S Q."""
+    """An orthonormal basis Q of the span of the columns (in the metric S), and S Q."""
     eps = float(np.finfo(host_dtype(V)).eps)
     V = home.place(V)
     Q, SQ = _plain_basis(V, home, eps) if product is None else _metric_basis(V, product, home, eps)
@@ -208,7 +208,7 @@ def _basis(V: Array, home: Home, product: Product | None, name: str) -> tuple[Ar
 
 
 def _plain_basis(V: Array, home: Home, eps: float) -> tuple[Array, Array]:
-    """Left singular vectors of the columns, scaled to equal length."""
+    """(Q, Q) for the plain inner product: left singular vectors of the columns, scaled to equal largest entries."""
     xp = home.xp
     largest = xp.max(xp.abs(V), axis=0)
     safe = xp.where(largest > 0, largest, xp.ones_like(largest))
@@ -219,7 +219,7 @@ def _plain_basis(V: Array, home: Home, eps: float) -> tuple[Array, Array]:
 
 
 def _metric_basis(V: Array, product: Product, home: Home, eps: float) -> tuple[Array, Array]:
-    """Whitening by the Gram matrix in the metric, twice: after the first, the second is accurate."""
+    """(Q, S Q) for a metric S, by whitening with the Gram matrix twice: the second step is accurate."""
     for first in (True, False):
         SV = product(V)
         G = to_host(V.T @ SV)
@@ -249,7 +249,7 @@ def _check_metric(G: HostArray) -> None:
 
 
 def _metric(metric: Any, W: Array, Z: Array) -> tuple[Home, Product | None]:
-    """Where to compute, and the function V -> S V; None for the plain inner product."""
+    """Return the home of the computation, and the function V -> S V, or None for the plain inner product."""
     home = next((Home.of(V).blocks for V in (W, Z) if not isinstance(V, np.ndarray)), HOST)
     rows = W.shape[0]
     if metric is None:
@@ -280,9 +280,9 @@ def f1(u: Any, support: Any, threshold: float = 0.05) -> float:
     ----------
     u : array of shape (p,) or (p, k)
         Weights. Entry i of a column is selected if ``|u[i]| > threshold * max(|u|)``, the largest entry of its column.
-        The score of a block is the mean of those of its columns.
+        The score of a block is the mean of the scores of its columns.
     support : array of bool of shape (p,) or (p, k), or of distinct integers
-        The true support, as a mask or as indices; of a block that of all its columns, or a mask with a column for each.
+        The true support, as a mask or as indices, shared by all columns; or a mask with a column for each column of u.
     threshold : float, default 0.05
         A fraction of the largest entry, so the scale of u does not matter. 0 selects every nonzero entry.
 
@@ -328,7 +328,7 @@ def auc(u: Any, support: Any) -> float:
     Returns
     -------
     float
-        1 if every entry of the support is larger than every other entry; 0.5 for no information. Of a block the mean
+        1 if every entry of the support is larger than every other entry; 0.5 for no information. For a block the mean
         over its columns.
 
     Raises
@@ -362,7 +362,7 @@ def _auc(sizes: HostArray, true: HostArray) -> float:
 
 
 def _magnitudes(u: Any, support: Any) -> list[tuple[HostArray, HostArray]]:
-    """|u| on the host, and the support as a mask, for each column."""
+    """Return, for each column, |u| on the host and the support as a mask."""
     u = finite_array(u, "u")
     if u.ndim not in (1, 2) or 0 in u.shape:
         raise InvalidProblem(

@@ -1,7 +1,7 @@
 """Small matrices on one machine: factors, norms, whitening and preconditioners of Gram matrices, and bases that grow.
 
-Nothing here sweeps data. Read `small_matrices` first: QR, eigenvalues and singular values in the library and
-precision of the arrays that are given, with the ranks that rounding allows.
+Nothing here sweeps data. Read `small_matrices` first: eigenvalues, whitening and canonical pairs of matrices as small
+as a block, with the ranks that rounding allows.
 """
 
 from __future__ import annotations

@@ -8,13 +8,13 @@ Method: the first of these that is possible with what is known of S.
 - *quadrature*: S is held as a sparse matrix. j steps of conjugate gradients, preconditioned by P, are a Gauss rule with
   j nodes for the length, which it approaches from below; the Gauss-Radau rule with a node at μ ≤ λ_min(P⁻¹S)
   bounds it from above (Golub & Meurant 1994, "Matrices, moments and quadrature"; the recurrence of the upper
-  bound is that of Meurant & Tichý 2013, doi:10.1007/s11075-012-9591-9). It ends when the last steps show that
-  the first digit of the sum is right.
-- *preconditioned*: P = FFᵀ + E from one product with a random block (`linspec.algebra.preconditioner`) stands for S.
+  bound is that of Meurant & Tichý 2013, doi:10.1007/s11075-012-9591-9). The iteration ends when the last steps
+  show that the first digit of the sum is right.
+- *preconditioned*: P = FFᵀ + E from one product with a random block (`linspec.algebra.preconditioner`) replaces S.
   FFᵀ is a Nyström approximation, which is at most XᵀX, so S ≥ FFᵀ + rI ≥ μP for μ = min(1, r / max E), and ϱᵀP⁻¹ϱ / μ
   is an upper bound. For any block Z whose product is known, ϱᵀZ(ZᵀSZ)⁻¹Zᵀϱ is a lower bound: Galerkin's energy, which
-  is the Gauss rule with one node for Z = P⁻¹ϱ; and with y its coefficients, ‖ϱ − SZy‖²_{P⁻¹} / μ is the most that it
-  lacks.
+  is the Gauss rule with one node for Z = P⁻¹ϱ; with y its coefficients, it is too small by at most
+  ‖ϱ − SZy‖²_{P⁻¹} / μ.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from linspec.algebra.whitener import DiagonalWhitener, Whitener
 from linspec.arrays import Array, Home, HostArray, to_host, to_host_together
 
 FIRST_DIGIT, DELAY = 0.1, 4
-"""The fraction that the last steps of the quadrature may add at its end, and the number of these steps."""
+"""The quadrature ends when its last DELAY steps have added at most the fraction FIRST_DIGIT of the sum."""
 
 MOST_STEPS = 300
 """The largest number of steps of the quadrature."""
@@ -81,10 +81,10 @@ class InverseNorm(Protocol):
         """Squared lengths of the columns of a block of shape (p, k): a NumPy array of shape (k,)."""
 
     def squares_there(self, R: Array) -> Array:
-        """The same where the block is, so that they travel with others; on the host, where they are made there."""
+        """`squares` on the device of the block, to be transferred together with other results; or on the host."""
 
     def solve(self, R: Array) -> Array:
-        """S⁻¹ R, or its approximation, of shape (p, k) where R is."""
+        """S⁻¹ R, or its approximation, of shape (p, k) on the device of R."""
 
     def lengths(self, R: Array, Z: Array | None = None, SZ: Array | None = None) -> Lengths:
         """Squared lengths with bounds.
@@ -116,7 +116,7 @@ class FactorNorm:
     kind : str
         "exact".
     condition : float
-        That of the factor.
+        The condition number of the factor.
 
     Examples
     --------
@@ -144,7 +144,7 @@ class FactorNorm:
         return to_host(self.squares_there(R))
 
     def squares_there(self, R: Array) -> Array:
-        """The same where the block is."""
+        """`squares` on the device of the block."""
         T = self.factor.solve(R)
         return self.home.xp.sum(T * T, axis=0)
 
@@ -199,7 +199,7 @@ class BasisNorm:
         return to_host(self.squares_there(R))
 
     def squares_there(self, R: Array) -> Array:
-        """The same where the block is."""
+        """`squares` on the device of the block."""
         T = self.W.T @ R
         return self.home.xp.sum(T * T, axis=0)
 
@@ -214,14 +214,14 @@ class BasisNorm:
 
 
 class SketchNorm:
-    """The norm of S⁻¹ from a preconditioner P of S = XᵀX + ridge·I, which is made from a product with a random block.
+    """The norm of S⁻¹ approximated by a preconditioner P of S = XᵀX + ridge·I, from a product with a random block.
 
     ϱᵀP⁻¹ϱ / μ with μ = min(1, ridge / max E) is an upper bound of ϱᵀS⁻¹ϱ; without a ridge there is none.
 
     Parameters
     ----------
     preconditioner : Preconditioner
-        As `preconditioner_from_sketch` makes it.
+        The result of `preconditioner_from_sketch`.
     ridge : float
         The ridge in S.
     home : Home
@@ -258,7 +258,7 @@ class SketchNorm:
         return to_host(self.squares_there(R))
 
     def squares_there(self, R: Array) -> Array:
-        """The same where the block is."""
+        """`squares` on the device of the block."""
         xp = self.home.xp
         squares = xp.sum(R * R * self.P.weights[:, None], axis=0)
         if self.P.rank:
@@ -267,7 +267,7 @@ class SketchNorm:
         return xp.where(squares < 0, xp.zeros_like(squares), squares)
 
     def solve(self, R: Array) -> Array:
-        """P⁻¹ R, of shape (p, k); R stays as it is."""
+        """P⁻¹ R, of shape (p, k); R is not modified."""
         return self.P.solve(R + 0.0)
 
     def lengths(self, R: Array, Z: Array | None = None, SZ: Array | None = None) -> Lengths:
@@ -283,28 +283,28 @@ class SketchNorm:
 
 
 class DiagonalNorm(SketchNorm):
-    """The norm of diag(S)⁻¹: that of S⁻¹ only if columns do not overlap, so no answer is judged by it."""
+    """The norm of diag(S)⁻¹: equal to that of S⁻¹ only if columns do not overlap, so no result is judged by it."""
 
     kind = "diagonal"
 
 
 NORMS = (FactorNorm, BasisNorm, SketchNorm, DiagonalNorm, Preconditioner, Whitener, DiagonalWhitener)
-"""The classes of which norms are made that are arrays alone: the state of an iteration may have them."""
+"""Classes of norms, and of their parts, that consist of arrays alone and so may belong to the state of an iteration."""
 
 
 def squares_together(norms: Sequence[InverseNorm], blocks: Sequence[Array]) -> list[HostArray]:
-    """Squared lengths of the columns of blocks, each in a norm of its own, in one transfer to the host.
+    """Squared lengths of the columns of several blocks, each in its own norm, in one transfer to the host.
 
     Parameters
     ----------
     norms : sequence of InverseNorm
     blocks : sequence of array
-        As many, of one library and device; block i is of shape (p_i, k_i).
+        One for each norm, all of one library and device; block i has shape (p_i, k_i).
 
     Returns
     -------
     list of numpy.ndarray
-        Of shapes (k_i,).
+        Arrays of shapes (k_i,).
 
     Examples
     --------
@@ -319,14 +319,14 @@ def squares_together(norms: Sequence[InverseNorm], blocks: Sequence[Array]) -> l
 
 
 def diagonal_norm(diagonal: Array, ridge: float, home: Home) -> InverseNorm:
-    """The norm of diag(S)⁻¹, which is that of S⁻¹ only if columns do not overlap: no answer is judged by it.
+    """The norm of diag(S)⁻¹, equal to that of S⁻¹ only if columns do not overlap: no result is judged by it.
 
     Parameters
     ----------
     diagonal : array of shape (p,)
         The diagonal of S, ridge included; a zero gives its column the length 0.
     ridge : float
-        The ridge in it, for the upper bound: see `SketchNorm`.
+        The ridge that it includes, for the upper bound: see `SketchNorm`.
     home : Home
 
     Returns
@@ -358,18 +358,18 @@ def galerkin(R: Array, Z: Array, SZ: Array, home: Home) -> tuple[HostArray, Arra
     G = to_host(Z.T @ SZ)
     T = whitening((G + G.T) / 2, cut=1e4 * EPS)  # leaves out directions that are only rounding
     inside = T.T @ to_host(Z.T @ R)
-    # What rounding adds to ZᵀSZ is taken from the bound.
+    # The bound is lowered by the rounding error of ZᵀSZ.
     below = np.sum(inside**2, axis=0) * (1 - 1e-6)
     return below, R - SZ @ home.place(T @ inside)
 
 
 class QuadratureNorm:
-    """The norm from conjugate gradients on a held Gram matrix, where products cost no sweep.
+    """The norm of S⁻¹ by conjugate gradients on a Gram matrix in memory, where products need no sweep.
 
     Parameters
     ----------
     multiply : callable
-        S V, ridge included.
+        Function of V that returns S V, ridge included.
     preconditioner : Preconditioner
     ridge : float
     home : Home
@@ -383,11 +383,11 @@ class QuadratureNorm:
         self.condition = preconditioner.weights.shape[0] / self.least if self.least > 0 else np.inf
 
     def squares(self, R: Array) -> HostArray:
-        """Squared lengths of the columns of a block, to the first digit, from below."""
+        """Squared lengths of the columns of a block, by the Gauss rule: to the first digit, and not too large."""
         return self._iterate(R)[1].squares
 
     def squares_there(self, R: Array) -> HostArray:
-        """The same: the iteration keeps its sums on the host."""
+        """`squares`, on the host, where the iteration keeps its sums."""
         return self.squares(R)
 
     def solve(self, R: Array) -> Array:
@@ -395,7 +395,7 @@ class QuadratureNorm:
         return self._iterate(R)[0]
 
     def lengths(self, R: Array, Z: Array | None = None, SZ: Array | None = None) -> Lengths:
-        """Squared lengths, Gauss rules below and Gauss-Radau rules above."""
+        """Squared lengths, with bounds by Gauss rules from below and by Gauss-Radau rules from above."""
         return self._iterate(R)[1]
 
     def solved(self, R: Array) -> tuple[Array, Lengths]:
@@ -403,7 +403,7 @@ class QuadratureNorm:
         return self._iterate(R)
 
     def _iterate(self, R: Array) -> tuple[Array, Lengths]:
-        """Conjugate gradients for each column. Every step gives a quadrature rule for the length."""
+        """Run conjugate gradients for each column; every step is a quadrature rule for its squared length."""
         xp = self.home.xp
         x, r = xp.zeros_like(R), R + 0.0
         z = self.P.solve(r + 0.0)
@@ -440,12 +440,12 @@ class QuadratureNorm:
 
 
 def _least_eigenvalue(P: Preconditioner, ridge: float, home: Home) -> float:
-    """μ ≤ λ_min(P⁻¹S): see the head of this file."""
+    """μ = min(1, ridge / max E) ≤ λ_min(P⁻¹S): see the head of this file."""
     largest = 1 / max(float(to_host(_least_positive(P.weights, home))), 1e-300)
     return min(1.0, ridge / largest) if largest > 0 else 1.0
 
 
 def _least_positive(weights: Array, home: Home) -> Array:
-    """The least nonzero weight; the weight of a column of zeros is zero."""
+    """The smallest nonzero weight (the weight of a column of zeros is zero)."""
     xp = home.xp
     return xp.min(xp.where(weights > 0, weights, xp.max(weights) * xp.ones_like(weights)))

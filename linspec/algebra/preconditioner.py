@@ -4,7 +4,7 @@ Problem: approximate S⁻¹ R for S = XᵀX + rI, if one product SΩ and the dia
 Method: the Nyström approximation N = FFᵀ, F = SΩ(ΩᵀSΩ)^(-1/2) without the ridge, has the large eigenvalues.
 The rest of the diagonal, E = D − diag N, replaces the other eigenvalues: P = FFᵀ + E, inverted by Woodbury's
 identity.
-Source: Frangella, Tropp & Udell 2023, doi:10.1137/21M1466244, have a multiple of the identity for E.
+Source: Frangella, Tropp & Udell 2023, doi:10.1137/21M1466244, with a multiple of the identity for E.
 Where we differ: with a diagonal E, one form serves two kinds of data. For word counts, whose columns rarely
 share a row, N explains little of the diagonal, and P is Jacobi's. For pixels N explains nearly all of it, and
 P is Nyström's. The rank depends on the data: a direction of E^(-1/2) F is kept if it is several times longer
@@ -26,16 +26,16 @@ from linspec.algebra.small_matrices import EPS, whitening
 from linspec.arrays import Array, Home, reciprocal, to_host
 
 WORTH = 3.0
-"""The squared length, in units of the diagonal, of the shortest direction that is kept."""
+"""Squared length, in units of the diagonal, above which a direction of F is kept."""
 
 LEAST = 1e-4
-"""The least fraction of the diagonal that remains in E."""
+"""Smallest fraction of the diagonal that remains in E."""
 
 ERRORS = 2.0
-"""The number of standard errors by which an estimated diagonal is raised."""
+"""Number of standard errors by which an estimated diagonal is raised."""
 
 ROUNDING = 1e-12
-"""An estimated entry below this fraction of the largest entry of the diagonal is zero."""
+"""Fraction of the largest entry of the diagonal below which an estimated entry counts as zero."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,7 +80,7 @@ class Preconditioner:
 
 
 def jacobi(diagonal: Array, home: Home) -> Preconditioner:
-    """The diagonal alone, ridge included."""
+    """The preconditioner diag(S), for a diagonal with the ridge included."""
     return Preconditioner(home, reciprocal(diagonal), home.zeros((diagonal.shape[0], 0)))
 
 
@@ -89,7 +89,7 @@ def preconditioner_from_sketch(
 ) -> Preconditioner:
     """The preconditioner of S = XᵀX + ridge·I from the product of S with a thin block Ω: P = FFᵀ + E.
 
-    FFᵀ is the Nyström approximation of XᵀX by Ω, and E what is left of the diagonal, with the ridge.
+    FFᵀ is the Nyström approximation of XᵀX by Ω, and E the rest of the diagonal, with the ridge.
 
     Parameters
     ----------
@@ -97,9 +97,9 @@ def preconditioner_from_sketch(
         A block and its product with S, ridge included.
     ridge : float
     diagonal : array of shape (p,)
-        The diagonal of XᵀX, without the ridge: see `raised_diagonal` where it is not known.
+        The diagonal of XᵀX, without the ridge; `raised_diagonal` estimates it.
     rank : int or None
-        The largest rank of the part of low rank. None: the data decide; 0: the diagonal alone.
+        The largest rank of the part of low rank. None: chosen by the data; 0: the diagonal alone.
     home : Home
 
     Returns
@@ -140,8 +140,8 @@ def preconditioner_from_sketch(
 def raised_diagonal(signs: Array, Ssigns: Array, ridge: float, home: Home) -> Array:
     """An estimate of the diagonal of XᵀX, rarely too small, from the product of S = XᵀX + ridge·I with random signs.
 
-    Each entry is the mean over the signs plus twice its standard error, because a preconditioner suffers from an entry
-    that is too small, and not from one that is too large.
+    Each entry is the mean over the signs plus twice its standard error, because a preconditioner suffers from entries
+    that are too small, not from entries that are too large.
 
     Parameters
     ----------
@@ -155,7 +155,7 @@ def raised_diagonal(signs: Array, Ssigns: Array, ridge: float, home: Home) -> Ar
     Returns
     -------
     array of shape (p,)
-        Without the ridge; 0 where an entry is only rounding.
+        The estimates without the ridge; 0 where an entry is only rounding.
 
     Examples
     --------

@@ -1,6 +1,6 @@
-"""Host algebra of matrices as wide as a block: whitening, and exact canonical pairs within two spans.
+"""Algebra of small matrices (k x k for blocks of k columns) on the host: whitening, and exact canonical pairs.
 
-All of it is NumPy float64. Larger arrays stay with the data.
+All of it is NumPy float64. Larger arrays stay on the device of the data.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ EPS = float(np.finfo(np.float64).eps)
 """The machine epsilon of float64, 2⁻⁵²: the distance from 1 to the next number."""
 
 ALL_AT_ONCE = 16
-"""Up to this order, all eigenvectors are computed as quickly as some."""
+"""Order of a matrix up to which all eigenvectors are computed as quickly as some."""
 
 CROOKED = 1e-12
-"""Eigenvectors that are this close to orthonormal differ only by rounding."""
+"""Largest entry of VᵀV − I for which eigenvectors V count as orthonormal up to rounding."""
 
 
 LEAST_LENGTH = 10.0
-"""A direction is null if the length of its image is at most this, in units of rounding."""
+"""Length of an image, in units of rounding, up to which a direction counts as null."""
 
 
 def ratio(a: float, b: float) -> float:
@@ -53,7 +53,7 @@ def ratio(a: float, b: float) -> float:
 def raised(gap: HostArray, squares: HostArray) -> HostArray:
     """The larger eigenvalue of [[g, e], [e, 0]] minus g, for e² = squares; e if the gap g is not positive.
 
-    By so much a value rises that is g above another one, with which it has e in common.
+    This is the increase of an eigenvalue by a coupling e to another one that is smaller by g.
 
     Examples
     --------
@@ -69,15 +69,15 @@ def raised(gap: HostArray, squares: HostArray) -> HostArray:
 
 
 def rounding_of_rows(dtype: Any, ridge: float = 0.0) -> float:
-    """The relative rounding of one number of rows that are decomposed in float64.
+    """The relative rounding error of an entry of rows that are decomposed in float64.
 
     Parameters
     ----------
     dtype : numpy.dtype
-        Of the data, float32 or float64.
+        The dtype of the data, float32 or float64.
     ridge : float, default 0.0
-        Where there is one, √ridge·I stands below the rows: no direction is null, so the entries count as exact, and
-        only the decomposition rounds.
+        With a ridge, √ridge·I is appended below the rows: no direction is null, so the entries count as exact, and only
+        the decomposition rounds.
 
     Returns
     -------
@@ -105,7 +105,7 @@ def rank_cut(shape: tuple[int, int], dtype: Any, ridge: float = 0.0) -> float:
     shape : (int, int)
         Rows n and columns p; n is positive.
     dtype : numpy.dtype
-        Of the data: see `rounding_of_rows`.
+        The dtype of the data: see `rounding_of_rows`.
     ridge : float, default 0.0
         See `rounding_of_rows`.
 
@@ -129,16 +129,16 @@ def rank_cut(shape: tuple[int, int], dtype: Any, ridge: float = 0.0) -> float:
 
 
 def metric_rounding(columns: int, dtype: Any) -> float:
-    """The relative rounding of the entries of VᵀSV for a Gram matrix S = XᵀX that is known by products.
+    """The relative rounding error of the entries of VᵀSV for a Gram matrix S = XᵀX known by products.
 
     Sums are float64. Products with float32 data round V to float32, and the error does not grow with its length.
 
     Parameters
     ----------
     columns : int
-        The columns p of X, over which float64 sums go.
+        The number p of columns of X, over which float64 sums run.
     dtype : numpy.dtype
-        Of the products: float32 or float64.
+        The dtype of the products, float32 or float64.
 
     Returns
     -------
@@ -159,7 +159,7 @@ def metric_rounding(columns: int, dtype: Any) -> float:
 def eigenpairs(G: HostArray) -> tuple[HostArray, HostArray]:
     """Eigenvalues, increasing, and orthonormal eigenvectors of a symmetric matrix.
 
-    They are computed by divide and conquer. LAPACK's routine may fail on a finite matrix if many couplings
+    They are computed by divide and conquer. LAPACK's routine may fail on a finite matrix if many off-diagonal entries
     are only rounding. Then they are computed by QR iteration, which is slower.
 
     Parameters
@@ -199,9 +199,9 @@ def eigenpairs(G: HostArray) -> tuple[HostArray, HostArray]:
 def leading_eigenpairs(G: HostArray, k: int) -> tuple[HostArray, HostArray]:
     """The k largest eigenvalues, increasing, and orthonormal eigenvectors of a symmetric matrix.
 
-    LAPACK's routine for some of the eigenvalues may fail where many are equal, as those of a matrix near the
-    identity are: it ends with an error, or returns fewer than requested, or eigenvectors that are not orthogonal.
-    Then all are computed.
+    LAPACK's routine for some of the eigenvalues may fail if many are equal, as those of a matrix near the identity
+    are: it ends with an error, or returns fewer than requested, or eigenvectors that are not orthogonal. Then all are
+    computed.
 
     Parameters
     ----------
@@ -252,12 +252,12 @@ def whitening(G: HostArray, cut: float = EPS) -> HostArray:
     G : numpy.ndarray of shape (k, k)
         Rounding may have made it a little unsymmetric or indefinite.
     cut : float, default machine epsilon
-        Eigenvalues of the scaled matrix up to k · cut times the largest are taken for zero.
+        Eigenvalues of the scaled matrix up to k · cut times the largest count as zero.
 
     Returns
     -------
     numpy.ndarray of shape (k, r)
-        r is the rank that is left.
+        r is the numerical rank.
 
     Examples
     --------
@@ -289,12 +289,12 @@ def whitening_above_noise(
         Wᵀ diag(S) W. If S almost annihilates a vector, its G is far below its H, whatever its length, and G
         is only rounding there.
     cut : float
-        Directions with G below `cut` times the largest, in units of H, are left out: see `metric_rounding`.
+        Directions v with vᵀGv / vᵀHv below `cut` times the largest are omitted: see `metric_rounding`.
     dependent : float, default machine epsilon
         The `cut` with which H is whitened: columns of W that differ by less differ only by rounding.
     least : float, default 0.0
-        A lower limit for the largest value, in units of H. The rounding of a product with S is relative to
-        the whole of S. If S annihilates a whole block, even the largest value is rounding.
+        A lower limit for the largest value of vᵀGv / vᵀHv. The rounding of a product with S is relative to the whole
+        of S. If S annihilates a whole block, even the largest value is rounding.
 
     Returns
     -------
@@ -313,7 +313,7 @@ def whitening_above_noise(
     values, vectors = eigenpairs(first.T @ ((G + G.T) / 2) @ first)
     keep = values > cut * max(values[-1], least) if len(values) else np.zeros(0, dtype=bool)
     whitened: HostArray = first @ (vectors[:, keep] / np.sqrt(values[keep]))
-    # Whiten again in the metric found, because the error of the first step grows with the condition of H.
+    # Whiten again in the new metric, because the error of the first step grows with the condition number of H.
     return whitened @ whitening(whitened.T @ G @ whitened)
 
 
@@ -326,9 +326,9 @@ def whitening_of_products(G: HostArray, H: HostArray, cut: float) -> HostArray:
     ----------
     G : numpy.ndarray of shape (k, k)
     H : numpy.ndarray of shape (k, k)
-        Wᵀ diag(XᵀX) W, the squares of the lengths that have been rounded.
+        Wᵀ diag(XᵀX) W, the squared lengths to which the rounding is relative.
     cut : float
-        Directions are left out if the square root of G is below `cut`, in units of the square root of H.
+        Directions v are omitted if √(vᵀGv / vᵀHv) is below `cut`.
 
     Returns
     -------
@@ -349,7 +349,7 @@ def canonical_rotation(
     k: int,
     noise: tuple[tuple[HostArray, float], tuple[HostArray, float]] | None = None,
 ) -> tuple[tuple[HostArray, HostArray], HostArray]:
-    """Exact canonical correlation analysis of two spans, by their metrics and their cross products.
+    """Canonical correlation analysis within two spans, exact, from their metrics and their cross products.
 
     Parameters
     ----------

@@ -9,10 +9,10 @@ import numpy as np
 from linspec.arrays import Array, Home, HostArray, to_host
 
 TIE = 1e-6
-"""Entries within this fraction of the largest count as equally large when signs are fixed."""
+"""Relative difference up to which entries count as equally large when signs are fixed."""
 
 CACHED_NUMBERS = 2**17
-"""The number of entries that are read together on the host: a megabyte."""
+"""Number of entries that are read together on the host: a megabyte."""
 
 
 def lengths_in(W: Array, MW: Array, dtype: np.dtype[Any], home: Home) -> HostArray:
@@ -23,7 +23,7 @@ def lengths_in(W: Array, MW: Array, dtype: np.dtype[Any], home: Home) -> HostArr
     W, MW : array of shape (p, k)
         Columns, and their products with M.
     dtype : numpy.dtype
-        Of the data: for float32, lengths within a thousandth of 1 are rounding, and become 1.
+        The dtype of the data: for float32, lengths within a thousandth of 1 differ from it by rounding, and become 1.
     home : Home
 
     Returns
@@ -52,7 +52,7 @@ def selection_matrix(count: int, order: HostArray) -> HostArray:
     Parameters
     ----------
     count : int
-        Columns of V.
+        The number of columns of V.
     order : numpy.ndarray of int, shape (m,)
 
     Returns
@@ -75,7 +75,7 @@ def selection_matrix(count: int, order: HostArray) -> HostArray:
 def signs_of_columns(V: Array, home: Home) -> HostArray:
     """The sign of the largest entry of each column, by which vectors are multiplied to fix their signs.
 
-    Of entries within a millionth of the largest, the first counts.
+    If several entries are within a millionth of the largest, the first one counts.
 
     Parameters
     ----------
@@ -107,7 +107,7 @@ def signs_of_columns(V: Array, home: Home) -> HostArray:
 
 
 def _host_signs(V: HostArray) -> HostArray:
-    """The same in one reading of V: the largest entries of all runs of rows tell which run has the entry."""
+    """Signs of a host array in one reading: the largest entries of all runs of rows locate the run of the entry."""
     runs = row_runs(V)
     if len(runs) == 1 and V.size:
         sizes = np.abs(V)
@@ -127,6 +127,6 @@ def _host_signs(V: HostArray) -> HostArray:
 
 
 def row_runs(V: HostArray) -> list[slice]:
-    """Runs of rows that stay in a core's own cache."""
+    """Slices of rows short enough to stay in the private cache of a core."""
     rows = max(CACHED_NUMBERS // max(V.shape[1], 1), 1)
     return [slice(start, start + rows) for start in range(0, V.shape[0], rows)]

@@ -1,7 +1,7 @@
 """Whitening by a factor of a Gram matrix: the inverse of the factor of S + ridge·I makes the matrix an identity.
 
-Problem: methods that hold a Gram matrix work in coordinates in which it is the identity. The matrix may be singular,
-or so nearly singular that its Cholesky factor is rounding.
+Problem: methods that keep a Gram matrix in memory work in coordinates in which it is the identity. The matrix may be
+singular, or so nearly singular that its Cholesky factor is dominated by rounding.
 Method: the matrix is scaled to unit diagonal and factorised by Cholesky. If its condition number is too large, an
 eigen-decomposition with a rank cut replaces the factor.
 Source: Golub & Van Loan 2013, Matrix Computations, 4th edition, sections 4.2 and 8.7.
@@ -20,34 +20,34 @@ from linspec.algebra.small_matrices import EPS, LEAST_LENGTH, leading_eigenpairs
 from linspec.arrays import Array, Home, HostArray, reciprocal, to_host
 
 SMALL = 500
-"""Up to this order all singular vectors take a few hundredths of a second."""
+"""Order of a matrix up to which all singular vectors take a few hundredths of a second."""
 
 TINY = 100
-"""Up to this order they take less than one hundredth of a second."""
+"""Order of a matrix up to which all singular vectors take less than a hundredth of a second."""
 
 FEW = 4
-"""Only the leading singular vectors are computed if this many times their number is below the order."""
+"""Above `TINY`, only the leading singular vectors are computed if FEW times their number is below the order."""
 
 SQUARED_AWAY = 1e-5
-"""A singular value below this fraction of the largest is inaccurate if it comes from the square of the matrix."""
+"""Fraction of the largest singular value below which one is inaccurate if computed from the squared matrix."""
 
 SHORT = 0.1
-"""Eigenvectors with an eigenvalue below this fraction of the largest are checked again, together with the cut ones."""
+"""Fraction of the largest eigenvalue below which kept eigenvectors are checked again, together with the cut ones."""
 
 OF_SUMS = 4.0
-"""A sum of p numbers is off by 4√p roundings of its terms at most, but for one sum in 1,500."""
+"""Bound on the error of a sum of p numbers in units of √p roundings; about one sum in 1,500 exceeds it."""
 
 CHOLESKY_LIMIT = 1e-12
-"""Below this reciprocal condition number of the scaled Gram matrix, its eigenvalues determine the rank."""
+"""Reciprocal condition number of the scaled Gram matrix below which its eigenvalues determine the rank."""
 
 
 def squared_cut(A: Any) -> float:
-    """The fraction of the largest eigenvalue of a scaled Gram matrix AᵀA that is rounding, of its sums or of the data.
+    """The fraction of the largest eigenvalue of a scaled Gram matrix AᵀA below which eigenvalues are rounding errors.
 
     Parameters
     ----------
     A : LinearOperator of shape (n, p)
-        Its entries count as rounded in `A.rounded_dtype`.
+        The entries count as rounded to `A.rounded_dtype`.
 
     Returns
     -------
@@ -76,28 +76,28 @@ class Whitener:
     ridge : float
         Added to the diagonal; 0 for none.
     cut : float
-        Eigenvalues of the scaled matrix up to this fraction of the largest are rounding: see `squared_cut`.
+        Eigenvalues of the scaled matrix up to this fraction of the largest count as zero: see `squared_cut`.
     home : Home
     noise : float, default 0.0
         The same fraction for a matrix with a ridge. The ridge raises all eigenvalues above the rounding of the data, so
-        it is needed only if S comes from products with more rounding than those of float64 numbers.
+        it is needed only if S was computed by products less accurate than float64.
 
     Attributes
     ----------
     rank : int
         Order r of the numerical range.
     condition : float
-        Condition number of the scaled matrix on that range; an estimate if a Cholesky factor was taken.
+        Condition number of the scaled matrix on that range; an estimate if a Cholesky factor was used.
     cut : array of shape (p, m) or None
-        The directions that were left out as null, of length 1 in the norm of the diagonal. After squaring it is
-        unknown whether they are null, or only as long as the ridge makes them. None if there are none.
+        The directions that were omitted as null, of length 1 in the norm of the diagonal. After squaring it is unknown
+        whether they are null, or have only the length that the ridge gives them. None if there are none.
     short : array of shape (p, l) or None
         The short directions that were kept, of length 1 in the norm of S. Rounding mixes them with the eigenvectors
         that were cut. None if `cut` is None.
     largest : float
-        The largest eigenvalue of the scaled matrix; 1 if a Cholesky factor was taken.
+        The largest eigenvalue of the scaled matrix; 1 if a Cholesky factor was used.
     rounding : float
-        The rounding of the images of `cut`, in units of that of one number.
+        The rounding error of the images of `cut`, in units of that of one number.
 
     Examples
     --------
@@ -159,14 +159,14 @@ class Whitener:
 
 
 class DiagonalWhitener:
-    """The factor of a diagonal matrix less few columns, D + ridge·I − L Lᵀ = F Fᵀ, on its numerical range.
+    """The factor F of a diagonal matrix less one of low rank, D + ridge·I − L Lᵀ = F Fᵀ, on its numerical range.
 
     Parameters
     ----------
     d : numpy.ndarray of shape (p,)
         The diagonal of D.
     L : numpy.ndarray of shape (p, m)
-        L Lᵀ is at most D.
+        Few columns, with L Lᵀ ≤ D.
     ridge : float
         Added to the diagonal; 0 for none.
     cut : float
@@ -175,8 +175,8 @@ class DiagonalWhitener:
     Attributes
     ----------
     rank, condition, cut, short, largest, rounding
-        See `Whitener`. Columns of zeros do not count as directions that were cut. What is subtracted from an image is a
-        sum over the columns.
+        See `Whitener`. Columns of zeros do not count as directions that were cut. `rounding` is √p, because an image
+        has a sum over all columns subtracted.
     root : numpy.ndarray of shape (p,)
         (D + ridge·I)^(-1/2), so that F⁻¹ = (I − QΣ²Qᵀ)^(-1/2) diag(root).
 
@@ -222,7 +222,7 @@ class DiagonalWhitener:
 
 
 def _cholesky(S: HostArray, cut: float) -> tuple[HostArray | None, float]:
-    """The Cholesky factor of a scaled Gram matrix, None if it is too ill-conditioned, and its reciprocal condition."""
+    """Return the Cholesky factor of a scaled Gram matrix, or None if ill-conditioned, and its reciprocal condition."""
     lower, info = scipy.linalg.lapack.dpotrf(S, lower=1, clean=1)
     if info != 0:
         return None, 0.0
@@ -231,10 +231,10 @@ def _cholesky(S: HostArray, cut: float) -> tuple[HostArray | None, float]:
 
 
 def has_short_directions(moments: Any, index: int, factor: Whitener | DiagonalWhitener) -> bool:
-    """Whether a view has more than rounding along the directions that its factor has cut, by one product.
+    """Whether images of the directions that a factor has cut are longer than rounding, by one product with a view.
 
-    Eigenvectors of a Gram matrix have its rounding errors, so the cut directions hold parts of the kept ones.
-    These parts are removed again with the images of both.
+    Eigenvectors of a Gram matrix have its rounding errors, so the cut directions contain parts of the kept ones.
+    These parts are removed by means of the images of both.
 
     Parameters
     ----------
@@ -242,7 +242,7 @@ def has_short_directions(moments: Any, index: int, factor: Whitener | DiagonalWh
     index : {0, 1}
         The view.
     factor : Whitener or DiagonalWhitener
-        It has cut directions.
+        A factor with cut directions.
     """
     assert factor.cut is not None and factor.short is not None  # noqa: S101, PT018
     m = factor.cut.shape[1]
@@ -262,8 +262,8 @@ def has_short_directions(moments: Any, index: int, factor: Whitener | DiagonalWh
 def leading_svd(T: Array, k: int, home: Home) -> tuple[Array, HostArray, Array]:
     """The leading singular triplets of a matrix that fits into memory.
 
-    Large matrices are squared, and their leading left and right vectors corrected by a second step. Where a value that
-    is wanted is too small for that, all triplets are computed.
+    Large matrices are squared, and their leading left and right vectors corrected by a second step. If a requested
+    value is too small for that, all triplets are computed.
 
     Parameters
     ----------
@@ -276,11 +276,11 @@ def leading_svd(T: Array, k: int, home: Home) -> tuple[Array, HostArray, Array]:
     Returns
     -------
     U : array of shape (m, k)
-        Where T lies.
+        On the device of T.
     s : numpy.ndarray of shape (k,)
         Singular values, decreasing, on the host.
     V : array of shape (n, k)
-        Where T lies.
+        On the device of T.
 
     Examples
     --------
@@ -303,10 +303,10 @@ def leading_svd(T: Array, k: int, home: Home) -> tuple[Array, HostArray, Array]:
 
 
 def _by_square(T: Array, k: int, home: Home) -> tuple[Array, HostArray, Array]:
-    """The same from eigenvectors of the smaller of T Tᵀ and Tᵀ T; accurate for values not far below the largest.
+    """Leading triplets from eigenvectors of the smaller of T Tᵀ and Tᵀ T; accurate for values near the largest.
 
-    A value s comes with an error of eps s₁²/s by the square, and the second step leaves eps s₁ of it; subspaces are
-    off by eps s₁² / (s² − t²), t the first value that is left out.
+    Squaring gives a value s an error of eps s₁²/s, which the second step reduces to eps s₁; subspaces have an error of
+    eps s₁² / (s² − t²), where t is the first value that is omitted.
     """
     wide = T.shape[0] > T.shape[1]
     A = T.T if wide else T

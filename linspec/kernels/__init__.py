@@ -1,7 +1,7 @@
-"""Functions of two points, the feature maps that stand for them, and the matrices of their values.
+"""Kernel functions of two points, feature maps that approximate them, and the matrices of their values.
 
-Read `functions` first: what a kernel is, and the kernels that there are. `kernel_matrices` is an operator whose entries
-are values of a kernel; `features` has the maps whose inner products are nearly those of a kernel.
+Read `functions` first: it defines kernels in general, and the available ones. `kernel_matrices` is an operator whose
+entries are values of a kernel; `features` has the maps whose inner products approximate those of a kernel.
 """
 
 from __future__ import annotations

@@ -1,15 +1,15 @@
-"""Feature maps: a nonlinear problem as a linear one, on columns that are made where they are read.
+"""Feature maps: a nonlinear problem as a linear one, on columns that are computed when rows are read.
 
-Problem: methods for kernels cost n² numbers, and methods for columns cost n. Features whose inner products are nearly
-those of a kernel turn one into the other.
-Method: a feature map takes rows to rows of features. Applied to data it is data: an operator whose rows are made slice
-by slice, so every problem and solver takes it, weights, confounds and streams of slices included, and no n x D array is
-held. *Nyström*: the kernel with m landmarks, times a factor that makes the landmarks' own inner products exact.
-*Fourier*: cosines of random frequencies, for kernels of differences.
+Problem: methods for kernels need n² numbers, and methods for columns need O(n). Features whose inner products
+approximate those of a kernel turn a kernel method into a linear one.
+Method: a feature map maps rows to rows of features. Applied to data it returns data: an operator whose rows are
+computed slice by slice, so every problem and solver accepts it, including weights, confounds and streams of slices, and
+no n x D array is kept. *Nyström*: the kernel with m landmarks, times a factor that makes the inner products among the
+landmarks exact. *Fourier*: cosines of random frequencies, for kernels of differences.
 Source: Williams & Seeger 2001, NIPS 13, for Nyström; Chen, Epperly, Tropp & Webber 2022, arXiv:2207.06503, for
 randomly pivoted Cholesky; Rahimi & Recht 2007, NIPS 20, for Fourier.
-Where we differ: with `differences` the functions are differences of those of the landmarks. They then lie in the span
-of the features of the training rows after centring, where an answer for the kernel itself can be judged.
+Where we differ: with `differences` the functions are differences of those of the landmarks. They then belong to the
+span of the features of the training rows after centring, where a solution for the kernel itself can be judged.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ from linspec.registry.options import is_number
 __all__ = ["FeatureMap", "FeatureOperator", "FourierMap", "KernelMap", "fourier", "nystrom"]
 
 JITTER = 10.0
-"""Multiple of the rounding of the working dtype that is added to the unit diagonal of the landmarks' kernel."""
+"""Multiple of the machine epsilon of the landmarks' dtype, times the mean diagonal, that is added to their kernel."""
 
 LANDMARKS = ("uniform", "rpcholesky")
 
@@ -84,12 +84,12 @@ class FeatureMap(ABC):
 
     @abstractmethod
     def features(self, rows: LinearOperator) -> Array:
-        """The features of some rows.
+        """Compute the features of some rows.
 
         Parameters
         ----------
         rows : LinearOperator of shape (b, p)
-            A `DenseOperator`, a `SparseOperator`, or any other whose entries can be read.
+            A `DenseOperator`, a `SparseOperator`, or any other operator whose entries can be read.
 
         Returns
         -------
@@ -98,7 +98,7 @@ class FeatureMap(ABC):
         """
 
     def __call__(self, data: Any, name: str = "data") -> LinearOperator:
-        """The features of data, made slice by slice.
+        """The features of data, computed slice by slice.
 
         Parameters
         ----------
@@ -106,7 +106,7 @@ class FeatureMap(ABC):
             Anything that `linspec.as_operator` takes and that has rows: arrays, sparse matrices, files, iterators of
             slices, and callables that return these.
         name : str, default "data"
-            What messages call it.
+            The name of the data in messages.
 
         Returns
         -------
@@ -117,7 +117,7 @@ class FeatureMap(ABC):
         InvalidProblem
             The data have another number of columns.
         MissingCapability
-            They have no rows: they are known by their products.
+            The data are an operator known by its products, without rows.
         """
         A = as_operator(data, name)
         if A.shape[1] != self.inputs:
@@ -134,7 +134,7 @@ class FeatureMap(ABC):
         return FeatureOperator(A, self)
 
     def _slices(self, A: LinearOperator, data: Any) -> Any:
-        """Slices of features: once, or as often as those of the data."""
+        """Return slices of features: an iterator if the data can be read once, else a callable."""
 
         def made() -> Any:
             return (to_host(self.features(block)) for block in A.blocks())
@@ -143,7 +143,7 @@ class FeatureMap(ABC):
 
 
 class FeatureOperator(RowOperator):
-    """The features of an operator's rows, made where they are read.
+    """The features of the rows of an operator, computed when they are read.
 
     Parameters
     ----------
@@ -178,15 +178,15 @@ class KernelMap(FeatureMap):
     Parameters
     ----------
     landmarks : Points
-        Rows, less the point about which their kernel sees rows.
+        The landmarks, less the point that is subtracted from rows before the kernel.
     turn : numpy.ndarray of shape (m, D), optional
         B; None: the identity.
     inputs : int, optional
-        Columns of the data; by default those of the landmarks.
+        The number of columns of the data; by default that of the landmarks.
     numbers : numpy.ndarray of shape (m,), optional
-        Which training rows the landmarks are.
+        The numbers of the landmarks among the training rows.
     rows : int, optional
-        How many training rows there are; by default as many as landmarks.
+        The number of training rows; by default that of the landmarks.
 
     Examples
     --------
@@ -215,7 +215,7 @@ class KernelMap(FeatureMap):
 
     @property
     def kernel(self) -> Kernel:
-        """The kernel, with all its numbers."""
+        """The kernel, with all its parameters resolved."""
         return self.landmarks.kernel
 
     def features(self, rows: LinearOperator) -> Array:
@@ -225,7 +225,7 @@ class KernelMap(FeatureMap):
         return tile if self.turn is None else tile @ home.place(self.turn, rows.dtype)
 
     def _points(self, rows: LinearOperator) -> Points:
-        """Rows as the kernel sees the landmarks."""
+        """Rows as points: dense or sparse as the landmarks are, and less the same point."""
         bare, _ = uncounted(rows)
         own: Any = bare.matrix.astype(rows.dtype) if isinstance(bare, SparseOperator) else rows.dense()
         if not self.kernel.precomputed and self._sparse != scipy.sparse.issparse(own):
@@ -238,7 +238,7 @@ class KernelMap(FeatureMap):
         return bool(scipy.sparse.issparse(self.landmarks.rows))
 
     def _landmarks_for(self, rows: LinearOperator) -> Points:
-        """The landmarks in the library, on the device and in the dtype of rows."""
+        """The landmarks converted to the library, device and dtype of the rows."""
         z = self.landmarks
         if self.kernel.precomputed:
             return z
@@ -294,28 +294,29 @@ def nystrom(
     landmarks: str = "uniform",
     differences: bool = False,
 ) -> KernelMap:
-    """Nyström features: those of a kernel, projected on the span of m landmarks.
+    """Nyström features: those of a kernel, projected onto the span of m landmarks.
 
     Parameters
     ----------
     X : data of shape (n, p)
-        The rows from which landmarks are drawn. With "uniform" only these are read, and those from which a scale is
-        taken; with "rpcholesky" all rows are, and they are held.
+        The rows from which landmarks are drawn. With "uniform" only the landmarks are read, and the rows from which a
+        scale is computed; with "rpcholesky" all rows are read and kept.
     kernel : Kernel, str or callable
-        As `linspec.kernels.as_kernel` takes it. With a precomputed one X is its n x n matrix.
+        Any argument of `linspec.kernels.as_kernel`. For a precomputed kernel X is its n x n matrix.
     m : int
         The number of landmarks, at most n.
     rng : None, int or numpy.random.Generator
     landmarks : {"uniform", "rpcholesky"}, default "uniform"
-        Drawn with equal probabilities, or in turn with probabilities in proportion to what the others leave of
-        k(x, x), which finds small groups of rows.
+        "uniform": drawn with equal probabilities. "rpcholesky": drawn by randomly pivoted Cholesky, with probabilities
+        proportional to the residual of k(x, x) after projection onto the previous landmarks, which finds small groups
+        of rows.
     differences : bool, default False
         Whether the functions are differences of those of the landmarks; then there are m − 1 features.
 
     Returns
     -------
     KernelMap
-        `map(data)` are the features of data: inner products of features are the Nyström approximation of the kernel.
+        `map(data)` returns the features of data, whose inner products are the Nyström approximation of the kernel.
 
     Raises
     ------
@@ -363,19 +364,19 @@ def nystrom(
 def landmark_map(
     chosen: Points, numbers: HostArray, inputs: int, *, differences: bool = False, own: Array | None = None
 ) -> KernelMap:
-    """The Nyström map of landmarks that are chosen already.
+    """The Nyström map of given landmarks.
 
     Parameters
     ----------
     chosen : Points
         The landmarks.
     numbers : numpy.ndarray of shape (m,)
-        Which training rows they are.
+        Their numbers among the training rows.
     inputs : int
-        Columns of the data.
+        The number of columns of the data.
     differences : bool, default False
     own : array of shape (m, m), optional
-        The kernel of the landmarks; computed in float64 where it is not given, and needed of a precomputed one.
+        The kernel matrix of the landmarks; by default computed in float64, for a precomputed kernel from `chosen`.
     """
     turn = turn_of(chosen, differences=differences, own=own)
     if chosen.kernel.precomputed:
@@ -384,7 +385,7 @@ def landmark_map(
 
 
 def turn_of(chosen: Points, *, differences: bool, own: Array | None = None) -> HostArray:
-    """B with Bᵀ k(z, z) B = I: B = Q R⁻¹ for a basis Q of the differences, or the identity.
+    """B with Bᵀ k(z, z) B = I for the landmarks z: B = Q R⁻¹, with Q = I or a basis of their differences.
 
     Raises
     ------
@@ -397,7 +398,9 @@ def turn_of(chosen: Points, *, differences: bool, own: Array | None = None) -> H
     check_values(np.diag(K), "the landmarks")
     m = len(K)
     Q = np.eye(m)
-    if differences:  # the columns but the first of the reflection that takes 1/√m to the first unit vector
+    if (
+        differences
+    ):  # all columns but the first of the reflection that maps 1/√m to a multiple of the first unit vector
         v = np.full(m, 1 / np.sqrt(m))
         v[0] += 1.0
         Q = (np.eye(m) - 2 * np.outer(v, v) / (v @ v))[:, 1:]
@@ -428,24 +431,24 @@ def fourier(kernel: Any, p: int, D: int, rng: Any = None) -> FourierMap:
     kernel : Kernel
         `linspec.kernels.rbf` or `laplacian`, with a scale that is a number.
     p : int
-        Columns of the data.
+        The number of columns of the data.
     D : int
-        Features.
+        The number of features.
     rng : None, int or numpy.random.Generator
 
     Returns
     -------
     FourierMap
-        Inner products of features are the kernel, on average over the draw.
+        The expectation of the inner products of its features is the kernel.
 
     Raises
     ------
     InvalidProblem
-        The numbers are out of range.
+        p or D is out of range.
     MissingCapability
         The kernel has no such features.
     UnsupportedData
-        It has no scale.
+        The scale of the kernel is not a number.
 
     Examples
     --------
@@ -479,7 +482,7 @@ def fourier(kernel: Any, p: int, D: int, rng: Any = None) -> FourierMap:
 
 
 def pivots(points: Points, m: int, rng: np.random.Generator) -> HostArray:
-    """Landmarks by randomly pivoted Cholesky, in blocks, in increasing order."""
+    """Choose landmarks by randomly pivoted Cholesky, in blocks; return their row numbers in increasing order."""
     n, home = len(points), points.home.blocks
     left = np.asarray(to_host(diagonal_of(points)), dtype=np.float64)
     size = float(left.max(initial=0.0))
@@ -488,7 +491,7 @@ def pivots(points: Points, m: int, rng: np.random.Generator) -> HostArray:
         weights = np.where(left > 1e-12 * size, left, 0.0)
         weights[taken] = 0.0
         missing = m - len(taken)
-        if np.count_nonzero(weights) < missing:  # what is left is rounding: any rows will do
+        if np.count_nonzero(weights) < missing:  # the residual is rounding: any rows will do
             rest = np.setdiff1d(np.arange(n), taken)
             more = rng.choice(rest, missing, replace=False)
             return np.sort(np.concatenate([taken, more]))
@@ -505,7 +508,7 @@ def pivots(points: Points, m: int, rng: np.random.Generator) -> HostArray:
 
 
 def diagonal_of(points: Points) -> Array:
-    """k(x, x) of all rows."""
+    """k(x, x) for each row; shape (n,)."""
     if not points.kernel.precomputed:
         return points.kernel.diagonal(points.rows)
     if scipy.sparse.issparse(points.rows):
@@ -520,14 +523,14 @@ def _points_of(rows: Any, kernel: Kernel) -> Points:
 
 
 def _by_number(chosen: Points, numbers: HostArray) -> Points:
-    """Landmarks of a precomputed kernel with the columns of the landmarks alone: their own kernel."""
+    """Restrict rows of a precomputed kernel to the columns of the landmarks: the kernel matrix among them."""
     if not chosen.kernel.precomputed:
         return chosen
     return Points(chosen.kernel.tile(chosen.rows, numbers), chosen.kernel)
 
 
 def _in_double(chosen: Points) -> Array:
-    """The kernel of the landmarks, in float64 on the host where tiles are narrower."""
+    """Compute the kernel matrix of the landmarks, in float64 unless the kernel is precomputed or a function."""
     if chosen.kernel.precomputed:
         return chosen.rows
     if str(chosen.rows.dtype).rpartition(".")[2] == "float64":
@@ -535,7 +538,7 @@ def _in_double(chosen: Points) -> Array:
     if scipy.sparse.issparse(chosen.rows):
         wide = Points(chosen.rows.astype(np.float64), chosen.kernel)
     else:
-        if isinstance(chosen.kernel, Function):  # it gets rows as the data have them
+        if isinstance(chosen.kernel, Function):  # it is called with rows in the dtype of the data
             return chosen.against(chosen)
         wide = Points(chosen.home.blocks.place(chosen.rows), chosen.kernel)
     return wide.against(wide)

@@ -2,13 +2,12 @@
 
 Problem: a kernel method needs k(x, z) for all pairs of n rows, n² numbers, and has room for some of them at a time.
 Method: a kernel is a frozen record with one function, the tile of some rows against others. The linear, polynomial
-and Gaussian kernels make a tile of one matrix product and a function of its entries; the Laplacian one sums absolute
-differences. Rows may be arrays of any library or SciPy sparse matrices. A scale that is not given is taken from the
-distances between some of the rows, once, and the kernel that has it is what the answer keeps.
+and Gaussian kernels compute a tile by one matrix product and a function of its entries; the Laplacian one sums absolute
+differences. Rows may be arrays of any library or SciPy sparse matrices. A scale that is not given is computed once from
+the distances between some of the rows, and the solution keeps the kernel with that scale.
 Source: Schölkopf & Smola 2002, Learning with Kernels; Rahimi & Recht 2007 for the Gaussian and the Laplacian kernel.
-Where we differ: kernels that depend on differences alone see dense rows less the medians of the columns. Distances
-come from inner products, and those of rows far from the origin would lose the digits that distances consist of, in
-float32 above all.
+Where we differ: kernels that depend on differences alone are evaluated on dense rows less the medians of the columns.
+Distances are computed from inner products, and for rows far from the origin these would cancel, especially in float32.
 """
 
 from __future__ import annotations
@@ -51,13 +50,13 @@ __all__ = [
 ]
 
 SAMPLE = 1000
-"""Rows from whose distances, or lengths, a scale is taken."""
+"""Most rows from whose distances, or lengths, a scale is computed."""
 
 MIDDLE = 2**22
-"""Numbers, at most, of the rows whose middle is taken."""
+"""Most numbers in the rows from which the medians of the columns are computed."""
 
 SPARSE_COLUMNS = 4096
-"""Columns of sparse rows that are made dense at once, for sums of absolute differences."""
+"""Number of columns of sparse rows that are made dense at once, for sums of absolute differences."""
 
 
 @dataclass(frozen=True)
@@ -65,7 +64,7 @@ class Kernel(ABC):
     """A positive semidefinite function of two rows.
 
     A subclass is a frozen dataclass and defines `tile` and `diagonal`. It may define `statistics`, numbers of each
-    row that tiles need again and again.
+    row that tiles use repeatedly.
 
     Attributes
     ----------
@@ -76,7 +75,7 @@ class Kernel(ABC):
     projects : bool
         Whether k(x, z) is a function of xᵀz and of the lengths of x and z. Such kernels define `along` and `pullback`.
     is_resolved : bool
-        Whether all its numbers are known.
+        Whether all its parameters are numbers.
 
     Examples
     --------
@@ -106,7 +105,7 @@ class Kernel(ABC):
         return True
 
     def resolved(self, sample: Any) -> Kernel:
-        """The kernel with its numbers taken from rows, where they are not given.
+        """The kernel with the parameters that were not given computed from rows.
 
         Parameters
         ----------
@@ -116,7 +115,7 @@ class Kernel(ABC):
         return self
 
     def statistics(self, X: Any) -> Array | None:
-        """What a tile needs of each row beside the row: |x|² for some kernels, or None.
+        """Numbers that a tile needs for each row besides the row itself: |x|² for some kernels, or None.
 
         Parameters
         ----------
@@ -126,7 +125,7 @@ class Kernel(ABC):
 
     @abstractmethod
     def diagonal(self, X: Any) -> Array:
-        """k(x, x) of each row: an array of shape (n,).
+        """k(x, x) for each row: an array of shape (n,).
 
         Parameters
         ----------
@@ -135,32 +134,32 @@ class Kernel(ABC):
 
     @abstractmethod
     def tile(self, X: Any, Z: Any, sx: Array | None = None, sz: Array | None = None) -> Array:
-        """k(x, z) of all pairs of rows.
+        """k(x, z) for all pairs of rows.
 
         Parameters
         ----------
         X, Z : arrays or SciPy sparse matrices of shape (n, p) and (m, p)
-            Of one library and dtype.
+            Rows of one library and dtype.
         sx, sz : arrays of shape (n,) and (m,), optional
-            Their `statistics`, if there are any; None: computed.
+            Their `statistics`, if the kernel has any; None: computed here.
 
         Returns
         -------
         array of shape (n, m)
-            In memory of its own.
+            In new memory, which the caller may modify.
         """
 
     def along(self, T: Array, sx: Array | None, U: Array) -> Array:
-        """k(xᵢ, uⱼ) from the products xᵢᵀuⱼ: the functions k(·, uⱼ) at rows that are known by their products only.
+        """k(xᵢ, uⱼ) from the products xᵢᵀuⱼ, for rows that are known by their products only.
 
         Parameters
         ----------
         T : array of shape (n, m)
             XU.
         sx : array of shape (n,) or None
-            The `statistics` of X, if there are any.
+            The `statistics` of X, if the kernel has any.
         U : array of shape (p, m)
-            Of the library of T.
+            Points of the library of T.
 
         Returns
         -------
@@ -174,13 +173,13 @@ class Kernel(ABC):
         raise InvalidProblem(self._is_no_function_of_products())
 
     def pullback(self, X: LinearOperator, T: Array, K: Array, S: Array, U: Array) -> Array:
-        """The gradient in U of Σ Sᵢⱼ k(xᵢ, uⱼ), by one product with Xᵀ.
+        """The gradient with respect to U of Σ Sᵢⱼ k(xᵢ, uⱼ), by one product with Xᵀ.
 
         Parameters
         ----------
         X : LinearOperator of shape (n, p)
         T, K : arrays of shape (n, m)
-            XU, and the values that `along` makes of it.
+            XU, and the result of `along` for it.
         S : array of shape (n, m)
         U : array of shape (p, m)
 
@@ -263,7 +262,7 @@ class Polynomial(Kernel):
 
     @property
     def homogeneous(self) -> bool:  # type: ignore[override]
-        """Whether there is no offset."""
+        """Whether the offset is 0."""
         return self.offset == 0
 
     @property
@@ -271,7 +270,7 @@ class Polynomial(Kernel):
         return not isinstance(self.gamma, str)
 
     def resolved(self, sample: Any) -> Kernel:
-        """With γ one over the mean of |x|² over the rows."""
+        """The kernel with γ = 1 / (mean of |x|² over the rows)."""
         if self.is_resolved:
             return self
         mean = float(np.mean(_squares(sample)))
@@ -305,7 +304,7 @@ class Polynomial(Kernel):
 
 @dataclass(frozen=True)
 class _OfDistances(Kernel):
-    """A kernel that falls from 1 with the distance of two rows, in units of a scale."""
+    """A kernel that decreases from 1 with the distance of two rows, in units of a scale."""
 
     scale: float | str = "median"
     factor: float = 1.0
@@ -321,12 +320,12 @@ class _OfDistances(Kernel):
         return not isinstance(self.scale, str)
 
     def resolved(self, sample: Any) -> Kernel:
-        """With s the median distance between rows, times `factor`."""
+        """The kernel with s = `factor` times the median distance between rows."""
         return self if self.is_resolved else _with_median(self, self._distances(sample))
 
     @abstractmethod
     def _distances(self, sample: Any) -> HostArray:
-        """The distances of the rows of a sample from each other."""
+        """The m x m distances between the rows of a sample."""
 
     def diagonal(self, X: Any) -> Array:
         return _squares(X) * 0.0 + 1.0
@@ -408,8 +407,8 @@ class Laplacian(_OfDistances):
 class Precomputed(Kernel):
     """k(x, z) read from a matrix: the data are the n x n values for pairs of training rows.
 
-    Rows are then rows of that matrix, and for new rows those of the matrix of their values with the training rows. Z is
-    an array of numbers of training rows.
+    X then has rows of that matrix or, for new rows, of the matrix of their values with the training rows; Z is an array
+    of numbers of training rows.
 
     Examples
     --------
@@ -441,10 +440,10 @@ class Precomputed(Kernel):
 
 @dataclass(frozen=True)
 class Function(Kernel):
-    """k by any function that takes X (n x p) and Z (m x p) and returns the n x m values.
+    """A kernel defined by a function that takes X (n x p) and Z (m x p) and returns the n x m values.
 
-    It must be symmetric and positive semidefinite. Rows come as they are: arrays of the library of the data, or SciPy
-    sparse matrices.
+    It must be symmetric and positive semidefinite. Rows are passed unchanged: arrays of the library of the data, or
+    SciPy sparse matrices.
 
     Examples
     --------
@@ -475,11 +474,11 @@ class Function(Kernel):
                 f"a kernel of {wanted[0]} and {wanted[1]} rows must be an array of shape {wanted}; {name} returned "
                 f"{got}. It takes blocks of rows, not single ones."
             )
-        return T * 1.0  # in memory of its own, since the function may hand out what it keeps
+        return T * 1.0  # in new memory, since the function may return an array that it keeps
 
 
 def linear() -> Linear:
-    """The linear kernel xᵀz: methods with it are those without a kernel.
+    """The linear kernel xᵀz: kernel methods with it are the linear methods.
 
     Examples
     --------
@@ -503,7 +502,7 @@ def polynomial(degree: int = 2, offset: float = 1.0, gamma: float | str = "scale
     offset : float, default 1.0
         c, at least 0.
     gamma : float or "scale", default "scale"
-        "scale" is one over the mean of |x|² over at most 1,000 rows, drawn from the generator of the run.
+        "scale" is one over the mean of |x|² over at most 1,000 rows, drawn by the generator of the run.
 
     Examples
     --------
@@ -524,11 +523,10 @@ def rbf(scale: float | str = "median", *, factor: float = 1.0) -> RBF:
     Parameters
     ----------
     scale : float or "median", default "median"
-        s, in the units of the data. "median" is the median distance between at most 1,000 rows (if most of them are
-        equal, between those that differ), drawn from the
-        generator of the run.
+        s, in the units of the data. "median" is the median distance between at most 1,000 rows (if most pairs are
+        equal, between those that differ), drawn by the generator of the run.
     factor : float, default 1.0
-        By which the median is multiplied.
+        The factor by which the median is multiplied.
 
     Examples
     --------
@@ -550,10 +548,10 @@ def laplacian(scale: float | str = "median", *, factor: float = 1.0) -> Laplacia
     Parameters
     ----------
     scale : float or "median", default "median"
-        s, in the units of the data. "median" is the median of Σ|xⱼ − zⱼ| over pairs of at most 1,000 rows, drawn from
-        the generator of the run.
+        s, in the units of the data. "median" is the median of Σ|xⱼ − zⱼ| over pairs of at most 1,000 rows, drawn by the
+        generator of the run.
     factor : float, default 1.0
-        By which the median is multiplied.
+        The factor by which the median is multiplied.
 
     Examples
     --------
@@ -569,7 +567,7 @@ def laplacian(scale: float | str = "median", *, factor: float = 1.0) -> Laplacia
 
 
 def precomputed() -> Precomputed:
-    """The kernel whose values are the data: an n x n matrix, and for new rows their values with the n rows.
+    """The kernel whose values are the data: an n x n matrix, or for new rows their values with the n training rows.
 
     Examples
     --------
@@ -585,13 +583,13 @@ def precomputed() -> Precomputed:
 
 
 def function(of: Callable[[Any, Any], Any]) -> Function:
-    """A kernel by any function.
+    """Make a kernel of a function.
 
     Parameters
     ----------
     of : callable
-        Takes X of shape (n, p) and Z of shape (m, p), and returns the n x m values. It must be symmetric and positive
-        semidefinite.
+        A function of X of shape (n, p) and Z of shape (m, p) that returns the n x m values. The kernel must be
+        symmetric and positive semidefinite.
 
     Examples
     --------
@@ -617,14 +615,14 @@ NAMED: dict[str, Callable[[], Kernel]] = {
 
 
 def as_kernel(given: Any, name: str = "kernel") -> Kernel:
-    """A kernel, or that of a name or a function.
+    """Make a kernel of a kernel, a name or a function.
 
     Parameters
     ----------
     given : Kernel, str or callable
         Names: linear, polynomial, rbf, laplacian, precomputed, each with its defaults.
     name : str, default "kernel"
-        What messages call it.
+        The name of the argument in messages.
 
     Raises
     ------
@@ -652,16 +650,16 @@ def as_kernel(given: Any, name: str = "kernel") -> Kernel:
 
 
 class Points:
-    """Rows in memory, ready for the tiles of a kernel.
+    """Rows in memory, with the statistics that tiles of a kernel need.
 
     Parameters
     ----------
     rows : array, SciPy sparse matrix, or numbers of rows for a precomputed kernel
     kernel : Kernel
     center : numpy.ndarray of shape (p,) or None
-        The point that was subtracted from the rows, and is to be subtracted from others.
+        The point that was subtracted from the rows, and must be subtracted from others.
     statistics : array of shape (n,), optional
-        Those of the kernel; computed where they are not given.
+        The `statistics` of the kernel; computed by default.
 
     Examples
     --------
@@ -687,11 +685,11 @@ class Points:
 
     @property
     def home(self) -> Home:
-        """Where tiles with these rows are."""
+        """The home of tiles with these rows."""
         return Home.of(np.empty(0) if scipy.sparse.issparse(self.rows) else self.rows)
 
     def at(self, selection: Any) -> Points:
-        """Some of the rows: those of a slice, or of an array of numbers on the host."""
+        """The points that a slice, or an array of row numbers on the host, selects."""
         return Points(
             _chosen(self.rows, selection),
             self.kernel,
@@ -700,12 +698,12 @@ class Points:
         )
 
     def against(self, others: Points) -> Array:
-        """The tile k(these, others)."""
+        """The tile k(rows, others.rows)."""
         return self.kernel.tile(self.rows, others.rows, self.statistics, others.statistics)
 
 
 def read_rows(A: LinearOperator, name: str) -> Any:
-    """The rows of an operator in memory, read once and counted: an array, or a SciPy matrix of compressed rows.
+    """Read the rows of an operator into memory, counted as a sweep: an array, or a SciPy CSR matrix.
 
     Raises
     ------
@@ -728,14 +726,14 @@ def read_rows(A: LinearOperator, name: str) -> Any:
 
 
 def not_finite(A: LinearOperator, name: str) -> NonFiniteData:
-    """The error that names the first entry that is not finite, where entries can be read.
+    """Make the error that names the first entry that is not finite, if entries can be read.
 
     Parameters
     ----------
     A : LinearOperator
-        One whose products are not finite.
+        An operator whose entries or products are not finite.
     name : str
-        What messages call it.
+        The name of the operator in messages.
     """
     found = first_non_finite(A)
     if found is None:
@@ -747,9 +745,9 @@ def not_finite(A: LinearOperator, name: str) -> NonFiniteData:
 
 
 def centre_of(rows: Any, kernel: Kernel) -> HostArray | None:
-    """The middle of dense rows, for kernels of differences; None for others.
+    """The column medians of some dense rows, for kernels of differences; None for others.
 
-    A mean would lie where a row far from all others draws it, and the distances of the rest would lose their digits.
+    A mean would be moved by a row far from all others, and the distances of the rest would lose their digits.
     """
     if not kernel.differences or scipy.sparse.issparse(rows):
         return None
@@ -759,13 +757,13 @@ def centre_of(rows: Any, kernel: Kernel) -> HostArray | None:
 
 
 def middle_of(rows: HostArray) -> HostArray:
-    """The medians of columns; zero where there are no rows."""
+    """The medians of the columns; zeros if there are no rows."""
     found: HostArray = np.median(rows, axis=0) if len(rows) else np.zeros(rows.shape[1])
     return found
 
 
 def about(rows: Any, center: HostArray | None) -> Any:
-    """Rows less a point, subtracted in float64, in their own dtype; sparse rows become dense for it."""
+    """Subtract a point from rows, in float64, and return them in their own dtype; sparse rows become dense."""
     if center is None:
         return rows
     if scipy.sparse.issparse(rows):
@@ -779,7 +777,7 @@ def about(rows: Any, center: HostArray | None) -> Any:
 
 
 def resolved(kernel: Kernel, rows: Any, rng: Any) -> Kernel:
-    """A kernel with all its numbers, taken from some of the rows where they are not given.
+    """The kernel with all parameters as numbers, those not given computed from some of the rows.
 
     Parameters
     ----------
@@ -799,7 +797,7 @@ def resolved(kernel: Kernel, rows: Any, rng: Any) -> Kernel:
 
 
 def check_values(values: Array, name: str) -> Magnitude:
-    """The largest value k(x, x) of a kernel, whose values are neither negative nor out of the range of entries.
+    """Check that values k(x, x) are neither negative nor out of the range of entries; return the largest.
 
     Raises
     ------
@@ -834,13 +832,13 @@ def _chosen(rows: Any, selection: Any) -> Any:
 
 
 def _inner(X: Any, Z: Any) -> Array:
-    """xᵀz of all pairs, in memory of its own."""
+    """xᵀz for all pairs of rows, as an array in new memory."""
     T = X @ Z.T
     return np.asarray(T.toarray()) if scipy.sparse.issparse(T) else T
 
 
 def _squares(X: Any) -> Array:
-    """|x|² of each row."""
+    """|x|² for each row."""
     if scipy.sparse.issparse(X):
         return np.asarray(X.multiply(X).sum(axis=1)).reshape(-1)
     return namespace(X).sum(X * X, axis=1)
@@ -854,7 +852,7 @@ def _power(base: Array, degree: int) -> Array:
 
 
 def _absolute_differences(X: Any, Z: Any) -> Array:
-    """Σ|xⱼ − zⱼ| of all pairs."""
+    """Σ|xⱼ − zⱼ| for all pairs of rows."""
     if scipy.sparse.issparse(X) or scipy.sparse.issparse(Z):
         X, Z = (scipy.sparse.csc_array(A) for A in (X, Z))
         total = np.zeros((X.shape[0], Z.shape[0]))
@@ -872,7 +870,7 @@ def _absolute_differences(X: Any, Z: Any) -> Array:
 
 
 def _exponential_of_negative(T: Array) -> Array:
-    """exp(min(T, 0)), in the same memory where that can be."""
+    """exp(min(T, 0)), in place for NumPy arrays."""
     if isinstance(T, np.ndarray):
         np.minimum(T, 0.0, out=T)
         return np.exp(T, out=T)
@@ -881,7 +879,7 @@ def _exponential_of_negative(T: Array) -> Array:
 
 
 SAME_ROWS = 1e-7
-"""Rows are equal if their distance is at most this share of the largest."""
+"""Share of the largest distance up to which rows count as equal."""
 
 
 def _with_median(kernel: _OfDistances, distances: HostArray) -> Kernel:
@@ -890,7 +888,7 @@ def _with_median(kernel: _OfDistances, distances: HostArray) -> Kernel:
     differ = upper > SAME_ROWS * np.max(upper, initial=0.0)
     if differ.any() and 2 * np.count_nonzero(differ) < len(
         upper
-    ):  # most rows are equal, as those of few classes are
+    ):  # most pairs are equal, as for rows of few classes
         median = float(np.median(upper[differ]))
     if not 0 < median < math.inf:
         raise InvalidProblem(
@@ -901,7 +899,7 @@ def _with_median(kernel: _OfDistances, distances: HostArray) -> Kernel:
 
 
 SCALES = (1e-150, 1e150)
-"""Scales whose squares, and the inverses of these, are numbers."""
+"""The smallest and the largest scale, so that its square and the inverse of it neither over- nor underflow."""
 
 
 def _check_scale(kernel: Any, what: str) -> None:
@@ -928,7 +926,7 @@ def _check_positive(what: str, value: Any, word: str = "") -> None:
 
 
 def _number(value: float | str, name: str) -> float:
-    """A number of a kernel that has been resolved."""
+    """Return a parameter of a resolved kernel; raise if it is still a rule such as "median"."""
     if isinstance(value, str):
         raise UnsupportedData(
             f"{name}={value!r} is a rule, and the rows that it needs are not known here. Take the kernel that a "

@@ -1,10 +1,11 @@
-"""The kernel matrix of n rows, as products with blocks of columns: held where it fits, else formed tile by tile.
+"""The kernel matrix of n rows, as an operator: kept in memory if it fits, else formed tile by tile in each product.
 
-Problem: methods for kernels multiply H k(X, X) H with thin blocks, where H takes means out, and n² numbers may not fit.
-Method: the matrix is cut into square tiles. Where it fits into its share of the memory the tiles are held. Otherwise
-each product forms them anew; a tile off the diagonal serves twice, as itself and transposed. Tiles have the dtype of
-the data, and what is added up over them is float64. A product takes one *pass*: every entry of the matrix is used
-once, however many columns the block has; m columns of the matrix take m/n of a pass.
+Problem: methods for kernels multiply H k(X, X) H with thin blocks, where H subtracts means, and n² numbers may not fit
+into memory.
+Method: the matrix is cut into square tiles. If it fits into its share of the memory it is kept. Otherwise each product
+computes the tiles again; a tile off the diagonal is used twice, as itself and transposed. Tiles have the dtype of the
+data, and sums over them are float64. A product takes one *pass*: every entry of the matrix is used once, however many
+columns the block has; m columns of the matrix take m/n of a pass.
 Source: Rudi, Carratino & Rosasco 2017, NIPS 30 (FALKON), for products by tiles.
 Where we differ: the operator is symmetric and centred, and it counts its passes together with the reading of the rows.
 """
@@ -46,10 +47,10 @@ __all__ = ["KernelOperator"]
 FORMS = ("auto", "held", "tiled")
 
 HOST_TILE, DEVICE_TILE = 1024, 8192
-"""Rows of a tile: a few megabytes stay in the cache of a core, more keep an accelerator busy."""
+"""Rows of a tile: on the host a few megabytes, which stay in the cache of a core; more keep an accelerator busy."""
 
 PROBED = 32
-"""Rows with which the symmetry of a function, or of precomputed values, is looked at."""
+"""Number of rows with which the symmetry of a function, or of precomputed values, is checked."""
 
 
 class KernelOperator(LinearOperator):
@@ -61,29 +62,29 @@ class KernelOperator(LinearOperator):
     ----------
     X : data of shape (n, p)
         Anything that `linspec.as_operator` takes and whose entries can be read; with a precomputed kernel the n x n
-        values. The rows are held, sparse ones as they are.
+        values. The rows are kept in memory; sparse rows stay sparse.
     kernel : Kernel, str or callable
-        As `linspec.kernels.as_kernel` takes it.
+        Any argument of `linspec.kernels.as_kernel`.
     center : bool, default True
         Whether the features are centred; False: H is the identity.
     form : {"auto", "held", "tiled"}, default "auto"
-        Hold the matrix or form its tiles for each product; "auto" holds it where it fits into three sixteenths of the
-        available memory.
+        "held" keeps the matrix in memory, "tiled" forms its tiles in each product; "auto" keeps it if it fits into
+        three sixteenths of the available memory.
     tile : int, optional
-        Rows of a tile; by default 1024 on the host.
+        The number of rows of a tile; by default 1024 on the host.
     rng : None, int or numpy.random.Generator
-        From which rows are drawn, where the kernel's scale is taken from the data.
+        The generator that draws rows, if the scale of the kernel is computed from the data.
     name : str, default "X"
         The name of the data in messages.
 
     Attributes
     ----------
     kernel : Kernel
-        With all its numbers, once rows have been read (`settle`).
+        The kernel; all its parameters are numbers once rows have been read (`settle`).
     dtype : numpy.dtype
-        Of products: float64, whatever the tiles have.
+        The dtype of products: float64, whatever the dtype of the tiles.
     ledger : Ledger
-        Where passes and the reading of the rows are counted.
+        The ledger that counts passes and the reading of the rows.
 
     Examples
     --------
@@ -143,17 +144,17 @@ class KernelOperator(LinearOperator):
 
     @at_home
     def settle(self, rng: Any = None) -> Kernel:
-        """Read the rows, where that has not been done, and take the kernel's scale from them.
+        """Read the rows at the first call, and compute the scale of the kernel from them if it is not given.
 
         Parameters
         ----------
         rng : None, int or numpy.random.Generator, optional
-            In place of that of the constructor.
+            Replaces the generator of the constructor.
 
         Returns
         -------
         Kernel
-            With all its numbers.
+            The kernel with all parameters as numbers.
         """
         if not self.is_read:
             admit(self.ledger, 0.0)
@@ -161,7 +162,7 @@ class KernelOperator(LinearOperator):
                 rows = read_rows(self.data, self.name)
             self.kernel = resolved(self.kernel, rows, self._rng if rng is None else rng)
             center = centre_of(rows, self.kernel)
-            with np.errstate(over="ignore", invalid="ignore"):  # the check says what it is about
+            with np.errstate(over="ignore", invalid="ignore"):  # the check reports such values
                 points = Points(about(rows, center), self.kernel, center)
                 largest = self._largest(points)
                 sizes = (largest, magnitude_of(as_operator(rows))) if self.tile_dtype == np.float32 else ()
@@ -176,7 +177,7 @@ class KernelOperator(LinearOperator):
         return self.kernel
 
     def _largest(self, points: Points) -> Magnitude:
-        """The largest value of the kernel; of float32 rows out of the range of float32, one that is out of it."""
+        """The largest value k(x, x); the largest float32 if float32 values overflow, which selects float64."""
         values = diagonal_of(points)
         single = np.finfo(np.float32)
         finite = self.tile_dtype != np.float32 or bool(np.isfinite(to_host(values)).all())
@@ -189,19 +190,19 @@ class KernelOperator(LinearOperator):
 
     @property
     def points(self) -> Points:
-        """The rows as the kernel sees them."""
+        """The rows in memory, less their medians if the kernel depends on differences."""
         self.settle()
         assert self._points is not None  # noqa: S101  # settle has set it
         return self._points
 
     @property
     def tile_dtype(self) -> np.dtype[Any]:
-        """The dtype of tiles: that of the data."""
+        """The dtype of tiles: the working dtype of the data."""
         return self.data.dtype
 
     @property
     def form(self) -> str:
-        """How products are made, "held" or "tiled"."""
+        """The form of products, "held" or "tiled"."""
         if not self._form:
             size = float(self.shape[0]) ** 2 * self.tile_dtype.itemsize
             fits = size <= MOMENTS_SHARE / 2 * self.home.free_memory()
@@ -210,11 +211,11 @@ class KernelOperator(LinearOperator):
 
     @cached_property
     def witness(self) -> Witness:
-        """What identifies the rows, which are read for it where that has not been done."""
+        """The witness that identifies the rows, which are read if they have not been."""
         return witness(as_operator(self.points.rows)).on_host()
 
     def _check_symmetry(self, points: Points) -> None:
-        """Look at a few pairs of rows, where values are somebody's own."""
+        """Check symmetry on a few pairs of rows, if the values are a user's function or precomputed."""
         if not (self.kernel.precomputed or isinstance(self.kernel, Function)):
             return
         some = np.unique(np.linspace(0, self.shape[0] - 1, min(PROBED, self.shape[0])).astype(np.intp))
@@ -227,12 +228,12 @@ class KernelOperator(LinearOperator):
             )
 
     def _among(self, points: Points, numbers: HostArray) -> HostArray:
-        """k(x, z) among some of the rows."""
+        """k(x, z) for all pairs of the rows with the given numbers, float64 on the host."""
         some = points.at(numbers)
         others = Points(numbers, self.kernel) if self.kernel.precomputed else some
         return np.asarray(to_host(some.against(others)), dtype=np.float64)
 
-    # ---- what the matrix gives ----------------------------------------------------------------
+    # ---- products, columns and entries --------------------------------------------------------
 
     @at_home
     def product(self, V: Array) -> tuple[Array, HostArray]:
@@ -245,7 +246,7 @@ class KernelOperator(LinearOperator):
         Returns
         -------
         array of shape (n, b), float64, and numpy.ndarray of shape (b,)
-            The means are zeros without centring.
+            The product and the means, which are zeros without centring.
         """
         self._check_block(V, self.shape[0], "product")
         admit(self.ledger, 1.0)
@@ -267,7 +268,7 @@ class KernelOperator(LinearOperator):
         return self.product(U)[0]
 
     def _by_tiles(self, V: Array) -> Array:
-        """k(X, X) V in float64, the tiles and their factors in the dtype of the data."""
+        """k(X, X) V, summed in float64 over tiles in the dtype of the data."""
         points, where, n = self.points, self.data.home, self.shape[0]
         W = where.place(V, self.tile_dtype)
         out = self.home.zeros((n, int(V.shape[1])))
@@ -285,7 +286,7 @@ class KernelOperator(LinearOperator):
         return out
 
     def _tiles(self, points: Points) -> Iterator[tuple[slice, slice, Array]]:
-        """The tiles on and above the diagonal."""
+        """Yield (rows, columns, tile) for the tiles on and above the diagonal."""
         pieces = list(_slices(self.shape[0], self.tile))
         parts = [points.at(piece) for piece in pieces]
         numbers = np.arange(self.shape[0])
@@ -296,7 +297,7 @@ class KernelOperator(LinearOperator):
                 yield rows, pieces[j], parts[i].against(other)
 
     def _whole(self) -> Array:
-        """All of k(X, X), formed once and held."""
+        """k(X, X) as an array, formed at the first call and kept."""
         if self._held is None:
             n = self.shape[0]
             K = self.data.home.zeros((n, n), self.tile_dtype)
@@ -308,7 +309,7 @@ class KernelOperator(LinearOperator):
         return self._held
 
     def _dense(self) -> Array:
-        """All of H k(X, X) H, in float64: a pass."""
+        """H k(X, X) H as a float64 array; counts one pass."""
         admit(self.ledger, 1.0)
         held = self._held is not None
         K = self.home.place(self._whole())
@@ -328,11 +329,11 @@ class KernelOperator(LinearOperator):
         Parameters
         ----------
         numbers : sequence of int
-            Which rows they belong to.
+            The numbers of the columns.
 
         Returns
         -------
-        array of shape (n, m), in the dtype and at the place of the data
+        array of shape (n, m), in the working dtype and at the home of the data
         """
         index, points = np.asarray(numbers, dtype=np.intp), self.points
         n, m = self.shape[0], len(index)
@@ -347,19 +348,19 @@ class KernelOperator(LinearOperator):
 
     @at_home
     def block(self, numbers: Any) -> HostArray:
-        """k(x, z) among some of the rows, not centred, in float64 on the host."""
+        """k(x, z) for all pairs of the rows with the given numbers, not centred, in float64 on the host."""
         index, points = np.asarray(numbers, dtype=np.intp), self.points
         self.ledger.record(self.data, 0, sweeps=(len(index) / max(self.shape[0], 1)) ** 2)
         return self._among(points, index)
 
     @at_home
     def diagonal(self) -> Array:
-        """k(x, x) of each row, not centred: an array of shape (n,) in the dtype of the data."""
+        """k(x, x) for each row, not centred: an array of shape (n,) in the dtype of the data."""
         return diagonal_of(self.points)
 
     @at_home
     def map(self) -> KernelMap:
-        """x ↦ (k(x, x₁), …, k(x, xₙ)), for new rows."""
+        """The map x ↦ (k(x, x₁), …, k(x, xₙ)) for new rows."""
         points, n = self.points, self.shape[0]
         if self.kernel.precomputed:
             return KernelMap(Points(np.arange(n), self.kernel), None, n, np.arange(n))
@@ -367,13 +368,14 @@ class KernelOperator(LinearOperator):
 
     @at_home
     def cross(self, data: Any, name: str = "data") -> LinearOperator:
-        """k(Z, X) for new rows Z, not centred: an operator whose rows are made slice by slice.
+        """k(Z, X) for new rows Z, not centred: an operator whose rows are computed slice by slice.
 
         Parameters
         ----------
         data : data of shape (m, p)
-            With a precomputed kernel the m x n values of new rows with the rows of X.
+            The new rows; with a precomputed kernel their m x n values with the rows of X.
         name : str, default "data"
+            The name of the data in messages.
         """
         return self.map()(data, name)
 

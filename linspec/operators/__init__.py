@@ -1,7 +1,7 @@
 """Operators: `as_operator` makes them of arrays, sparse matrices, files and foreign objects.
 
-Read `base` first: what a matrix gives, whatever it is. `dense`, `sparse`, `streamed`, `foreign` and the files are
-kinds of matrices; `row_model` and `adjusted` say what is subtracted from their rows.
+Read `base` first: the interface of every matrix, whatever its kind. `dense`, `sparse`, `streamed`, `foreign` and the
+files are kinds of matrices; `row_model` and `adjustment` define what is subtracted from their rows.
 """
 
 from __future__ import annotations

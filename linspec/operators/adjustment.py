@@ -1,11 +1,11 @@
 """The adjustment of a matrix: its rows less a centre and what confounds explain, with weights and factors of columns.
 
-Problem: what `linspec.operators.row_model` says of all rows is to hold for every product with a matrix, whoever makes
-it.
+Problem: the weights, means and confounds of `linspec.operators.row_model` must act on every product with a matrix,
+whichever code multiplies.
 Method: (I − QQᵀ) D (A − 1 rowᵀ) diag(f) is the rows less their mean, times √w, less a matrix of low rank, times a
 factor for each column. An `Adjustment` holds the parts that depend on A: it learns them in the first sweep of moments,
-is applied to rows, and corrects products. `AdjustedOperator` is the matrix that is meant. Sweeps of `linspec.Moments`
-see through it and multiply A itself; for everyone else the first product makes one sweep more.
+is applied to rows, and corrects products. `AdjustedOperator` is the adjusted matrix itself. Sweeps of `linspec.Moments`
+see through it and multiply A; for other callers the first product makes one sweep more.
 Large means: dense rows are centred entry by entry. Of sparse rows products are corrected, which cancels digits where
 means are large beside the deviations. A column in which every entry is stored has one of its own values subtracted from
 them instead (`about_a_row`): the difference of nearly equal numbers is exact, and nothing is filled up. A column with
@@ -31,24 +31,23 @@ from linspec.operators.wrapper import Wrapper
 from linspec.process.pauses import admit
 
 EXPLAINED = 1e-13
-"""The share of a column's square that is rounding: a column of which confounds leave no more counts as zero."""
+"""Share of a column's squared length that is rounding: a column counts as zero if the confounds leave no more of it."""
 
 ENTRIES = (2.0**-46) ** 2
-"""The share of a column's square, before its mean is subtracted, that the rounding of its entries may leave."""
+"""Share of a column's squared length before centring that the rounding of its entries may leave after it."""
 
 NEARLY = 1e-8
-"""The share below which a column is named as one that confounds explain."""
+"""Share of a column's squared length: a column of which the confounds leave no more is reported as explained."""
 
 
 SQUARES = 1e-280
-"""A sum of squares below this has lost digits of its smaller terms."""
+"""Sum of squares below which its smaller terms may have lost digits to underflow."""
 
 SAMPLED_ROWS = 16
 """The number of evenly spread rows that are read to find columns with large means."""
 
 LARGE_MEAN = 1e-2
-"""The mean of a column counts as large if a few of its entries differ by less than this, in units of their
-size."""
+"""Relative difference of sampled entries of a column below which its mean counts as large compared with its spread."""
 
 LEARNT = (
     "mean",
@@ -60,7 +59,7 @@ LEARNT = (
     "lost",
     "unrecorded",
 )
-"""Attributes of an `Adjustment` that a sweep finds."""
+"""Attributes of an `Adjustment` that sweeps compute; a checkpoint saves them."""
 
 
 class WeightedRows(_Composite):
@@ -108,37 +107,37 @@ class WeightedRows(_Composite):
 
 
 class Adjustment:
-    """What is subtracted from the rows of one matrix, and by what its columns are multiplied.
+    """The weights, means, confounds and column factors that turn one matrix A into its adjusted matrix.
 
-    The matrix that is meant is (I − QQᵀ) D (A − 1 rowᵀ) diag(factors).
+    The adjusted matrix is (I − QQᵀ) D (A − 1 rowᵀ) diag(factors).
 
     Parameters
     ----------
     model : RowModel
         D and Q, and whether the means are subtracted.
     scale : bool, default False
-        Whether the columns that are left are divided by their root mean squares.
+        Whether the columns, centred and without the confounds, are divided by their root mean squares.
     shift : array of shape (p,), optional
-        A row of numbers that is to be subtracted from A, whether or not its means are.
+        A row of numbers to subtract from A, whether or not its means are subtracted.
 
     Attributes
     ----------
     mean : array of shape (p,) or None
         The column means of A, once they are known.
     explained : array of shape (p, r) or None
-        T = AᵀD²B: what the confounds explain is D B Tᵀ. Behind them the column AᵀDq, if the constant is put back.
+        T = AᵀD²B: the confounds explain D B Tᵀ. AᵀDq is appended as the last column if the constant is put back.
     factors : array of shape (p,) or None
-        By which the columns are multiplied: 1/σ with scaling, 0 for columns that the confounds explain.
+        The factors of the columns: 1/σ with scaling, 0 for columns that the confounds explain.
     squares : array of shape (p,) or None
-        The squared lengths of the columns that are left, times the squared factors.
+        The squared lengths of the columns of the adjusted matrix.
     nearly_explained : tuple of int
-        Columns of which the confounds leave less than `NEARLY`.
+        Columns of whose squared length the confounds leave a share of at most `NEARLY`.
     underflowing : tuple of int
-        Columns whose squared length is no number, or has few digits.
+        Columns whose squared length underflows to zero or has lost digits.
     lost : float
-        The largest ratio of a squared length before the confounds are subtracted and after it.
+        The largest ratio of a column's squared length before the confounds are subtracted to that after it.
     ledger : Ledger or None
-        Where a sweep that learns this is entered.
+        The ledger that counts the sweep in which the adjustment is computed.
     unrecorded : float
         Sweeps that were made before there was a ledger.
 
@@ -171,7 +170,7 @@ class Adjustment:
 
     @property
     def row(self) -> Array | None:
-        """The row that is subtracted from every row of A: the means, or the shift, or none."""
+        """The row that is subtracted from every row of A: the means, or the shift, or None."""
         return self.mean if self.model.center else self.shift
 
     @property
@@ -181,35 +180,35 @@ class Adjustment:
 
     @property
     def lacks_mean(self) -> bool:
-        """Whether the means are subtracted and not known."""
+        """Whether the means are to be subtracted and are not known yet."""
         return self.model.center and self.mean is None
 
     @property
     def changes_products(self) -> bool:
-        """Whether confounds and factors of columns change products, beside the row."""
+        """Whether products change by more than the subtracted row: by confounds or factors of columns."""
         return self.model.basis is not None or self.scale or self.factors is not None
 
     @property
     def lacks_correction(self) -> bool:
-        """Whether what confounds explain, or the lengths of the columns that are scaled, are not known."""
+        """Whether `explained`, or the column lengths that scaling needs, are still unknown."""
         explained = self.model.basis is not None and self.explained is None
         return explained or (self.scale and self.squares is None)
 
     @property
     def known(self) -> bool:
-        """Whether all is known that the matrix that is meant is made of."""
+        """Whether every part of the adjusted matrix is known."""
         return not (self.lacks_mean or self.lacks_correction)
 
     @property
     def signed(self) -> Array | None:
-        """T times the signs of its columns: T Tᵀ of both is subtracted from products."""
+        """T diag(signs), with `RowModel.signs`: signed · explainedᵀ is subtracted from products."""
         if self.explained is None or not self.model.keeps_constant:
             return self.explained
         return self.explained * Home.of(self.explained).place(self.model.signs)[None, :]
 
     @property
     def explained_squares(self) -> Array | None:
-        """The squares of what the confounds explain of each column of A; None where there are none."""
+        """Squared lengths of the parts of the columns of A that the confounds explain; None without confounds."""
         if self.explained is None:
             return None
         confounds = self.explained[:, :-1] if self.model.keeps_constant else self.explained
@@ -218,18 +217,18 @@ class Adjustment:
 
     @property
     def kept(self) -> Array | None:
-        """The row AᵀDq that the constant adds to triangles, where it is put back."""
+        """The row (AᵀDq)ᵀ that is appended to triangles where the constant is put back, else None."""
         return self.explained[:, -1:].T if self.model.keeps_constant and self.explained is not None else None
 
     # ---- what a solution keeps -----------------------------------------------------------------
 
     def of_new_rows(self) -> dict[str, Array]:
-        """What new rows are less, as a solution keeps it: `mean`, `slopes` of the confounds, `confound_mean`, `scale`.
+        """The arrays by which a solution adjusts new rows: `mean`, `slopes`, `confound_mean` and `scale`.
 
         Returns
         -------
         dict from str to array
-            Shapes (p,), (c, p), (c,) and (p,); those that there are.
+            Shapes (p,), (c, p), (c,) and (p,); `slopes` are those of the confounds. Only the parts that apply.
         """
         model, found = self.model, {}
         constant, turn, mean = model.constant, model.turn, model.confound_mean
@@ -258,7 +257,7 @@ class Adjustment:
         mean, slopes, scale : array or None
             As `of_new_rows` names them.
         confounds : numpy.ndarray of shape (n, c) or None
-            Those of the rows, less their training means.
+            The confounds of the new rows, less their training means.
         """
         basis = None
         if confounds is not None and slopes is not None:  # they may have any unit
@@ -270,7 +269,7 @@ class Adjustment:
         return made
 
     def given(self, weights: Array, axis: int = 0, *, inverse: bool = False) -> Array:
-        """Weights of the columns that are left, for the columns before they were multiplied; or the inverse.
+        """Convert weights of the adjusted columns to weights of the columns before the factors; or the inverse.
 
         Parameters
         ----------
@@ -303,7 +302,7 @@ class Adjustment:
         ----------
         home : Home
         count : float
-            What the rows count together.
+            The number of rows, or the sum of their weights.
         mean : array of shape (p,), optional
         explained : array of shape (p, r), optional
             AᵀD²B, of A less its row.
@@ -324,25 +323,25 @@ class Adjustment:
             self.squares = self._scaled(home, self._left(home, squares, count), count)
 
     def learn_from(self, gathered: ColumnStatistics) -> None:
-        """Take over what the statistics of all rows of A say."""
+        """Take over the column statistics of all rows of A."""
         squares = gathered.spread if self.model.center else gathered.squares_about(self.shift)
         explained = self.explained_by(gathered)
         self.learn(gathered.home, gathered.count, mean=gathered.mean, explained=explained, squares=squares)
 
     def learn_from_entries(self, A: LinearOperator) -> None:
-        """Take over what the entries of A, which lie in memory, say."""
+        """Compute the adjustment from the entries of A, which are in memory."""
         home, n = A.home, A.shape[0]
         gathered = ColumnStatistics(home)
         gathered.add(A, self.model.weights_of(0, n, home), self.model.basis_of(0, n, home))
         self.learn_from(gathered)
 
     def learn_from_products(self, A: LinearOperator, home: Home) -> None:
-        """Take over what products with A say: the mean, Aᵀw / Σw, and what confounds explain, AᵀD²B.
+        """Compute the adjustment from products with A: the mean, Aᵀw / Σw, and what the confounds explain, AᵀD²B.
 
         Raises
         ------
         MissingCapability
-            Columns are to be scaled, whose lengths are not known.
+            Scaling is requested, and the lengths of the columns are unknown.
         """
         n = A.shape[0]
         weights, basis = self.model.weights_of(0, n, home), self.model.basis_of(0, n, home)
@@ -358,12 +357,12 @@ class Adjustment:
             self.learn(home, self.model.total(n), explained=explained)
 
     def explained_by(self, gathered: ColumnStatistics) -> Array | None:
-        """AᵀD²B, of A less its row, by the statistics of all rows."""
+        """AᵀD²B for A less `row`, from the statistics of all rows."""
         center = self.model.center
         return gathered.beside(None if center else self.shift, center=center)
 
     def _with_constant(self, home: Home, explained: Array, count: float) -> Array:
-        """T with the column AᵀDq behind it, if the constant is put back."""
+        """Append the column AᵀDq to T if the constant is put back; else return T."""
         constant = self.model.constant
         if constant is None or constant.kept is None:
             return explained
@@ -372,7 +371,7 @@ class Adjustment:
         return home.concat([explained, column[:, None]])
 
     def _left(self, home: Home, squares: Array, count: float) -> Array:
-        """Squared lengths after the confounds are subtracted."""
+        """Compute squared column lengths after the confounds are subtracted; note columns that they explain."""
         if self.explained is None:
             return squares
         xp = home.xp
@@ -391,7 +390,7 @@ class Adjustment:
         return left
 
     def _scaled(self, home: Home, squares: Array, count: float) -> Array:
-        """The squares times the squared factors, which they give with scaling."""
+        """Scale squared lengths by the squared factors, which with `scale` are computed here from the lengths."""
         if not self.scale:
             return squares
         xp = home.xp
@@ -402,11 +401,11 @@ class Adjustment:
         return squares * self.factors * self.factors
 
     def learnt(self) -> dict[str, Any]:
-        """The facts that sweeps have found, for a checkpoint."""
+        """The attributes that sweeps have computed (`LEARNT`), for a checkpoint."""
         return {name: getattr(self, name) for name in LEARNT}
 
     def take_up(self, learnt: Mapping[str, Any], home: Home) -> None:
-        """Go on with the facts of `learnt`, whose arrays are on the host."""
+        """Restore the attributes that `learnt` returned, whose arrays are on the host."""
         for name in LEARNT:
             value = learnt[name]
             setattr(self, name, home.place(value) if isinstance(value, np.ndarray) else value)
@@ -414,19 +413,19 @@ class Adjustment:
     # ---- use ----------------------------------------------------------------------------------
 
     def with_model(self, change: Change) -> Adjustment:
-        """The same facts with another model of the rows."""
+        """The adjustment with another model of the rows."""
         other = copy.copy(self)
         other.model, other.ledger = change(self.model), None
         return other
 
     def with_known_row(self) -> Adjustment:
-        """The same facts where rows are not centred, but a known row is subtracted from them."""
+        """The adjustment with its known row as a plain shift instead of means: nothing is left to compute."""
         other = copy.copy(self)
         other.model, other.shift, other.scale, other.ledger = PLAIN, self.row, False, None
         return other
 
     def times(self, factors: Array) -> Adjustment:
-        """The adjustment that multiplies the columns by further factors."""
+        """The adjustment with the columns multiplied by further factors."""
         other = copy.copy(self)
         other.scale, other.ledger = False, None  # it is known
         other.factors = factors if self.factors is None else self.factors * factors
@@ -434,16 +433,16 @@ class Adjustment:
         return other
 
     def applied(self, rows: LinearOperator, first: int = 0, model: RowModel | None = None) -> LinearOperator:
-        """Some rows of the matrix that is meant.
+        """Some rows of the adjusted matrix.
 
         Parameters
         ----------
         rows : LinearOperator
             n rows of A itself.
         first : int, default 0
-            The number of the first.
+            The number of the first row.
         model : RowModel, optional
-            That of these rows, where they are no run of rows.
+            The model of these rows, where they are not consecutive.
         """
         model, n, home, row = model or self.model, rows.shape[0], rows.home.blocks, self.row
         A = rows if row is None else rows.centered(row)
@@ -457,16 +456,16 @@ class Adjustment:
         return A if self.factors is None else A.scaled_columns(self.factors)
 
     def corrected(self, product: Array, V: Array, other: Adjustment) -> Array:
-        """The product XᵀY V of the matrices that are meant, from that of their rows less means, times weights.
+        """The product XᵀY V of the adjusted matrices, from the weighted product of the centred rows.
 
         Parameters
         ----------
         product : array of shape (p, k)
-            It is overwritten.
+            The product of centred and weighted rows; it is overwritten.
         V : array of shape (q, k)
-            Times the factors of Y.
+            Already multiplied by the factors of Y.
         other : Adjustment
-            That of Y.
+            The adjustment of Y.
         """
         if self.signed is not None and other.explained is not None:
             product -= self.signed @ (other.explained.T @ V)
@@ -474,14 +473,14 @@ class Adjustment:
 
 
 def scaled(array: Any, factors: Array | None) -> Any:
-    """Numbers or rows that belong to the columns, times their factors."""
+    """Multiply numbers (p,) or rows (p, k), one for each column, by the factors of the columns."""
     if array is None or factors is None:
         return array
     return array * (factors if array.ndim == 1 else factors[:, None])
 
 
 class AdjustedOperator(Wrapper):
-    """(I − QQᵀ) D A diag(f), with all that A can do.
+    """(I − QQᵀ) D A diag(f), with all capabilities of A.
 
     Parameters
     ----------
@@ -490,11 +489,11 @@ class AdjustedOperator(Wrapper):
     model : RowModel
         D and Q.
     settle : callable
-        Called with this operator where a product needs what is not known yet: it reads the rows once.
+        Called with this operator when a product needs parts that are not known yet: it reads the rows once.
     scale : bool, default False
-        Whether the columns that are left are divided by their root mean squares, f.
+        Whether the columns, centred and without the confounds, are divided by their root mean squares: the factors f.
     name : str, default "the data"
-        What messages call it.
+        The name of the matrix in messages.
 
     Examples
     --------
@@ -526,7 +525,7 @@ class AdjustedOperator(Wrapper):
         self.with_names_of(operator)
         self._settle, self.name = settle, name
         self.adjustment: Adjustment = Adjustment(model, scale=scale, shift=shift)
-        # What an earlier reading has gathered.
+        # An earlier reading may have gathered the statistics.
         if bare.statistics is not None and model.is_plain:
             self.adjustment.learn_from(bare.statistics)
 
@@ -538,7 +537,7 @@ class AdjustedOperator(Wrapper):
         settle: Callable[[AdjustedOperator], None],
         name: str = "the data",
     ) -> AdjustedOperator:
-        """The matrix that an adjustment makes of A, as far as it is known.
+        """Make the adjusted matrix of A from an existing adjustment, which may be incomplete.
 
         Parameters
         ----------
@@ -556,7 +555,7 @@ class AdjustedOperator(Wrapper):
 
     @property
     def model(self) -> RowModel:
-        """D and Q."""
+        """The model of the rows, which holds D and Q."""
         return self.adjustment.model
 
     @property
@@ -567,7 +566,7 @@ class AdjustedOperator(Wrapper):
 
     @property
     def spent(self) -> bool:
-        """Whether the rows are gone."""
+        """Whether the rows can no longer be read: an iterator that was used."""
         return bool(getattr(self.operator, "spent", False))
 
     def in_dtype(self, dtype: np.dtype[Any]) -> LinearOperator | None:
@@ -575,12 +574,12 @@ class AdjustedOperator(Wrapper):
         return None if inner is None else self.on(inner)
 
     def on(self, operator: LinearOperator) -> AdjustedOperator:
-        """The same adjustment of another operator with the entries of A."""
+        """The same adjustment applied to another operator with the entries of A."""
         made = AdjustedOperator.with_adjustment(operator, self.adjustment, self._settle, self.name)
         return made.with_names_of(self)
 
     def scaled_columns(self, scale: Array) -> LinearOperator:
-        """The matrix times a factor for each column, through which sweeps see as well."""
+        """A copy with each column multiplied by a factor; sweeps see through it as well."""
         self.settle()
         adjustment = self.adjustment.times(self.home.blocks.place(scale))
         return AdjustedOperator.with_adjustment(self.operator, adjustment, self._settle, self.name)
@@ -589,7 +588,7 @@ class AdjustedOperator(Wrapper):
         self.operator.enter_in(ledger)
 
     def settle(self) -> None:
-        """Read the rows once, where what is subtracted from them is not known yet; the sweep is counted."""
+        """Read the rows once if the adjustment is not known yet; the sweep is counted."""
         adjustment = self.adjustment
         if adjustment.known:
             return
@@ -628,7 +627,7 @@ class AdjustedOperator(Wrapper):
         return self.adjustment.applied(rows, 0, self.model.chosen(selection))
 
     def drawn(self, selection: HostArray) -> LinearOperator:
-        """Rows that were drawn in proportion to their weights: all count alike then."""
+        """Rows that were drawn in proportion to their weights, so that all get the same (mean) weight."""
         self.settle()
         chosen, weights = self.model.chosen(selection), self.model.weights
         if weights is not None:
@@ -640,7 +639,7 @@ class AdjustedOperator(Wrapper):
         return self._whole.dense()
 
     def blocks(self) -> Iterator[LinearOperator]:
-        """The rows of streamed data, with everything subtracted."""
+        """The rows of streamed data, adjusted."""
         self.settle()
         return self._applied(self.operator.blocks())
 
@@ -652,9 +651,9 @@ class AdjustedOperator(Wrapper):
 
 
 def about_a_row(A: SparseOperator) -> tuple[SparseOperator, HostArray | None]:
-    """A sparse matrix with a row subtracted from columns with large means in which every entry is stored, and that row.
+    """Subtract a row from the columns that have large means and store every entry; return the matrix and that row.
 
-    A sparse matrix without such columns is returned as it is, with None.
+    A sparse matrix without such columns is returned unchanged, with None.
     """
     n = A.shape[0]
     if n < 2 or A.matrix.nnz < n:
@@ -687,7 +686,7 @@ def about_a_row(A: SparseOperator) -> tuple[SparseOperator, HostArray | None]:
 
 
 def _in_all_rows(matrix: Any, rows: HostArray) -> set[int]:
-    """The columns that have a stored entry in each of some rows."""
+    """Columns that have a stored entry in each of the given rows."""
     found: set[int] | None = None
     for start, stop in zip(matrix.indptr[rows].tolist(), matrix.indptr[rows + 1].tolist(), strict=True):
         columns = matrix.indices[start:stop].tolist()
@@ -698,7 +697,7 @@ def _in_all_rows(matrix: Any, rows: HostArray) -> set[int]:
 
 
 def _canonical(matrix: Any) -> Any:
-    """The same matrix with every entry stored once."""
+    """Return the matrix with every entry stored once; itself if it is so already."""
     if matrix.has_canonical_format:
         return matrix
     matrix = matrix.copy()

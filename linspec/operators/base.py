@@ -1,11 +1,11 @@
-"""Anything that can be multiplied by a thin block.
+"""The operator interface: a matrix that can be multiplied by a thin block.
 
 The block product is the primitive: `matmat` multiplies a p x k block, `rmatmat` an n x k block by the
 adjoint, and a vector is a block of one column. Row slices (`rows`) and entries (`dense`) are separate
-capabilities, which not every operator has; `access` and `readable` say so.
+capabilities, which not every operator has; `access` and `readable` record which it has.
 
-Precision. `matmat` answers in the operator's working dtype, the dtype of its n rows. `rmatmat` is a sum
-over the rows and answers in float64, so that long sums of float32 products lose nothing.
+Precision. `matmat` returns the operator's working dtype, the dtype of its n rows. `rmatmat` is a sum
+over the rows and returns float64, so that long sums of float32 products lose nothing.
 """
 
 from __future__ import annotations
@@ -41,11 +41,11 @@ Access = Literal["products", "rows", "slices", "blocks"]
 
 
 class LinearOperator(ABC):
-    """An n x p matrix known by what it does to thin blocks.
+    """An n x p matrix known by its products with thin blocks.
 
     A subclass sets `shape`, `dtype` and, where its arrays are not NumPy's, `home`, and defines
-    `_matmat` and `_rmatmat`, whose blocks come checked and in their places. It may define `_rows` (and set `access` to
-    "rows") and `_dense` (and set `readable`).
+    `_matmat` and `_rmatmat`; their blocks have been checked and moved to the right device. It may define `_rows` (and
+    set `access` to "rows") and `_dense` (and set `readable`).
 
     Attributes
     ----------
@@ -54,18 +54,19 @@ class LinearOperator(ABC):
     dtype : numpy.dtype
         float32 or float64: the dtype of the products.
     home : Home
-        The library and device of n-row blocks; float64 p x k blocks live in `home.blocks`.
+        The library and device of n-row blocks; float64 p x k blocks are in `home.blocks`.
     access : {"products", "rows", "slices", "blocks"}
-        How the rows are met: by products alone; cut out here by `rows`; slice by slice, in order, from `blocks`, when
-        their number is `math.inf` until it is known; or in blocks that stay where they are (`linspec.sweeps.blocks`).
+        How rows are reached: by products alone; by `rows`, which selects some of them; slice by slice, in order, from
+        `blocks`, when their number is `math.inf` until it is known; or in blocks that stay on their workers
+        (`linspec.sweeps.blocks`).
     readable : bool
-        Whether the entries themselves can be had, by `dense`.
+        Whether `dense` can return the entries.
     sparse : bool
-        Whether zeros are not stored: what is subtracted from such rows is subtracted from products.
+        Whether zeros are not stored: means and confounds are then subtracted from products, not from entries.
     streamed : bool
-        Whether only a sweep meets the rows: in slices or blocks.
+        Whether rows are reached only in a sweep: in slices or blocks.
     gathers : bool
-        Whether a few rows can be had here by their numbers, as minibatches.
+        Whether a few rows can be selected by their numbers, as minibatches need.
     centres_entries : bool
         Whether column means are subtracted from the entries of its rows, which loses nothing, and not from products.
     concurrent : bool
@@ -73,17 +74,18 @@ class LinearOperator(ABC):
     sweeps : float
         How often the rows can be read: 1 for an iterator of slices, infinity for everything else.
     rows_together : int
-        Neighbouring rows that are best read together: 1 in memory, more of files, and all that are decoded at once.
+        Number of neighbouring rows that are best read together: 1 in memory, more in files, such as those of a chunk
+        that is decoded as a whole.
     statistics : ColumnStatistics or None
         Means and spreads of the columns, where the reading that counted the rows has gathered them.
     resident : bool
-        Whether the entries lie in memory.
+        Whether the entries are in memory.
     adjustment : Adjustment or None
-        What is subtracted from the rows of `operator`, where sweeps are to see through to that.
+        The adjustment of the rows of `operator`, where sweeps see through this operator and multiply that one.
     column_names : tuple of str or None
-        The names of the columns, of data that have any: frames. Sums, products and parts of it have none.
+        The names of the columns of a frame; None for other data, and for sums, products and parts of operators.
     row_names : sequence or None
-        The labels of the rows: the index of a pandas frame that does more than count.
+        The labels of the rows: the index of a pandas frame, unless it only counts the rows.
     row_index : sequence or None
         The same, or an index that only counts. Two matrices with the same labels in another order are not paired.
     frame_library : str
@@ -122,12 +124,12 @@ class LinearOperator(ABC):
 
     @property
     def streamed(self) -> bool:
-        """Whether only a sweep meets the rows: in slices or blocks."""
+        """Whether rows are reached only in a sweep: in slices or blocks."""
         return self.access in ("slices", "blocks")
 
     @property
     def gathers(self) -> bool:
-        """Whether a few rows can be had here by their numbers, as minibatches."""
+        """Whether a few rows can be selected by their numbers, as minibatches need."""
         return self.access in ("rows", "blocks")
 
     @property
@@ -137,21 +139,21 @@ class LinearOperator(ABC):
 
     @abstractmethod
     def _matmat(self, V: Array) -> Array:
-        """A V for V (p x k), float64 at `home.blocks`: in the working dtype, at `home`."""
+        """Return A V, in the working dtype at `home`, for V (p x k), float64 at `home.blocks`."""
 
     @abstractmethod
     def _rmatmat(self, U: Array) -> Array:
-        """Aᵀ U for U (n x k), in the working dtype at `home`: in float64, at `home.blocks`."""
+        """Return Aᵀ U, float64 at `home.blocks`, for U (n x k) in the working dtype at `home`."""
 
     def _rows(self, selection: Selection) -> LinearOperator:
-        """Some rows: of a slice of step 1, or of an array of numbers from 0 to n - 1."""
+        """The rows that a slice of step 1, or an array of numbers from 0 to n - 1, selects."""
         raise NotImplementedError(f'{type(self).__name__} has access "rows" and defines no _rows')
 
     def _dense(self) -> Array:
         """The entries, in the working dtype at `home`."""
         raise NotImplementedError(f"{type(self).__name__} sets readable and defines no _dense")
 
-    # ---- what everyone calls ------------------------------------------------------------------
+    # ---- public methods -----------------------------------------------------------------------
 
     @property
     def nnz(self) -> int:
@@ -223,8 +225,8 @@ class LinearOperator(ABC):
     def drawn(self, selection: HostArray) -> LinearOperator:
         """Rows whose numbers were drawn at random in proportion to their weights, where the rows have weights.
 
-        Then (n/m) A_SᵀA_S for the m rows S is an estimate of AᵀA without bias. Rows that are drawn more often than
-        others are shorter for it. `linspec.sweeps.minibatches` draws; without weights these are `rows`.
+        For the m returned rows A_S, (n/m) A_SᵀA_S is an unbiased estimate of AᵀA: rows with a larger probability are
+        scaled down. `linspec.sweeps.minibatches` draws the numbers; without weights this is `rows`.
 
         Parameters
         ----------
@@ -234,7 +236,7 @@ class LinearOperator(ABC):
 
     @at_home
     def dense(self) -> Array:
-        """The n x p entries in the working dtype, at `home`: perhaps the data themselves, so leave them as they are.
+        """The n x p entries in the working dtype, at `home`: perhaps the data themselves, so do not modify them.
 
         Raises
         ------
@@ -249,7 +251,7 @@ class LinearOperator(ABC):
         return self._dense()
 
     def stored(self) -> Array:
-        """The entries as they are stored: wide integers and float32 are exact in float64."""
+        """The entries in their stored dtype, not rounded to the working dtype; `dense()` for other operators."""
         return self.dense()
 
     @property
@@ -259,45 +261,45 @@ class LinearOperator(ABC):
 
     @property
     def rounded_dtype(self) -> np.dtype[Any]:
-        """The dtype that entries were rounded to: float32 also where products with them are float64."""
+        """The dtype to which entries were rounded: float32 even if products with them are float64."""
         return self.stored_dtype if self.stored_dtype == np.float32 else self.dtype
 
     @property
     def stored_array(self) -> Any:
-        """The array, the memory map or the sparse matrix that the rows are; None of other rows."""
+        """The array, memory map or sparse matrix that holds exactly these rows; None where there is none."""
         return None
 
     def in_memory(self, most: float) -> LinearOperator:
-        """The same rows held in memory, where a file is read as a whole in less time than in parts.
+        """The same rows held in memory, if reading a file as a whole takes less time than reading it in parts.
 
         Parameters
         ----------
         most : float
-            The bytes that they may take.
+            The largest number of bytes that the rows may take.
 
         Returns
         -------
         LinearOperator
-            Itself where nothing is gained, or where they would take more.
+            Itself where nothing is gained, or where the rows would take more.
         """
         return self
 
     def in_dtype(self, dtype: np.dtype[Any]) -> LinearOperator | None:
-        """The same matrix with products in another working dtype; None where those of others decide."""
+        """The same matrix with products in another working dtype; None if that is not possible."""
         return self if dtype == self.dtype else None
 
     def enter_in(self, ledger: Any) -> None:  # noqa: B027 (most operators make no products of their own)
-        """Have products that nobody asked for entered into a ledger."""
+        """Set the ledger that counts products which this operator makes on its own."""
 
     def with_names_of(self, other: LinearOperator) -> Self:
-        """The operator itself, once it has the names of another one."""
+        """Copy the names of columns and rows from another operator, and return this one."""
         self.column_names = other.column_names
         self.row_names, self.row_index = other.row_names, other.row_index
         self.frame_library = other.frame_library
         return self
 
     def blocks(self) -> Iterator[LinearOperator]:
-        """The rows of streamed data, some after the other: each block holds until the next is asked for.
+        """The rows of streamed data, block by block; a block is valid until the next one is requested.
 
         Raises
         ------
@@ -309,19 +311,19 @@ class LinearOperator(ABC):
         raise MissingCapability(f"{type(self).__name__} is not read slice by slice; take `rows` or products.")
 
     def loaded(self, buffer: RowBuffer | None = None, about: Array | None = None) -> LinearOperator:
-        """The same rows, made ready to be multiplied several times: read, converted and centred once.
+        """The same rows, read, converted and centred once, for several products.
 
         Parameters
         ----------
         buffer : RowBuffer, optional
-            Memory to use; what was loaded into it before is lost.
+            Memory to use; rows that were loaded into it before are lost.
         about : array of shape (p,), optional
-            Subtracted from every row.
+            A row to subtract from every row.
         """
         return self if about is None else self.centered(about).loaded(buffer)
 
     def release(self) -> None:  # noqa: B027 (most data have nothing to give back)
-        """Give back memory that reading the rows has filled; nothing for data held in memory."""
+        """Release memory that reading the rows has filled; does nothing for data held in memory."""
 
     def _check_block(self, V: Array, rows: int, name: str) -> None:
         if not is_array(V) or V.ndim != 2 or V.shape[0] != rows:
@@ -361,7 +363,7 @@ class LinearOperator(ABC):
         return self.matmat(other[:, None])[:, 0] if other.ndim == 1 else self.matmat(other)
 
     def by_identity(self) -> Array:
-        """The entries of an operator that is known by its products, in its dtype: one product with all columns of I."""
+        """The entries of an operator that is known by its products, in its dtype: A I in one product."""
         return self.matmat(self.home.eye(self.shape[1], dtype=self.dtype))
 
     def centered(self, mean: Array) -> LinearOperator:
@@ -400,7 +402,7 @@ def _selected(selection: Any, n: int) -> Selection:
 
 
 class _Composite(LinearOperator):
-    """An operator made of others, with what they have in common."""
+    """An operator made of others, with the capabilities that all of them have."""
 
     def __init__(self, parts: Sequence[LinearOperator], shape: tuple[int, int]) -> None:
         if math.inf in shape:
@@ -425,7 +427,7 @@ class _Composite(LinearOperator):
 
     @property
     def gathers(self) -> bool:
-        """Whether a few rows of all parts can be had."""
+        """Whether all parts can select rows by number."""
         return all(part.gathers for part in self.parts)
 
     def in_dtype(self, dtype: np.dtype[Any]) -> LinearOperator | None:
@@ -441,7 +443,7 @@ class _Composite(LinearOperator):
             part.enter_in(ledger)
 
     def _homes(self) -> tuple[Home, ...]:
-        """Where the parts may live."""
+        """Homes that the parts may have."""
         return (self.home,)
 
     @property
@@ -544,7 +546,7 @@ class AdjointOperator(_Composite):
 
     @property
     def gathers(self) -> bool:
-        """Its rows are columns of A."""
+        """False: its rows are columns of A."""
         return False
 
     @property
@@ -584,7 +586,7 @@ class ProductOperator(_Composite):
 
     @property
     def gathers(self) -> bool:
-        """Whether rows of the left one can be had."""
+        """Whether the left factor can select rows by number."""
         return self.parts[0].gathers
 
     def _homes(self) -> tuple[Home, ...]:
@@ -608,10 +610,10 @@ class ProductOperator(_Composite):
 
 
 class _WithRow(_Composite):
-    """An operator and one number beside each of its columns."""
+    """An operator with one number for each of its columns."""
 
     def _row(self, x: Array, what: str) -> Array:
-        """One number a column, in float64 beside the p x k blocks."""
+        """Check the shape of one number for each column, and move it to `home.blocks` in float64."""
         if tuple(x.shape) != (self.shape[1],):
             raise InvalidProblem(f"{what} needs shape ({self.shape[1]},); got {tuple(x.shape)}.")
         return self.home.blocks.place(x)
@@ -640,7 +642,7 @@ class CenteredOperator(_WithRow):
 
     def _rmatmat(self, U: Array) -> Array:
         product, sums = self.parts[0].rmatmat(U), _column_sums(U, self.home)
-        if self.home.on_host and self.parts[0].sparse:  # fresh memory, which nobody else holds
+        if self.home.on_host and self.parts[0].sparse:  # new memory, which no other code holds
             return less_outer(product, self.mean, sums)
         return product - self.mean[:, None] * sums[None, :]
 
@@ -652,24 +654,24 @@ class CenteredOperator(_WithRow):
         return self.parts[0].stored_dtype
 
     def centered(self, mean: Array) -> LinearOperator:
-        """A − 1 meanᵀ for the A that is centred already."""
+        """The operator with a further row subtracted: one correction instead of two."""
         return CenteredOperator(self.parts[0], self.mean + self._row(mean, "a column mean"))
 
     def _dense(self) -> Array:
-        # Subtract in float64: float32 entries about a large mean would lose what the mean hides.
+        # Subtract in float64: float32 entries near a large mean would lose the digits of their differences.
         entries = self.home.blocks.place(self.parts[0].dense())
         return self._cast(entries - self.mean[None, :])
 
 
 def less_outer(P: HostArray, x: HostArray, y: HostArray) -> HostArray:
-    """P - x yᵀ for a float64 P, in its memory: a block as large as P would take longer than the arithmetic."""
+    """Subtract x yᵀ from a float64 P in place: a new block as large as P would take longer than the arithmetic."""
     for rows in row_runs(P):
         P[rows] -= x[rows, None] * y
     return P
 
 
 def _column_sums(U: Array, home: Home) -> Array:
-    """Sums over rows in float64; where the device has none, over stretches of rows that the host adds up."""
+    """Sum over rows in float64; on a device without float64, over stretches of rows that the host adds up."""
     if home.blocks == home:
         return home.column_sums(U)
     total = home.blocks.zeros((U.shape[1],))
@@ -750,7 +752,7 @@ class LowRankUpdate(_Composite):
         return self.parts[0].rmatmat(U) + self.V @ self._product_over_rows(self._cast(U))
 
     def _product_over_rows(self, U: Array) -> Array:
-        """The product of the adjoint of the left factor with U, float32 sums in stretches that lose nothing."""
+        """(left factor)ᵀ U, with float32 sums over stretches of rows short enough to lose nothing."""
         stretch = max(self.shape[0], 1) if self.dtype == np.float64 else LONGEST_STRETCH
         total = self.home.blocks.zeros((self.U.shape[1], U.shape[1]))
         for start in range(0, self.shape[0], stretch):

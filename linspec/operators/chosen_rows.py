@@ -1,4 +1,4 @@
-"""Some rows of data, in an order of their own, read where they are and never copied as a whole."""
+"""Selected rows of data in any order, read from their source when needed and never copied as a whole."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class ChosenRows(RowOperator):
 
 
 def chosen_rows(operator: LinearOperator, numbers: HostArray) -> LinearOperator:
-    """Some rows of data: a copy of those in memory, and a view of those in files and of other operators.
+    """Select rows of data: a copy of data in memory, a view (`ChosenRows`) of files and other data read by rows.
 
     Parameters
     ----------

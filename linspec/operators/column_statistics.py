@@ -30,13 +30,13 @@ from linspec.operators import (
 from linspec.operators.row_blocks import RowBuffer, row_blocks
 
 CANCELLED, REPEATS = 1e-2, 3
-"""The fraction of a sum of squares that must remain when the mean is subtracted afterwards, and how often the
-sum is formed again about a better point. The second sum is accurate to rounding; the third shows constant
-columns."""
+"""The fraction of a sum of squares that must remain when the mean is subtracted afterwards, and the number of times
+that the sum is otherwise formed again about a better point. The second sum is accurate to rounding; the third reveals
+constant columns."""
 
 
 GATHERED = ("count", "spread", "_origin", "_mean", "_beside", "_sums")
-"""Attributes that a checkpoint has."""
+"""Attributes of `ColumnStatistics` that a checkpoint saves."""
 
 
 class ColumnStatistics:
@@ -45,7 +45,7 @@ class ColumnStatistics:
     Attributes
     ----------
     count : float
-        What the rows added so far count together: their number, or the sum of their weights.
+        The number of rows added so far, or the sum of their weights.
     spread : array of shape (p,) or None
         Sums of squares about the column means; None before the first row.
     """
@@ -61,12 +61,12 @@ class ColumnStatistics:
         self._sums: Array = None
 
     def learnt(self) -> dict[str, Any]:
-        """What was gathered, for a checkpoint."""
+        """The gathered sums, for a checkpoint."""
         return {name: getattr(self, name) for name in GATHERED}
 
     @classmethod
     def again(cls, learnt: Mapping[str, Any], home: Home) -> ColumnStatistics:
-        """Statistics of what `learnt` has told, whose arrays are on the host."""
+        """Restore the statistics that `learnt` returned, whose arrays are on the host."""
         made = cls(home)
         for name in GATHERED:
             value = learnt[name]
@@ -79,7 +79,7 @@ class ColumnStatistics:
         return None if self._mean is None else self._origin + self._mean
 
     def beside(self, point: Array | None, *, center: bool) -> Array | None:
-        """AᵀD²B for the basis B beside the rows, shape (p, r), of A less a row; less the means with `center`."""
+        """(A − 1 pointᵀ)ᵀD²B, shape (p, r), for the basis B passed with the rows; with `center`, A less its means."""
         if self._beside is None or center:  # B is orthogonal to the constant then
             return self._beside
         step = self._origin if point is None else self._origin - point
@@ -132,7 +132,7 @@ class ColumnStatistics:
     def _add_sparse(
         self, block: SparseOperator | CupySparseOperator, weights: Array | None, basis: Array | None
     ) -> None:
-        """Sums over the stored entries, repeated about provisional means if means are large."""
+        """Add sparse rows by sums over stored entries, repeated about provisional means if means are large."""
         xp, count = self.home.xp, counted(block.shape[0], weights, self.home)
         n = count or 1
         total, square = block.column_statistics(weights)
@@ -186,7 +186,7 @@ class ColumnStatistics:
         self.count += count
 
     def absorb(self, other: ColumnStatistics) -> None:
-        """Add the rows that another instance has added."""
+        """Merge the statistics of another instance into this one."""
         if other._origin is None:
             return
         self._origin = other._origin if self._origin is None else self._origin
@@ -196,45 +196,45 @@ class ColumnStatistics:
         self._merge(other.count, step + other._mean, other.spread)
 
     def squares_about(self, point: Array | None) -> Array:
-        """Sums of squares about a point for each column, or about zero without points."""
+        """Sums of squares of the columns about `point` of shape (p,), or about zero for None."""
         gap = self.mean if point is None else (self._origin - point) + self._mean
         return self.spread + self.count * gap**2
 
 
 def merged(count: float, more: float) -> tuple[float, float]:
-    """Numbers by which moments about means are merged.
+    """Coefficients that merge the moments about means of two sets of rows.
 
-    With d from the mean of some rows to that of more rows,
+    For second moments S₁, S₂ about the means m₁, m₂ of the two sets, and d = m₂ − m₁,
 
-        the sum of both about the mean of both  =  the one  +  the other  +  weight · d dᵀ,
-        the mean of both  =  the mean of the one  +  share · d.
+        the moment of all rows about their mean  =  S₁ + S₂ + weight · d dᵀ,
+        the mean of all rows  =  m₁ + share · d.
 
     Parameters
     ----------
     count, more : float
-        What the rows count together.
+        The number of rows of each set, or the sum of their weights.
 
     Returns
     -------
     weight, share : float
-        As Chan, Golub & LeVeque (1983, doi:10.1080/00031305.1983.10483115) have them: nothing large is subtracted.
+        As in Chan, Golub & LeVeque (1983, doi:10.1080/00031305.1983.10483115): nothing large is subtracted.
     """
     share = more / ((count + more) or 1.0)
     return count * share, share
 
 
 def counted(n: int, weights: Array | None, home: Home) -> float:
-    """What n rows count together: their number, or the sum of their weights."""
+    """The total count of n rows: their number, or the sum of their weights."""
     return n if weights is None else float(to_host(home.xp.sum(weights)))
 
 
 def weighted(columns: Array, weights: Array | None) -> Array:
-    """Columns of n numbers times the weights of the rows."""
+    """Multiply each row of an n x k array by its weight, if there are weights."""
     return columns if weights is None else columns * weights[:, None]
 
 
 def without_offset(A: LinearOperator) -> tuple[LinearOperator, Array | None]:
-    """An operator without the row that it subtracts from every row, and that row."""
+    """Split a centred operator into the operator without centring and the row that it subtracts (or None)."""
     if isinstance(A, CenteredOperator):
         inner, offset = without_offset(A.parts[0])
         return inner, A.mean if offset is None else A.mean + offset
@@ -244,7 +244,7 @@ def without_offset(A: LinearOperator) -> tuple[LinearOperator, Array | None]:
 
 
 def without_mean(rows: Array, home: Home, weights: Array | None = None) -> tuple[Array, Array]:
-    """Some rows minus their (weighted) mean, computed in place, and the mean; 0 of rows that weigh nothing."""
+    """Subtract the (weighted) mean of the rows from them in place; return rows and mean (0 if all weights are 0)."""
     count = counted(rows.shape[0], weights, home) or 1.0
     mean = (home.column_sums(rows) if weights is None else weights @ rows) / count
     rows -= mean[None, :]
@@ -252,7 +252,7 @@ def without_mean(rows: Array, home: Home, weights: Array | None = None) -> tuple
 
 
 def block_mean(block: LinearOperator, home: Home, weights: Array | None = None) -> Array:
-    """The (weighted) column means of a block: about them nothing cancels, and that is all they are for."""
+    """(Weighted) column means of a block, accurate enough as a point about which sums do not cancel."""
     if weights is None:
         ones = block.home.ones((block.shape[0], 1), block.dtype)
     else:

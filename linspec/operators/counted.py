@@ -1,9 +1,9 @@
 """Operators that count their use: sweeps over the rows, column products and floating-point operations.
 
-Problem: a run accounts for what was read and multiplied, also where a solver takes some rows and multiplies these.
-Method: a product counts by itself. Rows are a sweep in part when they are taken, and never again; a product of b of n
-rows with k columns counts as k b/n columns, so that the products of all blocks of rows count as much as one of all
-rows. What multiplies arrays instead of operators says so by `Ledger.record`.
+Problem: a run reports how much was read and multiplied, also where a solver takes some rows and multiplies these.
+Method: every product counts automatically. b of n rows count as b/n of a sweep when they are taken, and never again; a
+product of b of n rows with k columns counts as k b/n columns, so that the products of all blocks of rows count as much
+as one product of all rows. Code that multiplies arrays instead of operators calls `Ledger.record`.
 Sums of such fractions are exact: a sweep by blocks is 1, which a budget of passes can rely on.
 """
 
@@ -26,7 +26,7 @@ from linspec.process.forks import wait_before_forks
 from linspec.process.pauses import admit
 
 _LOCK = threading.Lock()
-"""Of all ledgers, which enter for a moment; one of each could stay held in a forked child."""
+"""One lock for all ledgers, held briefly; a lock in each ledger could stay held in a forked child."""
 wait_before_forks(_LOCK)
 
 
@@ -70,18 +70,18 @@ class Ledger:
 
     @property
     def own_sweeps(self) -> float:
-        """The readings of the calling thread: others may use the same moments at the same time."""
+        """Sweeps that the calling thread has made: others may use the same moments at the same time."""
         return _as_float(self._by_thread.get(threading.get_ident(), {}))
 
     def record(
         self, A: LinearOperator, columns: float, *, sweeps: float = 0.0, flops: float | None = None
     ) -> None:
-        """Enter products that were made of the arrays of a matrix; products of a counted operator enter themselves.
+        """Count products made with the arrays of a matrix; products of a counted operator are counted automatically.
 
         Parameters
         ----------
         A : LinearOperator
-            What was multiplied: the matrix of this ledger, or the rows of this ledger.
+            The operator that was multiplied: the matrix of this ledger, or the rows of this ledger.
         columns : float
             Columns of the products, forward and adjoint together.
         sweeps : float, default 0
@@ -101,12 +101,12 @@ class Ledger:
         >>> A.ledger.sweeps, A.ledger.columns, A.ledger.flops
         (0.5, 2.0, 120.0)
         """
-        if flops is None:  # without columns, nnz is not asked: that of an unread stream is not known
+        if flops is None:  # without columns, nnz is not read: an unread stream does not know it
             flops = 2.0 * A.nnz * columns if columns else 0.0
         self._add(sweeps, columns, flops)
 
     def take_over(self, other: Ledger, *, sweeps: float = 0.0) -> None:
-        """Add what another ledger has counted, and further sweeps."""
+        """Add the counts of another ledger, and further sweeps."""
         with _LOCK:
             read, made, flops = dict(other._sweeps), dict(other._columns), other.flops
         self._add(sweeps, 0, flops)
@@ -116,12 +116,12 @@ class Ledger:
             self._add(0, count, 0.0, of)
 
     def entries(self) -> dict[str, Any]:
-        """What has been counted, in numbers, for a checkpoint."""
+        """The counts as plain numbers, for a checkpoint."""
         with _LOCK:
             return {"sweeps": dict(self._sweeps), "columns": dict(self._columns), "flops": self.flops}
 
     def enter(self, entries: Mapping[str, Any]) -> None:
-        """Add what `entries` of an earlier run has told."""
+        """Add the counts that `entries` returned in an earlier run."""
         self._add(0, 0, entries["flops"])
         for of, count in entries["sweeps"].items():
             self._add(count, 0, 0.0, of)
@@ -129,17 +129,17 @@ class Ledger:
             self._add(0, count, 0.0, of)
 
     def of_rows(self, share: Fraction) -> Ledger:
-        """A ledger for some of the rows, whose products enter here with the share of these rows, and no sweeps.
+        """A ledger for some rows: their products also count here, in proportion to the rows; their sweeps do not.
 
         Parameters
         ----------
         share : Fraction
-            The rows among all rows.
+            Number of these rows / number of all rows.
         """
         return _RowsLedger(self, share)
 
     def _add(self, sweeps: float, columns: float, flops: float, of: int = 1) -> None:
-        """Add flops, and sweeps and columns that are counted in parts, `of` of which are a whole."""
+        """Add flops, and sweeps / of and columns / of."""
         with _LOCK:
             if sweeps:
                 _add_to(self._sweeps, sweeps, of)
@@ -157,7 +157,7 @@ class Ledger:
 
 
 class _RowsLedger(Ledger):
-    """The ledger of some rows, and their share of all rows. It counts readings of these rows, too."""
+    """The ledger of some rows: it counts sweeps of these rows itself, and passes products on to the whole ledger."""
 
     def __init__(self, whole: Ledger, share: Fraction) -> None:
         super().__init__()
@@ -174,7 +174,7 @@ class _RowsLedger(Ledger):
 
 
 class _StreamLedger(Ledger):
-    """What is made of the blocks of a stream: columns times rows, as long as the number of all rows is not known."""
+    """The ledger of a stream's blocks, which counts columns x rows until the number of all rows is known."""
 
     def __init__(self, whole: Ledger) -> None:
         super().__init__()
@@ -185,13 +185,13 @@ class _StreamLedger(Ledger):
         self._whole._add(0, 0, flops)
 
     def conclude(self, rows: int) -> None:
-        """Enter the columns, now that the rows have been counted."""
+        """Pass the columns on to the whole ledger, divided by the number of rows, now that it is known."""
         for of, count in self._columns.items():
             self._whole._add(0, count, 0.0, of * max(rows, 1))
 
 
 _Parts: TypeAlias = dict[int, float]
-"""A sum without rounding: how many halves, thirds and so on; integers as a rule, which Python does not round."""
+"""An exact sum Σ count/of, by denominator `of`: counts are integers as a rule, which Python does not round."""
 
 
 def _add_to(sums: _Parts, count: float, of: int) -> None:
@@ -242,7 +242,7 @@ class CountedOperator(Wrapper):
 
     @property
     def H(self) -> LinearOperator:
-        """The adjoint operator on the same ledger."""
+        """The adjoint operator, counted in the same ledger."""
         return CountedOperator(self.operator.H, self.ledger)
 
     def _matmat(self, V: Array) -> Array:
@@ -261,7 +261,7 @@ class CountedOperator(Wrapper):
         return self._of_rows(self.operator.rows(selection))
 
     def drawn(self, selection: HostArray) -> LinearOperator:
-        """Rows that were drawn in proportion to their weights, on the same ledger."""
+        """Rows that were drawn in proportion to their weights, counted in the same ledger."""
         return self._of_rows(self.operator.drawn(selection))
 
     def _of_rows(self, rows: LinearOperator) -> LinearOperator:
@@ -276,7 +276,7 @@ class CountedOperator(Wrapper):
         return self.operator.dense()
 
     def loaded(self, buffer: RowBuffer | None = None, about: Array | None = None) -> LinearOperator:
-        """All rows made ready to be multiplied: one sweep, and none for what is done with them."""
+        """All rows, read and converted once: counts one sweep, and none for later products with them."""
         if about is not None:
             return super().loaded(buffer, about)
         loaded = self.operator.loaded(buffer)
@@ -289,7 +289,7 @@ class CountedOperator(Wrapper):
     def blocks(self) -> Iterator[LinearOperator]:
         """The blocks of streamed data. Reading them is one sweep; their use costs no further sweep.
 
-        Before the rows of the stream are known, the columns of their products are entered at the end of the sweep.
+        While the number of rows is unknown, the columns of their products are counted at the end of the sweep.
         """
         admit(self.ledger, 1.0)
         blocks = self.operator.blocks()
@@ -307,7 +307,7 @@ class CountedOperator(Wrapper):
         ledger.conclude(int(self.shape[0]))
 
     def centered(self, mean: Array) -> LinearOperator:
-        """A − 1 meanᵀ on the same ledger."""
+        """A − 1 meanᵀ, counted in the same ledger."""
         return CountedOperator(self.operator.centered(mean), self.ledger)
 
 
@@ -318,8 +318,8 @@ def _share(rows: LinearOperator, of: int) -> Fraction:
 def uncounted(operator: LinearOperator) -> tuple[LinearOperator, Ledger]:
     """An operator without its counter, and its ledger (a new one if it had none).
 
-    A counter inside a centred operator is removed, too. Of rows that were taken from a counted operator, the ledger is
-    that of these rows, which enters their share into the ledger of the whole: see `Ledger.record`.
+    A counter inside a centred operator is removed, too. For rows taken from a counted operator, the ledger is that of
+    these rows, which counts their share in the ledger of the whole: see `Ledger.record`.
 
     Examples
     --------

@@ -1,13 +1,12 @@
 """Dense rows: arrays of any library, memory maps and `.npy` files, read block of rows by block of rows.
 
-Blocks keep three promises at once: integers and bools become floats one block at a time, never as a whole
-copy; sums over rows are gathered in float64; and what a file has brought into memory is given back after
-each block.
+Reading by blocks has three purposes: integers and bools become floats one block at a time, never as a whole
+copy; sums over rows are gathered in float64; and the pages of a file in memory are released after each block.
 
-Centring. A block of float64 rows has the mean subtracted while it lies in the cache, which costs nearly
-nothing there and cancels nothing. A block of float32 rows has the mean rounded to float32 subtracted, which
-loses no more than storing the difference does; what the rounding of the mean left over is so small that a
-rank-one correction of the product takes it out without harm.
+Centring. A block of float64 rows has the mean subtracted while it is in the cache, which costs almost
+nothing and cancels no digits. A block of float32 rows has the mean rounded to float32 subtracted, which
+loses no more than storing the difference does; the rest of the mean is so small that a rank-one correction
+of the product subtracts it without loss.
 """
 
 from __future__ import annotations
@@ -29,7 +28,7 @@ from linspec.operators.row_blocks import RowBuffer, longest_stretch, row_blocks
 from linspec.process.pauses import pause
 
 COLUMNS_AT_ONCE = 16
-"""Columns of a file in column order that are read before their pages are given back."""
+"""Number of columns of a file in column order that are read before their pages are released."""
 
 
 class DenseOperator(LinearOperator):
@@ -64,7 +63,7 @@ class DenseOperator(LinearOperator):
 
     @property
     def centres_entries(self) -> bool:
-        """Entries are arrays."""
+        """True: the rows are arrays, so means are subtracted from their entries."""
         return True
 
     def __init__(self, array: Array, mean: Array | None = None, dtype: Any = None) -> None:
@@ -99,7 +98,7 @@ class DenseOperator(LinearOperator):
         return host_dtype(self.array)
 
     def in_dtype(self, dtype: np.dtype[Any]) -> LinearOperator | None:
-        """The same rows, converted block by block where they are multiplied."""
+        """The same rows, converted block by block as they are multiplied."""
         return self if dtype == self.dtype else type(self)(self._source, self.mean, dtype)
 
     @cached_property
@@ -113,7 +112,7 @@ class DenseOperator(LinearOperator):
         return bool(stored == getattr(self.home.xp, self.dtype.name))
 
     def loaded(self, buffer: RowBuffer | None = None, about: Array | None = None) -> LinearOperator:
-        """The same rows converted and centred once; they are all read, so let them be few."""
+        """The same rows converted and centred once; all of them are copied, so use it for a block of rows."""
         mean = self.mean
         if about is not None:
             about = self.home.blocks.place(about)
@@ -128,7 +127,7 @@ class DenseOperator(LinearOperator):
         return CenteredOperator(block, mean - self.home.blocks.place(coarse))
 
     def _blocks(self) -> Iterator[tuple[slice, LinearOperator]]:
-        """Row slices and the rows themselves, made ready to be multiplied before the next are read."""
+        """Pairs (slice, rows), the rows converted and centred; each is valid until the next is requested."""
         buffer = RowBuffer()
         for rows in row_blocks(self.shape[0], self.row_bytes, self.home):
             pause()
@@ -161,7 +160,7 @@ class DenseOperator(LinearOperator):
 
     def _rows(self, selection: Selection) -> LinearOperator:
         if isinstance(selection, slice) or isinstance(self.array, np.ndarray):
-            # Of columns of a wider array NumPy's take would copy all rows first.
+            # For a view of some columns of a wider array, NumPy's take would copy all rows first.
             return DenseOperator(self.array[selection, :], self.mean, self.dtype)
         index = self.home.xp.asarray(selection, device=self.home.device)
         return DenseOperator(self.home.xp.take(self.array, index, axis=0), self.mean, self.dtype)
@@ -198,7 +197,7 @@ class DenseOperator(LinearOperator):
 
 
 def _fits_blas(array: HostArray) -> bool:
-    """Whether BLAS can take the array as it lies: aligned, and without gaps along one axis."""
+    """Whether BLAS can use the array without a copy: aligned, and contiguous along one axis."""
     step = array.itemsize
     (n, p), (down, across) = array.shape, array.strides
     # The stride of an axis of length one is never taken and may be anything.
@@ -208,7 +207,7 @@ def _fits_blas(array: HostArray) -> bool:
 
 
 class MappedOperator(DenseOperator):
-    """Rows of a memory-mapped file: after each block the pages read are given back.
+    """Rows of a memory-mapped file: after each block the pages that were read are released.
 
     Pages of a map that have been touched count as resident memory until they are released, so a sweep
     without this would grow to the size of the file.
@@ -235,7 +234,7 @@ class MappedOperator(DenseOperator):
         self._check_length()
 
     def __getstate__(self) -> dict[str, Any]:
-        """The place in the file in place of the entries, where the file has a name."""
+        """Pickle the position in the file instead of the entries, if the file has a name."""
         state = dict(self.__dict__)
         place = _place_in_file(self._mapped) if self._map is not None else None
         if place is not None:
@@ -251,7 +250,7 @@ class MappedOperator(DenseOperator):
         self._map = memory_map(self._mapped)
 
     def release(self) -> None:
-        """Return the pages that sweeps have touched, where the system can do so and the file was not cut."""
+        """Release the pages that sweeps have touched, if the system can; raise if the file was cut."""
         if self._map is not None:
             self._check_length()
             if hasattr(mmap, "MADV_DONTNEED"):
@@ -259,10 +258,11 @@ class MappedOperator(DenseOperator):
                     self._map.madvise(mmap.MADV_DONTNEED)
 
     def _check_length(self) -> None:
-        """Refuse a file that has been cut since it was mapped.
+        """Raise an error if the file has been cut since it was mapped.
 
-        What lay behind its end reads as zeros up to the next page, and ends the process by a signal beyond. So this is
-        asked before a block is read and after. A file that was replaced by another of its name is still there.
+        Bytes beyond its new end read as zeros up to the next page; beyond that page, reading ends the process by a
+        signal. So the length is checked before and after a block is read. A file that was replaced by another of the
+        same name is still mapped.
         """
         try:
             size = self._map.size() if self._map is not None else self._end
@@ -286,8 +286,8 @@ class MappedOperator(DenseOperator):
             if not isinstance(selection, slice):  # a copy: its rows have been read
                 self._check_length()
             return found
-        # Columns lie one after the other, so a block touches the file in as many places as there are columns,
-        # and the system may map some megabytes around each.
+        # Each column is contiguous in the file, so a block of rows touches one place for each column, and the system
+        # may map some megabytes around each.
         count = len(self.array[selection, :1])
         block = np.empty((count, self.shape[1]), self.array.dtype, order="F")
         for start in range(0, self.shape[1], COLUMNS_AT_ONCE):
@@ -302,9 +302,9 @@ class MappedOperator(DenseOperator):
 
 
 def memory_map(array: Any) -> mmap.mmap | None:
-    """The file's map under an array, where releasing its pages loses nothing; None where there is none.
+    """The memory map that an array is a view of, if releasing its pages loses nothing; else None.
 
-    A copy-on-write map keeps a user's changes in the very pages that a release would drop: it is left alone.
+    A copy-on-write map keeps a user's changes in the very pages that a release would drop, so it returns None for it.
     """
     mode = None
     while isinstance(array, np.ndarray):
@@ -315,20 +315,20 @@ def memory_map(array: Any) -> mmap.mmap | None:
 
 
 def _end_in_file(array: HostArray) -> int:
-    """How many bytes the file of a mapped array must have."""
+    """Number of bytes that the file of a mapped array must have; 0 if it is not mapped."""
     whole = _whole(array)
     return int(whole.offset + whole.nbytes) if isinstance(whole, np.memmap) else 0
 
 
 def _whole(array: HostArray) -> HostArray:
-    """The array that an array is a view of, and so on."""
+    """The array at the root of a chain of views."""
     while isinstance(array.base, np.ndarray):
         array = array.base
     return array
 
 
 def _place_in_file(array: HostArray) -> tuple[Any, ...] | None:
-    """Where in which file the entries of a mapped array lie; None where the file has no name."""
+    """Arguments of `_at_place` that map the entries of an array again; None if the file has no name."""
     whole = _whole(array)
     if not isinstance(whole, np.memmap) or whole.filename is None:
         return None
@@ -341,7 +341,7 @@ def _place_in_file(array: HostArray) -> tuple[Any, ...] | None:
 def _at_place(
     filename: str, mode: Any, offset: int, size: int, start: int, shape: Any, dtype: Any, strides: Any
 ) -> HostArray:
-    """Map a file again, and take an array of it."""
+    """Map a file again, and return the array at a byte offset `start` within the map."""
     whole = np.memmap(filename, np.uint8, mode, offset, (size,))
     return np.ndarray(shape, dtype, whole, start, strides)
 
@@ -352,7 +352,7 @@ def open_npy(path: str | os.PathLike[str]) -> MappedOperator:
     Raises
     ------
     InvalidProblem
-        When the file is missing, truncated or empty, or is no `.npy` file; it is said what it is.
+        When the file is missing, truncated or empty, or is no `.npy` file; the message names what it is.
     UnsupportedData
         When it holds no real numbers.
     """

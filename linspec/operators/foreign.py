@@ -16,20 +16,20 @@ from linspec.operators.row_blocks import longest_stretch
 from linspec.process.forks import cached_property
 
 LOOKED_AT = 64
-"""Rows of a block by which it is seen whether an operator has changed it, or has answered with one column only."""
+"""Number of first rows compared to detect that an operator changed its block, or returned one column repeatedly."""
 
 
 def quacks(source: Any) -> bool:
     """Whether `source` has the attributes of an operator: `shape`, `dtype`, `matmat` and `rmatmat`."""
-    # The methods first: a dataset of a file that was closed raises if it is asked for its shape.
+    # Check the methods first: a dataset of a closed file raises when its shape is read.
     return all(hasattr(source, name) for name in ("matmat", "rmatmat", "shape", "dtype"))
 
 
 class ForeignOperator(LinearOperator):
     """An object that only has `matmat` and `rmatmat`; its products are NumPy arrays.
 
-    It may fill one array again at every product, or return the block that it was given, or a view of it: memory that
-    others may still write to is copied.
+    Its methods may return the same array at every product, or the block that they were given, or a view of it: a result
+    in memory that others may still write to is copied.
 
     Examples
     --------
@@ -74,8 +74,8 @@ class ForeignOperator(LinearOperator):
             return self._column_by_column(method, label, block, rows)
         product = self._answer(method, label, block, rows)
         if _one_column_for_all(product) and not _one_column_for_all(block):
-            # SciPy multiplies column by column where it is given no block product: of an operator that fills one
-            # array again and again, every column is then the last.
+            # SciPy multiplies column by column if the operator defines no block product. If that operator returns the
+            # same array each time, every column then equals the last.
             columns = self._column_by_column(method, label, block, rows)
             if not np.array_equal(columns, product, equal_nan=True):
                 self._by_columns.add(name)
@@ -89,7 +89,7 @@ class ForeignOperator(LinearOperator):
         return np.concatenate(columns, axis=1)
 
     def _answer(self, method: Callable[[Any], Any], label: str, block: HostArray, rows: int) -> HostArray:
-        """One product, checked, in memory that nobody else writes to."""
+        """Compute and check one product, in memory that no other code writes to."""
         before = block[:LOOKED_AT].copy()
         try:
             given = [method(block)]
@@ -112,7 +112,7 @@ class ForeignOperator(LinearOperator):
 
 
 def _stated_shape(shape: Any) -> tuple[int, int]:
-    """Rows and columns, as an operator of others states them."""
+    """Check the shape that a foreign operator states, and return it as two integers."""
     try:
         n, p = (operator.index(length) for length in shape)
     except (TypeError, ValueError) as error:
@@ -126,7 +126,7 @@ def _stated_shape(shape: Any) -> tuple[int, int]:
 
 
 def _own(given: list[Any], label: str) -> HostArray:
-    """The array that is the one element of a list; a copy where somebody else holds its memory."""
+    """Return the only element of a list as an array; a copy if other code also holds its memory."""
     if _is_sole(given):
         product: HostArray = given[0]
         return product
@@ -141,9 +141,9 @@ def _own(given: list[Any], label: str) -> HostArray:
 
 
 def _is_sole(given: list[Any]) -> bool:
-    """Whether the element of a list is an array whose memory is reached through that list alone.
+    """Whether the only element of a list is an array whose memory is referenced by that list alone.
 
-    CPython counts who holds an object: here the list, and the call that asks.
+    CPython counts references to an object: here one from the list, and one from the call of `getrefcount`.
     """
     if type(given[0]) is not np.ndarray or not given[0].flags.writeable or sys.getrefcount(given[0]) != 2:
         return False
@@ -157,7 +157,7 @@ def _is_sole(given: list[Any]) -> bool:
 
 
 def _one_column_for_all(block: HostArray) -> bool:
-    """Whether there are several columns, and all are the same; seen at the first rows, as a rule."""
+    """Whether there are several columns and all are equal; usually decided by the first rows."""
     if block.shape[1] < 2:
         return False
     first = block[:LOOKED_AT]
@@ -167,12 +167,12 @@ def _one_column_for_all(block: HostArray) -> bool:
 class CupySparseOperator(LinearOperator):
     """A sparse matrix of `cupyx.scipy.sparse`, kept as CSR on its device.
 
-    The sparse products of CuPy want column-major blocks, and first put the indices of the matrix in order, in place:
-    where they are not, that is done once, in a copy. Products with Aᵀ are those with transposes in CSR, which take a
-    third of the time of those with Aᵀ as CSC. The transposes are made with the first of them and kept, so they double
-    the memory; each has few enough rows of A to be summed in float32. Blocks of rows share the entries of A, and are
-    kept with their transposes, because every sweep asks for the same ones. cuSPARSE adds up in an order of its own:
-    two products of the same matrices differ by rounding.
+    The sparse products of CuPy need column-major blocks, and sort the indices of the matrix in place first: unsorted
+    indices are sorted once here, in a copy. Products with Aᵀ use transposes stored as CSR, which take a third of the
+    time of Aᵀ as CSC. The transposes are made at the first such product and kept, so they double the memory; each
+    covers few enough rows of A to be summed in float32. Blocks of rows share the entries of A, and are kept with their
+    transposes, because every sweep needs the same ones. cuSPARSE does not fix the order of its sums: two products of
+    the same matrices differ by rounding.
     """
 
     access = "rows"
@@ -208,7 +208,7 @@ class CupySparseOperator(LinearOperator):
 
     @cached_property
     def _transposes(self) -> list[tuple[slice, Any]]:
-        """Stretches of rows, and the transpose of each."""
+        """Pairs (slice, transpose) for stretches of rows that cover A, as CSR."""
         n = self.shape[0]
         length = max(n, 1) if self.dtype == np.float64 else longest_stretch(self.home)
         stretches = [slice(start, min(start + length, n)) for start in range(0, n, length)]
@@ -242,7 +242,7 @@ class CupySparseOperator(LinearOperator):
         return self._blocks[cut]
 
     def _shared(self, rows: slice) -> Any:
-        """Some rows; their entries are in the memory of all."""
+        """The rows of a slice, whose entries share the memory of the whole matrix."""
         ends = self.matrix.indptr[rows.start : rows.stop + 1]
         first, last = (int(end) for end in to_host(ends[[0, -1]]))
         parts = self.matrix.data[first:last], self.matrix.indices[first:last], ends - ends[0]
@@ -250,13 +250,13 @@ class CupySparseOperator(LinearOperator):
 
     @at_home
     def column_statistics(self, weights: Array | None = None) -> tuple[Array, Array]:
-        """The sums of the columns and of their squares, as `sparse_columns.column_statistics` has them."""
+        """Sums of the columns and of their squares, as `sparse_columns.column_statistics` computes them."""
         data, own = self._entries(weights)
         return self._scattered(own * data), self._scattered(own * data * data)
 
     @at_home
     def column_deviations(self, point: Array, weights: Array | None = None) -> tuple[Array, Array]:
-        """The sums of the deviations from a point, and of their squares, as `sparse_columns.column_deviations`."""
+        """Sums of the deviations from a point and of their squares, as in `sparse_columns.column_deviations`."""
         data, own = self._entries(weights)
         gap = data - point[self.matrix.indices]
         counts, stored = self._scattered(own + 0.0 * gap), self._scattered(1.0 + 0.0 * gap)
@@ -277,7 +277,7 @@ class CupySparseOperator(LinearOperator):
         return products[0] - point[:, None] * self.home.xp.where(full[:, None], 0.0, missing)
 
     def _entries(self, weights: Array | None) -> tuple[Array, Array | float]:
-        """The stored entries in float64, and the weights of their rows."""
+        """The stored entries in float64, and for each the weight of its row (1.0 without weights)."""
         data = self.home.place(self.matrix.data)
         if weights is None:
             return data, 1.0
@@ -285,13 +285,13 @@ class CupySparseOperator(LinearOperator):
         return data, weights[xp.searchsorted(self.matrix.indptr, number, side="right") - 1]
 
     def _scattered(self, values: Array) -> Array:
-        """Sums by column of a number for each stored entry."""
+        """Sum the values given for the stored entries by column; shape (p,)."""
         A = self.matrix
         return type(A)((values, A.indices, A.indptr), shape=A.shape).T @ self.home.ones((self.shape[0],))
 
 
 def _in_order(matrix: Any) -> Any:
-    """The transpose of rows in order, whose indices are in order, too: that is not looked up again."""
+    """Mark a transpose of sorted rows as sorted, so that CuPy does not check it again."""
     matrix.has_canonical_format = True
     return matrix
 

@@ -1,9 +1,9 @@
 """Labels of rows for data of every kind.
 
-Problem: people, words and days have names, and tables of scores should say them. A pandas frame has an index; frames of
-other libraries have a column, and arrays, sparse matrices and files have nothing.
+Problem: people, words and days have names, and tables of scores should show them. A pandas frame has an index; frames
+of other libraries have a column of labels, and arrays, sparse matrices and files have none.
 Method: `labelled` makes an operator with `row_names`. A problem takes its labels from its first matrix that has some,
-and tables of scores take those of their rows.
+and tables of scores show the labels of their rows.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ def labelled(data: Any, labels: Any) -> LinearOperator:
             f"labels must be the name of a column of a frame, or a label for each row; got {shown(labels)}. "
             "Pass a list."
         )
-    operator = copy.copy(as_operator(data))  # an operator that was given stays as it is
+    operator = copy.copy(as_operator(data))  # an operator that was passed is not modified
     check_order({"data": operator, "labels": labels})
     rows = operator.shape[0]
     if math.isinf(rows):

@@ -1,7 +1,7 @@
-"""The largest entry of each kind of matrix (`linspec.operators.range_of_entries` says why it matters).
+"""The largest entry of each kind of matrix (`linspec.operators.range_of_entries` explains why it matters).
 
-Method: a weight w counts as √w in front of its row. Where a sum of squares shows that the largest entry is ordinary, it
-is not searched for.
+Method: a row of weight w is multiplied by √w. If a sum of squares shows that the largest entry is ordinary, the entry
+itself is not searched for.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ from linspec.operators.row_blocks import row_blocks
 from linspec.operators.sparse import SparseOperator
 
 SQUARED = 1e16
-"""Up to this size, and down to one over it, a device without float64 can square entries."""
+"""A device without float64 can square entries of sizes between 1 / SQUARED and SQUARED."""
 
 
 def magnitude_of(A: LinearOperator, roots: Array | None = None, *, exact: bool = False) -> Magnitude:
-    """The largest √w·|entry| of rows that can be read.
+    """Magnitude of the largest √w·|entry| of rows that can be read; zero for other operators.
 
     Parameters
     ----------
@@ -34,7 +34,7 @@ def magnitude_of(A: LinearOperator, roots: Array | None = None, *, exact: bool =
     roots : array of shape (n,), optional
         The roots √w of the weights.
     exact : bool, default False
-        Search for the largest entry where a sum of squares would do.
+        Whether to search for the largest entry even where a sum of squares would suffice.
     """
     if isinstance(A, SparseOperator):
         return _of_sparse(A.matrix, roots, exact)
@@ -61,15 +61,15 @@ def magnitude_of(A: LinearOperator, roots: Array | None = None, *, exact: bool =
 
 
 def in_float64(name: str, A: LinearOperator, *sizes: Magnitude) -> LinearOperator:
-    """A float32 matrix multiplied in float64, block by block; itself on a device without float64.
+    """Return a float32 matrix with products in float64, converted block by block; itself on a device without float64.
 
     Parameters
     ----------
     name : str
-        What messages call it.
+        The name of the matrix in messages.
     A : LinearOperator
     sizes : Magnitude
-        Of its entries, or of what is made of them.
+        Magnitudes of its entries, or of quantities formed from them.
 
     Raises
     ------
@@ -79,7 +79,7 @@ def in_float64(name: str, A: LinearOperator, *sizes: Magnitude) -> LinearOperato
     if A.home.blocks == A.home:
         return A.in_dtype(np.dtype(np.float64)) or A
     for size in sizes:
-        # What is not finite is named by the first sweep.
+        # Entries that are not finite are reported by the first sweep.
         if math.isfinite(size.largest) and not (size.fits_single or 1 / SQUARED <= size.largest <= SQUARED):
             raise UnsupportedData(
                 f"{name} has float32 entries of {size.largest:.3g}, or weights so far from 1: squares need "
@@ -98,7 +98,7 @@ def _of_array(x: Array, roots: Array | None, exact: bool) -> Magnitude:
     if not isinstance(x, np.ndarray):
         return _of_device_array(x, roots)
     narrow = x.dtype.kind != "f" or x.dtype.itemsize < 4
-    if roots is None and narrow and not exact:  # they have no entries out of the range
+    if roots is None and narrow and not exact:  # such dtypes have no entries out of the range
         return Magnitude(1.0)
     if not (narrow or exact):
         with np.errstate(all="ignore"):
@@ -106,7 +106,7 @@ def _of_array(x: Array, roots: Array | None, exact: bool) -> Magnitude:
         if _is_ordinary(size, x.dtype):
             return Magnitude(size)
     sizes = _column_magnitudes(x, roots)
-    column = int(np.argmax(sizes))  # of NaN the first
+    column = int(np.argmax(sizes))  # the first NaN, if there is one
     return Magnitude(_representable(float(sizes[column]), x), column)
 
 
@@ -116,7 +116,7 @@ def _is_ordinary(size: float, dtype: np.dtype[Any]) -> bool:
 
 
 def _sum_of_squares(x: HostArray, roots: Array | None) -> float:
-    """Σ w a², as far as it is a number."""
+    """Compute Σ w a², which may overflow or be NaN."""
     if roots is not None:
         return float(np.einsum("ij,ij->i", x, x).astype(np.float64, copy=False) @ to_host(roots) ** 2)
     if x.flags.c_contiguous or x.flags.f_contiguous:
@@ -139,14 +139,14 @@ def _column_magnitudes(x: HostArray, roots: Array | None) -> HostArray:
 
 
 def _representable(size: float, x: HostArray) -> float:
-    """The size, where entries are finite and only their product with a root of a weight is not, the largest number."""
+    """Return the size; the largest float64 if it is infinite only because a finite entry was multiplied by √w."""
     return float(np.finfo(np.float64).max) if math.isinf(size) and bool(np.isfinite(x).all()) else size
 
 
 def _of_device_array(x: Array, roots: Array | None) -> Magnitude:
-    """The same of another library; of weighted rows by the largest entry of each row, which comes to the host."""
+    """Magnitude of an array of another library; weighted rows by the largest entry of each row, copied to the host."""
     xp = namespace(x)
-    if not xp.isdtype(x.dtype, "real floating"):  # they have no entries out of the range
+    if not xp.isdtype(x.dtype, "real floating"):  # integers have no entries out of the range
         largest = 1.0 if roots is None else float(np.max(to_host(roots), initial=0.0))
         return Magnitude(largest)
     if roots is None:

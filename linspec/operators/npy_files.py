@@ -1,7 +1,7 @@
-"""Files that are passed by their path: `.npy` files are mapped, and of others it is said what they are.
+"""Files that are passed by their path: `.npy` files are mapped; errors for other files name what they are.
 
-A file is known by its first bytes, not by its name. Its header is read by NumPy, its size is compared with what the
-header promises, and nothing in it is ever unpickled.
+A file is recognized by its first bytes, not by its name. Its header is read by NumPy, its size is compared with the
+size that the header states, and nothing in it is ever unpickled.
 """
 
 from __future__ import annotations
@@ -44,13 +44,13 @@ KINDS = (
         "Convert what it holds to an array where it was made, and save that with numpy.save",
     ),
 )
-"""First bytes of files, what they are, and what reads them."""
+"""For each kind of file: its first bytes, its name, and the remedy that a message suggests."""
 
 HEAD = 512
-"""Bytes by which a file is known."""
+"""Number of first bytes by which a file is recognized."""
 
 LONGEST_HEADER = 1 << 16
-"""Bytes of a header; NumPy itself parses a sixth of this."""
+"""Longest header that is read, in bytes; NumPy itself parses at most a sixth of this."""
 
 
 def mapped(path: str | os.PathLike[str]) -> HostArray:
@@ -59,8 +59,8 @@ def mapped(path: str | os.PathLike[str]) -> HostArray:
     Raises
     ------
     InvalidProblem
-        When there is no such file, or it is no `.npy` file, or a broken one, or one of Python objects, or one that goes
-        on after its array.
+        When there is no such file, or it is no `.npy` file, or is broken, holds Python objects, or continues after its
+        array.
 
     Examples
     --------
@@ -83,7 +83,7 @@ def mapped(path: str | os.PathLike[str]) -> HostArray:
 
 
 def is_npy(path: str | os.PathLike[str]) -> bool:
-    """Whether a path leads to a regular file that begins as `.npy` files do."""
+    """Whether a path names a regular file that begins with the magic bytes of `.npy` files."""
     try:
         looked_at(path)
         with Path(path).open("rb") as file:
@@ -93,7 +93,7 @@ def is_npy(path: str | os.PathLike[str]) -> bool:
 
 
 class _NoRows(Exception):  # noqa: N818  # an error once the name of the file stands before it
-    """What keeps a file from being read."""
+    """The reason why a file cannot be read as rows, without the name of the file."""
 
 
 def _mapped(given: str | os.PathLike[str]) -> HostArray:
@@ -132,12 +132,12 @@ def _mapped(given: str | os.PathLike[str]) -> HostArray:
 
 
 def checked_header(file: IO[bytes]) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
-    """Shape, order and dtype, as the header of an array states them; its entries follow.
+    """Read shape, order (True: by columns) and dtype from the header of an array; the file is left at its entries.
 
     Raises
     ------
     Exception
-        What its message says of the header, or what reading raises.
+        With a message about the header, if it is broken; or whatever reading raises.
     """
     file.seek(0)
     version = tuple(file.read(npy.MAGIC_LEN)[-2:])
@@ -167,7 +167,7 @@ def checked_header(file: IO[bytes]) -> tuple[tuple[int, ...], bool, np.dtype[Any
 
 
 def _what_it_is(head: bytes) -> str:
-    """What a file is that is no `.npy` file, and what reads it."""
+    """Describe a file that is no `.npy` file by its first bytes, with the remedy, for a message."""
     for first, kind, remedy in KINDS:
         if head.startswith(first):
             return f"it is {kind}. {remedy}."

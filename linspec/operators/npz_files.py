@@ -1,9 +1,9 @@
-"""NumPy's archives `.npz`: an array among several, or those that are the parts of a sparse matrix.
+"""NumPy's archives `.npz`: one array of several, or the arrays that are the parts of a sparse matrix.
 
-Problem: an archive of a few bytes says to what it expands, and indices of a sparse matrix that are negative or too
-large are followed by compiled code, fractional ones cut to whole numbers.
-Method: the header of an array is read first: kind of number, dimensions, and whether the bytes that it declares are
-there, and have room. Nothing is ever unpickled. The parts of a sparse matrix are held to what its format says of them,
+Problem: an archive of a few bytes may declare arrays of any size. Compiled code uses indices of a sparse matrix that
+are negative or too large without a check, and fractional indices would be truncated.
+Method: the header of an array is read first: kind of number, dimensions, and whether the declared bytes are in the
+archive and fit into memory. Nothing is ever unpickled. The parts of a sparse matrix are checked against its format
 before a matrix is made.
 Source: NumPy's format of arrays (NEP 1) and ``scipy.sparse.save_npz``.
 Where we differ: ``scipy.sparse.load_npz`` trusts the parts in the file.
@@ -29,7 +29,7 @@ from linspec.process.room import check_memory, check_memory_for_sparse
 __all__ = ["check_matrix", "read_npz"]
 
 LISTED = 10
-"""Names of arrays that a message lists."""
+"""Most names of arrays that a message lists."""
 
 
 def read_npz(path: str | os.PathLike[str], member: str = "") -> Any:
@@ -38,9 +38,9 @@ def read_npz(path: str | os.PathLike[str], member: str = "") -> Any:
     Parameters
     ----------
     path : path
-        Where it is.
+        The file.
     member : str, default ""
-        The name of an array; empty for the only one, or for the sparse matrix that the arrays are the parts of.
+        The name of an array; empty for the only one, or for the sparse matrix whose parts are the arrays.
 
     Returns
     -------
@@ -90,7 +90,7 @@ class _Arrays:
         self.names = list(self.entries)
 
     def read(self, name: str) -> Any:
-        """Read an array, once it is sure that it is one of numbers or a text, and has room."""
+        """Read an array after a check that it holds no objects, is complete, and fits into memory."""
         entry, what = self.entries[name], f"the array {printable(name)!r} of an .npz archive"
         try:
             with self.archive.open(entry) as stream:
@@ -111,16 +111,16 @@ class _Arrays:
                 check_memory(self.path, size, f"the array {printable(name)!r}")
                 stream.seek(0)
                 array = np.lib.format.read_array(stream, allow_pickle=False)
-                stream.read(1)  # the checksum is looked at where the member ends
+                stream.read(1)  # zipfile compares the checksum at the end of the member
         except (LinspecError, MemoryError):
             raise
-        except Exception as error:  # each way of packing has errors of its own
+        except Exception as error:  # each compression method has its own errors
             raise _unreadable(self.path, what, error) from error
         return array
 
 
 def _chosen(path: str, member: str, names: list[str]) -> str:
-    """The name of the array to read."""
+    """Return the name of the array to read: `member`, or the only one."""
     if member in names:
         return member
     more = f", ... ({len(names)} in all)" if len(names) > LISTED else ""
@@ -136,7 +136,7 @@ def _chosen(path: str, member: str, names: list[str]) -> str:
 
 
 def check_matrix(array: HostArray, name: str) -> None:
-    """Refuse what does not hold numbers in one or two dimensions."""
+    """Raise an error unless an array holds real numbers in one or two dimensions."""
     if array.dtype.kind not in "biuf":
         raise UnsupportedData(
             f"{name} must hold real numbers; got dtype {array.dtype}. Convert it before saving."
@@ -159,7 +159,7 @@ def _unreadable(name: str, what: str, error: BaseException) -> InvalidProblem:
 
 
 def _sparse(arrays: _Arrays) -> Any:
-    """The sparse matrix whose parts the arrays are."""
+    """Assemble the sparse matrix whose parts are the arrays."""
     kind = arrays.read("format")
     text = kind.tobytes().decode("utf-32-le" if kind.dtype.kind == "U" else "latin-1", "replace")
     reader = _SPARSE.get(text if kind.dtype.kind in "SU" else "")
@@ -182,14 +182,14 @@ def _sparse(arrays: _Arrays) -> Any:
 
 
 class _Parts:
-    """The parts of a sparse matrix, each refused with its name where it is not what it must be."""
+    """Checked access to the parts of a sparse matrix; an error names the part that is invalid."""
 
     def __init__(self, arrays: _Arrays) -> None:
         self.arrays = arrays
         self.path = arrays.path
 
     def check_names(self, needed: tuple[str, ...]) -> None:
-        """Refuse a matrix that lacks a part."""
+        """Raise an error if the matrix lacks a part."""
         names = self.arrays.names
         known = {*names, "row", "col"} if "coords" in names else {*names}
         missing = [name for name in needed if name not in known]
@@ -197,12 +197,12 @@ class _Parts:
             raise self.fault(f"lacks {', '.join(map(repr, missing))}")
 
     def fault(self, what: str) -> InvalidProblem:
-        """The error for a part that is not what it must be."""
+        """Make the error for an invalid part."""
         remedy = "Save it again with scipy.sparse.save_npz."
         return InvalidProblem(f"{self.path} holds no valid sparse matrix: it {what}. {remedy}")
 
     def values(self, dimensions: int) -> Any:
-        """The entries."""
+        """Read the entries, an array of real numbers with the given number of dimensions."""
         data = self.arrays.read("data")
         if data.dtype.kind not in "biuf":
             raise self.fault(f"must hold real numbers; got dtype {data.dtype}")
@@ -214,11 +214,11 @@ class _Parts:
         )
 
     def indices(self, name: str, end: int | None = None, count: int | None = None) -> Any:
-        """Whole numbers from 0 to below an end, and as many as there must be."""
+        """Read integers of a part, int64, checked to be from 0 to end - 1 and `count` in number."""
         return self.checked(self.arrays.read(name), name, end, count)
 
     def checked(self, values: Any, name: str, end: int | None = None, count: int | None = None) -> Any:
-        """The same of numbers that have been read."""
+        """Check integers as `indices` does, after they have been read; return them as int64."""
         if values.dtype.kind not in "iu" or values.ndim != 1:
             raise self.fault(
                 f"must have whole numbers in {name!r}; got dtype {values.dtype} in {values.ndim} dimensions"
@@ -236,7 +236,7 @@ class _Parts:
 
 
 def _compressed(parts: _Parts, major: int, minor: int, data: Any) -> tuple[Any, Any]:
-    """The indices of compressed rows (or columns, or blocks), and where each row ends."""
+    """Read and check `indices` and `indptr` of compressed rows (or columns, or blocks)."""
     starts = parts.indices("indptr", count=major + 1)
     indices = parts.indices("indices", minor, len(data))
     if starts[0] != 0 or (np.diff(starts) < 0).any() or starts[-1] > len(data):

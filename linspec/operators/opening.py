@@ -1,8 +1,8 @@
 """Operators of any data: `as_operator` of objects, `open_rows` of files.
 
-Problem: data come as arrays, sparse matrices, frames, lists, streams, files and objects of other libraries, and each is
-to be one of the few kinds of matrices that solvers know.
-Method: what linspec knows by itself comes first, then the adapters of installed plugins are asked, then slices.
+Problem: data come as arrays, sparse matrices, frames, lists, streams, files and objects of other libraries, and each
+must become one of the few kinds of matrices that solvers know.
+Method: kinds of data that linspec itself knows are tried first, then the adapters of installed plugins, then slices.
 """
 
 from __future__ import annotations
@@ -72,12 +72,12 @@ def as_operator(
     Returns
     -------
     LinearOperator
-        Of a frame it has `column_names` and, where pandas has an index, `row_names`.
+        For a frame it has `column_names` and, if pandas has an index, `row_names`.
 
     Raises
     ------
     UnsupportedData
-        The dtype is complex, object or string, or the data cannot be multiplied. Of a frame the message names
+        The dtype is complex, object or string, or the data cannot be multiplied. For a frame the message names
         the columns.
     InvalidProblem
         The data do not have two dimensions, or not `rows` rows, or a file cannot be read.
@@ -129,19 +129,19 @@ def open_rows(
     part : str, optional
         The array or the group within a file: ``"layers/counts"`` or ``"obsm/X_pca"`` of AnnData, whose ``X`` is read
         by default; any path within a zarr group or an HDF5 file, and the name of an array in an `.npz` file, which may
-        be left out if the file has one array. Of an svmlight file ``"labels"``, the labels as one column, or
-        ``"classes"``, one column a label with 1 where a row has it.
+        be left out if the file has one array. For an svmlight file ``"labels"``, the labels as one column, or
+        ``"classes"``, one column for each label with 1 in the rows that have it.
     missing : {"warn", "fill", "refuse", "nan"}, default "warn"
-        What becomes of chunks of zarr or HDF5 that are not there. Their formats read such chunks as a fill value, so a
-        chunk that was lost looks like one that was never written. Values of text and Parquet that are missing (an empty
-        field, ``NA``, a null) are refused by row and column; with ``"nan"`` they are NaN, for whoever looks for them.
+        How to treat missing chunks of zarr or HDF5. Their formats read such chunks as a fill value, so a chunk that was
+        lost looks like one that was never written. Missing values of text and Parquet (an empty field, ``NA``, a null)
+        raise an error with their row and column; with ``"nan"`` they become NaN.
 
     Returns
     -------
     LinearOperator of shape (n, p)
-        With `column_names` where the files have some. Nothing but the description of the files is read. Rows are
-        decoded some at a time and one slice ahead, in every pass anew. Text, a matrix that is compressed by columns
-        (`csc_matrix`) and arrays in `.npz` files are read whole, and held.
+        With `column_names` where the files have some. Only the metadata of the files is read at first. Rows are
+        decoded some at a time and one slice ahead, again in every pass. Text, a matrix that is compressed by columns
+        (`csc_matrix`) and arrays in `.npz` files are read as a whole, and kept in memory.
 
     Raises
     ------
@@ -198,7 +198,7 @@ def _made(data: Any, name: str, rows: int | None) -> LinearOperator:
         return _of_path(data, name)
     if isinstance(data, RowFiles):
         _look(data)
-    with called(name):  # the operators do not know what their data are called
+    with called(name):  # the operators do not know the name of their data
         operator = _known(data)
     failed = ""
     if operator is None:
@@ -218,7 +218,7 @@ def _made(data: Any, name: str, rows: int | None) -> LinearOperator:
 
 
 def _of_list(data: Any, name: str, rows: int | None) -> LinearOperator:
-    """The operator of a list: of rows of numbers, or of slices that can be read several times."""
+    """Make the operator of a list of rows of numbers, or of a list of slices, which can be read several times."""
     if isinstance(data, list) and data and _is_slice(data[0]):
         known = all(_is_slice(part) for part in data)
         return StreamedOperator(
@@ -238,7 +238,7 @@ def _is_slice(entry: Any) -> bool:
 
 
 def _of_path(path: str | os.PathLike[str], name: str) -> LinearOperator:
-    """The operator of a `.npy` file, known by its bytes, or that of an adapter that knows the suffix."""
+    """Make the operator of a `.npy` file, recognized by its bytes, or of files whose suffix an adapter knows."""
     text = os.fsdecode(path)
     several = is_pattern(text) and not is_there(text)
     files = row_files(text) if several else RowFiles((text,))
@@ -254,13 +254,13 @@ def _of_path(path: str | os.PathLike[str], name: str) -> LinearOperator:
 
 
 def _look(files: RowFiles) -> None:
-    """Look at files before an adapter opens one, or asks for its first bytes."""
+    """Check that files exist and are regular files or folders, before an adapter opens one."""
     for path in files.paths:
         looked_at(path, folder=True)
 
 
 def _unread(files: RowFiles) -> UnsupportedData:
-    """The error for files of a format that no adapter knows, and for a folder without files that one knows."""
+    """Make the error for files of a format that no adapter knows, or for a folder without such files."""
     if os.path.isdir(files.paths[0]):  # noqa: PTH112  # a text stays one
         return UnsupportedData(
             f"{files.name} is a folder without files that are one matrix. Give a file, or a pattern such as "
@@ -273,7 +273,7 @@ def _unread(files: RowFiles) -> UnsupportedData:
 
 
 def _known(data: Any) -> LinearOperator | None:
-    """The operator of data that linspec itself knows, or None for other data."""
+    """Make the operator of data that linspec itself knows; None for other data."""
     if isinstance(data, np.ndarray):
         return DenseOperator(data) if memory_map(data) is None else MappedOperator(data)
     if is_array(data):
@@ -288,7 +288,7 @@ def _known(data: Any) -> LinearOperator | None:
 
 
 def _adapted(data: Any) -> tuple[LinearOperator | None, str]:
-    """The operator that a plugin's adapter makes of the data, or None with a text about failed adapters."""
+    """Make the operator by the adapter of a plugin; or return None with a text about adapters that failed."""
     from linspec.registry import operator_adapters, report
 
     adapter, faults = _first_match(operator_adapters(), data)
@@ -302,7 +302,7 @@ def _adapted(data: Any) -> tuple[LinearOperator | None, str]:
 
 
 def _first_match(adapters: Iterable[Any], data: Any) -> tuple[Any, list[tuple[Any, str]]]:
-    """The first adapter that takes the data, or None; and those before it that failed, each with its fault."""
+    """Return the first adapter that takes the data (or None), and those before it that failed, with their faults."""
     faults = []
     for adapter in adapters:
         matched = False
@@ -317,7 +317,7 @@ def _first_match(adapters: Iterable[Any], data: Any) -> tuple[Any, list[tuple[An
 
 
 def _made_by(adapter: Any, data: Any, others: Iterable[Any]) -> LinearOperator:
-    """The operator of a plugin's adapter. What the plugin says of the data with an error of linspec is said."""
+    """Make the operator by one adapter; errors of linspec pass through, others become a `BrokenPlugin`."""
     operator: Any = None
     with Contained() as containment:
         operator = adapter.adapt(data)
@@ -351,7 +351,7 @@ def adapter_of_labels(data: Any) -> Any:
     """
     from linspec.registry import operator_adapters
 
-    if isinstance(data, np.ndarray):  # asking all adapters takes a tenth of a small problem's time
+    if isinstance(data, np.ndarray):  # trying all adapters takes a tenth of a small problem's time
         return None
     adapter, _ = _first_match((each for each in operator_adapters() if each.labels is not None), data)
-    return adapter  # what fails here is told where the data become an operator
+    return adapter  # adapters that fail here are reported when the data become an operator

@@ -1,12 +1,12 @@
 """Two matrices whose rows come in pairs of slices, from one iterator or from one callable that returns a fresh one.
 
-Problem: what makes the rows of X often makes those of Y by the same stroke: a file with both, a query, a simulation.
-Two streams would make everything twice, and an iterator cannot be read by two.
-Method: the two halves are streams of their own that share their readings. A sweep of both opens one reading and takes
-blocks from it by turns; a sweep of one of them drops the other half. Small slices of both are gathered together, so
-that blocks of both have the same rows.
+Problem: one source often yields the rows of X together with those of Y: a file with both, a query, a simulation. Two
+streams would read it twice, and an iterator cannot be read twice.
+Method: each half is a stream, and both share their readings. A sweep of both opens one reading and takes blocks from it
+by turns; a sweep of one of them drops the other half. Small slices of both are gathered together, so that blocks of
+both have the same rows.
 Where we differ from `itertools.tee`: nothing is kept for a half that falls behind. If a callable made the pairs, that
-half goes on in a reading of its own; an iterator is gone.
+half continues in a separate reading; the rows of an iterator are lost for it.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from linspec.operators.streamed import (
 from linspec.process.turns import in_turn
 
 Slices = tuple[LinearOperator, ...]
-"""The same rows of both halves."""
+"""Operators with the same rows of both halves."""
 
 OF = "pairs of row slices"
 
@@ -68,7 +68,8 @@ def paired(
     Raises
     ------
     UnsupportedData
-        The source is no callable and no iterator, or what it gives is no pair, or a half cannot be multiplied.
+        The source is neither a callable nor an iterator, or yields something else than pairs, or a half cannot be
+        multiplied.
     InvalidProblem
         There are no rows, or the halves of a pair have different numbers of rows; the message has the number of the
         pair. Later pairs are checked as they are read.
@@ -96,7 +97,7 @@ def paired(
 
 
 class PairedStream(StreamedOperator):
-    """One half of the pairs that a source gives.
+    """One half of the pairs that a source yields.
 
     Examples
     --------
@@ -116,22 +117,22 @@ class PairedStream(StreamedOperator):
 
     @property
     def shape(self) -> Any:  # type: ignore[override]
-        """(n, p); a sweep of either half tells n."""
+        """(n, p); n is known after a sweep of either half."""
         n, p = super().shape
         return self._pairs.rows if math.isinf(n) else n, p
 
     @property
     def spent(self) -> bool:
-        """Whether the rows are gone."""
+        """Whether the rows can no longer be read: an iterator that was used."""
         return self._pairs.spent
 
     def blocks(self) -> Iterator[LinearOperator]:
-        """All rows in order, in the reading that the other half has begun just now, or in a new one.
+        """All rows in order, from the reading that the other half has just begun, or from a new one.
 
         Raises
         ------
         SweptOnce
-            The second time, of an iterator.
+            When an iterator is read for the second time.
         """
         return self._in_turn(self._pairs.reading(self._index).blocks_of(self._index))
 
@@ -147,10 +148,12 @@ class _Pairs:
     ----------
     halves : pair of PairedStream
     rows : float
-        How many rows there are; infinity until a sweep has told.
+        The number of rows; infinity until a sweep has counted them.
     """
 
-    _ready: Iterator[Slices] | None = None  # pairs of which the first has been looked at
+    _ready: Iterator[Slices] | None = (
+        None  # the slices whose first pair was read ahead, until a sweep takes them
+    )
 
     def __init__(self, source: Any, rows: int | None, names: tuple[str, str]) -> None:
         self.name = f"{names[0]} and {names[1]}"
@@ -172,17 +175,17 @@ class _Pairs:
         self._ready = with_first(tuple(held(slice_) for slice_ in first), pairs)
 
     def __getstate__(self) -> dict[str, Any]:
-        """All but what a callable makes again, as of one stream."""
+        """The state for pickling, without the first pair if a callable can make it again."""
         made_again = {"_ready"}.intersection(self.__dict__) if self.sweeps > 1 else ()
         return {**self.__dict__, **dict.fromkeys(made_again), "_begun": {}}
 
     @property
     def spent(self) -> bool:
-        """Whether the pairs are gone."""
+        """Whether the pairs can no longer be read: an iterator that was used."""
         return self.sweeps == 1 and self._ready is None
 
     def reading(self, index: int) -> _Reading:
-        """The reading that a sweep of one half takes part in."""
+        """Return the reading that a sweep of one half joins: the calling thread's last, if still open, or a new one."""
         thread = threading.get_ident()
         last = self._begun.get(thread)
         reading = None if last is None else last()
@@ -193,7 +196,7 @@ class _Pairs:
         return reading
 
     def blocks(self) -> Iterator[Slices]:
-        """The blocks of a new reading."""
+        """Yield the blocks of a new reading: pairs of operators with the same rows."""
         pairs = self.__dict__.pop("_ready", None)  # of several threads, one gets them
         if pairs is None and self.sweeps == 1:
             raise SweptOnce(
@@ -203,7 +206,7 @@ class _Pairs:
         return gathered(self.halves, pairs or self._slices())
 
     def _slices(self) -> Iterator[Slices]:
-        """The slices of every pair that has rows."""
+        """Yield the slices of every pair that has rows, checked."""
         start = 0
         for number, given in enumerate(opened(self.source, self.name, OF, self._errors)):
             pair = self._halved(given, number)
@@ -237,12 +240,12 @@ class _Pairs:
 
 
 class _Reading:
-    """One reading of the pairs.
+    """One reading of the pairs, shared by the sweeps of both halves.
 
     Attributes
     ----------
     halves : set of int
-        Those that take part.
+        Indices of the halves that take part.
     """
 
     def __init__(self, pairs: _Pairs) -> None:
@@ -252,11 +255,11 @@ class _Reading:
         self.halves: set[int] = set()
 
     def open_to(self, index: int) -> bool:
-        """Whether a half may still take part: it does not, and its first rows are there."""
+        """Whether a half may still join: it takes no part yet, and its first block has not been dropped."""
         return index not in self.halves and self._count <= 1
 
     def blocks_of(self, index: int) -> Iterator[LinearOperator]:
-        """The blocks of one half."""
+        """Yield the blocks of one half."""
         for number in itertools.count():
             if index not in self.halves:  # it has fallen behind
                 alone = self._pairs.blocks()
@@ -265,12 +268,12 @@ class _Reading:
             if self._waiting[index] is None and not self._read():
                 return
             block, self._waiting[index] = self._waiting[index], None
-            assert block is not None  # noqa: S101  # that of the pair that was read
+            assert block is not None  # noqa: S101  # `_read` has set it
             yield block
             del block
 
     def _read(self) -> bool:
-        """Read on; a half whose last block is still waiting is left behind."""
+        """Read the next pair of blocks; a half whose last block is still waiting falls behind. False at the end."""
         pair = next(self._blocks, None)
         if self._count:
             self.halves -= {i for i, block in enumerate(self._waiting) if block is not None}

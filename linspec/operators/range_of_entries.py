@@ -1,11 +1,11 @@
 """The range in which the largest entry of a matrix must lie.
 
-Problem: methods multiply entries with each other, and laws square the products: fourth powers, summed over rows and
-columns. Of entries of 1e-90 these are zeros, and of 1e90 infinities. An answer of zeros with a residual of zero then
-looks like the exact one.
+Problem: methods multiply entries with each other, and stopping laws square the products: fourth powers, summed over
+rows and columns. For entries of 1e-90 these are zeros, and for 1e90 infinities. An answer of zeros with a residual of
+zero then looks like the exact one.
 Method: where the largest entry lies between `SMALLEST` and `LARGEST`, such sums are numbers. A matrix in other units is
 refused, with the power of ten to multiply it by. Smaller entries and columns may have any size.
-float32 has a shorter range: rows whose largest entry lies outside of 1 / `SINGLE` and `SINGLE` are multiplied in
+float32 has a shorter range: rows whose largest entry is not between 1 / `SINGLE` and `SINGLE` are multiplied in
 float64.
 """
 
@@ -17,21 +17,21 @@ from dataclasses import dataclass
 from linspec.errors import DataOutOfRange
 
 SMALLEST, LARGEST = 1e-60, 1e60
-"""The largest entry of a matrix lies between them: its fourth power, times rows and columns, is a number."""
+"""Bounds of the largest entry of a matrix: its fourth power, times rows and columns, neither over- nor underflows."""
 
 SINGLE = 1e9
-"""Entries up to this size, and down to one over it, are multiplied in float32 where they are float32."""
+"""float32 entries are multiplied in float32 if the largest is between 1 / SINGLE and SINGLE."""
 
 MOST_DIGITS = 300
-"""Powers of ten up to this one, and down to one over it, are ordinary floating-point numbers."""
+"""10 to this power and to minus this power are normal floating-point numbers."""
 
 ORDINARY = 1e40
-"""A root of a sum of squares between one over this and this shows that the largest entry is in the range."""
+"""A root of a sum of squares between 1 / ORDINARY and ORDINARY shows that the largest entry is in the range."""
 
 
 @dataclass(frozen=True)
 class Magnitude:
-    """The largest √w·|entry| of some rows: exact far from 1, elsewhere at most the root of the sum of squares.
+    """Size of the largest √w·|entry| of some rows: exact far from 1, elsewhere perhaps the root of the sum of squares.
 
     Attributes
     ----------
@@ -45,7 +45,7 @@ class Magnitude:
     column: int | None = None
 
     def merged(self, other: Magnitude) -> Magnitude:
-        """The larger of both."""
+        """The larger of two magnitudes; one that is NaN wins."""
         return other if other.largest > self.largest or math.isnan(other.largest) else self
 
     @property
@@ -55,17 +55,17 @@ class Magnitude:
 
 
 def check_magnitude(name: str, found: Magnitude, *, complete: bool = True, ridge: bool = True) -> None:
-    """Refuse a matrix whose largest entry is out of the range; entries that are not finite have an error of their own.
+    """Raise an error if the largest entry is out of the range; entries that are not finite are reported elsewhere.
 
     Parameters
     ----------
     name : str
-        What the message calls the matrix.
+        The name of the matrix in the message.
     found : Magnitude
     complete : bool, default True
-        Whether it is that of all rows. Of some, only one that is too large decides.
+        Whether `found` covers all rows. If not, only a magnitude that is too large is an error.
     ridge : bool, default True
-        Whether the matrix may have a ridge.
+        Whether the matrix may have a ridge, which the remedy then mentions.
 
     Raises
     ------
@@ -84,7 +84,7 @@ def check_magnitude(name: str, found: Magnitude, *, complete: bool = True, ridge
 
 
 def _factor(power: int) -> str:
-    """A power of ten, as factors that are floating-point numbers."""
+    """Text of 10**power, as a product of factors that are floating-point numbers."""
     return (
         f"1e{power}"
         if abs(power) <= MOST_DIGITS
@@ -93,7 +93,7 @@ def _factor(power: int) -> str:
 
 
 def check_square(name: str, value: float) -> None:
-    """Refuse a number in units of squared entries, such as a ridge, whose root is out of the range.
+    """Raise an error if the root of a value in units of squared entries, such as a ridge, is out of the range.
 
     Raises
     ------

@@ -1,7 +1,8 @@
-"""Blocks of rows: how many rows at once, and the memory that one block after the other is read into.
+"""Blocks of rows: their number of rows, and the memory into which they are read one after the other.
 
-A block is to stay in the cache of a processor core, or to keep an accelerator busy; and it is to be larger than what
-is added up after it. Sums in float32 run over few enough rows to lose nothing before they are added into float64.
+A block should stay in the cache of a processor core, or keep an accelerator busy; and it should be larger than the sum
+to which its product is added. Sums in float32 run over few enough rows to lose nothing before they are added into
+float64.
 """
 
 from __future__ import annotations
@@ -14,22 +15,23 @@ import numpy as np
 from linspec.arrays import Array, Home
 
 LONGEST_STRETCH = 2**12
-"""Rows over which a float32 sum may run before it is added into float64."""
+"""Most rows over which a float32 sum may run on the host before it is added into float64."""
 
 HOST_BLOCK_BYTES = 4 << 20
-"""A block that stays in the cache of a processor core; measured best between 2 and 8 MiB."""
+"""Size of a block that stays in the cache of a processor core; measured best between 2 and 8 MiB."""
 
 DEVICE_BLOCK_BYTES = 256 << 20
-"""A block large enough to keep an accelerator busy."""
+"""Size of a block that keeps an accelerator busy."""
 
 LARGEST_HOST_BLOCK = 64 << 20
 """The largest size of a block of very wide rows, in bytes."""
 
 LONGEST_DEVICE_STRETCH = 2**17
-"""Rows over which an accelerator may sum in float32: fewer would not keep it busy."""
+"""Most rows over which an accelerator may sum in float32: fewer would not keep it busy."""
 
 FEWEST_ROWS = 256
-"""Rows below which adding a block's product to the sum costs as much as the product; wide rows have fewer."""
+"""Number of rows below which adding a block's product to the sum costs as much as the product; very wide rows come in
+smaller blocks nevertheless."""
 
 
 def row_blocks(n: int, row_bytes: int, home: Home, sum_bytes: int = 0) -> Iterator[slice]:
@@ -40,11 +42,11 @@ def row_blocks(n: int, row_bytes: int, home: Home, sum_bytes: int = 0) -> Iterat
     n : int
         Rows.
     row_bytes : int
-        What a row takes.
+        Bytes of a row.
     home : Home
-        Where the rows live: an accelerator takes larger blocks.
+        Where the rows are: an accelerator takes larger blocks.
     sum_bytes : int, default 0
-        What is added up after each block: a block is to be larger than that.
+        Bytes of the sum to which the product of each block is added: a block should be larger than that.
     """
     size = rows_per_block(row_bytes, home, sum_bytes)
     for start in range(0, n, size):
@@ -52,7 +54,7 @@ def row_blocks(n: int, row_bytes: int, home: Home, sum_bytes: int = 0) -> Iterat
 
 
 def rows_per_block(row_bytes: int, home: Home, sum_bytes: int = 0) -> int:
-    """Rows of the blocks of `row_blocks`."""
+    """Number of rows in each block of `row_blocks`."""
     usual, largest = (HOST_BLOCK_BYTES, LARGEST_HOST_BLOCK) if home.on_host else (DEVICE_BLOCK_BYTES,) * 2
     row_bytes = max(row_bytes, 1)
     rows = max(min(max(usual, 4 * sum_bytes), largest) // row_bytes, min(FEWEST_ROWS, largest // row_bytes))
@@ -60,22 +62,22 @@ def rows_per_block(row_bytes: int, home: Home, sum_bytes: int = 0) -> int:
 
 
 def longest_stretch(home: Home) -> int:
-    """Rows over which a float32 sum may run at a place before it is added into float64."""
+    """Most rows over which a float32 sum may run on a device before it is added into float64."""
     return LONGEST_STRETCH if home.on_host else LONGEST_DEVICE_STRETCH
 
 
 class RowBuffer:
-    """Rows in another precision or about another point, one block after the other in the same memory.
+    """Reusable memory for blocks of rows that are converted or centred.
 
-    Large temporary arrays would be given back to the system and cleared again at every block, which takes
-    several times as long as what is computed in them.
+    New temporary arrays would be returned to the system and cleared again at every block, which takes
+    several times as long as the computation in them.
     """
 
     def __init__(self) -> None:
         self._memory = np.empty(0)
 
     def less(self, block: Array, row: Array | None, dtype: np.dtype[Any], home: Home) -> Array:
-        """The rows of a block in `dtype` at `home`, less a row: on the host, valid until the next call."""
+        """Copy a block to `dtype` at `home`, less a row; on the host the result is valid until the next call."""
         if not isinstance(block, np.ndarray):
             block = home.place(block, dtype)
             return block if row is None else block - row[None, :]

@@ -1,10 +1,9 @@
 """Files of rows in formats that adapters read: delimited text, Matrix Market, svmlight, Parquet, zarr, HDF5 and others.
 
-Problem: rows lie in one file or in many, and which library reads them is not linspec's concern.
-Method: what is to be read is stated by an object, `RowFiles`: paths, columns, and the part of a file that holds the
-matrix. The adapters of plugins are asked about it as about any other data, and the one that knows the suffix makes an
-operator of it. Nothing is opened before. The record of an adapter whose files are tables says more of them where it is
-asked: the names of all columns, and the texts of one.
+Problem: rows are in one file or in many, and linspec itself does not read their formats.
+Method: the object `RowFiles` states what to read: paths, columns, and the part of a file that holds the matrix. It is
+offered to the adapters of plugins like any other data, and the one that knows the suffix makes an operator of it. No
+file is opened before. An adapter whose files are tables can also return the names of all columns, and the texts of one.
 """
 
 from __future__ import annotations
@@ -25,10 +24,10 @@ from linspec.process.files import looked_at
 from linspec.process.paths import is_there
 
 MISSING = ("warn", "fill", "refuse", "nan")
-"""What may become of what is not there: chunks that a format reads as a fill value, and values of a table."""
+"""Ways to treat missing chunks, which a format reads as a fill value, and missing values of a table."""
 
 LISTED = 10
-"""Names that a message lists."""
+"""Most names that a message lists."""
 
 WILD = "*?["
 """Characters that make a path a pattern."""
@@ -47,8 +46,8 @@ class RowFiles:
     part : str
         The array within a file that holds several, such as ``"layers/counts"``; "" for the usual one.
     missing : {"warn", "fill", "refuse", "nan"}
-        What becomes of chunks that are not there, which their formats read as a fill value. ``"nan"``: what becomes of
-        values of tables that are missing; by default they are refused.
+        How to treat missing chunks, which their formats read as a fill value. ``"nan"``: missing values of tables
+        become NaN; otherwise they are an error.
 
     Examples
     --------
@@ -64,31 +63,31 @@ class RowFiles:
 
     @property
     def suffix(self) -> str:
-        """That of the first file, in lower case; with the one before it where it is ``".gz"``."""
+        """The suffix of the first file, in lower case; both of two suffixes if the last is ``".gz"``."""
         return _suffix(self.paths[0])
 
     @property
     def name(self) -> str:
-        """What messages call them."""
+        """The name of the files in messages."""
         more = f" and {len(self.paths) - 1} more" if len(self.paths) > 1 else ""
         return f"{printable(self.paths[0])}{more}"
 
     def places(self, names: Sequence[str] | None, count: int, where: str = "") -> list[int] | None:
-        """The places of the columns that are asked for, in a file with these columns; None for all.
+        """The places of the requested columns in a file with the given columns; None for all.
 
         Parameters
         ----------
         names : sequence of str or None
-            Of all columns of the file; None where they have none.
+            The names of all columns of the file; None if they have none.
         count : int
-            How many columns there are.
+            The number of columns of the file.
         where : str, optional
-            What messages call the file.
+            The name of the file in messages.
 
         Raises
         ------
         InvalidProblem
-            There is no such column, a name stands for several, or one is asked for twice.
+            There is no such column, a name belongs to several, or one is requested twice.
 
         Examples
         --------
@@ -117,7 +116,7 @@ class RowFiles:
 
     @staticmethod
     def _place(name: str, names: Sequence[str] | None, known: dict[str, int], where: str) -> int:
-        """The place of the one column that has a name."""
+        """Return the place of the only column with a name; raise if there is none, or several."""
         if names is None:
             raise InvalidProblem(
                 f"{where}: its columns have no names, or names that occur several times, so none can be picked by "
@@ -138,14 +137,14 @@ class RowFiles:
 def row_files(
     path: Any, *, columns: Sequence[str | int] | None = None, part: str = "", missing: str = "warn"
 ) -> RowFiles:
-    """State files, with patterns in paths filled in.
+    """Make the `RowFiles` of paths, with patterns expanded.
 
     Raises
     ------
     InvalidProblem
         There is no such file, or the files are of several formats.
     InvalidOption
-        Another argument is not what it must be.
+        Another argument is invalid.
     """
     given = [path] if isinstance(path, str | os.PathLike) else path
     if not isinstance(given, list | tuple) or not all(isinstance(one, str | os.PathLike) for one in given):
@@ -167,18 +166,18 @@ def row_files(
 
 
 def _is_column(one: Any) -> bool:
-    """Whether an object is the name of a column, or a place."""
+    """Whether an object is the name of a column, or a place from 0 on."""
     return isinstance(one, str) or (isinstance(one, int) and not isinstance(one, bool) and one >= 0)
 
 
 def _suffix(path: str) -> str:
-    """That of a file, in lower case; with the one before it where it is ``".gz"``."""
+    """Return the suffix of a file, in lower case; both of two suffixes if the last is ``".gz"``."""
     found = [one.lower() for one in Path(path).suffixes[-2:]]
     return "".join(found if found[-1:] == [".gz"] else found[-1:])
 
 
 def _there(path: str) -> list[str]:
-    """The files of a path or a pattern, in the order of their names."""
+    """Return the existing files of a path or a pattern, in the order of their names."""
     if not is_pattern(path) or is_there(path):
         looked_at(path, folder=True)
         return [path]
@@ -189,7 +188,7 @@ def _there(path: str) -> list[str]:
 
 
 def in_order(paths: Iterable[str]) -> list[str]:
-    """Paths by their names, with numbers in these by their value: `part.2` comes before `part.10`.
+    """Sort paths by name, with numbers in names compared by value: `part.2` comes before `part.10`.
 
     Parameters
     ----------
@@ -210,7 +209,7 @@ def in_order(paths: Iterable[str]) -> list[str]:
 
 
 def columns_but_index(schema: Any) -> list[str]:
-    """The columns of a file but those that are the index of a pandas frame, whose labels are not data.
+    """The columns of a file without those that are the index of a pandas frame, whose labels are not data.
 
     Parameters
     ----------
@@ -257,7 +256,7 @@ def record_of(files: RowFiles) -> Any:
 
 
 def formats() -> str:
-    """The suffixes of all files that can be read, in words."""
+    """The suffixes of all files that can be read, as text for messages."""
     from linspec.registry import operator_adapters
 
     found = dict.fromkeys(suffix for each in operator_adapters() for suffix in each.suffixes)
@@ -276,7 +275,7 @@ def names_of_columns(files: RowFiles) -> Sequence[str] | Sequence[int] | None:
     Returns
     -------
     sequence of str, or of int, or None
-        The numbers from 1 on where a table has no names; None of files that are no table.
+        The numbers from 1 on if a table has no names; None for files that are no table.
 
     Raises
     ------
@@ -296,7 +295,7 @@ def names_of_columns(files: RowFiles) -> Sequence[str] | Sequence[int] | None:
 
 
 def texts_of_column(files: RowFiles) -> Sequence[str | None] | None:
-    """The texts of the only column that is asked for: labels, of which no operator can be made.
+    """The texts of the only requested column: labels, which cannot be made an operator.
 
     Parameters
     ----------
@@ -305,7 +304,7 @@ def texts_of_column(files: RowFiles) -> Sequence[str | None] | None:
     Returns
     -------
     sequence of n str, or None
-        None where these are numbers, or files that are no table. With ``missing="nan"`` a text that is missing is None.
+        None if the column holds numbers, or the files are no table. With ``missing="nan"`` a missing text is None.
 
     Raises
     ------
@@ -326,7 +325,7 @@ def texts_of_column(files: RowFiles) -> Sequence[str | None] | None:
 
 @contextmanager
 def long_fields(length: int) -> Iterator[None]:
-    """Let the module csv read fields of some length.
+    """Let the module csv read fields of up to `length` characters, within a with statement.
 
     Parameters
     ----------

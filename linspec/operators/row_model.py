@@ -1,16 +1,16 @@
-"""What the rows of all matrices of a problem have in common: weights, a centre, and confounds.
+"""The row model that all matrices of a problem share: weights, centring, and confounds.
 
-Problem: rows may count more than once, and what some nuisance variables explain is to be left out of every column.
-Method: both are one thing to a product. With weights w and D = diag(√w), a matrix A is replaced by
+Problem: rows may count more than once, and the part of every column that nuisance variables explain must be subtracted.
+Method: one formula covers both in products. With weights w and D = diag(√w), a matrix A is replaced by
 
     (I − QQᵀ) D A,    Q an orthonormal basis of the columns of D [1 Z],
 
-where 1 is there if the columns are centred and Z holds the confounds. Centring is the case without Z. The products
+where 1 is included if the columns are centred and Z holds the confounds. Centring is the case without Z. The products
 of such matrices are those of the rows times w, less T Tᵀ for T = AᵀDQ: nothing with n rows is formed, and sparse rows
 stay sparse. Q depends on w and Z alone and is known before a row of A is read.
-Without centring, Q spans D Z, and A may have large means. Of them the products would cancel: so with confounds the
-means are always subtracted first, and the direction q of D1 that D Z does not explain is put back. With Q₊ a basis of
-D [1 Z], which q belongs to, (I − QQᵀ) D A = (I − Q₊Q₊ᵀ) D A + q tᵀ for t = AᵀDq, and both parts are orthogonal.
+Without centring, Q spans D Z, and A may have large means, whose products would cancel. So with confounds the means are
+always subtracted first, and the component q of D1 that D Z does not explain is put back. With Q₊ a basis of D [1 Z],
+whose span contains q, (I − QQᵀ) D A = (I − Q₊Q₊ᵀ) D A + q tᵀ for t = AᵀDq, and both parts are orthogonal.
 Source: Frisch & Waugh 1933, Econometrica 1:387; Lovell 1963, JASA 58:993: regressing on the residuals of both sides
 gives the coefficients of the regression that has Z among its columns.
 """
@@ -31,17 +31,17 @@ from linspec.frames import is_frame, is_series, numbers_of
 from linspec.operators.range_of_entries import Magnitude, check_magnitude
 
 DEPENDENT = 64
-"""A direction of the confounds is null if its length is at most this many roundings of the longest, times their
-number."""
+"""A direction of the confounds is null if its length is at most DEPENDENT · eps · (number of confounds) times that of
+the longest."""
 
 
 class OfRows(ABC):
-    """What rows have beside their entries. A sweep of some rows needs that of these alone.
+    """Data that belong to rows, beside the entries: weights, for example. A sweep of some rows needs only theirs.
 
     Attributes
     ----------
     first : int
-        The number of the row that it begins with.
+        The number of the first row that it covers.
     """
 
     first: int
@@ -49,16 +49,16 @@ class OfRows(ABC):
     @property
     @abstractmethod
     def rows(self) -> float:
-        """The number of rows; infinity where it fits any."""
+        """The number of rows; infinity if it fits any number."""
 
     @property
     @abstractmethod
     def is_plain(self) -> bool:
-        """Whether no row has anything."""
+        """Whether the rows have no such data, so that entries are used unchanged."""
 
     @abstractmethod
     def of_rows(self, start: int, stop: int) -> Self:
-        """What sweeps of some rows need: rows keep their numbers.
+        """The part for rows start to stop - 1, which keep their numbers.
 
         Parameters
         ----------
@@ -67,7 +67,7 @@ class OfRows(ABC):
         """
 
     def _places(self, first: int, n: int) -> slice:
-        """Where n rows from number `first` on lie."""
+        """Slice of the stored arrays for n rows from row number `first` on."""
         return slice(first - self.first, first - self.first + n)
 
 
@@ -78,8 +78,8 @@ class Constant:
     Attributes
     ----------
     kept : numpy.ndarray of shape (1 + r,), or None
-        q = D [1 B] kept is the unit vector along the part of D1 that the confounds do not explain; None if they
-        explain all of it.
+        Coefficients of q = D [1 B] kept, the unit vector along the part of D1 that the confounds do not explain; None
+        if they explain all of it.
     slopes : numpy.ndarray of shape (c,)
         The coefficients of the regression of the constant on the confounds.
     """
@@ -89,7 +89,7 @@ class Constant:
 
 
 Change = Callable[[Any], Any]
-"""Gives what is to take the place of an `OfRows`."""
+"""Function that maps an `OfRows` to its replacement."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -101,20 +101,20 @@ class RowModel(OfRows):
     center : bool
         Whether the (weighted) column means are subtracted.
     weights : numpy.ndarray of shape (n,), or None
-        All rows count once without them.
+        None: all rows count once.
     basis : numpy.ndarray of shape (n, r), or None
-        Combinations B of the confounds with BᵀD²B = I, and orthogonal to the constant where that is subtracted.
+        Combinations B of the confounds with BᵀD²B = I; with `center` also 1ᵀD²B = 0.
     confound_mean : numpy.ndarray of shape (c,), or None
         The weighted means of the confounds, 0 without centring.
     turn : numpy.ndarray of shape (c, r), or None
         B = (Z − confound_mean) turn.
     first : int, default 0
-        The number of the row that weights and basis begin with, where they are those of some rows.
+        The number of the row with which weights and basis begin, where they belong to some rows only.
     constant : Constant or None
-        What of the constant is put back, where the means are subtracted for the sake of digits alone.
+        The part of the constant that is put back, where the means are subtracted for accuracy alone.
     condition : float, default 1
-        The condition number of the confounds with columns of length 1. The rounding of what they explain of a column
-        grows by this factor.
+        The condition number of the confounds with columns of length 1. Rounding errors of the explained part of a
+        column grow by this factor.
     """
 
     center: bool
@@ -140,7 +140,7 @@ class RowModel(OfRows):
         return self.weights is None and self.basis is None
 
     def total(self, n: float) -> float:
-        """What n rows count together."""
+        """The total count of n rows: n, or the sum of the weights."""
         return n if self.weights is None else float(np.sum(self.weights))
 
     def weights_of(self, first: int, n: int, home: Home) -> Array | None:
@@ -148,11 +148,11 @@ class RowModel(OfRows):
         return None if self.weights is None else home.place(self.weights[self._places(first, n)])
 
     def roots_of(self, first: int, n: int, home: Home) -> Array | None:
-        """Their square roots."""
+        """The square roots of the weights of n rows from `first` on, float64, beside p x k blocks."""
         return None if self.weights is None else home.place(np.sqrt(self.weights[self._places(first, n)]))
 
     def basis_of(self, first: int, n: int, home: Home) -> Array | None:
-        """The same rows of B."""
+        """The n rows of B from `first` on, float64, beside p x k blocks."""
         return None if self.basis is None else home.place(self.basis[self._places(first, n)])
 
     @property
@@ -168,7 +168,7 @@ class RowModel(OfRows):
 
     @property
     def removed(self) -> int:
-        """The dimensions of rows that are subtracted."""
+        """The dimension of the space of columns that is projected out: the number of columns of Q."""
         columns = 0 if self.basis is None else self.basis.shape[1]
         return int(self.center) + columns - int(self.keeps_constant)
 
@@ -182,7 +182,7 @@ class RowModel(OfRows):
         return (q if roots is None else q * roots)[:, None]
 
     def taken_of(self, first: int, n: int, home: Home) -> Array:
-        """The same rows of D [1 B], with 1 where the columns are centred; perhaps no column."""
+        """The n rows of D [1 B] from `first` on, 1 only with `center`; shape (n, 0) if nothing is subtracted."""
         weights, basis = self.roots_of(first, n, home), self.basis_of(first, n, home)
         roots = home.ones((n, 1)) if weights is None else weights[:, None]
         columns = [roots] if self.center else []
@@ -202,20 +202,20 @@ class RowModel(OfRows):
         return left if kept is None else left + kept @ (kept.T @ U)
 
     def of_rows(self, start: int, stop: int) -> Self:
-        """Their weights and their rows of B."""
+        """The model of rows start to stop - 1: their weights and their rows of B."""
         own = self._places(start, stop - start)
         weights = None if self.weights is None else self.weights[own]
         basis = None if self.basis is None else self.basis[own]
         return replace(self, weights=weights, basis=basis, first=start, confound_mean=None, turn=None)
 
     def chosen(self, selection: HostArray) -> RowModel:
-        """The model of some rows, in the order of their numbers."""
+        """The model of the rows with the given numbers, in that order."""
         weights = None if self.weights is None else self.weights[selection]
         return replace(self, weights=weights, basis=None if self.basis is None else self.basis[selection])
 
 
 PLAIN = RowModel(center=False)
-"""Rows that count once, and nothing is subtracted."""
+"""Model of rows that count once and from which nothing is subtracted."""
 
 
 def row_model(
@@ -230,8 +230,7 @@ def row_model(
     confounds : numpy.ndarray of shape (n, c), or None
         As `weights_and_confounds` returns them.
     about_means : bool, default False
-        Subtract the means for the sake of digits, and put the constant back, where columns that are not centred have
-        confounds.
+        Subtract the means for accuracy, and put the constant back, if columns that are not centred have confounds.
     """
     if confounds is None:
         return RowModel(center=center, weights=weights)
@@ -249,9 +248,9 @@ def weights_and_confounds(
     Parameters
     ----------
     sample_weight : array of shape (n,), or None
-        Zero or more: how often each row counts.
+        How often each row counts: zero or more.
     confounds : array of shape (n, c) or (n,), or None
-        What they explain of a column is left out of it.
+        Nuisance variables; the part of a column that they explain is subtracted.
     rows : int or infinity
         Rows of the data; infinity for streams.
 
@@ -329,10 +328,10 @@ def _confounds(values: Any, rows: float) -> HostArray:
 def _orthonormal(
     Z: HostArray, w: HostArray | None, *, center: bool
 ) -> tuple[HostArray, HostArray, HostArray, float]:
-    """The mean of the confounds, the turn to an orthonormal basis of the rest, that basis, and their condition."""
+    """Return the mean of the confounds, `turn`, the basis B = (Z − mean) turn with BᵀD²B = I, and their condition."""
     mean = np.average(Z, axis=0, weights=w) if center else np.zeros(Z.shape[1])
     Z = Z - mean
-    if center:  # of large means a rounding is left
+    if center:  # the rounding of large means is left; subtract it, too
         rest = np.average(Z, axis=0, weights=w)
         mean, Z = mean + rest, Z - rest
     roots = np.ones((len(Z), 1)) if w is None else np.sqrt(w)[:, None]
@@ -343,10 +342,10 @@ def _orthonormal(
     _, R = np.linalg.qr(Z / live * roots)
     _, s, Vt = np.linalg.svd(R)
     rank = int(np.sum(s > DEPENDENT * Z.shape[1] * np.finfo(np.float64).eps * max(s[:1], default=0.0)))
-    # Longest directions come first, and stay free of the rounding of the shortest: R⁻¹ is triangular.
+    # The longest directions come first, unaffected by the rounding of the shortest: R⁻¹ is triangular.
     turn = Vt.T[:, :rank] / s[:rank] / live[:, None]
     B = Z @ turn
-    if center and rank:  # short directions have grown, and so has the mean that rounding has left in them
+    if center and rank:  # short directions were scaled up, with the mean that rounding has left in them
         B = B - np.average(B, axis=0, weights=w)
     inverse = np.linalg.inv(np.linalg.qr(B * roots, mode="r"))
     return mean, turn @ inverse, B @ inverse, float(s[0] / s[rank - 1]) if rank else 1.0
@@ -360,11 +359,11 @@ def column_units(Z: HostArray) -> HostArray:
 
 
 def _constant(Z: HostArray, w: HostArray | None, basis: HostArray) -> Constant:
-    """What of the constant the confounds explain, by a basis of what they say beside it."""
+    """Compute the part of the constant that the confounds do not explain, and its regression on them."""
     roots = np.ones(len(Z)) if w is None else np.sqrt(w)
     units = column_units(Z * roots[:, None])
     total = float(np.linalg.norm(roots))
-    # In the basis D[1/total, B] the confounds are a matrix of few rows, and so is what is orthogonal to them.
+    # In the basis D[1/total, B] the confounds, and the vector orthogonal to them, have few coordinates.
     scaled = Z / units * roots[:, None]
     K = np.vstack([(roots / total) @ scaled, (basis * roots[:, None]).T @ scaled])
     slopes = np.linalg.lstsq(K, np.eye(len(K))[0] * total, rcond=None)[0] / units

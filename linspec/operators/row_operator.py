@@ -1,4 +1,4 @@
-"""Data that are read by rows: what a type of data of one's own has to tell."""
+"""Base class for user-defined data that are read by rows."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from linspec.operators.row_blocks import row_blocks
 
 
 class RowOperator(LinearOperator):
-    """An n x p matrix that is known by its rows.
+    """An n x p matrix defined by its rows.
 
     A subclass sets `shape`, `dtype` and, where its arrays are not NumPy's, `home`, and defines `_rows`. It is then
-    swept as an array is: block by block, in one pass a product. It sets `sparse` if its rows are
+    read as an array is: block by block, in one pass for each product. It sets `sparse` if its rows are
     sparse. It may set `concurrent`, so that several threads read blocks at once, and define `release`.
 
     Examples
@@ -35,7 +35,7 @@ class RowOperator(LinearOperator):
 
     @property
     def centres_entries(self) -> bool:
-        """Whether the rows are arrays."""
+        """Whether the rows are dense arrays, so that means are subtracted from entries."""
         return not self.sparse
 
     @abstractmethod
@@ -62,7 +62,7 @@ class RowOperator(LinearOperator):
         return self.home.place(self._rows(slice(0, self.shape[0])).dense(), self.dtype)
 
     def _blocks(self) -> Iterator[tuple[slice, LinearOperator]]:
-        """All rows in order; of none, one block without any."""
+        """Yield all rows in order, as pairs (slice, operator); one empty block if there are no rows."""
         size = self.shape[1] * self.dtype.itemsize
         for rows in row_blocks(self.shape[0], size, self.home) if self.shape[0] else [slice(0, 0)]:
             yield rows, self._rows(rows)

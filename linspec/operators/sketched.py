@@ -1,4 +1,4 @@
-"""Random matrices as operators, which are made from a seed at each use and multiply data from the right.
+"""Random matrices as operators that are drawn from a seed at each use and multiply data from the right.
 
 Problem: compute A Ω for a p x l random matrix Ω. A stored Ω would be a dense p x l block, although a seed
 determines it. A may be sparse, and Ω may have few nonzero entries.
@@ -35,18 +35,17 @@ Tile = Any
 """Some columns of a random matrix, float64: a NumPy array or a `scipy.sparse.csr_array`."""
 
 TILE_ENTRIES = 2**22
-"""Stored entries of a tile (32 MiB of numbers). Do not change it: the random numbers of a seed depend on
-it."""
+"""Number of stored entries of a tile (32 MiB). Do not change it: the random numbers of a seed depend on it."""
 
 NARROWEST_TILE = 16
-"""The least number of columns in a tile, because each tile reads the data again."""
+"""Smallest number of columns in a tile, because each tile reads the data again."""
 
 PAIRS_PER_BLOCK = 2**21
-"""Multiply-adds of one block of rows in a product of two sparse matrices, which bounds what it stores."""
+"""Multiply-adds per block of rows in a product of two sparse matrices, which bounds the memory of the result."""
 
 
 class Sketch(LinearOperator):
-    """A p x l random matrix that is made at each use; its entries are float64 on the host.
+    """A p x l random matrix that is drawn at each use; its entries are float64 on the host.
 
     A subclass defines `tiles`. It may define `_matmat`, `_rmatmat` and `_of_block` if there is a faster way
     than products with tiles, and `nnz` if it stores fewer entries.
@@ -80,7 +79,7 @@ class Sketch(LinearOperator):
 
     @abstractmethod
     def tiles(self) -> Iterator[tuple[slice, Tile]]:
-        """Runs of columns with their entries: all columns, in order, and the same in every call."""
+        """Yield runs of columns with their entries: all columns, in order, and the same in every call."""
 
     def held(self) -> Sketch:
         """The same matrix with its tiles in memory, for products with one block of rows after the other."""
@@ -184,7 +183,7 @@ class Sketch(LinearOperator):
         return [(columns, tile.astype(dtype, copy=False)) for columns, tile in self.tiles()]
 
     def _sparse_blocks(self, A: SparseOperator) -> list[slice]:
-        """Rows of A whose sparse products take little memory."""
+        """Slices of rows of A whose sparse products take little memory."""
         n, p = A.shape
         pairs = A.nnz * self.nnz / max(n * p, 1)
         size = int(min(max(PAIRS_PER_BLOCK / max(pairs, 1.0), 1), max(n, 1)))
@@ -206,13 +205,13 @@ class Sketch(LinearOperator):
     def _tile_by_tile(self, A: DenseOperator) -> bool:
         """Whether to multiply all rows by one tile after the other, so that only one tile is in memory.
 
-        Not for a file, which must be read only once, nor for sparse products, whose temporary memory must be
+        Not for a file, which should be read only once, nor for sparse products, whose temporary memory must be
         bounded.
         """
         return not isinstance(A, MappedOperator) and not (self.sparse and A.home.on_host)
 
     def _of_block(self, A: DenseOperator) -> Array:
-        """A Ω for dense rows. Blocks of rows have the working dtype, so `A.array` is used as it is."""
+        """A Ω for dense rows in the working dtype, so that `A.array` needs no conversion."""
         home, dtype = A.home, A.dtype
         product = home.zeros((A.shape[0], self.shape[1]), dtype)
         for columns, tile in self._pieces(densify=not home.on_host):
@@ -223,7 +222,7 @@ class Sketch(LinearOperator):
         return product
 
     def _pieces(self, *, densify: bool) -> Iterator[tuple[slice, Tile]]:
-        """The tiles. On request, sparse tiles are made dense, a few columns at a time."""
+        """Yield the tiles; with `densify`, sparse tiles as dense arrays of a few columns each."""
         for columns, tile in self.tiles():
             if not (self.sparse and densify):
                 yield columns, tile
@@ -350,6 +349,6 @@ def _matmat(tile: Tile, V: HostArray) -> HostArray:
 
 
 def _block(A: SparseOperator, rows: slice) -> scipy.sparse.csr_array:
-    """Some rows in the working dtype."""
+    """The rows of a slice, as CSR in the working dtype of A."""
     block = sparse_slabs.row_block(A.matrix, rows.start, rows.stop)
     return scipy.sparse.csr_array(block).astype(A.dtype, copy=False)

@@ -29,13 +29,13 @@ class SparseOperator(LinearOperator):
     matrix : SciPy sparse matrix or array
     dtype : float32 or float64, optional
     checked : bool, default False
-        Whether the arrays of the matrix are known to fit together: those of a part or a copy of one that was checked.
+        Whether the arrays of the matrix are known to be consistent, as in a part or a copy of a checked matrix.
 
     Raises
     ------
     InvalidProblem
-        When the arrays of the matrix do not fit together. The compiled kernels check nothing: an index out of range
-        would read and write memory of others.
+        When the arrays of the matrix are inconsistent. The compiled kernels check nothing: an index out of range
+        would read and write memory outside of the arrays.
 
     Examples
     --------
@@ -75,12 +75,12 @@ class SparseOperator(LinearOperator):
         return stored
 
     def in_dtype(self, dtype: np.dtype[Any]) -> LinearOperator | None:
-        """The same rows, which are converted slab by slab for products."""
+        """The same rows, converted slab by slab in products."""
         return self if dtype == self.dtype else SparseOperator(self.matrix, dtype, checked=True)
 
     @cached_property
     def worth_transposing(self) -> bool:
-        """Whether there is memory for `transposed`; the system is asked once."""
+        """Whether products with Aᵀ gain from `transposed` and memory has room for it; computed once."""
         return sparse_products.worth_transposing(self.matrix, self.dtype)
 
     @cached_property
@@ -90,18 +90,18 @@ class SparseOperator(LinearOperator):
 
     @cached_property
     def pairs(self) -> int:
-        """Pairs of entries that share a row."""
+        """Number of pairs of entries in the same row: the multiply-adds of AᵀA."""
         return self.nnz if self.one_entry else sparse_grams.pair_count(self.matrix)
 
     def pairs_with(self, other: SparseOperator) -> int:
-        """Pairs of an entry and one of another matrix that share a row."""
+        """Number of pairs of an entry of A and one of another matrix B in the same row: the multiply-adds of AᵀB."""
         if self.one_entry and self.nnz == self.shape[0] == other.shape[0]:
             return other.nnz
         return sparse_grams.pair_count(self.matrix, other.matrix)
 
     @cached_property
     def gram_entries(self) -> float:
-        """Entries of the sparse Gram matrix of the columns, estimated once for all choices."""
+        """Estimated number of entries of the sparse Gram matrix AᵀA; computed once."""
         return sparse_grams.gram_entries(self.matrix, self.matrix)
 
     @cached_property
@@ -116,13 +116,13 @@ class SparseOperator(LinearOperator):
         return type(A)((data, A.indices[: len(data)], A.indptr), shape=A.shape)
 
     def column_statistics(self, weights: HostArray | None = None) -> tuple[HostArray, HostArray]:
-        """The sums of the columns, and of their squares."""
+        """Sums of the columns, and of their squares."""
         return sparse_columns.column_statistics(self.matrix, weights)
 
     def column_deviations(
         self, point: HostArray, weights: HostArray | None = None
     ) -> tuple[HostArray, HostArray]:
-        """The sums of the deviations of the columns from a point, and of their squares."""
+        """Sums of the deviations of the columns from a point, and of their squares."""
         return sparse_columns.column_deviations(self.matrix, point, weights)
 
     def about(self, point: HostArray, B: HostArray) -> HostArray:
@@ -160,15 +160,15 @@ def is_scipy_sparse(source: Any) -> bool:
 
 
 def checked_rows(matrix: Any) -> Any:
-    """A sparse matrix as compressed rows, once its arrays are found to fit together.
+    """Check that the arrays of a sparse matrix are consistent, and return it as compressed rows.
 
-    Nothing of the matrix is changed; one in compressed rows is returned itself, where its numbers are in the byte order
-    of the machine. The indices are read once.
+    The matrix is not modified; one in compressed rows is returned itself, unless its numbers are float16 or not in the
+    byte order of the machine. The indices are read once.
 
     Raises
     ------
     InvalidProblem
-        When the arrays do not fit together.
+        When the arrays are inconsistent.
     """
     fault = ""
     if matrix.format in COMPRESSED:
@@ -186,7 +186,7 @@ def checked_rows(matrix: Any) -> Any:
         rows = _in_rows(matrix)
     except (ValueError, TypeError, IndexError, OverflowError) as error:
         raise _unsound(matrix, one_line(error)) from error
-    if matrix.format not in (*COMPRESSED, "coo", "dia"):  # what was read of lists is in arrays now
+    if matrix.format not in (*COMPRESSED, "coo", "dia"):  # the entries of lists are in arrays now
         fault = _fault_of_compressed(rows)
         if fault:
             raise _unsound(matrix, fault)
@@ -208,7 +208,7 @@ def _unsound(matrix: Any, fault: str) -> InvalidProblem:
 
 
 def _fault_of_compressed(matrix: Any) -> str:
-    """What does not fit together in a matrix of compressed rows, columns or blocks; "" where everything does."""
+    """Describe an inconsistency in a matrix of compressed rows, columns or blocks; "" if there is none."""
     blocks = matrix.format == "bsr"
     data, indices, indptr = _arrays(matrix, "data", "indices", "indptr")
     fault = _fault_of_array("data", data, 3 if blocks else 1, integers=False)
@@ -264,12 +264,12 @@ def _fault_of_lists(matrix: Any) -> str:
 
 
 def _arrays(matrix: Any, *names: str) -> tuple[Any, ...]:
-    """The arrays of a matrix, whatever they are; None for one that is missing."""
+    """The named attributes of a matrix, of any type; None for one that is missing."""
     return tuple(getattr(matrix, name, None) for name in names)
 
 
 def _fault_of_array(name: str, array: Any, dimensions: int = 1, *, integers: bool = True) -> str:
-    """What one of the arrays is that it should not be."""
+    """Describe a wrong type, dimension or dtype of one of the arrays; "" if it is right."""
     if not isinstance(array, np.ndarray) or isinstance(array, np.ma.MaskedArray):
         return f"{name} is no array but a {type(array).__name__}"
     if array.ndim != dimensions:
@@ -280,7 +280,10 @@ def _fault_of_array(name: str, array: Any, dimensions: int = 1, *, integers: boo
 
 
 def _fault_of_indices(name: str, indices: HostArray, size: int) -> str:
-    """The first index that is not from 0 to size - 1: one reading, since unsigned, a negative one is very large."""
+    """Describe the first index that is not from 0 to size - 1; "" if there is none.
+
+    The indices are read once: as an unsigned integer, a negative index is very large.
+    """
     unsigned = indices.view(indices.dtype.str.replace("i", "u"))
     if len(indices) == 0 or unsigned.max() < size:
         return ""

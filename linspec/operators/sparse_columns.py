@@ -1,7 +1,7 @@
-"""Facts of the columns of SciPy sparse rows (CSR): sums, squares, deviations, and entries that are not finite.
+"""Column statistics of SciPy sparse rows (CSR): sums, squares, deviations, and entries that are not finite.
 
-Problem: means, norms and spreads of columns are read off the data before any iteration, from entries that may be of any
-real type and stored in several parts.
+Problem: means, norms and spreads of columns are computed before any iteration, from entries that may be of any real
+type and stored in several parts.
 
 Method: one sweep over slabs of rows (`sparse_slabs`), which scatters the entries and their squares in float64. For
 deviations from a point, the stored entries deviate one by one, and those that are not stored deviate together.
@@ -9,8 +9,8 @@ deviations from a point, the stored entries deviate one by one, and those that a
 Source: the deviations from a point near the mean are those of Chan, Golub & LeVeque, "Algorithms for computing the
 sample variance", The American Statistician 37(3), 1983.
 
-Where we differ: an entry that is stored in several parts is added up slab by slab before it is squared, and not in a
-copy of the matrix.
+Where we differ: an entry that is stored in several parts is added up slab by slab before it is squared, not in a copy
+of the whole matrix.
 """
 
 from __future__ import annotations

@@ -1,16 +1,18 @@
-"""Sparse Gram matrices XᵀX and XᵀY of SciPy sparse rows (CSR), and what they will cost.
+"""Sparse Gram matrices XᵀX and XᵀY of SciPy sparse rows (CSR), and estimates of their cost.
 
-Problem: direct methods need the Gram matrix itself. Whether it fits memory, and pays, is to be known before it is made.
+Problem: direct methods need the Gram matrix itself. Whether it fits into memory, and whether it pays, must be known
+before it is formed.
 
-Method: rows of Xᵀ multiply Y. Threads take rows of the result, about equal in multiply-adds, so nothing is added up
-twice. The multiply-adds are counted exactly from the lengths of the rows; the entries of the result are estimated from
-some of its columns. Where no row has more than one entry, XᵀX is diagonal, and its squares are counted up.
+Method: rows of Xᵀ multiply Y. Each thread computes its own rows of the result, about equal in multiply-adds, so no
+partial results are added up. The multiply-adds are counted exactly from the lengths of the rows; the entries of the
+result are estimated from some of its columns. If no row has more than one entry, XᵀX is diagonal, and its diagonal is
+summed directly.
 
 Source: the product by rows is Gustavson, "Two fast algorithms for sparse matrices: multiplication and permuted
-transposition", ACM TOMS 4(3), 1978, as SciPy has it.
+transposition", ACM TOMS 4(3), 1978, as SciPy implements it.
 
-Where we differ: sums are in float64 whatever the precision of the data. The columns of the estimate are not drawn: they
-are those at equal steps of the order by frequency, so that the estimate is the same at each call.
+Where we differ: sums are in float64 whatever the precision of the data. The columns of the estimate are not random:
+they are taken at equal steps of the order by frequency, so that the estimate is the same at each call.
 """
 
 from __future__ import annotations
@@ -122,7 +124,7 @@ def gram_entries(X: CSR, Y: CSR) -> float:
 
 
 def gram(X: CSR, Y: CSR | None = None) -> CSR:
-    """Multiply the sparse XᵀY, or XᵀX, accumulated in float64 whatever the precision of the data.
+    """Compute the sparse XᵀY, or XᵀX, accumulated in float64 whatever the precision of the data.
 
     Parameters
     ----------
@@ -153,9 +155,9 @@ def gram(X: CSR, Y: CSR | None = None) -> CSR:
         return _diagonal_gram(left)
     right = left if Y is None else _in_float64(Y)
     left = left.T.tocsr()
-    # The multiply-adds up to each row of the result: the threads take rows of it, so nothing is added up twice.
+    # The multiply-adds up to each row of the result: each thread computes its own rows of it.
     counts = np.diff(right.indptr)
-    if len(counts) and (counts == counts[0]).all():  # as of one-hot rows
+    if len(counts) and (counts == counts[0]).all():  # as in one-hot rows
         work = left.indptr.astype(np.int64) * int(counts[0])
     else:
         work = np.concatenate([[0], np.cumsum(counts[left.indices], dtype=np.int64)])[left.indptr]
@@ -171,7 +173,7 @@ def gram(X: CSR, Y: CSR | None = None) -> CSR:
 
 
 def one_entry_rows(X: CSR) -> bool:
-    """Whether no row has more than one stored entry, as of one-hot rows: then XᵀX is diagonal.
+    """Whether no row has more than one stored entry, as in one-hot rows: then XᵀX is diagonal.
 
     Parameters
     ----------
@@ -182,7 +184,7 @@ def one_entry_rows(X: CSR) -> bool:
 
 
 def _diagonal_gram(X: CSR) -> CSR:
-    """XᵀX of float64 rows with one entry at most: the squares of each column are added up."""
+    """XᵀX for float64 rows with at most one entry: diagonal, the sums of squares of the columns."""
     columns, stored = X.shape[1], int(X.indptr[-1])
     squares = np.bincount(X.indices[:stored], X.data[:stored] ** 2, minlength=columns)
     met = squares != 0

@@ -12,8 +12,8 @@ and immediately to Xᵀ P, so no n x k block ever exists, and the data are read 
 Source: the row-slab and scatter forms are folklore of sparse linear algebra (Saad, "Iterative Methods for
 Sparse Linear Systems", section 3.5).
 
-Where we differ: for sums over rows the assignment of rows to accumulators is fixed, and not first come, first served:
-the same data on the same number of threads give the same bits. No BLAS is called inside the threads.
+Where we differ: for sums over rows the assignment of rows to accumulators is fixed, not first come, first served: the
+same data on the same number of threads give the same bits. No BLAS is called inside the threads.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ ROWS_ABREAST = 64
 
 
 def matmat(A: CSR, V: Block, dtype: DTypeLike) -> Block:
-    """Multiply A V.
+    """Compute A V.
 
     Parameters
     ----------
@@ -104,7 +104,7 @@ def matmat(A: CSR, V: Block, dtype: DTypeLike) -> Block:
 
 
 def rmatmat(A: CSR, U: Block, dtype: DTypeLike) -> Block:
-    """Multiply Aᵀ U, its sums over rows accumulated in float64.
+    """Compute Aᵀ U, with sums over rows accumulated in float64.
 
     Parameters
     ----------
@@ -145,7 +145,7 @@ def rmatmat(A: CSR, U: Block, dtype: DTypeLike) -> Block:
 
 
 def worth_transposing(A: CSR, dtype: np.dtype[Any]) -> bool:
-    """Whether Aᵀ U is faster by rows of a transposed copy, and memory has room for the copy.
+    """Whether Aᵀ U is faster with a transposed copy of A, and memory has room for the copy.
 
     The rows of the copy gather from U, which is much smaller than the result here, and no sums are added up between
     threads. The sums over the rows of A have the precision of the product, so this form is not for float32.
@@ -182,29 +182,29 @@ def gram_matmat(
 ) -> tuple[list[Block | None], Block]:
     """Form Xᵢᵀ[P₁ P₂ …] and the column sums of [P₁ P₂ …] in one sweep over the rows, for Pᵢ = Xᵢ Vᵢ - 1 shiftᵢᵀ.
 
-    The rows of Pᵢ are multiplied by weights where there are any.
+    The rows of Pᵢ are multiplied by the weights, if there are any.
 
     Parameters
     ----------
     matrices : sequence of csr_array or csr_matrix, n x pᵢ
         As for `matmat`, with equally many rows.
     blocks : sequence of ndarray, pᵢ x kᵢ, or None
-        One for each matrix, or None: it has no Pᵢ.
+        Vᵢ for each matrix; None for a matrix without Pᵢ.
     shifts : sequence of ndarray of kᵢ numbers or None, optional
-        Subtracted from every row of Xᵢ Vᵢ. None: nothing is.
+        Numbers to subtract from every row of Xᵢ Vᵢ; None to subtract nothing.
     dtypes : sequence of float32 or float64
         The precision of each Pᵢ. Where they differ, the products with Xᵢᵀ are formed in float64.
     weights : ndarray of shape (n,), optional
         How often each row counts.
     sums : bool, default True
-        Whether the column sums are wanted; without, they are zero.
+        Whether to compute the column sums; if not, zeros are returned.
     onto : sequence of int, optional
-        The matrices by whose transpose is multiplied; by default all.
+        The indices i of the matrices whose Xᵢᵀ[P₁ P₂ …] is formed; by default all.
 
     Returns
     -------
     products : list of ndarray, pᵢ x (k₁ + k₂ + …), or None
-        Xᵢᵀ[P₁ P₂ …], float64; None where it is not wanted.
+        Xᵢᵀ[P₁ P₂ …], float64; None for matrices that are not in `onto`.
     sums : ndarray of k₁ + k₂ + … numbers
         Float64.
 
@@ -266,7 +266,7 @@ class _View(NamedTuple):
         return 0 if self.V is None else int(self.V.shape[1])
 
     def columns(self, run: slice) -> _View:
-        """Keep some columns of V."""
+        """The same view with a run of the columns of V."""
         if self.V is None:
             return self
         shift = None if self.shift is None else self.shift[run]
@@ -295,7 +295,7 @@ def _sweep(
     summed: bool,
     onto: Sequence[int],
 ) -> tuple[list[Block | None], Block]:
-    """Form the products of one tile of columns in one pass over the rows, which are cut into so many parts."""
+    """Form the products of one tile of columns in one pass over the rows, cut into `count` parts."""
     matrices = tuple(view.matrix for view in views)
     ends = np.cumsum([view.width for view in views]).tolist()
     width = ends[-1]
@@ -343,7 +343,7 @@ def _column_sums(block: Block) -> Block:
 
 
 def _columns(views: list[_View], run: slice) -> Iterator[_View]:
-    """Cut a run of the columns of [V₁ V₂ …] out of each Vᵢ."""
+    """Yield the views with only those columns of each Vᵢ that are in a run of the columns of [V₁ V₂ …]."""
     before = 0
     for view in views:
         yield view.columns(slice(max(run.start - before, 0), max(run.stop - before, 0)))

@@ -1,4 +1,4 @@
-"""Slabs of SciPy sparse rows (CSR): how rows are cut and shared among threads, and the loops that add into an array.
+"""Slabs of SciPy sparse rows (CSR): the division of rows among threads, and the loops that add into an array.
 
 Problem: kernels on sparse rows need equal work for each thread, pieces that fit the cache, memory for the sums of each
 thread, and products that add into a given array.
@@ -6,18 +6,18 @@ thread, and products that add into a given array.
 Method: contiguous slabs of rows, balanced by their stored entries, run on the process's thread pool; SciPy's compiled
 kernels release the interpreter lock. There are more parts than threads, and any thread takes any of them, so that
 a core that is busy with other work does not hold up the others. A float32 sum over rows runs over a stretch of rows and
-is then added into float64. Columns of the block are cut into tiles only if all threads together read and write more at
-random than half of the cache holds, and if that holds tiles that are not narrow: every tile reads the matrix again.
-Rows of the block that are seldom met do not count: most entries of word counts are in a few columns.
+is then added into float64. Columns of the block are cut into tiles only if the memory that all threads together access
+at random is more than half of the cache, and if tiles that fit there are not narrow: every tile reads the matrix again.
+Rows of the block that are seldom used do not count: most entries of word counts are in a few columns.
 
 Source: Higham, "Accuracy and Stability of Numerical Algorithms", chapter 4, explains why a blocked sum is more
 accurate.
 
-Where we differ: SciPy's kernels that add into a given array are private (`scipy.sparse._sparsetools`). They are tried
+Where we differ: SciPy's kernels that add into a given array are private (`scipy.sparse._sparsetools`). They are tested
 once on a small product. If they are missing or have changed, the public operators replace them, at the cost of a
-temporary block. Slabs are sized by entries, and not by a core's own cache: a slab must meet each column several times,
-or else the blocks V and Xᵀ P evict each other from the cache at every slab. If memory does not hold the accumulators,
-tiles of columns come one after the other, or there are fewer parts.
+temporary block. Slabs are sized by entries, not by a core's own cache: a slab must use each column several times, or
+else the blocks V and Xᵀ P evict each other from the cache at every slab. If the accumulators do not fit into memory,
+tiles of columns are processed one after the other, or there are fewer parts.
 """
 
 from __future__ import annotations
@@ -48,52 +48,52 @@ CSR: TypeAlias = Any
 """A `scipy.sparse.csr_array` or `csr_matrix`; SciPy ships no types."""
 Block: TypeAlias = NDArray[Any]
 
-# What was measured is from docs/evidence/measure_sparse_constants.py on two busy cores: ratios of seconds of the
-# processor, in which 5 % are noise. Names of matrices are those of the script.
+# Measurements are by docs/evidence/measure_sparse_constants.py on two busy cores: ratios of processor seconds, with
+# 5 % of noise. Names of matrices are those of the script.
 
-# Rows over which a float32 sum runs before it is added into float64: more are less exact, fewer slower.
+# Fewest rows over which a float32 sum runs before it is added into float64: more are less exact, fewer are slower.
 # A quarter takes 1.9 times as long on "few columns" (Aᵀ A V, 20 columns); with four times as many errors double.
 SHORTEST_STRETCH = 2**12
-# A quarter takes 1.5 to 1.7 times as long on "bigrams"; with four times as many errors quadruple.
+# Most such rows. A quarter takes 1.5 to 1.7 times as long on "bigrams"; with four times as many errors quadruple.
 LONGEST_STRETCH = 2**15
-# Entries for each number that is added. A quarter takes 1.1 times as long on "titles" and "uniform", and more gain
-# nothing.
+# Entries of A in a stretch of rows for each row of the sum that is added into float64. A quarter takes 1.1 times as
+# long on "titles" and "uniform", and more gain nothing.
 ENTRIES_PER_FOLD = 32
 # Most entries and most dense bytes of a slab: bounds on memory. A quarter of the entries takes 1.1 times as long on
 # "posts" with one column. A quarter of the bytes takes 1.1 times as long on "few columns" with 100 columns, and 0.8
 # times on "bigrams" with 20.
 ENTRIES_PER_SLAB = 2**21
 MOST_DENSE_BYTES = 2**23
-# Multiply-adds that are worth a further thread. With a quarter A V takes 1.1 to 1.3 times the processor where there are
-# two to four million, on "titles", and Aᵀ A 1.2 times. The clock says both, 0.8 and 1.4 times, on busy cores.
+# Multiply-adds that justify a further thread. With a quarter, A V of two to four million takes 1.1 to 1.3 times the
+# processor time on "titles", and Aᵀ A 1.2 times. Wall-clock ratios vary between 0.8 and 1.4 on busy cores.
 WORK_PER_THREAD = 2**21
-# Parts for each thread. Any thread takes any part, for the sake of cores that are busy with other work. On busy cores
-# one part takes 1.3 times as long by the clock for A V on "titles", and eight 1.3 times on "bookmarks".
+# Parts for each thread. Any thread takes any part, so that a core that is busy with other work delays nothing. On busy
+# cores one part takes 1.3 times the wall-clock time for A V on "titles", and eight take 1.3 times on "bookmarks".
 PARTS_PER_THREAD = 2
-# A part of a sum over rows is worth its accumulators if each of their numbers is met this many times. With a quarter,
-# 1.3 to 1.5 times the processor on the first 30 thousand rows of "titles", "zipf" and "uniform". With a half, the clock
-# says both, 0.7 and 1.3 times, on busy cores.
+# A part of a sum over rows justifies its accumulators if each of their numbers is updated this many times. A quarter
+# takes 1.3 to 1.5 times the processor time on the first 30 thousand rows of "titles", "zipf" and "uniform". For a half,
+# wall-clock ratios vary between 0.7 and 1.3 on busy cores.
 MET = 14
-# Any machine has memory for this many bytes of accumulators, or of a transposed copy: a bound on memory. With a quarter
-# Aᵀ U takes 1.3 times as long on "titles" with 100 columns.
+# Bytes of accumulators, or of a transposed copy, for which every machine is assumed to have memory. With a quarter Aᵀ U
+# takes 1.3 times as long on "titles" with 100 columns.
 NEGLIGIBLE_BYTES = 2**24
-# Narrower tiles of columns read the matrix too often: those of 8 columns took twice as long as none on "many columns".
-# Tiles of 50 columns take 0.87 times as long as none on "uniform" with 100.
+# Fewest columns of a tile: narrower ones read the matrix too often. Tiles of 8 columns took twice as long as no tiles
+# on "many columns"; tiles of 50 columns take 0.87 times as long as none on "uniform" with 100.
 WIDE_TILE = 16
-# Columns that have this share of the entries are worth keeping in the cache; a sample of the entries tells which: more
-# make no difference. Where all columns count, blocks for word counts are cut into tiles, each beside the whole: lobpcg
-# on 4000 x (12000 + 12000) of them in float32 takes 1.2 times the memory, and Aᵀ A V of 40 and 100 columns up to 1.2
-# times as long on "posts" and "zipf wide".
+# The most frequent columns with this share of the entries are worth keeping in the cache; they are counted on a sample
+# of this many entries (more make no difference). If all columns counted, blocks for word counts would be cut into
+# tiles, each held beside the whole: lobpcg on 4000 x (12000 + 12000) word counts in float32 takes 1.2 times the memory,
+# and Aᵀ A V of 40 and 100 columns up to 1.2 times as long on "posts" and "zipf wide".
 FREQUENT, SAMPLED_ENTRIES = 0.9, 2**18
 
 
 def row_weights(weights: Block | None, start: int, stop: int) -> Block:
-    """How often each of some rows counts, as a column."""
+    """Weights of rows start to stop - 1 as a column; ones without weights."""
     return np.ones((stop - start, 1)) if weights is None else np.ascontiguousarray(weights[start:stop, None])
 
 
 def row_block(A: CSR, start: int, stop: int) -> CSR:
-    """Take the rows from start to stop of A, sharing its entries.
+    """Return rows start to stop - 1 of A, sharing its entries.
 
     Parameters
     ----------
@@ -140,7 +140,7 @@ def partition(matrices: tuple[CSR, ...], parts: int) -> list[tuple[int, int]]:
 
 
 def _stored(matrices: tuple[CSR, ...]) -> Callable[[int], int]:
-    """The number of entries before a row, over all the matrices."""
+    """Function of a row number: the number of entries before that row, over all the matrices."""
     if len(matrices) == 1:  # a product with one column takes hardly longer than a search by sums
         alone: Callable[[int], int] = matrices[0].indptr.item
         return alone
@@ -151,7 +151,7 @@ def _stored(matrices: tuple[CSR, ...]) -> Callable[[int], int]:
 def slab_bounds(
     matrices: tuple[CSR, ...], start: int, stop: int, *, rows: int, entries: int
 ) -> Iterator[tuple[int, int]]:
-    """Cut rows into slabs of at most `rows` rows and, unless one row has more, `entries` entries."""
+    """Yield bounds of slabs of at most `rows` rows and, unless one row has more, `entries` entries."""
     stored = _stored(matrices)
     while start < stop:
         end = min(start + rows, stop)
@@ -164,7 +164,7 @@ def slab_bounds(
 
 
 def slab_limits(matrices: tuple[CSR, ...], k: int, dtype: np.dtype[Any]) -> tuple[int, int]:
-    """Bound the rows and the entries of a slab that is multiplied with k columns."""
+    """Return the most rows and the most entries of a slab that is multiplied with k columns."""
     rows = max(1, MOST_DENSE_BYTES // (max(1, k) * dtype.itemsize))
     if dtype == np.float32:
         rows = min(rows, *(stretch(matrix) for matrix in matrices))
@@ -172,16 +172,16 @@ def slab_limits(matrices: tuple[CSR, ...], k: int, dtype: np.dtype[Any]) -> tupl
 
 
 def stretch(A: CSR) -> int:
-    """Choose over how many rows a float32 sum may run."""
+    """Choose the number of rows over which a float32 sum may run."""
     rows = ENTRIES_PER_FOLD * A.shape[1] * A.shape[0] // max(1, A.nnz)
     return int(min(max(rows, SHORTEST_STRETCH), LONGEST_STRETCH))
 
 
 def _tile_count(k: int, matrices: tuple[CSR, ...], copies: int, dtype: np.dtype[Any]) -> int:
-    """Choose into how many tiles to cut k columns so that what is met at random stays in half of the cache.
+    """Choose the number of tiles of k columns so that the memory accessed at random stays in half of the cache.
 
-    These are `copies` blocks with a row for each column of the matrices; only rows that are met often count. Where
-    tiles would be narrow, there is one.
+    It consists of `copies` blocks with a row for each column of the matrices; only rows that are used often count. If
+    tiles would be narrow, the number is one.
     """
     room = machine.cache_size() // 2
     if k * copies * _columns(matrices) * dtype.itemsize <= room:
@@ -191,12 +191,12 @@ def _tile_count(k: int, matrices: tuple[CSR, ...], copies: int, dtype: np.dtype[
 
 
 def _frequent_columns(A: CSR) -> int:
-    """Count the columns that together have most of the entries, from a sample: of words there are few."""
+    """Count the columns that together have most (`FREQUENT`) of the entries, from a sample; for words they are few."""
     if A.nnz == 0:
         return 0
     step = max(1, A.nnz // SAMPLED_ENTRIES)
     met = np.bincount(A.indices[: A.nnz : step], minlength=A.shape[1])
-    by_times = np.bincount(met)  # how many columns are met once, twice, ...
+    by_times = np.bincount(met)  # number of columns with one entry, two entries, ...
     entries = np.cumsum((by_times * np.arange(len(by_times)))[::-1])
     least = int(np.searchsorted(entries, FREQUENT * entries[-1]))
     return int(by_times[::-1][: least + 1].sum())
@@ -210,12 +210,12 @@ def thread_count(work: int) -> int:
 def shares(
     matrices: tuple[CSR, ...], k: int, dtype: np.dtype[Any], *, fused: bool = False
 ) -> tuple[int, int]:
-    """Choose how to share a sum over rows with k columns: the parts of the rows, and the tiles of columns.
+    """Choose the numbers of parts of the rows and of tiles of columns for a sum over rows with k columns.
 
-    Each part has accumulators, to be filled with zeros, held and added up. Any thread takes any part, and there are
-    more parts than threads where accumulators are met often enough: a core that is busy with other work takes fewer.
-    As many parts as two threads would leave one thread with half of the work, however busy its core is: where not even
-    three parts are worth their accumulators, there is one.
+    Each part has accumulators, which are filled with zeros, held and added up. Any thread takes any part, and there are
+    more parts than threads if accumulators are updated often enough: a core that is busy with other work takes fewer.
+    Two parts would leave one thread with half of the work, however busy its core is: so if not even three parts justify
+    their accumulators, there is one.
     """
     entries, columns = sum(int(matrix.nnz) for matrix in matrices), _columns(matrices)
     threads = thread_count(entries * k)
@@ -224,7 +224,7 @@ def shares(
     # All threads read one V at random. It is as large as one accumulator.
     tiles = _tile_count(k, matrices, min(threads, parts) + fused, dtype)
     each = columns * k * (8 if dtype == np.float64 else 12)
-    # Asking the system costs as much as a small product.
+    # Reading the available memory from the system costs as much as a small product.
     if parts == 1 or parts * each <= tiles * NEGLIGIBLE_BYTES:
         return parts, tiles
     spare = machine.available_memory() // 4
@@ -239,7 +239,7 @@ def _columns(matrices: tuple[CSR, ...]) -> int:
 
 
 class Slab(NamedTuple):
-    """Some rows of a CSR matrix, in a working precision, their `indptr` beginning with 0."""
+    """Some rows of a CSR matrix in a working precision, with an `indptr` that begins with 0."""
 
     rows: int
     columns: int
@@ -249,7 +249,7 @@ class Slab(NamedTuple):
 
     @classmethod
     def of(cls, A: CSR, start: int, stop: int, dtype: np.dtype[Any]) -> Slab:
-        """Cut the rows first, then convert them: then at most a slab is converted, here or by SciPy."""
+        """The slab of rows start to stop - 1; they are selected before the conversion, so only a slab is converted."""
         first, last = int(A.indptr[start]), int(A.indptr[stop])
         indptr = A.indptr[start : stop + 1] - A.indptr[start]
         data = np.ascontiguousarray(A.data[first:last], dtype)
@@ -257,11 +257,11 @@ class Slab(NamedTuple):
 
     @property
     def matrix(self) -> CSR:
-        """The slab as SciPy has it, sharing its arrays."""
+        """The slab as a SciPy matrix that shares its arrays."""
         return assembled(sparse.csr_array, (self.rows, self.columns), self.indptr, self.indices, self.data)
 
     def without_duplicates(self) -> Slab:
-        """The same rows, each entry stored once."""
+        """The same rows with each entry stored once."""
         matrix = self.matrix
         if matrix.has_canonical_format:
             return self
@@ -270,7 +270,7 @@ class Slab(NamedTuple):
         return self._replace(indptr=matrix.indptr, indices=matrix.indices, data=matrix.data)
 
     def gather(self, V: Block, out: Block) -> None:
-        """Add slab V to `out`. All of one dtype; `V` and `out` C-ordered, without gaps."""
+        """Add slab · V to `out`. All have one dtype; `V` and `out` are C-contiguous."""
         kernels = _compiled()
         if kernels is None:
             out += self.matrix @ V
@@ -280,7 +280,7 @@ class Slab(NamedTuple):
             kernels.gather(self.rows, self.columns, V.shape[1], *self[2:], V.ravel(), out.ravel())
 
     def scatter(self, block: Block, out: Block) -> None:
-        """Add slabᵀ block to `out`. All of one dtype; `block` and `out` C-ordered, without gaps."""
+        """Add slabᵀ · block to `out`. All have one dtype; `block` and `out` are C-contiguous."""
         kernels = _compiled()
         # The arrays of the rows of a matrix are the arrays of the columns of its transpose.
         if kernels is None:
@@ -292,7 +292,7 @@ class Slab(NamedTuple):
 
 
 class Accumulator:
-    """A float64 sum of slabᵀ block over slabs; in float32 over no more than a stretch of rows."""
+    """The sum of slabᵀ · block over slabs in float64; float32 sums run over at most a stretch of rows."""
 
     def __init__(self, shape: tuple[int, int], dtype: np.dtype[Any], stretch: int) -> None:
         self._current = np.zeros(shape, dtype)
@@ -312,12 +312,12 @@ class Accumulator:
         self._rows += slab.rows
 
     def parts(self) -> list[Block]:
-        """Give the arrays whose sum it is."""
+        """Return the one or two arrays whose sum is the result."""
         return [self._current] if self._folded is None else [self._folded, self._current]
 
 
 def add_up(blocks: list[Block], shape: tuple[int, ...]) -> Block:
-    """Add up the sums of the threads in their order, in float64; a float64 sum among them is overwritten."""
+    """Add up the blocks of the threads in order, in float64; the first float64 block is overwritten."""
     total = next((block for block in blocks if block.dtype == np.float64), None)
     total = np.zeros(shape) if total is None else total
     others = [block for block in blocks if block is not total]
@@ -345,7 +345,7 @@ class _Kernels(NamedTuple):
 
 @lru_cache(maxsize=1)
 def _compiled() -> _Kernels | None:
-    """Find SciPy's compiled loops; None if they are missing or have changed."""
+    """Return SciPy's compiled loops; None if they are missing or have changed."""
     names = ("csr_matvecs", "csc_matvecs", "csr_matvec", "csc_matvec")
     if not all(callable(getattr(_sparsetools, name, None)) for name in names):
         return None
@@ -364,7 +364,7 @@ def _as_expected(kernels: _Kernels) -> bool:
         kernels.gather_one(2, 3, *csr, np.ascontiguousarray(V[:, 0]), Av)
         kernels.scatter_one(3, 2, *csr, np.ascontiguousarray(U[:, 0]), Atu)
     except Exception as error:  # a private function may change in any way; the public ones stand in
-        if is_at_limit(error):  # which says nothing of the functions
+        if is_at_limit(error):  # a limit of memory or recursion proves nothing about the functions
             raise
         return False
     expected = [7, 9, 29, 37, 10, 13, 3, 5, 16, 21, 7, 29, 10, 3, 16]
@@ -372,7 +372,7 @@ def _as_expected(kernels: _Kernels) -> bool:
 
 
 def assembled(kind: Any, shape: tuple[int, int], indptr: Block, indices: Block, data: Block) -> CSR:
-    """A CSR matrix of one of SciPy's two kinds that shares the given arrays."""
+    """Make a CSR matrix of one of SciPy's two kinds that shares the given arrays."""
     # The constructor would copy 64-bit indices that fit 32 bits; setting the three arrays shares them.
     matrix = kind(shape, dtype=data.dtype)
     matrix.data, matrix.indices, matrix.indptr = data, indices, indptr
@@ -380,12 +380,12 @@ def assembled(kind: Any, shape: tuple[int, int], indptr: Block, indices: Block, 
 
 
 def kind_of(A: CSR) -> Any:
-    """Which of SciPy's two kinds of CSR a matrix is."""
+    """The class of SciPy to which a CSR matrix belongs: `csr_array` or `csr_matrix`."""
     return sparse.csr_array if isinstance(A, sparse.sparray) else sparse.csr_matrix
 
 
 def product_dtype(dtype: DTypeLike) -> np.dtype[Any]:
-    """The dtype of a product; one that is neither float32 nor float64 is refused."""
+    """Return the dtype of a product; raise if it is neither float32 nor float64."""
     dtype = np.dtype(dtype)
     if dtype not in (np.float32, np.float64):
         raise InvalidProblem(
@@ -395,7 +395,7 @@ def product_dtype(dtype: DTypeLike) -> np.dtype[Any]:
 
 
 def require_csr(A: CSR, name: str) -> None:
-    """Refuse what is no CSR matrix of real numbers."""
+    """Raise an error unless A is a CSR matrix of real numbers."""
     if not sparse.issparse(A) or A.format != "csr" or A.ndim != 2:
         raise UnsupportedData(
             f"{name} must be a SciPy CSR matrix; got {type(A).__name__}. Convert it with .tocsr()."
@@ -411,7 +411,7 @@ def _require_real(values: Block, name: str) -> None:
 
 
 def require_block(V: Block, rows: int, name: str, what: str) -> None:
-    """Refuse what is no block of real numbers with as many rows."""
+    """Raise an error unless V is a two-dimensional array of real numbers with the given number of rows."""
     if np.ndim(V) != 2 or V.shape[0] != rows:
         raise InvalidProblem(
             f"{name} must be a block of {rows} rows, one for each of the {what}; got shape {np.shape(V)}. "
@@ -421,7 +421,7 @@ def require_block(V: Block, rows: int, name: str, what: str) -> None:
 
 
 def require_same_rows(X: CSR, Y: CSR) -> None:
-    """Refuse matrices that differ in their number of rows."""
+    """Raise an error if two matrices differ in their number of rows."""
     if X.shape[0] != Y.shape[0]:
         raise InvalidProblem(
             f"X and Y must have the same rows; got {X.shape[0]} and {Y.shape[0]}. Pass views of one sample."

@@ -1,12 +1,12 @@
 """Rows that come slice by slice: from an iterator, which is read once, or from a callable that returns a fresh one.
 
-Problem: data that are made on the fly, that arrive, or that lie in many files are never there as a whole; how many
-rows they have is known when they have been read.
-Method: the first slice is looked at when the operator is made and tells columns, dtype and library; the rest is read
+Problem: data that are generated, that arrive over time, or that are spread over many files are never in memory as a
+whole; their number of rows is known only after they have been read.
+Method: the first slice is read when the operator is made and determines columns, dtype and library; the rest is read
 in order, one slice after the other, by `blocks`. Small slices are copied into one block until it is worth multiplying.
-Large ones are passed on as they are. Every slice is compared with the first.
-Where we differ from a loop over `next`: a slice is copied or used before the next is asked for, so that a generator
-may fill one buffer again and again. The first, which waits for the first sweep, is copied when it is looked at: another
+Large ones are passed on uncopied. Every slice is compared with the first.
+Where we differ from a loop over `next`: a slice is copied or used before the next is requested, so that a generator
+may fill one buffer again and again. The first, which waits for the first sweep, is copied when it is read: another
 problem may read the same source meanwhile.
 """
 
@@ -43,16 +43,16 @@ from linspec.process.pauses import pause
 from linspec.process.turns import in_turn
 
 SPARSE = SparseOperator | CupySparseOperator
-"""Slices that stay sparse."""
+"""Operators of sparse slices."""
 
 GATHERED_BYTES = 32 << 20
-"""Bytes up to which small slices are gathered: several blocks for each of a few threads."""
+"""Size up to which small slices are gathered, in bytes: several blocks for each of a few threads."""
 
 GATHERED_SLICES = 2**12
-"""Sparse slices that are gathered at most."""
+"""Most slices that are gathered, of sparse matrices and of arrays on a device."""
 
 ONCE = "an iterator can be read once. Pass a callable that returns a fresh iterator of the slices"
-"""What a message says of data that are gone, and the remedy."""
+"""Text of messages about data that can no longer be read, with the remedy."""
 
 
 _END = object()
@@ -69,12 +69,12 @@ class StreamedOperator(LinearOperator):
     Parameters
     ----------
     source : iterator or callable
-        Of slices: dense arrays of any supported library, SciPy sparse matrices, or frames, with equally many columns.
-        Slices without rows are skipped. Frames have the columns of the first by name and order.
+        It yields slices: dense arrays of any supported library, SciPy sparse matrices, or frames, with equally many
+        columns. Slices without rows are skipped. Frames must have the columns of the first by name and order.
     rows : int, optional
-        How many rows there are, where that is known before they are read.
+        The number of rows, if it is known before they are read.
     name : str, default "data"
-        What messages call it.
+        The name of the data in messages.
 
     Attributes
     ----------
@@ -87,12 +87,12 @@ class StreamedOperator(LinearOperator):
     statistics : ColumnStatistics or None
         Means and spreads of the columns, once a sweep has gathered them.
     current : (int, LinearOperator) or None
-        The block that the calling thread was given last, with the number of its first row.
+        The block that the calling thread received last, with the number of its first row.
 
     Raises
     ------
     UnsupportedData, InvalidProblem
-        When the first slice is none that can be multiplied, or there is none.
+        When the first slice cannot be multiplied, or there is no slice.
 
     Examples
     --------
@@ -110,7 +110,9 @@ class StreamedOperator(LinearOperator):
 
     access = "slices"
 
-    _ready: Iterator[LinearOperator] | None = None  # slices of which the first has been looked at
+    _ready: Iterator[LinearOperator] | None = (
+        None  # the slices whose first was read ahead, until a sweep takes them
+    )
 
     def __init__(self, source: Any, rows: int | None = None, name: str = "data") -> None:
         check_stream(source, name, "row slices")
@@ -139,36 +141,36 @@ class StreamedOperator(LinearOperator):
         self._errors = np.geterr()
 
     def _look_at(self, first: LinearOperator) -> None:
-        """What the first slice lets expect of the others."""
+        """Estimate the density and the largest magnitude of all slices by the first."""
         self.density = first.nnz / (first.shape[0] * max(first.shape[1], 1))
         self.largest = largest_magnitude(first.matrix.data if self._sparse else first.array)  # type: ignore[attr-defined]
 
     def __getstate__(self) -> dict[str, Any]:
-        """All but the slice that was looked at and the block given out last: a callable makes them again.
+        """The state for pickling, without slices in memory, which a callable can make again.
 
-        An iterator stays as it is, so that pickling it fails as Python says.
+        An iterator is kept, so that pickling fails with Python's own error.
         """
         made_again = {"_ready"}.intersection(self.__dict__) if self.sweeps > 1 else ()
         return {**self.__dict__, **dict.fromkeys(made_again), "_given_out": {}}
 
     def learnt(self) -> dict[str, Any]:
-        """What readings have told so far, for a checkpoint."""
+        """The facts that readings have found so far, for a checkpoint."""
         gathered = None if self.statistics is None else self.statistics.learnt()
         return {"rows": self._counted, "entries": self._entries, "statistics": gathered}
 
     def take_up(self, learnt: Mapping[str, Any], statistics: Any) -> None:
-        """Go on with what `learnt` has told.
+        """Restore the facts that `learnt` returned.
 
         Parameters
         ----------
         learnt : mapping
         statistics : ColumnStatistics or None
-            Made of its "statistics".
+            Restored from its entry "statistics".
         """
         self._counted, self._entries, self.statistics = learnt["rows"], learnt["entries"], statistics
 
     def expect(self, rows: int) -> None:
-        """Take a number of rows as declared, where none was: a sweep of slices with another number is refused."""
+        """Declare the number of rows unless one was declared: a sweep that finds another number raises an error."""
         self._declared = rows if self._declared is None else self._declared
 
     # ---- facts --------------------------------------------------------------------------------
@@ -181,7 +183,7 @@ class StreamedOperator(LinearOperator):
 
     @property
     def nnz(self) -> int:
-        """Stored entries: of the first sweep; before it, what the first slice lets expect, 0 of unknown rows."""
+        """Number of stored entries; before the first sweep an estimate by the first slice, 0 if n is unknown."""
         n, p = self.shape
         if self._counted is not None:
             return self._entries
@@ -189,16 +191,16 @@ class StreamedOperator(LinearOperator):
 
     @property
     def stored_dtype(self) -> np.dtype[Any]:
-        """That of the first slice."""
+        """The dtype of the first slice as stored."""
         return self._stored
 
     def in_dtype(self, dtype: np.dtype[Any]) -> LinearOperator | None:
-        """The same slices, multiplied in another dtype."""
+        """The same slices with products in another working dtype."""
         return self if dtype == self.dtype else ConvertedStream(self, dtype)
 
     @property
     def centres_entries(self) -> bool:
-        """Whether the slices are arrays."""
+        """Whether the slices are dense arrays, so that means are subtracted from entries."""
         return not self._sparse
 
     @property
@@ -208,12 +210,12 @@ class StreamedOperator(LinearOperator):
 
     @property
     def spent(self) -> bool:
-        """Whether the rows are gone."""
+        """Whether the rows can no longer be read: an iterator that was used."""
         return self.sweeps == 1 and self._ready is None
 
     @property
     def current(self) -> tuple[int, LinearOperator] | None:
-        """The block that the calling thread was given last, with the number of its first row."""
+        """The block that the calling thread received last, with the number of its first row."""
         return self._given_out.get(threading.get_ident())
 
     @current.setter
@@ -226,12 +228,12 @@ class StreamedOperator(LinearOperator):
     # ---- reading ------------------------------------------------------------------------------
 
     def blocks(self) -> Iterator[LinearOperator]:
-        """All rows in order, as operators that hold until the next is asked for; one thread at a time.
+        """All rows in order, as operators that are valid until the next is requested; one thread at a time.
 
         Raises
         ------
         SweptOnce
-            The second time, of an iterator.
+            When an iterator is read for the second time.
         """
         slices = self.__dict__.pop("_ready", None)  # of several threads, one gets them
         if slices is None and self.sweeps == 1:
@@ -254,12 +256,12 @@ class StreamedOperator(LinearOperator):
                 self.current = rows, block
                 yield block
                 rows, entries = rows + block.shape[0], entries + block.nnz
-        finally:  # a sweep that is given up holds no block, either
+        finally:  # an abandoned sweep holds no block, either
             self.current = None
         self._conclude(rows, entries)
 
     def _conclude(self, rows: int, entries: int) -> None:
-        """What a whole sweep tells; another one must tell the same."""
+        """Record the rows and entries counted by a whole sweep; raise if the rows differ from an earlier count."""
         if self._counted is not None and rows != self._counted:
             raise InvalidProblem(
                 f"{self.name} had {self._counted} rows and has {rows} in a later sweep. The callable must return a "
@@ -270,14 +272,14 @@ class StreamedOperator(LinearOperator):
         self._counted, self._entries = rows, entries
 
     def _other_rows(self, found: str) -> InvalidProblem:
-        """The error of slices with another number of rows than was declared, or than the data beside them have."""
+        """Make the error for slices that do not have the declared number of rows."""
         return InvalidProblem(
             f"{self.name} was declared with rows={self._declared}; its slices have {found}. Leave rows out, or correct "
             "it; data beside it must have equally many rows."
         )
 
     def _slices(self) -> Iterator[LinearOperator]:
-        """Every slice that has rows, as an operator, held against the first."""
+        """Yield every slice that has rows, as an operator, after comparison with the first."""
         start = 0
         for number, given in enumerate(opened(self.source, self.name, "row slices", self._errors)):
             operator = self._taken(given, number, start)
@@ -286,7 +288,7 @@ class StreamedOperator(LinearOperator):
                 yield operator
 
     def _taken(self, given: Any, number: int, start: int) -> LinearOperator | None:
-        """A slice as an operator, held against the first; None of one without rows."""
+        """Make an operator of a slice and compare it with the first; None for a slice without rows."""
         what = f"{self.name}: slice {number} (from row {start})"
         operator = _as_slice(given, what, self.name, start)
         if operator.shape[0] == 0:
@@ -299,7 +301,7 @@ class StreamedOperator(LinearOperator):
         return operator
 
     def _compare(self, operator: LinearOperator, what: str) -> None:
-        """Refuse a slice that is unlike the first."""
+        """Raise an error for a slice that differs from the first in columns, kind, device or precision."""
         check_names(operator.column_names, self.column_names, what, "the first slice")
         if operator.shape[1] != self._width:
             raise InvalidProblem(
@@ -321,13 +323,13 @@ class StreamedOperator(LinearOperator):
     # ---- small slices -------------------------------------------------------------------------
 
     def _basket(self) -> _SparseBasket | _DenseBasket | _ArrayBasket:
-        """For small slices of this kind."""
+        """Make an empty basket, which gathers small slices of this kind."""
         if self._sparse:
             return _SparseBasket(self.home)
         return (_DenseBasket if self.home.on_host else _ArrayBasket)(self._width, self.dtype, self.home)
 
     def _of_one_dtype(self, piece: LinearOperator) -> LinearOperator:
-        """A large slice, in the precision of the first: float32 beside float64 is widened."""
+        """Convert a large slice to the working dtype of the first: float32 may follow float64."""
         if piece.dtype == self.dtype:
             return piece
         if isinstance(piece, SPARSE):
@@ -364,7 +366,7 @@ class StreamedOperator(LinearOperator):
         return total
 
     def _finite(self, product: Array, factor: Array, block: LinearOperator, start: int) -> Array:
-        """A product of some rows; they may have turned into NaN in a later sweep only."""
+        """Return a product of some rows; raise if it is not finite because of an entry of these rows."""
         if all_finite(product):
             return product
         matrix = block.matrix if isinstance(block, SparseOperator) else None
@@ -388,7 +390,7 @@ class StreamedOperator(LinearOperator):
 
 
 class ConvertedStream(StreamedOperator):
-    """The slices of a stream, each made another operator as it comes: multiplied in another dtype."""
+    """The slices of a stream, each converted to another working dtype when it is read."""
 
     def __init__(self, stream: StreamedOperator, dtype: np.dtype[Any]) -> None:
         self.stream, self.dtype = stream, dtype
@@ -398,19 +400,19 @@ class ConvertedStream(StreamedOperator):
         self.statistics = None
 
     def learnt(self) -> dict[str, Any]:
-        """What readings have told of the slices, and of them converted."""
+        """The facts that readings of the stream have found, with the statistics of the converted slices."""
         return {
             **self.stream.learnt(),
             "statistics": None if self.statistics is None else self.statistics.learnt(),
         }
 
     def take_up(self, learnt: Mapping[str, Any], statistics: Any) -> None:
-        """Go on with what `learnt` has told."""
+        """Restore the facts that `learnt` returned."""
         self.stream.take_up(learnt, None)
         self.statistics = statistics
 
     def expect(self, rows: int) -> None:
-        """Take a number of rows as declared, where none was."""
+        """Declare the number of rows unless one was declared."""
         self.stream.expect(rows)
 
     @property
@@ -424,12 +426,12 @@ class ConvertedStream(StreamedOperator):
 
     @property
     def spent(self) -> bool:
-        """Whether the rows are gone."""
+        """Whether the rows can no longer be read: an iterator that was used."""
         return self.stream.spent
 
     @property  # type: ignore[misc]  # which is the other's to set
     def current(self) -> Any:
-        """The block that was given out last, as it came."""
+        """The block that the calling thread received last, unconverted, with the number of its first row."""
         return self.stream.current
 
     def blocks(self) -> Iterator[LinearOperator]:
@@ -441,7 +443,7 @@ class ConvertedStream(StreamedOperator):
 
 
 def check_stream(source: Any, name: str, of: str) -> None:
-    """Refuse what is neither an iterator nor a callable."""
+    """Raise an error unless a source is an iterator or a callable."""
     if not is_stream(source):
         raise UnsupportedData(
             f"{name} must be an iterator of {of} or a callable that returns one; got {type(source).__name__}. Pass "
@@ -450,20 +452,20 @@ def check_stream(source: Any, name: str, of: str) -> None:
 
 
 def opened(source: Any, name: str, of: str, errors: Any) -> Iterator[Any]:
-    """What an iterator, or a fresh one of a callable, gives.
+    """Yield the items of an iterator, or of a fresh iterator that a callable returns.
 
     Parameters
     ----------
     source : iterator or callable
     name, of : str
-        What messages call the data, and what it is to give.
+        The names of the data and of their items in messages.
     errors : dict
         The settings of `numpy.errstate` under which the source computes.
     """
     slices = source if hasattr(source, "__next__") else _called(source, name, of)
     while True:
         pause()
-        with np.errstate(**errors):  # a generator is to compute as it does elsewhere
+        with np.errstate(**errors):  # a generator must compute as it does elsewhere
             given = next(slices, _END)
         if given is _END:
             return
@@ -472,7 +474,7 @@ def opened(source: Any, name: str, of: str, errors: Any) -> Iterator[Any]:
 
 
 def _called(source: Callable[..., Any], name: str, of: str) -> Iterator[Any]:
-    """The fresh iterator of a callable."""
+    """Call a source without arguments, and return its iterator."""
     _check_signature(source, name)
     made = source()
     if is_array(made) or is_scipy_sparse(made) or not hasattr(made, "__iter__"):
@@ -486,14 +488,14 @@ def _called(source: Callable[..., Any], name: str, of: str) -> Iterator[Any]:
 def gathered(
     streams: Sequence[StreamedOperator], slices: Iterator[tuple[LinearOperator, ...]]
 ) -> Iterator[tuple[LinearOperator, ...]]:
-    """Blocks worth multiplying: small slices copied together, large ones as they are.
+    """Yield blocks worth multiplying: small slices copied together, large ones uncopied.
 
     Parameters
     ----------
     streams : sequence of StreamedOperator
-        Those that the slices belong to.
+        The streams to which the slices belong.
     slices : iterator of tuple of LinearOperator
-        The same rows of each of them; what is given out has the same rows of each, too.
+        The same rows of each stream; the blocks that are yielded have the same rows of each, too.
     """
     baskets = [stream._basket() for stream in streams]
     for pieces in slices:
@@ -513,7 +515,7 @@ def gathered(
 
 
 def with_first(first: Any, rest: Iterator[Any]) -> Iterator[Any]:
-    """What `itertools.chain` does, which would hold on to the first slice."""
+    """Yield `first`, then the rest; unlike `itertools.chain`, without keeping a reference to the first."""
     yield first
     del first
     yield from rest
@@ -528,7 +530,7 @@ def _row_count(rows: Any, name: str) -> int:
 def _check_signature(source: Callable[..., Any], name: str) -> None:
     try:
         inspect.signature(source).bind()
-    except ValueError:  # some builtins do not tell
+    except ValueError:  # some builtins have no signature
         return
     except TypeError as error:
         raise UnsupportedData(
@@ -539,7 +541,7 @@ def _check_signature(source: Callable[..., Any], name: str) -> None:
 
 
 def _as_slice(given: Any, what: str, name: str, start: int) -> LinearOperator:
-    """One slice as an operator."""
+    """Make an operator of one slice; raise if it cannot be multiplied."""
     if is_frame(given):
         return of_frame(given, name, start)
     array = is_array(given)
@@ -571,7 +573,7 @@ def _as_slice(given: Any, what: str, name: str, start: int) -> LinearOperator:
 
 
 def held(slice_: LinearOperator) -> LinearOperator:
-    """A slice that is kept while others are made: a copy, for the source may fill the same memory again."""
+    """Copy a slice that is kept for later, because the source may fill the same memory again."""
     if isinstance(slice_, MappedOperator):
         return slice_
     if isinstance(slice_, SPARSE):
@@ -590,7 +592,7 @@ def _bytes(piece: LinearOperator) -> int:
 
 
 class _DenseBasket:
-    """Rows copied into one array, which is used again and again."""
+    """A basket of dense slices on the host: rows copied into one array that is reused."""
 
     def __init__(self, width: int, dtype: np.dtype[Any], home: Home) -> None:
         self._rows = max(1, GATHERED_BYTES // max(1, width * dtype.itemsize))
@@ -598,23 +600,23 @@ class _DenseBasket:
         self.filled = 0
 
     def takes(self, piece: LinearOperator) -> bool:
-        """Whether there is room."""
+        """Whether there is room for a slice."""
         return self.filled + piece.shape[0] <= self._rows
 
     def add(self, piece: LinearOperator) -> None:
-        """Copy some rows."""
+        """Copy the rows of a slice."""
         self._array[self.filled : self.filled + piece.shape[0]] = piece.array  # type: ignore[attr-defined]
         self.filled += piece.shape[0]
         piece.release()
 
     def emptied(self) -> LinearOperator:
-        """The rows gathered; the basket may be filled again when they have been used."""
+        """Return the gathered rows and empty the basket; they are valid until it is filled again."""
         count, self.filled = self.filled, 0
         return DenseOperator(self._array[:count])
 
 
 class _ArrayBasket:
-    """Rows of another library, copied in their own place."""
+    """A basket of dense slices of another library, copied on their device."""
 
     def __init__(self, width: int, dtype: np.dtype[Any], home: Home) -> None:
         self._rows = max(1, GATHERED_BYTES // max(1, width * dtype.itemsize))
@@ -623,24 +625,24 @@ class _ArrayBasket:
         self.filled = 0
 
     def takes(self, piece: LinearOperator) -> bool:
-        """Whether there is room."""
+        """Whether there is room for a slice."""
         return self.filled + piece.shape[0] <= self._rows and len(self._pieces) < GATHERED_SLICES
 
     def add(self, piece: LinearOperator) -> None:
-        """Copy some rows."""
+        """Copy the rows of a slice."""
         copied = self._home.xp.asarray(piece.array, copy=True)  # type: ignore[attr-defined]
         self._pieces.append(self._home.place(copied, self._dtype))
         self.filled += piece.shape[0]
 
     def emptied(self) -> LinearOperator:
-        """The rows gathered."""
+        """Return the gathered rows and empty the basket."""
         rows = self._home.xp.concat(self._pieces, axis=0)
         self._pieces, self.filled = [], 0
         return DenseOperator(rows)
 
 
 class _SparseBasket:
-    """Sparse slices, copied and put one below the other."""
+    """A basket of sparse slices, copied and then stacked."""
 
     def __init__(self, home: Home) -> None:
         self._home = home
@@ -652,16 +654,16 @@ class _SparseBasket:
         return len(self._pieces)
 
     def takes(self, piece: LinearOperator) -> bool:
-        """Whether there is room."""
+        """Whether there is room for a slice."""
         return self._bytes + _bytes(piece) <= GATHERED_BYTES and self.filled < GATHERED_SLICES
 
     def add(self, piece: LinearOperator) -> None:
-        """Copy some rows."""
+        """Copy the rows of a slice."""
         self._pieces.append(piece.matrix.astype(piece.dtype))  # type: ignore[attr-defined]  # a copy
         self._bytes += _bytes(piece)
 
     def emptied(self) -> LinearOperator:
-        """The rows gathered."""
+        """Return the gathered rows and empty the basket."""
         pieces, self._pieces, self._bytes = self._pieces, [], 0
         if self._home.on_host:
             rows = pieces[0] if len(pieces) == 1 else scipy.sparse.vstack(pieces, format="csr")

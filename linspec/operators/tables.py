@@ -1,4 +1,4 @@
-"""Frames and lists of rows as operators: what is no number is named by its place."""
+"""Frames and lists of rows as operators; errors name the place of an entry that is no number."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ __all__ = ["array_of_list", "is_flat_list", "of_frame"]
 
 
 def of_frame(data: Any, name: str, first: int = 0) -> LinearOperator:
-    """The operator of a frame or a series, with its names.
+    """Make the operator of a frame or a series, with the names of its columns and rows.
 
     Parameters
     ----------
@@ -39,7 +39,7 @@ def of_frame(data: Any, name: str, first: int = 0) -> LinearOperator:
 
 
 def is_flat_list(data: Any) -> bool:
-    """Whether `data` is a list or a tuple of numbers, or of texts: a vector."""
+    """Whether `data` is a list or a tuple of numbers, or of texts, that is, a vector."""
     return isinstance(data, list | tuple) and not any(map(_is_row, data))
 
 
@@ -47,12 +47,12 @@ def _is_row(entry: Any) -> bool:
     if isinstance(entry, str | bytes):
         return False
     shape = getattr(entry, "shape", ())
-    # Of a delayed block of dask the shape is delayed, too.
+    # A delayed block of dask has a delayed shape.
     return isinstance(entry, Sequence) or not isinstance(shape, tuple) or bool(shape)
 
 
 def array_of_list(data: Sequence[Any]) -> HostArray:
-    """The array of a list of rows, or of a list of numbers.
+    """Make an array of a list of rows, or of a list of numbers.
 
     Raises
     ------
@@ -88,7 +88,7 @@ def array_of_list(data: Sequence[Any]) -> HostArray:
 
 
 def _refuse_entry(data: Sequence[Any]) -> None:
-    """Refuse the first entry that is no number, by its place."""
+    """Raise an error that names the place of the first entry that is no number."""
     for i, row in enumerate(data):
         flat = not _is_row(row)
         for j, entry in enumerate([row] if flat else row):

@@ -1,11 +1,12 @@
-"""An operator whose entries are not at hand: its first products show how large they are.
+"""Operators known by products only: the size of their entries is estimated from the first products.
 
-Problem: the range of entries (`linspec.operators.largest_entry`) cannot be read off an operator that gives only
-products. Method: a column z of random signs rides in the first product, a forward one, say. The largest entry of A
-lies between max |Az| / p and, but for chance, max |Az|. The row with that product rides, as a unit vector, in the
-first adjoint product, which shows the entries of this row. float32 entries that are far from 1 are multiplied in
-float64 from there on: products with products need it.
-A product is also looked at for what is not finite.
+Problem: the range of entries (`linspec.operators.largest_entry`) cannot be read from an operator that gives only
+products.
+Method: a column z of random signs is appended to the block of the first product, a forward one, say. The largest entry
+of A is between max |Az| / p and, with high probability, max |Az|. A unit vector of the row where |Az| is largest is
+appended to the block of the first adjoint product, which thus returns the entries of this row. float32 operators with
+entries far from 1 are multiplied in float64 from then on: products of products need it.
+Products are also checked for entries that are not finite.
 """
 
 from __future__ import annotations
@@ -25,17 +26,18 @@ from linspec.operators.range_of_entries import Magnitude, check_magnitude
 from linspec.operators.wrapper import Wrapper
 
 ORDINARY_SHARE = 0.25
-"""Power of the largest number below which an entry of a block makes no product overflow."""
+"""Exponent: entries of a block below (largest float) ** ORDINARY_SHARE are ordinary, and products with it must be
+finite."""
 
 
 class WatchedOperator(Wrapper):
-    """An operator as it is, whose products are looked at.
+    """An operator whose products are checked.
 
     Parameters
     ----------
     operator : LinearOperator
     name : str
-        What messages call it.
+        The name of the operator in messages.
     roots : numpy.ndarray of shape (n,), optional
         The roots √w of the weights of its rows.
 
@@ -44,7 +46,7 @@ class WatchedOperator(Wrapper):
     DataOutOfRange
         From the first forward or the first adjoint product, if it shows that entries are out of the range.
     NonFiniteData
-        From a product that is not finite, of a block of ordinary numbers.
+        From a product that is not finite although the numbers of its block are ordinary.
     """
 
     def __init__(self, operator: LinearOperator, name: str, roots: HostArray | None = None) -> None:
@@ -76,13 +78,13 @@ class WatchedOperator(Wrapper):
         return entries
 
     def shown(self, entries: Array) -> None:
-        """Check all entries of the operator, once they are known."""
+        """Check the range of all entries of the operator, once they are known; later products need no probe."""
         check_magnitude(self.name, magnitude_of(DenseOperator(entries), self._roots))
         self._seen |= {"matmat", "rmatmat"}
 
     def _product(self, method: str, block: Array) -> Array:
         multiply = getattr(self.operator, method)
-        if self.access == "rows" or method in self._seen:  # rows are looked at where they are swept
+        if self.access == "rows" or method in self._seen:  # rows are checked when they are swept
             return self._finite(multiply(block), block, method)
         probe = self._probe(method, block.shape[0])
         both = Home.of(block).concat([block, Home.of(block).place(probe, host_dtype(block))])
@@ -100,7 +102,7 @@ class WatchedOperator(Wrapper):
         return both[:, :-1]
 
     def _probe(self, method: str, count: int) -> HostArray:
-        """A column of random signs; in the second kind of product the row, or column, that stood out in the first."""
+        """Column of random signs; for the second kind of product the unit vector of the largest entry of the first."""
         roots = np.ones(count) if self._roots is None or method == "matmat" else self._roots
         if self._largest is None:
             return (np.random.default_rng(count).integers(0, 2, count) * 2.0 - 1.0)[:, None] * roots[:, None]
@@ -108,7 +110,7 @@ class WatchedOperator(Wrapper):
         return row
 
     def _measured(self, method: str, sizes: HostArray, count: int) -> Magnitude:
-        """The size of the entries by a product with a probe, checked as far as it shows that."""
+        """Estimate the size of the entries by a product with a probe; raise if it proves them out of the range."""
         at, second = int(np.argmax(sizes)), self._largest is not None
         column = at if method == "rmatmat" else self._largest
         self._seen.add(method)
@@ -123,12 +125,12 @@ class WatchedOperator(Wrapper):
         return Magnitude(most / math.sqrt(count), column)
 
     def _record(self, columns: int) -> None:
-        """Count products that nobody asked for."""
+        """Count products in the ledger that the caller did not request: probes, and repeats in float64."""
         if self._ledger is not None:
             self._ledger.record(self.operator, columns)
 
     def _finite(self, product: Array, block: Array, method: str) -> Array:
-        """A product, of a block of ordinary numbers only if it is finite: other blocks are the iteration's."""
+        """Return a product; raise if it is not finite although its block is: a diverging solver passes other blocks."""
         self._products += 1
         if all_finite(product):
             return product
@@ -150,7 +152,7 @@ class WatchedOperator(Wrapper):
         return self.operator.dense()
 
     def blocks(self) -> Iterator[LinearOperator]:
-        """The rows of streamed data."""
+        """The rows of streamed data, block by block."""
         return self.operator.blocks()
 
     def __repr__(self) -> str:

@@ -1,4 +1,4 @@
-"""What operators around another one have in common."""
+"""Base class of operators around another operator."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from linspec.operators.base import LinearOperator
 
 
 class Wrapper(LinearOperator):
-    """An operator around another one, with its shape, its place and its ways of access.
+    """An operator around another one, with the shape, home and ways of access of that operator.
 
     Parameters
     ----------

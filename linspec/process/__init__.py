@@ -1,8 +1,8 @@
-"""The process that linspec runs in: its cores, memory, threads, files, interrupts and log.
+"""The process in which linspec runs: its cores, memory, threads, files, interrupts and log.
 
-Nothing here knows a matrix. Read `machine` first: what this machine has, and what this process may use of it. `room`
-asks before memory is taken, `interrupts` and `pauses` are how a run can be ended, `blas_threads` and `turns` say who
-computes at a time, and `whole_files` writes a file whole or not at all.
+Nothing here depends on matrices. Read `machine` first: the resources of this machine that this process may use. `room`
+checks memory before it is allocated, `interrupts` and `pauses` end a run early, `blas_threads` and `turns` coordinate
+threads, and `whole_files` writes a file completely or not at all.
 """
 
 from __future__ import annotations

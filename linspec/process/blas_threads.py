@@ -1,19 +1,19 @@
-"""The threads of the BLAS: held to one while several threads of linspec multiply, and given back afterwards.
+"""The threads of the BLAS: limited to one while several threads of linspec multiply, and restored afterwards.
 
 Problem: the limit on the threads of a BLAS belongs to the process, and solves overlap. If each remembered the limit
 that it found and put it back, the second would find the one thread of the first, and whichever ended last might leave
 it there for the rest of the process.
 
-Method: one account for the whole process, under one lock: who is inside. The first to enter notes the limits and sets
-them to one; the last to leave puts them back, in whatever order they leave. An entry has a key of its own, so that
-leaving twice, or without having entered, does nothing: an interrupt may come at any point. Some libraries have a limit
-for each thread instead (those on OpenMP, MKL through threadpoolctl 3.8): there the first entry of a thread sets it,
-and its last one puts it back.
+Method: one record for the whole process, under one lock, of the blocks that are active. The first to enter stores the
+limits and sets them to one; the last to leave restores them, in whatever order they leave. Each entry has its own key,
+so that leaving twice, or without having entered, does nothing: an interrupt may come at any point. Some libraries have
+a limit for each thread instead (those on OpenMP, MKL through threadpoolctl 3.8): there the first entry of a thread sets
+it, and its last exit restores it.
 
-Where we differ from `threadpoolctl.threadpool_limits`, whose handles we use: a limit that is no longer the one thread
-that was set is somebody else's and stays; libraries that were loaded later are found; any thread may put back what
-another has set, which threadpoolctl from 3.8 on ignores silently unless control is cleared; a forked child keeps the
-entries of its own thread only.
+Where we differ from `threadpoolctl.threadpool_limits`, whose handles we use: a limit that is no longer 1 was changed by
+other code and is kept; libraries that were loaded later are found; any thread may restore a limit that another has set,
+which threadpoolctl from 3.8 on ignores silently unless control is cleared; a forked child keeps the entries of its own
+thread only.
 """
 
 from __future__ import annotations
@@ -33,12 +33,12 @@ __all__ = ["one_blas_thread", "usual_blas_threads"]
 
 @contextmanager
 def one_blas_thread(*, needed: bool) -> Iterator[None]:
-    """Hold the BLAS to one thread within a block, where that is needed.
+    """Limit the BLAS to one thread within a block.
 
     Parameters
     ----------
     needed : bool
-        Without it nothing is done.
+        Whether to limit it; if not, nothing is done.
     """
     if not needed:
         yield
@@ -55,18 +55,18 @@ def one_blas_thread(*, needed: bool) -> Iterator[None]:
 
 
 def usual_blas_threads() -> int:
-    """The threads that the BLAS uses for the calling thread: what other solves hold it to does not count.
+    """The number of threads that the BLAS would use for the calling thread, regardless of limits by other solves.
 
     Returns
     -------
     int
-        One where the calling thread is within `one_blas_thread`.
+        1 if the calling thread is within `one_blas_thread`.
     """
     return _HOLD.usual()
 
 
 class _Hold:
-    """Who is inside, and the threads that the libraries had before."""
+    """The active blocks, and the thread limits of the libraries before them."""
 
     def __init__(self) -> None:
         self.lock = threading.RLock()
@@ -77,7 +77,7 @@ class _Hold:
         self._modules = -1
 
     def enter(self, key: object) -> None:
-        """Set the libraries to one thread, unless somebody inside has."""
+        """Register a block, and set libraries that are not limited yet to one thread."""
         with self.lock:
             thread = threading.get_ident()
             self._inside[key] = thread
@@ -89,13 +89,13 @@ class _Hold:
                     _set_threads(library, 1)
 
     def leave(self, key: object) -> None:
-        """Put back what the libraries had, once nobody is inside."""
+        """Remove a block, and restore the limits if no other block needs them."""
         with self.lock:
             self._inside.pop(key, None)
             self._restore()
 
     def usual(self) -> int:
-        """The threads of the library that has most, as the calling thread would find them by itself."""
+        """The largest number of threads of a library, as the calling thread would find it without other blocks."""
         with self.lock:
             if threading.get_ident() in self._inside.values():
                 return 1
@@ -106,7 +106,7 @@ class _Hold:
             return most
 
     def forked(self) -> None:
-        """In a forked child no other thread exists that would leave."""
+        """Drop the entries of other threads in a forked child, where these threads do not exist."""
         try:
             own = threading.get_ident()
             self._inside = {key: thread for key, thread in self._inside.items() if thread == own}
@@ -116,7 +116,7 @@ class _Hold:
             self.lock.release()
 
     def _restore(self) -> None:
-        """Put back the limits that nobody inside needs any more."""
+        """Restore the limits that no active block needs any more."""
         thread = threading.get_ident()
         needed: set[int | None] = {*self._inside.values(), *((None,) if self._inside else ())}
         for path, owner in list(self._before):
@@ -127,7 +127,7 @@ class _Hold:
             del self._before[path, owner]
 
     def _loaded(self) -> dict[str, Any]:
-        """The BLAS libraries of this process; finding them takes some milliseconds, and they come with modules."""
+        """The BLAS libraries of this process, searched again (some milliseconds) only after modules were imported."""
         if self._modules != len(sys.modules):
             self._modules = len(sys.modules)
             for library in ThreadpoolController().select(user_api="blas").lib_controllers:
@@ -136,12 +136,12 @@ class _Hold:
 
 
 def _of_process(library: Any) -> bool:
-    """Whether a limit is the whole process's; where that is not known, each thread puts back what it has set."""
+    """Whether the limit of a library applies to the whole process; if unknown, it is treated as one per thread."""
     return bool(library.internal_api == "openblas" and library.threading_layer != "openmp")
 
 
 def _set_threads(library: Any, threads: int) -> None:
-    """Set a limit, whichever thread has set it before."""
+    """Set a limit, even if another thread has set it before."""
     clear = getattr(library, "clear_controlling_thread", None)
     if clear is not None:
         clear(force=True)

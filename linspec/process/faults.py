@@ -1,7 +1,7 @@
-"""Exceptions of plugins are contained, so that a broken plugin does not harm anything else.
+"""Containment of exceptions of plugins, so that a broken plugin harms nothing else.
 
-A process that comes to a limit, of memory or of open files for instance, raises in whatever code asks next. That is
-nobody's fault, so it is neither contained nor recorded.
+A process that reaches a limit, of memory or of open files for instance, raises in whatever code allocates next. That is
+not the fault of a plugin, so it is neither contained nor recorded.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from typing import Self
 
 __all__ = ["Contained", "is_at_limit", "is_out_of_memory", "one_line"]
 
-#: Error numbers of the system for a limit of the process or of the machine: files, threads, space on a disk.
+#: Error numbers of the system for a limit of the process or of the machine: memory, files, threads, disk space.
 LIMITS = {
     getattr(errno, name, errno.ENOMEM)
     for name in ("ENOMEM", "EMFILE", "ENFILE", "EAGAIN", "ENOSPC", "EDQUOT")
 }
 
-#: What the loader of shared libraries says when there is no address space left; it has no error number.
+#: Message of the loader of shared libraries when there is no address space left; it has no error number.
 NO_SPACE = "failed to map segment from shared object"
 
 
@@ -31,8 +31,8 @@ class Contained:
 
     Rust extensions raise classes that derive only from BaseException, so these are kept, too. An interrupt
     comes from the user and is raised. So is an exit while the program runs, because a signal handler may have
-    requested it. A limit of the process is no fault of the plugin, and its exception is raised: `is_at_limit`, and
-    too deep a recursion where the caller has used more than half of the depth.
+    requested it. A limit of the process is no fault of the plugin, and its exception is raised: see `is_at_limit`;
+    also too deep a recursion if the caller has used more than half of the depth.
 
     Parameters
     ----------
@@ -42,7 +42,7 @@ class Contained:
     Attributes
     ----------
     error : BaseException or None
-        The exception, or None if the block came to its end.
+        The exception, or None if the block ended without one.
     """
 
     def __init__(self, *, exits: bool = False) -> None:
@@ -76,14 +76,14 @@ def is_out_of_memory(error: BaseException) -> bool:
     Parameters
     ----------
     error : BaseException
-        Python's and NumPy's MemoryError; what torch and CuPy raise, told by its name; an error of the system with that
-        number; or an ImportError that comes from one of these.
+        MemoryError of Python and NumPy, OutOfMemoryError of torch and CuPy, recognized by name, and an OSError with
+        that number count; so does an ImportError caused by one of these.
     """
     return any(_lacks_memory(one) for one in _origins(error))
 
 
 def is_at_limit(error: BaseException) -> bool:
-    """Whether the process or the machine came to a limit: of memory, open files, threads, or space on a disk.
+    """Whether the process or the machine reached a limit: of memory, open files, threads, or disk space.
 
     Parameters
     ----------
@@ -94,7 +94,7 @@ def is_at_limit(error: BaseException) -> bool:
 
 
 def _origins(error: BaseException) -> Iterator[BaseException]:
-    """The error, and what an ImportError comes from."""
+    """Yield the error and, as long as it is an ImportError, its cause."""
     seen: set[int] = set()
     found: BaseException | None = error
     while found is not None and id(found) not in seen:
@@ -112,12 +112,12 @@ def _lacks_memory(error: BaseException) -> bool:
 
 
 def _limit_of(error: BaseException) -> int | None:
-    """The number of the limit that an error of the system, of a thread's start or of the loader tells of."""
+    """Error number of the limit behind an OSError, a failed thread start or an ImportError; None for others."""
     if isinstance(error, OSError):
         return error.errno if error.errno in LIMITS else None
     if type(error) is RuntimeError and str(error) == "can't start new thread":
         return errno.EAGAIN
-    if isinstance(error, ImportError):  # the loader gives the text of the number alone
+    if isinstance(error, ImportError):  # the loader gives only the text of the error number
         said = str(error)
         if said.endswith(NO_SPACE):
             return errno.ENOMEM
@@ -126,7 +126,7 @@ def _limit_of(error: BaseException) -> int | None:
 
 
 def _is_deep(frame: FrameType | None) -> bool:
-    """Whether the calls that led to a frame take more than half of the depth that Python allows."""
+    """Whether the call stack above a frame takes more than half of the recursion limit."""
     depth = 0
     while frame is not None:
         depth, frame = depth + 1, frame.f_back

@@ -1,8 +1,8 @@
-"""The door for files: what a path leads to is looked at before it is opened.
+"""A check of every path before it is opened.
 
-Problem: to open a pipe waits for its writer, a device may never end, and a description of a terabyte is read whole by
-the library that parses it. Files of strangers may be links to any of these, and so may the parts of a folder.
-Method: every path that is read here, from Python, from the command and within a folder, is looked at by one function.
+Problem: opening a pipe waits for its writer, a device may never end, and a metadata file of a terabyte is read as a
+whole by the library that parses it. Untrusted files may be links to any of these, and so may the parts of a folder.
+Method: every path that is read, from Python, from the command line and within a folder, is checked by one function.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from linspec.errors import InvalidProblem, printable
 __all__ = ["looked_at"]
 
 LONGEST_NAME = 300
-"""Characters of a name that a message shows."""
+"""Most characters of a name that a message shows."""
 
 KINDS = (
     (stat.S_ISFIFO, "a named pipe"),
@@ -28,7 +28,7 @@ KINDS = (
 def looked_at(
     path: str | os.PathLike[str], *, folder: bool = False, most: int | None = None
 ) -> os.stat_result:
-    """Look at what a path leads to, before it is opened.
+    """Check that a path is a readable regular file, before it is opened, and return its status.
 
     Links are followed. Nothing is opened, so this never waits for the other end of a pipe.
 
@@ -36,9 +36,9 @@ def looked_at(
     ----------
     path : path
     folder : bool, default False
-        Whether a folder may be there as well.
+        Whether the path may also be a folder.
     most : int, optional
-        Bytes that the file may have at most.
+        The largest number of bytes that the file may have.
 
     Returns
     -------
@@ -48,8 +48,8 @@ def looked_at(
     Raises
     ------
     InvalidProblem
-        Nothing is there, or something that is no file: a pipe, a socket, a device, a folder; or a file that is empty,
-        that may not be read, or that is too large.
+        Nothing is there, or something that is no regular file: a pipe, a socket, a device, a folder; or a file that is
+        empty, not readable, or too large.
 
     Examples
     --------
@@ -77,13 +77,13 @@ def looked_at(
 
 
 def _fault(path: str | os.PathLike[str], found: os.stat_result, folder: bool, most: int | None) -> str:
-    """What keeps a file from being read; "" for nothing."""
+    """Describe the reason why a file cannot be read; "" if there is none."""
     if stat.S_ISDIR(found.st_mode):
         return "" if folder else "it is a folder. Pass the path of one file."
     if not stat.S_ISREG(found.st_mode):
         what = next((words for is_it, words in KINDS if is_it(found.st_mode)), "a device")
         return f"it is {what}, no file that can be read more than once. Write the data to a file first."
-    if not found.st_size:  # as those of the system itself say, of which some never end
+    if not found.st_size:  # also files of the system itself, some of them endless
         return "it is empty. Write it again."
     if not os.access(path, os.R_OK):
         return "Permission denied. Let this user read it."

@@ -1,8 +1,8 @@
-"""Locks that a forked child finds free.
+"""Locks that are free in a forked child.
 
-A child has no thread but the one that forked. A lock that another thread held then would stay held in the child for
-ever. A lock that is held for a moment only is taken before each fork; one that is held for long is made anew in the
-child.
+A child has only the thread that forked. A lock that another thread held at that time would stay held in the child
+forever. So a lock that is held only briefly is acquired before each fork; one that is held for long is replaced by a
+new one in the child.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ T = TypeVar("T")
 
 
 def wait_before_forks(lock: Any, in_child: Callable[[], Any] | None = None) -> None:
-    """Fork only while no other thread holds a lock.
+    """Make forks wait until no other thread holds a lock.
 
     Parameters
     ----------
     lock : threading.Lock, threading.RLock or threading.Condition
-        Of the process, held for a moment at a time.
+        A global lock that is held only briefly.
     in_child : callable, optional
         Called in the child, which holds the lock, to release it; by default it is released.
     """
@@ -35,7 +35,7 @@ def wait_before_forks(lock: Any, in_child: Callable[[], Any] | None = None) -> N
 
 
 class cached_property(functools.cached_property[T]):  # noqa: N801  # as functools calls it
-    """`functools.cached_property`; Python 3.11 holds a lock for all instances while it computes a value."""
+    """A `functools.cached_property` whose lock, one for all instances in Python 3.11, is free in a forked child."""
 
     def __init__(self, func: Callable[[Any], T]) -> None:
         super().__init__(func)

@@ -1,15 +1,15 @@
-"""Ctrl-C: the first ends a computation with what it has, the second is Python's own.
+"""Ctrl-C: the first ends a computation with its best answer so far, the second raises KeyboardInterrupt.
 
-Problem: who presses Ctrl-C in a long solve wants the best answer so far; who presses it in a loop of solves wants the
-loop to end, although each solve by itself could swallow one.
-Method: a handler of SIGINT that acts once. It first puts back the handler that was there before, so none is ever
-lost, and then tells the computation. A handler that is not Python's own is called as well: its owner is to hear of the
-signal. The answer that an interrupt has ended is remembered. As long as nobody has read how it ended, and after that as
-long as it is kept and the same code calls again, the next Ctrl-C is left to Python, which raises KeyboardInterrupt. So
-a loop ends at the second one, whether it reads its answers or not; another function, or the next cell of a notebook,
-starts afresh.
+Problem: a user who presses Ctrl-C in a long solve wants the best answer so far; in a loop of solves, the user wants the
+loop to end, although each solve could absorb one interrupt.
+Method: a handler of SIGINT that acts once. It first restores the previous handler, so none is ever lost, and then
+notifies the computation. A previous handler that is not Python's default is called as well, so that its owner receives
+the signal. The answer that an interrupt has ended is remembered. As long as no code has read how it ended, and after
+that as long as the answer is kept and the same code calls again, the next Ctrl-C is left to Python, which raises
+KeyboardInterrupt. So a loop ends at the second one, whether it reads its answers or not; another function, or the next
+cell of a notebook, starts afresh.
 
-The memory is of the process, as the handler of a signal is; the main thread alone has to do with either.
+The remembered answer is global, like the handler of a signal; only the main thread uses either.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from linspec.errors import calling_frame
 
 
 class _Interrupted:
-    """The last answer that an interrupt has ended."""
+    """The last answer that an interrupt has ended, and the code that received it."""
 
     def __init__(self, answer: Any, *, read: bool) -> None:
         caller = calling_frame()
@@ -39,9 +39,9 @@ class _Interrupted:
 
 
 def _program(frame: FrameType) -> CodeType:
-    """The code that the user has started: of a script, of a statement at a prompt, of a cell of a notebook.
+    """The code that the user has started: of a script, a statement at a prompt, or a cell of a notebook.
 
-    The last two are gone when they have run.
+    The last two are freed after they have run.
     """
     main, found = getattr(sys.modules.get("__main__"), "__dict__", None), frame.f_code
     above: FrameType | None = frame
@@ -56,16 +56,16 @@ _last: _Interrupted | None = None
 
 
 def remember(answer: Any, *, read: bool = False) -> None:
-    """An interrupt has ended the computation of this answer, which is about to be returned.
+    """Record that an interrupt has ended the computation of an answer, which is about to be returned.
 
     Parameters
     ----------
     answer : object
-        With a `HowItEnded`, or else
+        An object with a field `HowItEnded`, unless `read` is true.
     read : bool, default False
-        where the caller has been told in another way.
+        Whether the caller learns of the interrupt in another way.
     """
-    global _last  # noqa: PLW0603  # of the process, as the handler is
+    global _last  # noqa: PLW0603  # global, as the handler is
     if threading.current_thread() is threading.main_thread():
         _last = _Interrupted(answer, read=read)
 
@@ -76,12 +76,12 @@ def _forget() -> None:
 
 
 class HowItEnded:
-    """A field of an answer that says how it ended: whoever reads it knows of the interrupt.
+    """A field of an answer with the way in which it ended: code that reads it has learnt of the interrupt.
 
     Parameters
     ----------
     default : object, optional
-        Its value where none is given; without one it must be given.
+        The default value; without one the field is required.
     """
 
     def __init__(self, *default: Any) -> None:
@@ -91,7 +91,7 @@ class HowItEnded:
         self._name = name
 
     def __get__(self, answer: Any, owner: type | None = None) -> Any:
-        if answer is None:  # dataclasses ask the class for the default
+        if answer is None:  # dataclasses read the default from the class
             if not self._default:
                 raise AttributeError(self._name)
             return self._default[0]
@@ -107,7 +107,7 @@ class HowItEnded:
 
 
 def _outstanding() -> bool:
-    """Whether the next interrupt is the second one."""
+    """Whether the next interrupt counts as the second one, which is left to Python."""
     if _last is None or _last.program() is None:
         return False
     kept = _last.answer() is not None and _last.code() is calling_frame().f_code
@@ -115,14 +115,14 @@ def _outstanding() -> bool:
 
 
 class first_interrupt:  # noqa: N801  # a context, read as one: with first_interrupt(...)
-    """Inside the block the first Ctrl-C calls `notice`; every later one goes where it went before.
+    """A context in which the first Ctrl-C calls `notice`; later ones go to the previous handler.
 
-    In threads other than the main one, and where the signal is ignored, or ends the process, nothing is changed.
+    In threads other than the main one, and if the signal is ignored, or ends the process, nothing is changed.
 
     Parameters
     ----------
     notice : callable
-        Must return at once.
+        Called without arguments; it must return at once.
     """
 
     def __init__(self, notice: Callable[[], None]) -> None:
@@ -139,7 +139,7 @@ class first_interrupt:  # noqa: N801  # a context, read as one: with first_inter
         self._installed = True
         try:
             signal.signal(signal.SIGINT, self._handle)
-        except ValueError:  # an interpreter beside the main one
+        except ValueError:  # a subinterpreter
             self._installed = False
 
     def __exit__(
@@ -156,7 +156,7 @@ class first_interrupt:  # noqa: N801  # a context, read as one: with first_inter
         return self._usual is signal.default_int_handler
 
     def _put_back(self) -> None:
-        """The handler that was there, where nobody has set another one since."""
+        """Restore the previous handler, unless other code has set another one since."""
         if signal.getsignal(signal.SIGINT) == self._handle:
             signal.signal(signal.SIGINT, self._usual)
 
@@ -169,18 +169,18 @@ class first_interrupt:  # noqa: N801  # a context, read as one: with first_inter
 
 
 class Request:
-    """Whether an interrupt has asked for the end."""
+    """A request to end a computation; `made` is true once an interrupt has made it."""
 
     def __init__(self) -> None:
         self.made = False
 
     def make(self) -> None:
-        """To be given to `first_interrupt`."""
+        """Make the request: the `notice` of `first_interrupt`."""
         self.made = True
 
 
 def nothing_yet() -> KeyboardInterrupt:
-    """What a first interrupt raises where there is nothing to return; an answer that it ended on the way is dropped."""
+    """Make the error that a first interrupt raises if there is no answer yet; forget an inner answer that it ended."""
     _forget()
     error = KeyboardInterrupt()
     vars(error)["linspec_had_nothing"] = True
@@ -188,22 +188,22 @@ def nothing_yet() -> KeyboardInterrupt:
 
 
 def had_nothing(error: KeyboardInterrupt) -> bool:
-    """Whether this is the first interrupt, before there was an answer: who has other answers can return those."""
+    """Whether an error is that of `nothing_yet`: a caller with other answers can return those."""
     return "linspec_had_nothing" in vars(error)
 
 
 def repeated(call: Callable[[int], None], count: int, stop: Request, *, until: float = math.inf) -> int:
-    """How many calls were made, of at most `count`, before an interrupt or the time ended them.
+    """Call a function up to `count` times, until an interrupt or the time limit; return the number of calls made.
 
     Parameters
     ----------
     call : callable
-        It is given the number of the call. A call that raises `nothing_yet` ends the calls, and does not count.
+        Called with the number of the call. A call that raises `nothing_yet` ends the calls, and does not count.
     count : int
     stop : Request
-        As it is given to `first_interrupt` around this.
+        The request whose `make` is the `notice` of the `first_interrupt` around this.
     until : float, default infinity
-        No call begins after this time of `time.perf_counter`.
+        The time of `time.perf_counter` after which no call begins.
     """
     made = 0
     while made < count and not stop.made and time.perf_counter() < until:

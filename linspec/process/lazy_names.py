@@ -1,11 +1,11 @@
-"""Names of a package that are loaded with their first use.
+"""Names of a package that are loaded at their first use.
 
-Problem: a package hands on names of many files, and who needs one of them should not wait for all.
-Method: a module-level ``__getattr__`` (PEP 562) over a table from name to the module that holds it. Type checkers
-read the ``.pyi`` beside the package, which a test holds to the table.
+Problem: a package exports names of many files, and code that needs one of them should not import all.
+Method: a module-level ``__getattr__`` (PEP 562) over a table from name to the module that defines it. Type checkers
+read the ``.pyi`` beside the package, which a test compares with the table.
 Source: SPEC 1 (lazy loading) of the scientific Python ecosystem.
-Where we differ: there is a table and no loader package. No submodule has the name of what its package hands on,
-because importing a submodule binds its name in the package and would replace it.
+Where we differ: there is a table and no loader package. No submodule has a name that its package exports, because
+importing a submodule binds its name in the package and would replace the export.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ def lazy_names(
     Parameters
     ----------
     package : str
-        Its ``__name__``.
+        The ``__name__`` of the package.
     holders : mapping of str to str
-        The module that holds each name. A module is handed on by its own name.
+        The module that defines each name. A submodule is exported under its own name.
 
     Returns
     -------
     getattr, dir : functions
-        As PEP 562 has them. A name that was loaded stays in the package, so that its next use does not search.
+        The functions of PEP 562. A name that was loaded is stored in the package, so that its next use is direct.
     """
 
     def load(name: str) -> object:

@@ -1,4 +1,4 @@
-"""What linspec chooses and does, told to `logging.getLogger("linspec")` at DEBUG."""
+"""Logging of choices and steps to `logging.getLogger("linspec")` at level DEBUG."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ from typing import Any
 __all__ = ["LOG", "tells", "timed"]
 
 LOG = logging.getLogger("linspec")
-"""Silent by itself: whoever wants to read it sets its level and gives it a handler."""
+"""The logger of linspec, silent by default: users set its level and add a handler."""
 
 LOG.addHandler(logging.NullHandler())
 
 
 def tells() -> bool:
-    """Whether anybody reads: what is told may take time to find out."""
+    """Whether DEBUG messages are read: collecting their contents may take time."""
     return LOG.isEnabledFor(logging.DEBUG)
 
 
 @contextmanager
 def timed(what: str, *details: Any) -> Iterator[None]:
-    """Tell of some work once it is done, and how long it took."""
+    """Log the work of the block with its duration, once it is done."""
     if not tells():
         yield
         return

@@ -1,20 +1,20 @@
-"""What this process may use of the machine: cores, memory, cache, and one pool of threads.
+"""The resources of the machine that this process may use: cores, memory, cache, and one pool of threads.
 
-Problem: plans (how many threads, may a Gram matrix be held, how wide a tile) need the share of the machine
-that the process was given, not the size of the machine: batch systems pin processes to cores, containers
+Problem: plans (the number of threads, whether a Gram matrix fits into memory, the width of a tile) need the share of
+the machine that the process was given, not the size of the machine: batch systems pin processes to cores, containers
 limit memory.
 
 Method: the CPU affinity mask and the CPU quota of the control groups; `MemAvailable` of Linux, lowered to what
 the control groups and the resource limits of the process still allow; the last-level caches that belong to the
-usable cores, from sysfs. Where a system has none of these, portable figures stand in.
+usable cores, from sysfs. On systems without these, portable defaults are used.
 
 Source: the Linux documents proc(5), sched_setaffinity(2), getrlimit(2), cgroups(7), "Control Group v2", "CFS
 Bandwidth Control" and "cpu/cache" of the sysfs ABI.
 
 Where we differ: page cache that the kernel can drop at once (`inactive_file`) does not count as used memory
-in a control group, so that reading a file does not seem to use up the memory. `map_parallel` lets the caller
-work too and take back what no thread has begun, so that a parallel function may call another one without any
-risk of a deadlock, and so that it is done by the caller alone where no thread can be had.
+in a control group, so that reading a file does not seem to use up the memory. In `map_parallel` the caller works, too,
+and takes back items that no thread has begun, so that a parallel function may call another one without any risk of a
+deadlock, and so that the caller does all items if no thread can be started.
 """
 
 from __future__ import annotations
@@ -40,11 +40,11 @@ R = TypeVar("R")
 
 THREADS_VARIABLE = "LINSPEC_NUM_THREADS"
 MEMORY_VARIABLE = "LINSPEC_MAX_MEMORY"
-# Made once: products ask for the number of threads, and a path takes as long as a small product.
+# Made once: every product needs the number of threads, and making a path takes as long as a small product.
 ROOT = Path("/")
-# Where nothing can be learnt about the caches: one modest last-level cache.
+# If the system reports no caches: one modest last-level cache.
 DEFAULT_CACHE = 32 * 2**20
-# Where nothing can be learnt about the memory: a size that any machine of this century has.
+# If the system reports no memory: a size that any machine of this century has.
 DEFAULT_MEMORY = 2 * 2**30
 
 _threads: ContextVar[int] = ContextVar("linspec_threads", default=0)
@@ -52,12 +52,12 @@ _threads: ContextVar[int] = ContextVar("linspec_threads", default=0)
 
 @contextmanager
 def counting(threads: int) -> Iterator[None]:
-    """Let `cpu_count` tell a number of threads in this thread: that of the machine on which a run began.
+    """Make `cpu_count` return a number in this thread, such as that of the machine on which a run began.
 
     Parameters
     ----------
     threads : int
-        0: nothing is changed.
+        The number; 0 changes nothing.
     """
     token = _threads.set(threads or _threads.get())
     try:
@@ -67,11 +67,11 @@ def counting(threads: int) -> Iterator[None]:
 
 
 def cpu_count() -> int:
-    """Count the threads that linspec may run at once.
+    """Return the number of threads that linspec may run at once.
 
-    The environment variable `LINSPEC_NUM_THREADS` where it is set, else the number of cores in the affinity
-    mask of the process (or, where the system has no such mask, of the machine), but no more than the CPU quota
-    of its control groups, rounded up.
+    It is the environment variable `LINSPEC_NUM_THREADS` if it is set, else the number of cores in the affinity
+    mask of the process (or of the machine, if the system has no such mask), but no more than the CPU quota of its
+    control groups, rounded up.
 
     Returns
     -------
@@ -96,18 +96,18 @@ def one_thread() -> AbstractContextManager[None]:
 
 
 def available_memory() -> int:
-    """Tell the bytes that the process can still allocate without swapping, failing or being killed.
+    """Return the bytes that the process can still allocate without swapping, failing or being killed.
 
-    On Linux `MemAvailable` of /proc/meminfo, lowered to what remains under the memory limits of each control
-    group (version 1 or 2) that holds the process. Elsewhere the free, or else the whole, physical memory that
-    `sysconf` tells, and 2 GiB where it tells nothing. Wherever there are resource limits, no more than remains of
-    the address space and of the data of the process. Nowhere more than the environment variable
-    `LINSPEC_MAX_MEMORY`, where it is set.
+    On Linux this is `MemAvailable` of /proc/meminfo, lowered to the remainder under the memory limits of each control
+    group (version 1 or 2) of the process. On other systems it is the free, or else the whole, physical memory that
+    `sysconf` reports, and 2 GiB if it reports none. If there are resource limits, it is at most the remainder of the
+    address space and of the data segment of the process. If the environment variable `LINSPEC_MAX_MEMORY` is set, it
+    is at most that.
 
     Returns
     -------
     int
-        Bytes, at least 0. An instant's estimate: other processes change it.
+        Bytes, at least 0. A momentary estimate: other processes change it.
 
     Raises
     ------
@@ -120,7 +120,7 @@ def available_memory() -> int:
 
 
 def check_settings() -> None:
-    """Refuse environment variables that make no sense before anything rests on them.
+    """Raise an error for invalid environment variables before they are used.
 
     Raises
     ------
@@ -132,22 +132,21 @@ def check_settings() -> None:
 
 
 def cache_size() -> int:
-    """Tell the bytes of last-level cache that belong to the usable cores.
+    """Return the bytes of last-level cache that belong to the usable cores.
 
     Returns
     -------
     int
-        The sizes of the distinct caches of the highest level, added up; 32 MiB where the system does not
-        tell.
+        The sum of the sizes of the distinct caches of the highest level; 32 MiB if the system does not report them.
     """
     return _cache_size(ROOT, tuple(_usable_cores()))
 
 
 def worker_pool() -> ThreadPoolExecutor:
-    """Give the one thread pool of this process, made when first asked for.
+    """Return the thread pool of this process, made at the first call.
 
-    A forked child, whose copy of the parent's pool has no threads, gets a pool of its own, and so does a
-    process whose `cpu_count()` has changed.
+    A forked child, whose copy of the parent's pool has no threads, gets a new pool, and so does a process whose
+    `cpu_count()` has changed.
 
     Returns
     -------
@@ -163,12 +162,12 @@ def worker_pool() -> ThreadPoolExecutor:
 
 
 def map_parallel(function: Callable[[T], R], items: Iterable[T]) -> list[R]:
-    """Apply a function to every item, on the calling thread and on the pool's.
+    """Apply a function to every item, on the calling thread and on those of the pool.
 
     Parameters
     ----------
     function : callable
-        Called once an item. It gains from threads only where it releases the interpreter lock.
+        Called once for each item. It gains from threads only while it releases the interpreter lock.
     items : iterable
         The arguments.
 
@@ -180,11 +179,11 @@ def map_parallel(function: Callable[[T], R], items: Iterable[T]) -> list[R]:
     Raises
     ------
     Exception
-        The exception of the earliest item that failed, once no item is running any more.
+        The exception of the earliest item that failed, raised when no item is running any more.
 
     Notes
     -----
-    Where the system gives no thread, or the interpreter is shutting down, the caller does all items itself.
+    If the system cannot start a thread, or the interpreter is shutting down, the caller does all items itself.
     """
     items = list(items)
     if len(items) < 2:
@@ -198,19 +197,19 @@ def map_parallel(function: Callable[[T], R], items: Iterable[T]) -> list[R]:
         for item, future in zip(items[1:], futures, strict=True):
             results.append(function(item) if future.cancel() else future.result())
     except BaseException:
-        # Whatever still runs may be writing into arrays of the caller.
+        # Items that still run may be writing into arrays of the caller.
         wait([future for future in futures if not future.cancel()])
         raise
     return results
 
 
 def _hand_out(function: Callable[[T], R], items: list[T], futures: list[Future[R]]) -> None:
-    """Offer items to the pool, as far as it takes them."""
+    """Submit items to the pool, as far as it accepts them."""
     try:
         pool = worker_pool()
         for item, future in zip(items, futures, strict=True):
-            # Each in the context of the caller. A pool that cannot start a thread raises, and keeps what it was
-            # given for a later one: whether it is still to be done, the future of our own says.
+            # Each runs in the context of the caller. A pool that cannot start a thread raises, but keeps the item for a
+            # later thread; our own future then shows that it need not be done any more.
             pool.submit(copy_context().run, _work, function, item, future)
     except (RuntimeError, MemoryError):
         return
@@ -222,7 +221,7 @@ def _work(function: Callable[[T], R], item: T, future: Future[R]) -> None:
         return
     try:
         result = function(item)
-    except BaseException as error:  # noqa: BLE001 - it is raised where the result is asked for
+    except BaseException as error:  # noqa: BLE001 - it is raised where the result is read
         future.set_exception(error)
     else:
         future.set_result(result)
@@ -244,9 +243,9 @@ def _usable_cores() -> list[int]:
     return list(range(os.cpu_count() or 1))
 
 
-@lru_cache(maxsize=8)  # reading it takes longer than a small product, at each of which it is asked for
+@lru_cache(maxsize=8)  # reading it takes longer than a small product, and each product needs it
 def _cpu_quota(root: Path) -> int | None:
-    """The cores that the control groups around the process allow, rounded up; None without a quota."""
+    """Number of cores that the control groups of the process allow, rounded up; None without a quota."""
     quotas = []
     for version, group in _control_groups(root, "cpu"):
         if version == 2:  # "50000 100000", or "max 100000"
@@ -260,7 +259,7 @@ def _cpu_quota(root: Path) -> int | None:
 
 
 def _most_threads() -> int | None:
-    """The threads that `LINSPEC_NUM_THREADS` sets; None where it is not set."""
+    """The number of threads that `LINSPEC_NUM_THREADS` sets; None if it is not set."""
     setting = os.environ.get(THREADS_VARIABLE, "").strip()
     if not setting:
         return None
@@ -273,7 +272,7 @@ def _most_threads() -> int | None:
 
 
 def _most_memory() -> int | None:
-    """The bytes that `LINSPEC_MAX_MEMORY` allows; None where it is not set."""
+    """The bytes that `LINSPEC_MAX_MEMORY` allows; None if it is not set."""
     setting = os.environ.get(MEMORY_VARIABLE, "").strip()
     if not setting:
         return None
@@ -303,13 +302,13 @@ def _system_memory(root: Path) -> int:
     for pages in ("SC_AVPHYS_PAGES", "SC_PHYS_PAGES"):
         if pages in names and "SC_PAGE_SIZE" in names:
             count = int(os.sysconf(pages)) * int(os.sysconf("SC_PAGE_SIZE"))
-            if count > 0:  # -1 where the system does not know
+            if count > 0:  # -1 if the system does not know
                 return count
     return DEFAULT_MEMORY
 
 
 def _resource_limits(root: Path) -> Iterator[int]:
-    """Yield what is left of the address space and of the data that the process may have."""
+    """Yield the bytes that remain under the limits of address space and data segment, if there are limits."""
     try:
         import resource
     except ImportError:  # not a POSIX system
@@ -323,7 +322,7 @@ def _resource_limits(root: Path) -> Iterator[int]:
 
 
 def _control_group_memory(root: Path) -> Iterator[int]:
-    """Yield what each control group around the process, of either version, still allows."""
+    """Yield the bytes that each control group of the process, of either version, still allows."""
     for version, group in _control_groups(root, "memory"):
         # A group above "memory.high" is slowed down until it has given memory back.
         limits, usage, cache = (
@@ -338,7 +337,7 @@ def _control_group_memory(root: Path) -> Iterator[int]:
 
 
 def _control_groups(root: Path, controller: str) -> Iterator[tuple[int, Path]]:
-    """Yield the control groups around the process that a controller acts on, and the version of each."""
+    """Yield version and folder of each control group of the process on which a controller acts."""
     for line in _lines(root / "proc/self/cgroup"):
         _, controllers, path = line.split(":", 2) if line.count(":") >= 2 else ("", "-", "")
         if controllers == "":
@@ -358,7 +357,7 @@ def _control_groups(root: Path, controller: str) -> Iterator[tuple[int, Path]]:
 
 
 def _kilobytes(path: Path, name: str) -> int | None:
-    """The bytes of a line "name: 123 kB"; None where there is none."""
+    """The bytes in a line "name: 123 kB" of a file; None if there is no such line."""
     for line in _lines(path):
         key, _, rest = line.partition(":")
         if key == name:
@@ -380,12 +379,12 @@ def _number(path: Path) -> int | None:
 
 
 def _whole(text: str) -> int | None:
-    """A whole number; None for anything else, such as the "max" and the -1 that stand for no limit."""
+    """Parse a whole number; None for any other text, such as "max" and -1, which stand for no limit."""
     text = text.strip()
     return int(text) if re.fullmatch("[0-9]{1,30}", text) else None
 
 
-@lru_cache(maxsize=8)  # it stays as it is, and reading it takes most of a millisecond
+@lru_cache(maxsize=8)  # it never changes, and reading it takes most of a millisecond
 def _cache_size(root: Path, cores: tuple[int, ...]) -> int:
     levels: dict[int, dict[str, int]] = {}
     for core in cores:
@@ -412,5 +411,5 @@ def _lines(path: Path) -> list[str]:
         return []
 
 
-if hasattr(os, "register_at_fork"):  # a child may be put into another group
+if hasattr(os, "register_at_fork"):  # a child may be moved to another group
     os.register_at_fork(after_in_child=_cpu_quota.cache_clear)

@@ -1,8 +1,8 @@
-"""Whether a text of a user is the name of something there.
+"""A test whether a text of a user is an existing path.
 
-Problem: a text that may be a path, or columns behind one, may be longer than any name, or hold a zero byte; the file
-system answers such questions with an error.
-Method: what no name can be names nothing. Other errors, such as a folder that may not be looked into, stay errors.
+Problem: a text that may be a path, or a path followed by columns, may be longer than any name, or contain a zero byte;
+the file system then raises an error.
+Method: a text that cannot be a name does not exist. Other errors, such as a folder without permission, stay errors.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ __all__ = ["is_there"]
 
 
 def is_there(path: str | os.PathLike[str]) -> bool:
-    """Whether a file, a folder or anything else has this name, links followed."""
+    """Whether a file, a folder or anything else exists at a path, links followed."""
     try:
         return Path(path).exists()
     except ValueError:  # a zero byte, or characters that the file system's encoding lacks

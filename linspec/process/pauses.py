@@ -1,13 +1,13 @@
-"""The points before a sweep, and between its blocks, at which the run that makes it may end.
+"""Pauses: points between the blocks of a sweep at which a run may end.
 
-Problem: a sweep over large data takes minutes, and over a stream without end it never ends. Time, interrupts and the
-budget of passes are matters of the run; the loops over blocks are in operators and kernels, which know of no run.
-Method: every product, every choice of rows, every slice of a stream and every sparse slab is preceded by `pause`, and
-every sweep by `admit`. A run says in `looking` what is to be called there. That is kept in a context variable, so each
-thread and each run within another has its own, and nothing is shared; `linspec.process.machine.map_parallel` hands it
-to its threads.
-Where we differ from a flag that each loop asks: the loop is left by an exception, so nothing between it and the run has
-to hand anything on, and what others have written, which knows nothing of it, is left in the same way.
+Problem: a sweep over large data takes minutes, and over an endless stream it never ends. The run handles time limits,
+interrupts and the budget of passes; the loops over blocks are in operators and kernels, which do not know the run.
+Method: every product, every selection of rows, every slice of a stream and every sparse slab is preceded by `pause`,
+and every sweep by `admit`. A run sets by `looking` the functions that are called there. They are kept in context
+variables, so each thread and each nested run has its own, and nothing is shared;
+`linspec.process.machine.map_parallel` passes them to its threads.
+Where we differ from a flag that each loop checks: the loop is left by an exception, so the code between it and the run
+has nothing to pass on, and user code, which does not know of pauses, is left in the same way.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ _admit: ContextVar[Callable[[Any, float], None] | None] = ContextVar("linspec_ad
 
 
 class Ended(BaseException):
-    """The exception that leaves a sweep. `linspec.solve` catches it; no `except Exception` on the way does.
+    """The exception that ends a sweep early. `linspec.solve` catches it; no `except Exception` on the way does.
 
     Attributes
     ----------
     interrupted : bool
-        Whether an interrupt ended it, or else the time or the budget of passes.
+        Whether an interrupt ended it; if not, the time limit or the budget of passes.
     """
 
     def __init__(self, *, interrupted: bool) -> None:
@@ -43,15 +43,15 @@ class OutOfPasses(Ended):
 
 
 def pause() -> None:
-    """Ask the run in force, if there is one, whether it goes on.
+    """End the current run, if there is one, after an interrupt or when its time is over; else do nothing.
 
-    Call it between the blocks of a loop that takes long and makes no product: products, slices and sweeps pause
-    themselves. What it raises is no `Exception`, so that only `linspec.solve` catches it; clean up with ``finally``.
+    Call it between the blocks of a long loop that makes no product: products, slices and sweeps pause
+    themselves. `Ended` is no `Exception`, so that only `linspec.solve` catches it; clean up with ``finally``.
 
     Raises
     ------
     Ended
-        The run is over: by an interrupt, or by its time.
+        The run is over, because of an interrupt or of its time limit.
 
     Examples
     --------
@@ -70,7 +70,7 @@ def pause() -> None:
 
 
 def admit(ledger: Any, sweeps: float) -> None:
-    """Ask the run in force, if there is one, whether its budget allows a sweep; to be called before the sweep.
+    """End the current run, if there is one, before a sweep that its budget does not allow; else do nothing.
 
     Parameters
     ----------
@@ -94,14 +94,14 @@ def admit(ledger: Any, sweeps: float) -> None:
 def looking(
     look: Callable[[], None] | None, admitted: Callable[[Any, float], None] | None = None
 ) -> Iterator[None]:
-    """Call `look` at each pause inside the block, and `admitted` before each sweep; None: nothing is asked.
+    """Call `look` at each pause inside the block, and `admitted` before each sweep; None: call nothing.
 
     Parameters
     ----------
     look : callable or None
-        Called by any thread; it raises `Ended` where the run is over.
+        Called by any thread; it raises `Ended` if the run is over.
     admitted : callable, optional
-        Called with a ledger and sweeps; it raises `OutOfPasses` where the budget does not allow these.
+        Called with a ledger and sweeps; it raises `OutOfPasses` if the budget does not allow them.
     """
     before = _look.set(look)
     try:

@@ -6,16 +6,16 @@ __all__ = ["count_of"]
 
 
 def count_of(number: float, noun: str, plural: str = "") -> str:
-    """A number with its noun.
+    """Format a number with its noun, in the singular or the plural.
 
     Parameters
     ----------
     number : float
         An integer is written in full, any other number in six digits.
     noun : str
-        For one.
+        The singular, for the number 1.
     plural : str, optional
-        For any other number; by default the noun with an "s", or with "es" after an "s".
+        The plural, for any other number; by default the noun with an "s", or with "es" after an "s".
 
     Returns
     -------

@@ -1,12 +1,12 @@
-"""How far a run has come: a bar in a notebook and on a terminal, one line of text elsewhere.
+"""Progress of a run: a bar in a notebook and on a terminal, one line of text elsewhere.
 
-Problem: `linspec.solve(..., progress=True)` is called in scripts, at prompts and in notebooks, and what one of them
-shows is noise in another.
-Method: a notebook gets one element of HTML that is updated in its place, through IPython, which every notebook has. A
-terminal gets a bar by rich, or the line where rich is not installed. A direct solver reports nothing on its way, so its
-bar only shows that time passes. For an iterative one the bar is the share done of what will end the run first: the
-budget of passes or seconds, or the way from the first residual down to the tolerance, measured in digits.
-Where we differ: rich can draw in notebooks by ipywidgets, which need not be there. The element needs nothing more.
+Problem: `linspec.solve(..., progress=True)` is called in scripts, at prompts and in notebooks, and output that suits
+one of them is noise in another.
+Method: a notebook gets one element of HTML that is updated in place, through IPython, which every notebook has. A
+terminal gets a bar by rich, or the line if rich is not installed. A direct solver reports nothing while it runs, so its
+bar only shows that time passes. For an iterative one the bar shows the finished share of the criterion that will end
+the run first: the budget of passes or seconds, or the decrease of the residual to the tolerance, measured in digits.
+Where we differ: rich draws in notebooks by ipywidgets, which may not be installed. The element needs nothing more.
 """
 
 from __future__ import annotations
@@ -25,21 +25,23 @@ from linspec.process.plurals import count_of
 __all__ = ["Goal", "report_progress"]
 
 INTERVAL = 0.2
-"""Seconds between two drawings."""
+"""Fewest seconds between two drawings."""
 
 Callback = Callable[[Any], None]
 
 
 @dataclass
 class Goal:
-    """What will end a run.
+    """The criteria that end a run.
 
     Attributes
     ----------
     tol : float
-        Tolerance; 0 where it is not known.
+        Tolerance; 0 if it is not known.
     max_passes, max_seconds : float
-        Budgets, infinite where there is none.
+        Budgets, infinite if there is none.
+    first : float
+        The first residual that was reported.
     """
 
     tol: float = 0.0
@@ -48,7 +50,7 @@ class Goal:
     first: float = 0.0
 
     def share(self, progress: Any) -> float:
-        """The share that is done, from 0 to 1."""
+        """The finished share of the run, from 0 to 1."""
         self.first = self.first or progress.residual
         shares = [progress.passes / self.max_passes, progress.seconds / self.max_seconds]
         if 0 < self.tol < self.first < math.inf and progress.residual > 0:
@@ -58,16 +60,16 @@ class Goal:
 
 @contextmanager
 def report_progress(name: str, wanted: bool | None, goal: Goal) -> Iterator[tuple[Callback, ...]]:
-    """Callbacks that show how far a run has come, or none if progress is off.
+    """Yield a tuple with the callback that shows the progress of a run, empty if progress is off.
 
     Parameters
     ----------
     name : str
-        What is running.
+        The name of the run.
     wanted : bool or None
-        None: where standard error is a terminal.
+        Whether to show progress; None: only if standard error is a terminal.
     goal : Goal
-        What will end it.
+        The criteria that end the run.
     """
     on_terminal = sys.stderr.isatty()
     if not (on_terminal if wanted is None else wanted):
@@ -92,7 +94,7 @@ def _state(progress: Any) -> str:
 
 @contextmanager
 def _on_line(name: str) -> Iterator[Callback]:
-    """One line of standard error, redrawn at most five times a second and cleared at the end."""
+    """Yield a callback that draws one line on standard error, at most five times a second; it is cleared at the end."""
     stream = sys.stderr
     last = 0.0
     width = 0
@@ -134,7 +136,7 @@ def _on_terminal(bar: Any, name: str, goal: Goal) -> Iterator[Callback]:
 
 
 def _rich_bar() -> Any:
-    """A bar that vanishes at the end; None without rich."""
+    """Make a bar of rich that vanishes at the end; None if rich is not installed."""
     try:
         from rich.console import Console
         from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
@@ -154,7 +156,7 @@ def _rich_bar() -> Any:
 
 
 def _notebook_display() -> Any:
-    """The function that shows an object below the cell of a notebook; None anywhere else."""
+    """Return IPython's function that shows an object below the cell; None outside of notebooks."""
     ipython = sys.modules.get("IPython")
     shell = ipython.get_ipython() if ipython is not None else None
     if getattr(shell, "kernel", None) is None:
@@ -165,7 +167,7 @@ def _notebook_display() -> Any:
 
 
 class _Markup:
-    """An element of HTML, and the text for places that show none."""
+    """An element of HTML, with a text for front ends without HTML."""
 
     def __init__(self, html: str, text: str) -> None:
         self._html, self._text = html, text
@@ -179,7 +181,7 @@ class _Markup:
 
 @contextmanager
 def _in_notebook(display: Any, name: str, goal: Goal) -> Iterator[Callback]:
-    """An element below the cell; at the end it is replaced by what was reached."""
+    """Yield a callback that updates an element below the cell; at the end it shows the last state."""
 
     def drawn(share: str, state: str) -> _Markup:
         text = f"{name}: {state}"

@@ -1,9 +1,9 @@
-"""Whether what a file holds fits into memory: asked before it is read.
+"""A check, before a file is read, that its contents fit into memory.
 
-Problem: a header, an index or an expansion of a few bytes can ask for more memory than there is, and the process
-is killed, or the machine swaps, long before the answer could be refused.
-Method: each reader works out what it will need from what the file declares, and compares it with what this process may
-still use.
+Problem: a header, an index or compressed data of a few bytes can require more memory than there is, and the process is
+killed, or the machine swaps, long before an error could be raised.
+Method: each reader computes the memory that it will need from the declarations in the file, and compares it with the
+memory that this process may still use.
 """
 
 from __future__ import annotations
@@ -16,27 +16,28 @@ from linspec.process import machine
 __all__ = ["check_memory", "check_memory_for_sparse"]
 
 MOST = 2**63
-"""Bytes that no machine has: beyond it a size is not told exactly."""
+"""Bytes that no machine has; messages do not give larger sizes exactly."""
 
 
 def check_memory(path: Any, needed: int, what: str, remedy: str = "") -> None:
-    """Refuse what does not fit into memory.
+    """Raise an error if data do not fit into memory.
 
     Parameters
     ----------
     path : path
         The file.
     needed : int
-        Bytes that reading it takes at least.
+        The least number of bytes that reading it takes.
     what : str
-        What takes them, a phrase.
+        A phrase for the data that take them.
     remedy : str, optional
-        What to do. By default: use a machine with more memory, or a ``.npy`` file, which is read in blocks.
+        The remedy in the message. By default: use a machine with more memory, or a ``.npy`` file, which is read in
+        blocks.
 
     Raises
     ------
     InvalidProblem
-        There is less memory than that.
+        Less memory is available.
 
     Examples
     --------
@@ -58,7 +59,7 @@ def check_memory(path: Any, needed: int, what: str, remedy: str = "") -> None:
 
 
 def check_memory_for_sparse(path: Any, shape: tuple[int, int], entries: int) -> None:
-    """Refuse a sparse matrix that does not fit into memory, or whose columns are too many for one vector.
+    """Raise an error if a sparse matrix does not fit into memory, or has too many columns for one vector.
 
     Parameters
     ----------
@@ -67,13 +68,13 @@ def check_memory_for_sparse(path: Any, shape: tuple[int, int], entries: int) -> 
     shape : (int, int)
         Rows and columns.
     entries : int
-        Entries that are stored.
+        The number of stored entries.
 
     Raises
     ------
     InvalidProblem
-        There is less memory than compressed rows take, and one vector as long as the columns, which every solver
-        needs.
+        Less memory is available than compressed rows take, with one vector as long as the rows are wide, which every
+        solver needs.
 
     Examples
     --------

@@ -1,12 +1,12 @@
 """Threads that use one source of slices, or the same moments, take turns.
 
-Problem: a callable that returns a fresh iterator of slices may fill one buffer again and again, or move about in one
-file. Two threads that read from it at once would each get some rows of the other, and nobody would notice.
+Problem: a callable that returns a fresh iterator of slices may fill one buffer again and again, or seek in one file.
+Two threads that read from it at once would each get some rows of the other, without an error.
 
-Moments that threads share would be formed by each of them, and their sweeps be counted wrongly.
+Moments that threads share would be formed by each of them, and their sweeps would be counted wrongly.
 
-Method: whoever uses a source has it until the sweep ends; other threads wait. Within one thread sweeps may overlap.
-A turn ends with its thread, so that neither a thread that has died nor the fork of a process keeps anyone waiting.
+Method: a thread that uses a source owns it until the sweep ends; other threads wait. Within one thread sweeps may
+overlap. A turn ends with its thread, so that neither a thread that has died nor a fork keeps others waiting.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from typing import Any
 from linspec.process.forks import wait_before_forks
 
 SECONDS = 0.5
-"""How often those who wait look whether the thread that they wait for is still there."""
+"""Interval at which waiting threads check that the owner of the source is still alive."""
 
 
 class in_turn:  # noqa: N801  # a context, read as one: with in_turn(source)
-    """Have a source for oneself within a block, as far as other threads are concerned.
+    """A context in which no other thread uses a source.
 
-    Small solves do this dozens of times, so it is a class: a generator would take several times as long.
+    Small solves enter it dozens of times, so it is a class: a generator would take several times as long.
     """
 
     __slots__ = ("_key", "_source")
@@ -45,17 +45,17 @@ class in_turn:  # noqa: N801  # a context, read as one: with in_turn(source)
             )  # does nothing the second time; an interrupt may have cut the first short
 
     def __del__(self) -> None:
-        _TURNS.give_back(self._key)  # where an interrupt came between the turn and the block
+        _TURNS.give_back(self._key)  # if an interrupt came between the turn and the block
 
 
 def _identity(source: Any) -> tuple[int, ...]:
-    """What tells a source from others while it is alive: of a method, its object and its function."""
+    """The identity of a source while it is alive: its id, or those of the object and the function of a method."""
     bound = isinstance(source, MethodType)
     return (id(source.__self__), id(source.__func__)) if bound else (id(source),)
 
 
 class _Turns:
-    """The sweeps that are being made: by a key each, the source and the thread."""
+    """The running sweeps: source and thread, by a key for each sweep."""
 
     def __init__(self) -> None:
         self.changed = threading.Condition()
@@ -75,7 +75,7 @@ class _Turns:
             self._made[key] = source, thread
 
     def give_back(self, key: object) -> None:
-        """End a sweep, if it has begun."""
+        """End a sweep, if it has begun, and wake waiting threads."""
         if key not in self._made:
             return
         with self.changed:

@@ -1,13 +1,13 @@
-"""Files that are written whole or not at all.
+"""Files that are written completely or not at all.
 
-Problem: a disk that fills, a folder that goes away, an interrupt or a signal must leave the file that was there, and
-nothing beside it. A device, a pipe or a file that may not be written is not to be replaced by a file.
-Method: what stands there is looked at first. Then a draft is written in the same folder, flushed to the disk, given the
-permissions of the file that it replaces or those of a new one, and renamed; a symbolic link is followed. Where the
-system has files without a name (Linux), the draft gets one for the instant of its renaming alone, so that no signal
-leaves it behind. Elsewhere it is called ``.linspec-*.part`` meanwhile: SIGKILL, a loss of power, and a signal while
+Problem: if the disk fills, the folder is removed, or an interrupt or a signal comes, the previous file must remain, and
+nothing else. A device, a pipe or a read-only file must not be replaced by a file.
+Method: the path is checked first. Then a draft is written in the same folder, flushed to the disk, given the
+permissions of the file that it replaces or those of a new one, and renamed; a symbolic link is followed. If the system
+has files without a name (Linux), the draft gets one only for the instant of its renaming, so that no signal leaves it
+behind. On other systems it is called ``.linspec-*.part`` meanwhile: SIGKILL, a loss of power, and a signal while
 another thread writes, can leave it. Its writer holds a lock on it, which the system releases when the writer dies; the
-next one who writes into the folder removes drafts that nobody holds.
+next writer into the folder removes drafts without a lock.
 """
 
 from __future__ import annotations
@@ -43,21 +43,21 @@ PERMISSIONS, WRITABLE = 0o777, 0o222
 DRAFT = re.compile(r"\.linspec-[0-9a-f]{8}\.part")
 
 LONGEST_NAME = 4096
-"""Bytes of a path; more than any system takes."""
+"""Longest path in bytes that is tried; no system allows more."""
 
 OWN_FILES = Path("/proc/self/fd")
-"""Where Linux lists the open files of a process, those without a name, too."""
+"""Folder in which Linux lists the open files of a process, including those without a name."""
 
 
 def named_file(path: Any, what: str = "path") -> Path:
-    """A path that can be the name of a file.
+    """Check that an argument can be the name of a file, and return it as a path.
 
     Parameters
     ----------
     path : object
-        What was given.
+        The argument.
     what : str, default "path"
-        What messages call it.
+        The name of the argument in messages.
 
     Raises
     ------
@@ -77,7 +77,7 @@ def named_file(path: Any, what: str = "path") -> Path:
 
 
 def check_replaceable(path: Path) -> None:
-    """Refuse to write where something else than a file stands, or a file that may not be written.
+    """Raise an error if a path is something else than a regular file, or a file that may not be written.
 
     Raises
     ------
@@ -98,12 +98,12 @@ def check_replaceable(path: Path) -> None:
 
 @contextmanager
 def replaced(path: Path) -> Iterator[IO[bytes]]:
-    """A stream whose content takes the place of a file at the end, unless an exception comes first.
+    """Yield a stream whose content replaces a file at the end of the block, unless an exception is raised in it.
 
     Raises
     ------
     OSError
-        Something stands there that no file takes the place of, or the file cannot be written.
+        The path is something that must not be replaced by a file, or the file cannot be written.
     """
     check_replaceable(path)
     path = Path(os.path.realpath(path))
@@ -140,20 +140,20 @@ def replaced(path: Path) -> Iterator[IO[bytes]]:
 
 
 def _nameless(folder: Path) -> IO[bytes] | None:
-    """A file without a name in a folder; None where there is no such thing."""
+    """Open a file without a name in a folder; None if the system or the file system has no such files."""
     flag = getattr(os, "O_TMPFILE", None)
     if flag is None or not OWN_FILES.is_dir():
         return None
     try:
         stream = os.fdopen(os.open(folder, flag | os.O_RDWR, 0o666), "w+b")
-    except OSError:  # of a file system that has none; others are found by who opens a file with a name
+    except OSError:  # a file system without such files; other errors recur when a named file is opened
         return None
     _lock(stream)
     return stream
 
 
 def _give_name(stream: IO[bytes], draft: Path) -> None:
-    """Put a file without a name into its folder."""
+    """Link a file without a name into its folder, under the name of the draft."""
     folder = os.open(draft.parent, os.O_RDONLY)
     try:  # with a folder, the system follows the link to the open file
         os.link(OWN_FILES / str(stream.fileno()), draft.name, src_dir_fd=folder, dst_dir_fd=folder)
@@ -162,7 +162,7 @@ def _give_name(stream: IO[bytes], draft: Path) -> None:
 
 
 def _locked(draft: Path) -> IO[bytes]:
-    """A new file that nobody takes for one that was left behind."""
+    """Open a new draft under a lock, so that no other writer removes it as left behind."""
     stream = draft.open("x+b")
     _lock(stream)
     if LOCKS and not draft.exists():  # removed by another in the instant before it was locked
@@ -173,12 +173,12 @@ def _locked(draft: Path) -> IO[bytes]:
 
 def _lock(stream: IO[bytes]) -> None:
     if LOCKS:
-        with suppress(OSError):  # a file system without locks, on which nobody removes drafts
+        with suppress(OSError):  # a file system without locks, on which drafts are never removed
             fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
 
 def _remove_drafts(folder: Path) -> None:
-    """Remove the drafts of writers that are dead."""
+    """Remove the drafts in a folder whose writers have died."""
     with suppress(OSError), os.scandir(folder) as entries:
         left = [Path(entry.path) for entry in entries if DRAFT.fullmatch(entry.name)]
         for draft in left:
@@ -187,7 +187,7 @@ def _remove_drafts(folder: Path) -> None:
 
 
 def _remove_if_left(draft: Path) -> None:
-    if sys.platform == "win32":  # which refuses that of a file that is open
+    if sys.platform == "win32":  # Windows refuses to remove an open file
         draft.unlink()
         return
     if not LOCKS or not stat.S_ISREG(draft.lstat().st_mode):
@@ -202,7 +202,7 @@ def _remove_if_left(draft: Path) -> None:
 
 @contextmanager
 def _undone_if_killed(undo: Callable[[], Any]) -> Iterator[None]:
-    """Call a function before SIGTERM or SIGHUP ends the process, where they would end it."""
+    """Call a function before SIGTERM or SIGHUP ends the process; signals with other handlers are left to these."""
     ending = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]
     if threading.current_thread() is not threading.main_thread():
         ending = []

@@ -1,9 +1,9 @@
-"""One pass over the rows: what is made of them (tasks), who makes it (runners), and rows that lie in blocks elsewhere.
+"""One pass over the rows: the computations (tasks), the code that runs them (runners), and rows in distributed blocks.
 
-Read `task` first: what a task is, and the tree by which its parts are merged. `statistics`, `products`,
-`gram_matrices`, `triangles`, `finite` and `images` are tasks. `runners` makes them of all rows: `in_memory` by threads,
-`slices` as they come, and `blocks` where they lie. `views` is a matrix with what is subtracted from it, and
-`held_grams` keeps Gram matrices that answer without a sweep.
+Read `task` first: it defines tasks, and the tree by which their parts are merged. `statistics`, `products`,
+`gram_matrices`, `triangles`, `finite` and `images` are tasks. `runners` runs them over all rows: `in_memory` on
+threads, `slices` one slice after the other, and `blocks` on the workers that hold the blocks. `views` is a matrix with
+its adjustment, and `held_grams` keeps Gram matrices, so that products with them need no sweep.
 """
 
 from __future__ import annotations

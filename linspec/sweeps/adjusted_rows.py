@@ -1,7 +1,7 @@
-"""A task over the rows as they are multiplied: weighted, less means and confounds, and scaled.
+"""A task over adjusted rows: weighted, less means and confounds, and scaled.
 
-Problem: sweeps read the rows of the data themselves, and correct products. A task from elsewhere knows nothing of that.
-Method: the task is called with the operators that the adjustments make of the rows. Sparse rows stay sparse in them.
+Problem: sweeps read the unadjusted rows and correct products. A task defined elsewhere does not make such corrections.
+Method: the task is called with adjusted rows as operators. Sparse rows stay sparse in them.
 """
 
 from __future__ import annotations
@@ -27,26 +27,26 @@ class AdjustedRows(Task[Part]):
     ----------
     task : Task
     adjustments : sequence of Adjustment
-        That of each view; it is known.
+        The adjustment of each view; it must be known.
     """
 
     task: Task[Part]
     adjustments: Sequence[Adjustment]
 
     def part(self, rows: Sequence[LinearOperator], first_row: int = 0, into: Part | None = None) -> Part:
-        """Of some rows."""
+        """The part of the inner task for some rows, adjusted."""
         pairs = zip(self.adjustments, rows, strict=True)
         return self.task.part([own.applied(A, first_row) for own, A in pairs], first_row, into)
 
     def merge(self, left: Part, right: Part) -> Part:
-        """Of the rows of both."""
+        """Merge two parts of the inner task."""
         return self.task.merge(left, right)
 
     def with_models(self, change: Change) -> AdjustedRows[Part]:
-        """Those of the adjustments, and of the task itself."""
+        """The task with other models in its adjustments and in the inner task."""
         own = [adjustment.with_model(change) for adjustment in self.adjustments]
         return AdjustedRows(self.task.with_models(change), own)
 
     def looked_at(self, part: Part) -> Iterable[Array]:
-        """As the task says."""
+        """The arrays of the inner task that are checked for finiteness."""
         return self.task.looked_at(part)

@@ -1,4 +1,4 @@
-"""The first entry that is not finite, and what messages say of it: searched for where results are not finite."""
+"""Search for the first entry that is not finite, for the message when results are not finite."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ from linspec.sweeps.blocks import map_reduce
 from linspec.sweeps.task import Task
 
 Found = dict[int, tuple[int, int, float]]
-"""Per view in which there is one: row, column and value."""
+"""Row, column and value of the entry, by the index of each view that has one."""
 
 
 @dataclass(frozen=True)
 class FirstNonFinite(Task[Found]):
-    """Row, column and value of the first entry that is not finite, of every view."""
+    """Row, column and value of the first entry of every view that is not finite."""
 
     def part(self, rows: Sequence[LinearOperator], first_row: int = 0, into: Found | None = None) -> Found:
-        """Of some rows, where those before have none."""
+        """Search some rows of the views in which no such entry was found before."""
         found = {} if into is None else into
         for i, A in enumerate(rows):
             if i not in found and (entry := _first_in(A)) is not None:
@@ -38,12 +38,12 @@ class FirstNonFinite(Task[Found]):
         return found
 
     def merge(self, left: Found, right: Found) -> Found:
-        """The one of the rows that come first."""
+        """Keep the entry that comes first in each view."""
         return {**right, **left}
 
 
 def _first_in(A: LinearOperator) -> tuple[int, int, float] | None:
-    """In rows whose entries can be read; None elsewhere."""
+    """The first entry that is not finite, as (row, column, value); None if there is none, or entries are unreadable."""
     A, _ = without_offset(A)
     if isinstance(A, SparseOperator):
         return sparse_columns.first_non_finite(A.matrix)
@@ -62,9 +62,9 @@ def _first_in(A: LinearOperator) -> tuple[int, int, float] | None:
 
 
 def first_non_finite(A: LinearOperator) -> tuple[int, int, float] | None:
-    """Row, column and value of the first entry that is not finite; None where entries cannot be read.
+    """Row, column and value of the first entry that is not finite; None if there is none, or entries are unreadable.
 
-    Of a stream, in the block that is being read; without one, in all of them, where they can be read again.
+    In a stream the block that is being read is searched; if there is none, all blocks, if they can be read again.
     """
     A, _ = without_offset(uncounted(A)[0])
     task = FirstNonFinite()
@@ -86,7 +86,7 @@ def first_non_finite(A: LinearOperator) -> tuple[int, int, float] | None:
 
 
 def explain_non_finite(views: Mapping[str, LinearOperator]) -> str:
-    """Which view is at fault for results that are not finite, and where: the data are searched for it."""
+    """Search the views for the entry that explains results that are not finite, and return the message."""
     for name, operator in views.items():
         found = first_non_finite(operator)
         if found is not None:

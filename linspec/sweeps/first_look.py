@@ -2,9 +2,9 @@
 
 Problem: methods multiply entries with each other (`linspec.operators.largest_entry`), and an entry that is not finite
 spoils every product.
-Method: arrays and sparse matrices in memory are read once before the solver begins. Of files some rows are read, and
-all of them only if those are far from 1. Of streams and blocks the first rows are known. All rows are looked at in the
-first sweep (`linspec.sweeps.first_sweep`). Operators that give only products are watched
+Method: arrays and sparse matrices in memory are read once before the solver begins. In files some rows are read, and
+all of them only if those are far from 1. For streams and blocks the size of some rows is known. All rows are
+checked in the first sweep (`linspec.sweeps.first_sweep`). Operators that give only products are watched
 (`linspec.operators.watched`).
 """
 
@@ -38,18 +38,16 @@ from linspec.sweeps.blocks import BlockOperator
 from linspec.sweeps.finite import first_non_finite
 
 SAMPLED_ROWS, SAMPLED_NUMBERS = 16, 2**20
-"""The number of evenly spread rows of a file that are read for its magnitude, and the most numbers in
-them."""
+"""The number of evenly spread rows of a file that are read to estimate its magnitude, and the most numbers in them."""
 
 UNDERFLOW = {4: 100, 8: 480}
-"""By the bytes of a number: a column that is smaller than the largest by at most this many bits can be
-squared."""
+"""By itemsize of the dtype: bits by which a column may be smaller than the largest without its squares underflowing."""
 
 COLUMNS_AT_ONCE, ENTRIES_AT_ONCE = 64, 2**16
 
 
 UNKNOWN = Magnitude()
-"""The magnitude of a matrix of zeros, and of one whose entries are not at hand."""
+"""Magnitude of a matrix of zeros, or of a matrix whose entries are not known yet."""
 
 
 @dataclass(frozen=True)
@@ -59,11 +57,11 @@ class FirstLook:
     Attributes
     ----------
     size : Magnitude
-        Of the entries times the roots of the weights of their rows, as far as it is known.
+        The magnitude of the entries times the roots of the weights of their rows, as far as it is known.
     complete : bool
-        Whether that is the magnitude of all rows.
+        Whether `size` covers all rows.
     watched : bool
-        Whether the entries are not at hand: the first products or the first sweep will show them.
+        Whether the entries cannot be read yet: the first products or the first sweep will show their size.
     underflowing : tuple of int
         Nonzero columns that are so small, compared with the largest, that their squares underflow.
     """
@@ -74,7 +72,7 @@ class FirstLook:
     underflowing: tuple[int, ...] = ()
 
     def safe(self, name: str, A: LinearOperator) -> LinearOperator:
-        """The matrix, multiplied in float64 where products in float32 would lose digits; see `in_float64`."""
+        """Return the matrix, with products in float64 if those in float32 would lose digits; see `in_float64`."""
         if A.dtype != np.float32 or (self.size.fits_single and _weights_fit_single(A)):
             return A
         return in_float64(name, A, self.size)
@@ -83,12 +81,12 @@ class FirstLook:
 def look_at(  # noqa: PLR0911  # one return a kind
     name: str, A: LinearOperator, roots: HostArray | None = None
 ) -> FirstLook:
-    """Look at the entries of a matrix.
+    """Check the entries of a matrix, as far as they can be read before the first sweep.
 
     Parameters
     ----------
     name : str
-        What messages call it.
+        The name of the matrix in messages.
     A : LinearOperator
     roots : numpy.ndarray of shape (n,), optional
         The roots of the weights of its rows.
@@ -98,9 +96,7 @@ def look_at(  # noqa: PLR0911  # one return a kind
     NonFiniteData
         An array in memory has an entry that is not finite; the message names it.
     """
-    if (
-        type(A) is DenseOperator and A.home.on_host
-    ):  # most data, in far less time than the questions below take
+    if type(A) is DenseOperator and A.home.on_host:  # most data, in far less time than the tests below take
         return _finite(_look_at_array(A, roots), name, A)
     if isinstance(A, CenteredOperator):
         return _without_underflowing(look_at(name, A.parts[0], roots))
@@ -112,17 +108,17 @@ def look_at(  # noqa: PLR0911  # one return a kind
         look = look_at(name, A.operator, None if weights is None else np.sqrt(weights))
         if shift is None:
             return look
-        # Entries about a row are small: those that were given have the size of the row.
+        # Entries less a row are small: the original entries have the size of that row.
         root = 1.0 if weights is None else math.sqrt(float(np.max(weights, initial=0.0)))
         given = Magnitude(root * float(np.max(np.abs(to_host(shift)), initial=0.0)))
         return replace(look, size=look.size.merged(given))
-    if isinstance(A, StreamedOperator | BlockOperator):  # known of some rows, without their weights
+    if isinstance(A, StreamedOperator | BlockOperator):  # the size of some rows, without their weights
         return FirstLook(Magnitude(A.largest) if roots is None else UNKNOWN, complete=False)
     if isinstance(A, MappedOperator):
         return _look_at_file(A, roots)
     if isinstance(A, SparseOperator):
         return _finite(_look_at_sparse(A, roots), name, A)
-    if isinstance(A, DenseOperator | CupySparseOperator):  # the first sweep finds what is not finite
+    if isinstance(A, DenseOperator | CupySparseOperator):  # the first sweep finds entries that are not finite
         return FirstLook(magnitude_of(A, None if roots is None else A.home.blocks.place(roots)))
     return _look_at_parts(name, A, roots)
 
@@ -132,7 +128,7 @@ def _without_underflowing(look: FirstLook) -> FirstLook:
 
 
 def _finite(look: FirstLook | None, name: str, A: LinearOperator) -> FirstLook:
-    """The look, or an error that names the entry that is not finite."""
+    """Return the look; for None, raise an error that names the entry that is not finite."""
     if look is None:
         row, column, value = first_non_finite(A) or (0, 0, math.nan)
         raise NonFiniteData(
@@ -142,14 +138,16 @@ def _finite(look: FirstLook | None, name: str, A: LinearOperator) -> FirstLook:
 
 
 def _look_at_parts(name: str, A: LinearOperator, roots: HostArray | None) -> FirstLook:
-    """The look at the part of a multiple; for other operators the first products or rows decide."""
+    """Look at the inner matrix of a multiple; other operators are watched, float32 files after a look at some rows."""
     if isinstance(A, ScaledOperator):
         look = look_at(name, A.parts[0], roots)
         size = Magnitude(look.size.largest * abs(A.factor), look.size.column)
         if look.complete and not 1 / ORDINARY <= size.largest <= ORDINARY:
             size = magnitude_of(A, roots)
         return replace(look, size=size, underflowing=())
-    if A.dtype == np.float32 and A.access == "rows" and A.readable:  # a file: whether float64 is needed
+    if (
+        A.dtype == np.float32 and A.access == "rows" and A.readable
+    ):  # a file: decide whether float64 is needed
         first = min(A.shape[0], SAMPLED_ROWS)
         own = magnitude_of(A.rows(slice(0, first)), None if roots is None else roots[:first])
         return FirstLook(own, complete=False, watched=True)
@@ -157,9 +155,9 @@ def _look_at_parts(name: str, A: LinearOperator, roots: HostArray | None) -> Fir
 
 
 def _look_at_array(A: DenseOperator, roots: HostArray | None) -> FirstLook | None:
-    """The look at an array in memory; None if an entry is not finite.
+    """Look at an array in memory; None if an entry is not finite.
 
-    Usually this is one reading, for the sums of squares of the columns; of weighted rows another one.
+    The array is usually read once, for the sums of squares of the columns; with weights twice.
     """
     x = A.array
     if 0 in x.shape:
@@ -189,12 +187,12 @@ def _look_at_array(A: DenseOperator, roots: HostArray | None) -> FirstLook | Non
 
 @lru_cache(maxsize=8)
 def _least_square(dtype: np.dtype[Any]) -> float:
-    """The root of the smallest number of a dtype that has all its digits."""
+    """The root of the smallest normal number of a dtype."""
     return math.sqrt(np.finfo(dtype).tiny)
 
 
 def _underflowing_columns(x: HostArray, columns: HostArray, largest: float, dtype: Any) -> tuple[int, ...]:
-    """The columns, among some, whose squares underflow beside the largest entry of the matrix."""
+    """Select those of the given columns whose squares underflow compared with the largest entry of the matrix."""
     if largest == 0:
         return ()
     found: list[int] = []
@@ -213,7 +211,7 @@ def _is_underflowing(sizes: HostArray, largest: float, digits: int) -> HostArray
 
 
 def _look_at_sparse(A: SparseOperator, roots: HostArray | None) -> FirstLook | None:
-    """The same of the stored entries, run by run."""
+    """Look at the stored entries of a sparse matrix; None if one is not finite."""
     data = A.matrix.data[: int(A.matrix.indptr[-1])]
     if data.dtype.kind != "f":
         return FirstLook(magnitude_of(A, roots))
@@ -240,7 +238,7 @@ def _look_at_sparse(A: SparseOperator, roots: HostArray | None) -> FirstLook | N
 
 
 def _look_at_file(A: MappedOperator, roots: HostArray | None) -> FirstLook:
-    """The magnitude of some rows of a file, evenly spread; of all of them, if those are far from 1."""
+    """Look at some evenly spread rows of a file; at all rows, if the entries of those are far from 1."""
     n, p = A.shape
     count = max(1, min(n, SAMPLED_ROWS, SAMPLED_NUMBERS // p))
     chosen = np.linspace(0, n - 1, count).astype(np.intp)
@@ -260,15 +258,15 @@ def _look_at_file(A: MappedOperator, roots: HostArray | None) -> FirstLook:
 
 
 def ranged(name: str, A: LinearOperator, look: FirstLook) -> LinearOperator:
-    """A matrix whose entries are in the range, ready for a solver.
+    """Check the range of the entries of a matrix, and prepare it for a solver.
 
-    A float32 matrix with entries far from 1 is multiplied in float64, block by block. A matrix whose entries are not at
-    hand is watched.
+    A float32 matrix with entries far from 1 is multiplied in float64, block by block. A matrix whose entries cannot be
+    read yet is watched.
 
     Parameters
     ----------
     name : str
-        What messages call it.
+        The name of the matrix in messages.
     A : LinearOperator
     look : FirstLook
 

@@ -1,9 +1,9 @@
-"""A task that also keeps the largest entry of every view: what the first sweep over some rows runs.
+"""The task of a first sweep: it runs another task and records the largest entry of every view.
 
-Problem: the size of the entries of files, slices and blocks elsewhere is not known before all rows have been read, and
-rows with large entries may come last.
-Method: the first sweep runs its task inside this one, which looks at each block before the task does. Nothing of a
-sweep leaves before the largest entry of all its rows has been checked.
+Problem: the size of the entries of files, slices and distributed blocks is not known before all rows have been read,
+and rows with large entries may come last.
+Method: the first sweep runs its task inside this one, which checks each block before the task. No result of the sweep
+is used before the largest entry of all its rows has been checked.
 """
 
 from __future__ import annotations
@@ -39,19 +39,19 @@ class Sizes(Task[list[Magnitude]]):
     def part(
         self, rows: Sequence[LinearOperator], first_row: int = 0, into: list[Magnitude] | None = None
     ) -> list[Magnitude]:
-        """The magnitudes of some rows, merged into those before."""
+        """The magnitudes of some rows, merged with those of the rows before."""
         roots = [self.model.roots_of(first_row, A.shape[0], A.home.blocks) for A in rows]
         own = [magnitude_of(A, w) for A, w in zip(rows, roots, strict=True)]
         return self.merge(into, own) if into else own
 
     def merge(self, left: list[Magnitude], right: list[Magnitude]) -> list[Magnitude]:
-        """The magnitudes of the rows of both."""
+        """The magnitudes of the rows of both parts."""
         return [a.merged(b) for a, b in zip(left, right, strict=True)]
 
 
 @dataclass
 class MeasuredPart(Generic[Part]):
-    """The part of a task, and the magnitudes of the rows that it was made of, one for each view."""
+    """The part of a task, and the magnitudes of its rows, one for each view."""
 
     part: Part
     sizes: list[Magnitude]
@@ -59,18 +59,18 @@ class MeasuredPart(Generic[Part]):
 
 @dataclass(frozen=True)
 class Measured(Task[MeasuredPart[Part]]):
-    """Another task, with the magnitude of the rows beside its parts.
+    """Another task, whose parts also hold the magnitudes of the rows.
 
     Parameters
     ----------
     task : Task
     names : tuple of str
-        What messages call the views.
+        The names of the views in messages.
     unknown : tuple of bool
-        The views whose magnitude is not known.
+        For each view, whether its magnitude is not known yet.
     wide : tuple of bool
-        The views whose float32 rows are multiplied in float64. Other float32 rows are, too, if their own magnitude asks
-        for it.
+        For each view, whether its float32 rows are multiplied in float64. Rows of other views are, too, if their own
+        magnitude requires it.
     model : RowModel
         The weights of the rows.
     """
@@ -84,7 +84,7 @@ class Measured(Task[MeasuredPart[Part]]):
     def part(
         self, rows: Sequence[LinearOperator], first_row: int = 0, into: MeasuredPart[Part] | None = None
     ) -> MeasuredPart[Part]:
-        """The part of some rows."""
+        """The part of some rows, with their magnitudes."""
         sizes = [Magnitude() for _ in rows] if into is None else into.sizes
         given = list(rows)
         for i, A in enumerate(rows):
@@ -97,7 +97,7 @@ class Measured(Task[MeasuredPart[Part]]):
         return MeasuredPart(self.task.part(given, first_row, None if into is None else into.part), sizes)
 
     def merge(self, left: MeasuredPart[Part], right: MeasuredPart[Part]) -> MeasuredPart[Part]:
-        """The part of the rows of both."""
+        """Merge two parts and their magnitudes."""
         sizes = [a.merged(b) for a, b in zip(left.sizes, right.sizes, strict=True)]
         return MeasuredPart(self.task.merge(left.part, right.part), sizes)
 
@@ -106,10 +106,10 @@ class Measured(Task[MeasuredPart[Part]]):
         return replace(self, task=self.task.with_models(change), model=change(self.model))
 
     def merger(self) -> Measured[Part]:
-        """The merger of the task."""
+        """The task that merges: that of the inner task, without models."""
         own: Any = replace(self, task=self.task.merger(), model=PLAIN)
         return own  # type: ignore[no-any-return]
 
     def looked_at(self, part: MeasuredPart[Part]) -> Iterable[Array]:
-        """The arrays that the task names."""
+        """The arrays of the inner task that are checked for finiteness."""
         return self.task.looked_at(part.part)

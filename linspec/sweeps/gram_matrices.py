@@ -1,10 +1,10 @@
 """Gram matrices of some views, formed from their rows in one sweep.
 
-Problem: XᵀX, XᵀY and YᵀY about the column means, which are not known beforehand, of rows of any dtype.
-Method: blocks of rows become float64, are taken about their own means and merged (Chan, Golub & LeVeque 1983,
-doi:10.1080/00031305.1983.10483115). Sparse rows are multiplied as a sparse matrix first where that is cheaper.
-Rows that have weights w are multiplied by √w once their weighted means are out; the products of the columns with a
-basis of confounds are gathered beside.
+Problem: compute XᵀX, XᵀY and YᵀY about the column means, which are not known beforehand, for rows of any dtype.
+Method: blocks of rows are converted to float64 and centred about their own means, and their Gram matrices are merged
+(Chan, Golub & LeVeque 1983, doi:10.1080/00031305.1983.10483115). Sparse rows are first multiplied as a sparse matrix if
+that is cheaper. Rows with weights w are multiplied by √w after their weighted means are subtracted; the products of the
+columns with a basis of confounds are gathered in the same sweep.
 Where we differ: the first row of a part is subtracted from all, so that constant columns vanish exactly and the
 means that are merged are small.
 """
@@ -37,16 +37,16 @@ class GramPart:
     Attributes
     ----------
     count : float
-        What the rows count together.
+        The number of rows, or the sum of their weights.
     gram : DenseGram
     running : RunningGram or None
-        Where the means are subtracted.
+        The centred Gram matrices, if the means are subtracted.
     origins : list of array
-        Per view, the row in units of which `running` counts.
+        Per view, the row that was subtracted from all rows before the means of `running` were formed.
     totals : list of array
-        Per view, column sums, where the means are gathered without being subtracted.
+        Per view, column sums, if the means are gathered without being subtracted.
     statistics : list of ColumnStatistics
-        Per view, where the products with a basis of confounds are wanted.
+        Per view, if the products with a basis of confounds are needed.
     """
 
     count: float
@@ -75,15 +75,15 @@ class GramMatrices(Task[GramPart]):
     Parameters
     ----------
     home : Home
-        Where they are wanted.
+        The home of the results.
     about : list of array or None
         Per view, a row that is subtracted from all rows.
     center : bool
-        Subtract the means of the rows instead: they are gathered on the way.
+        Subtract the means of the rows instead; they are computed in the same sweep.
     means : bool
-        Gather the means without taking them out.
+        Compute the means without subtracting them.
     model : RowModel
-        Weights of the rows, and the basis that statistics take beside them.
+        Weights of the rows, and a basis whose products with the columns are gathered.
     """
 
     home: Home
@@ -95,7 +95,7 @@ class GramMatrices(Task[GramPart]):
     def part(
         self, rows: Sequence[LinearOperator], first_row: int = 0, into: GramPart | None = None
     ) -> GramPart:
-        """Of some rows; sums are made in the memory of the rows before."""
+        """The Gram matrices of some rows, added in place to those of the rows before."""
         part, n = self._begun(rows) if into is None else into, rows[0].shape[0]
         weights = self.model.weights_of(first_row, n, self.home)
         if len(rows) == 1 and isinstance(rows[0], SparseOperator) and self._by_pairs(rows[0]):
@@ -115,7 +115,7 @@ class GramMatrices(Task[GramPart]):
 
     def _begun(self, rows: Sequence[LinearOperator]) -> GramPart:
         running = RunningGram(self.home) if self.center else None
-        origins: list[Any] = [None for _ in rows]  # met when the first row is read
+        origins: list[Any] = [None for _ in rows]  # set when the first row is read
         totals = [self.home.zeros((A.shape[1],)) for A in rows]
         gram = DenseGram() if running is None else running.gram
         beside = [ColumnStatistics(self.home) for _ in rows] if self.model.basis is not None else []
@@ -152,7 +152,7 @@ class GramMatrices(Task[GramPart]):
         if part.running is None:
             part.gram.add_gram(S)
             return
-        if part.origins[0] is None:  # taken about their first, sparse rows would be filled
+        if part.origins[0] is None:  # subtracting the first row would make sparse rows dense
             part.origins[0] = self.home.zeros((block.shape[1],))
         mean = block_mean(block, self.home)
         S -= np.outer(mean * block.shape[0], mean)
@@ -160,7 +160,7 @@ class GramMatrices(Task[GramPart]):
         part.running.add_gram(S, mean + step, block.shape[0])
 
     def merge(self, left: GramPart, right: GramPart) -> GramPart:
-        """Of the rows of both."""
+        """The Gram matrices of the rows of both parts."""
         total = self._begun([])
         total.count, total.origins = left.count + right.count, left.origins
         total.statistics = [copy.copy(gathered) for gathered in left.statistics]
@@ -176,7 +176,7 @@ class GramMatrices(Task[GramPart]):
         return total
 
     def looked_at(self, part: GramPart) -> Iterable[Array]:
-        """The diagonals."""
+        """The diagonals of the Gram matrices."""
         return part.gram.diagonals()
 
 
@@ -193,7 +193,7 @@ class SparseGramMatrices(Task[Upper]):
     model: RowModel = PLAIN
 
     def part(self, rows: Sequence[LinearOperator], first_row: int = 0, into: Upper | None = None) -> Upper:
-        """Of some rows, added to those before."""
+        """The sparse Gram matrices of some rows, added to those of the rows before."""
         roots = self.model.roots_of(first_row, rows[0].shape[0], HOST)
         views = [A.matrix if roots is None else A.times_rows(roots) for A in rows]  # type: ignore[attr-defined]
         found = [
@@ -203,10 +203,10 @@ class SparseGramMatrices(Task[Upper]):
         return found if into is None else self.merge(into, found)
 
     def merge(self, left: Upper, right: Upper) -> Upper:
-        """Of the rows of both."""
+        """The sums of the Gram matrices of both parts."""
         rows = zip(left, right, strict=True)
         return [[a + b for a, b in zip(own, more, strict=True)] for own, more in rows]
 
     def looked_at(self, part: Upper) -> Iterable[Array]:
-        """The diagonals."""
+        """The diagonals of the Gram matrices."""
         return [S.diagonal() for S, *_ in part]

@@ -1,4 +1,4 @@
-"""Gram matrices that are held: products with them cost no sweep of the data."""
+"""Gram matrices that are kept in memory: products with them need no sweep over the data."""
 
 from __future__ import annotations
 
@@ -16,22 +16,21 @@ from linspec.operators.column_statistics import counted, merged, without_mean
 from linspec.sweeps.views import DIGITS_TO_WARN, View
 
 STRIPS, NARROWEST_STRIP = 8, 64
-"""The number of strips in which a symmetric product of two blocks is formed, and the least columns of a
-strip."""
+"""The number of strips in which a symmetric product of two blocks is formed, and the fewest columns of a strip."""
 
 Upper = list[list[Any]]
 """The blocks XᵢᵀXⱼ with i ≤ j, one list for each view i."""
 
 
 class HeldGram(ABC):
-    """The Gram and cross matrices XᵢᵀXⱼ of some views, whatever they are kept as.
+    """The Gram and cross matrices XᵢᵀXⱼ of some views, dense, sparse or as reduced rows.
 
     Attributes
     ----------
     upper : list of list
-        Those with i ≤ j.
+        The matrices with i ≤ j.
     rows : list of array, or None
-        A few rows with these Gram matrices, where products go by way of such.
+        A few rows Rᵢ per view with RᵢᵀRⱼ = XᵢᵀXⱼ, if products are formed with them.
     """
 
     upper: Upper
@@ -42,7 +41,7 @@ class HeldGram(ABC):
         """XᵢᵀXⱼ V."""
 
     def products(self, blocks: Sequence[Array | None]) -> list[Array | None]:
-        """XᵢᵀXⱼ Vⱼ of all views, row by row; None where there is no block."""
+        """XᵢᵀXⱼ Vⱼ for all i and j, with j varying fastest; None where Vⱼ is None."""
         views = range(len(self.upper))
         return [None if V is None else self.product(i, j, V) for i in views for j, V in enumerate(blocks)]
 
@@ -56,18 +55,18 @@ class HeldGram(ABC):
 
     @abstractmethod
     def as_dense(self, home: Home) -> DenseGram:
-        """The same as dense arrays."""
+        """The matrices as dense arrays, centred."""
 
     @abstractmethod
     def magnified(self, lost: float, *, by_entries: bool) -> float:
-        """By how much centring has magnified the rounding of these matrices.
+        """The factor by which centring has magnified the rounding errors of these matrices; 0.0 for no centring loss.
 
         Parameters
         ----------
         lost : float
-            How many times longer the worst column is before its mean is subtracted from its products.
+            Largest ratio of a column's length before its mean is subtracted from products to that after it.
         by_entries : bool
-            Whether dense matrices are made of centred entries.
+            Whether dense matrices were formed from centred entries.
         """
 
 
@@ -94,7 +93,7 @@ class DenseGram(HeldGram):
                 total += product
 
     def plus(self, other: DenseGram) -> DenseGram:
-        """The sums, in memory of their own."""
+        """The sums of two Gram matrices, in new memory."""
         pairs = zip(self.upper, other.upper, strict=True)
         return DenseGram([[a + b for a, b in zip(own, more, strict=True)] for own, more in pairs])
 
@@ -111,16 +110,16 @@ class DenseGram(HeldGram):
         return [_diagonal(row[0]) for row in self.upper]
 
     def as_dense(self, home: Home) -> DenseGram:
-        """These themselves."""
+        """The object itself."""
         return self
 
     def magnified(self, lost: float, *, by_entries: bool) -> float:
-        """By nothing where entries are centred; products lose once."""
+        """0.0 if the entries were centred; else `lost`, because each product cancels once."""
         return 0.0 if by_entries else lost
 
 
 class ReducedGram(DenseGram):
-    """Gram matrices of rows that orthogonal transformations have reduced: products go by way of the rows.
+    """Gram matrices of rows reduced by orthogonal transformations; products are formed with the rows.
 
     Parameters
     ----------
@@ -134,7 +133,7 @@ class ReducedGram(DenseGram):
         self.add_rows(rows)
 
     def products(self, blocks: Sequence[Array | None]) -> list[Array | None]:
-        """All products; nothing that is squared takes part."""
+        """XᵢᵀXⱼ Vⱼ for all i and j by the reduced rows, without a squared condition number; None where Vⱼ is None."""
         images = [None if V is None else R @ V for R, V in zip(self.rows, blocks, strict=True)]
         return [None if P is None else R.T @ P for R in self.rows for P in images]
 
@@ -147,7 +146,7 @@ class ReducedGram(DenseGram):
         return ReducedGram([self.rows[index]])
 
     def magnified(self, lost: float, *, by_entries: bool) -> float:
-        """By nothing: rows are centred."""
+        """0.0, because the reduced rows are centred."""
         return 0.0
 
 
@@ -204,14 +203,14 @@ class RunningGram:
         self._merge([mean], count)
 
     def plus(self, other: RunningGram, moves: list[Array]) -> RunningGram:
-        """Of the rows of both, in memory of its own.
+        """The Gram matrices of the rows of both, in new memory.
 
         Parameters
         ----------
         other : RunningGram
-            Of the rows that follow.
+            The Gram matrices of the rows that follow.
         moves : list of array
-            Per view, from the row in units of which this one counts to that of the other.
+            Per view, the first row of the other minus the first row of this one.
         """
         both = RunningGram(self.home)
         both.gram, both.means, both._count = self.gram.plus(other.gram), self.means, self._count
@@ -229,7 +228,7 @@ class RunningGram:
 
 
 class SparseGram(HeldGram):
-    """The matrices as sparse float64 ones on the host, and what centring subtracts from their products.
+    """The matrices as sparse float64 ones on the host, with the corrections that centre their products.
 
     Parameters
     ----------
@@ -241,9 +240,9 @@ class SparseGram(HeldGram):
     n : float
         Rows of the data, or the sum of their weights.
     explained : list of array of shape (p, r) or None
-        For each view, T of the confounds, where there are any: T_A diag(signs) T_Bᵀ is subtracted as well.
+        For each view, T of the confounds, if there are any: T_A diag(signs) T_Bᵀ is subtracted as well.
     signs : numpy.ndarray of shape (r,), optional
-        By default ones.
+        Ones by default.
 
     Notes
     -----
@@ -264,16 +263,16 @@ class SparseGram(HeldGram):
 
     @classmethod
     def of(cls, views: list[View], found: Upper, total: float) -> SparseGram:
-        """Gram matrices of entries, with what is subtracted from them.
+        """Make the Gram matrices of adjusted views from those of their entries; warn if centring loses many digits.
 
         Parameters
         ----------
         views : list of View
-            They know their means, and what confounds explain.
+            Views whose means, and whatever their confounds explain, are known.
         found : list of list of sparse matrix
             XᵢᵀXⱼ with i ≤ j, not centred.
         total : float
-            What the rows count together.
+            The number of rows, or the sum of their weights.
         """
         upper = [
             [
@@ -325,7 +324,7 @@ class SparseGram(HeldGram):
         return B, P, Q
 
     def _corrections(self, i: int, j: int) -> list[tuple[HostArray, HostArray]]:
-        """The rank-one matrices, as pairs of vectors, to subtract from the products of views i and j."""
+        """Pairs of vectors (a, b): XᵢᵀXⱼ of the adjusted views is the stored matrix minus the sum of all a bᵀ."""
         (mean, taken), (other_mean, other_taken) = self.views[i], self.views[j]
         found = []
         if other_taken is not None:
@@ -354,7 +353,7 @@ class SparseGram(HeldGram):
         return np.where(spread > 1e-12 * d, spread, 0.0)
 
     def diagonal_form(self, index: int) -> tuple[HostArray, HostArray] | None:
-        """(d, L), where the Gram matrix of a view is diag(d) - L Lᵀ; None where it is not of this form.
+        """(d, L) with the Gram matrix of a view equal to diag(d) - L Lᵀ; None if it is not of this form.
 
         Parameters
         ----------
@@ -373,7 +372,7 @@ class SparseGram(HeldGram):
         return d, np.hstack(columns) if columns else np.zeros((len(d), 0))
 
     def as_dense(self, home: Home) -> DenseGram:
-        """With zeros, centred."""
+        """The matrices as dense arrays, centred."""
 
         def full(S: Any, i: int, j: int) -> Array:
             out = np.asarray(S.toarray())
@@ -385,11 +384,11 @@ class SparseGram(HeldGram):
         return DenseGram([[full(S, i, i + j) for j, S in enumerate(row)] for i, row in rows])
 
     def magnified(self, lost: float, *, by_entries: bool) -> float:
-        """By squares: squared lengths are subtracted."""
+        """lost², because squared lengths are subtracted."""
         return lost**2
 
     def lost_digits(self) -> float:
-        """Decimal digits that the worst column loses by the subtraction of the means."""
+        """The number of decimal digits that the worst column loses when its mean is subtracted."""
         worst = 0.0
         for (S, *_), spread in zip(self.upper, self.diagonals(), strict=True):
             d = np.asarray(S.diagonal())
@@ -400,7 +399,7 @@ class SparseGram(HeldGram):
 
 
 def scaled_sparse(S: Any, left: Array | None, right: Array | None) -> Any:
-    """diag(left) S diag(right) for compressed rows."""
+    """diag(left) S diag(right) for a CSR matrix S."""
     if left is None and right is None:
         return S
     data = S.data.copy()
@@ -412,7 +411,7 @@ def scaled_sparse(S: Any, left: Array | None, right: Array | None) -> Any:
 
 
 def symmetric_product(V: Array, W: Array, home: Home) -> Array:
-    """VᵀW for a symmetric product: little more than half of it is formed, one strip of rows at a time."""
+    """VᵀW where the product is known to be symmetric: little more than half of it is formed, in strips of rows."""
     k = V.shape[1]
     width = max(-(-k // STRIPS), NARROWEST_STRIP)
     product = home.zeros((k, k))

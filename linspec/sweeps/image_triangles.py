@@ -1,10 +1,10 @@
 """The triangle of an image X V in one sweep, without an array of n rows.
 
-Problem: R of the QR factorisation of X V, less its means or not. With it V R⁻¹ has an orthonormal image, and X V
-itself need not be kept.
-Method: of each block of rows the image is reduced behind those before (`linspec.sweeps.triangles`). Rows whose means
-are to be subtracted, and are not known yet, are multiplied about the mean of their block, so that nothing large is
-subtracted; a column of ones subtracts the rest.
+Problem: compute R of the QR factorisation of X V, less its means or not. With it V R⁻¹ has an orthonormal image, and
+X V itself need not be kept.
+Method: the image of each block of rows is reduced together with the triangle of the rows before
+(`linspec.sweeps.triangles`). If the means are to be subtracted and are not known yet, rows are multiplied about the
+mean of their block, so that nothing large is subtracted; a column of ones subtracts the rest.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from linspec.sweeps.triangles import Triangle, TrianglePart
 
 @dataclass(frozen=True)
 class ImageTriangle(Task[TrianglePart]):
-    """R of X V.
+    """R of the QR factorisation of X V.
 
     Parameters
     ----------
@@ -30,7 +30,7 @@ class ImageTriangle(Task[TrianglePart]):
     about : array of shape (p,), optional
         A row that is subtracted from all rows.
     center : bool
-        Take the means of the image out instead.
+        Subtract the means of the image instead.
     model : RowModel
         Weights of the rows, and a basis that is subtracted from them.
     """
@@ -43,7 +43,7 @@ class ImageTriangle(Task[TrianglePart]):
     def part(
         self, rows: Sequence[LinearOperator], first_row: int = 0, into: TrianglePart | None = None
     ) -> TrianglePart:
-        """Of some rows of the view, behind those before."""
+        """Reduce the image of some rows together with the triangle of the rows before."""
         (A,) = rows
         home = A.home.blocks
         weights = self.model.weights_of(first_row, A.shape[0], home)
@@ -53,15 +53,15 @@ class ImageTriangle(Task[TrianglePart]):
         return self._reduction.reduced(image, into, point, first_row)
 
     def merge(self, left: TrianglePart, right: TrianglePart) -> TrianglePart:
-        """Of the rows of both."""
+        """The triangle of the rows of both parts."""
         return self._reduction.merge(left, right)
 
     def looked_at(self, part: TrianglePart) -> Iterable[Array]:
-        """The triangle."""
+        """The triangle R."""
         return [part.R]
 
     def finished(self, part: TrianglePart) -> HostArray:
-        """R, on the host."""
+        """R without the rows and columns of means and confounds, on the host."""
         return to_host(self._reduction.finished(part))
 
     @property

@@ -1,4 +1,4 @@
-"""Products with blocks of n rows: X V of one view, in the order of its rows, and Xᵀ U."""
+"""Products with n-row blocks: X V of one view, in the order of its rows, and Xᵀ U."""
 
 from __future__ import annotations
 
@@ -26,49 +26,49 @@ class Images(Task[list[Array]]):
     def part(
         self, rows: Sequence[LinearOperator], first_row: int = 0, into: list[Array] | None = None
     ) -> list[Array]:
-        """Of some rows of the view, behind those before."""
+        """Append the product of some rows to the pieces of the rows before."""
         (A,) = rows
         pieces = [] if into is None else into
         pieces.append(A.matmat(self.V))
         return pieces
 
     def merge(self, left: list[Array], right: list[Array]) -> list[Array]:
-        """The rows of both."""
+        """Concatenate the lists of pieces."""
         return left + right
 
     def looked_at(self, part: list[Array]) -> Iterable[Array]:
-        """All of it."""
+        """All pieces."""
         return part
 
 
 @dataclass(frozen=True)
 class AdjointImages(Task[Array]):
-    """Aᵀ U of two views, of which U is the second."""
+    """Aᵀ U for the two views A and U."""
 
     def part(self, rows: Sequence[LinearOperator], first_row: int = 0, into: Array | None = None) -> Array:
-        """Of some rows, added to those before."""
+        """Aᵀ U for some rows, added to that of the rows before."""
         A, U = rows
         product = A.rmatmat(A.home.place(U.dense(), A.dtype))
         return product + 0.0 if into is None else into + product
 
     def merge(self, left: Array, right: Array) -> Array:
-        """Of the rows of both."""
+        """The sum of both parts."""
         return left + right
 
     def looked_at(self, part: Array) -> Iterable[Array]:
-        """All of it."""
+        """The whole part."""
         return [part]
 
 
 @dataclass(frozen=True)
 class ImageGram(Task[HostArray]):
-    """(A V)ᵀ(A V) of one view, on the host.
+    """(A V)ᵀ(A V) of one adjusted view A, on the host.
 
     Parameters
     ----------
     V : array of shape (p, k)
     adjustment : Adjustment
-        That of the rows; it is known.
+        The adjustment of the rows; it must be known.
     """
 
     V: Array
@@ -77,25 +77,25 @@ class ImageGram(Task[HostArray]):
     def part(
         self, rows: Sequence[LinearOperator], first_row: int = 0, into: HostArray | None = None
     ) -> HostArray:
-        """Of some rows, added to those before."""
+        """(A V)ᵀ(A V) for some rows, added to that of the rows before."""
         (A,) = rows
         P = A.home.blocks.place(self.adjustment.applied(A, first_row).matmat(self.V))
         own = to_host(P.T @ P)
         return own if into is None else into + own
 
     def merge(self, left: HostArray, right: HostArray) -> HostArray:
-        """Of the rows of both."""
+        """The sum of both parts."""
         total: HostArray = left + right
         return total
 
     def merger(self) -> ImageGram:
-        """Without the block."""
+        """The same task without V, which merging does not need."""
         return replace(self, V=None)
 
     def with_models(self, change: Change) -> ImageGram:
-        """The model is that of the adjustment."""
+        """The task with another model in its adjustment."""
         return replace(self, adjustment=self.adjustment.with_model(change))
 
     def looked_at(self, part: HostArray) -> Iterable[Array]:
-        """All of it."""
+        """The whole part."""
         return [part]

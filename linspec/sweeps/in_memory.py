@@ -1,11 +1,11 @@
-"""Who runs a task over all rows: threads over blocks in memory, or one block after the other as they come.
+"""Running a task over rows in memory or in files, on several threads.
 
-Threads. A thin product of one block is over in a fraction of a millisecond. Threads that share each of them, as
-those of a BLAS do, meet some hundred times a second; where another process holds one of the cores, each meeting
-waits for the system to come round (measured: five times slower than one thread). So each thread here takes some
-blocks after one another and its products on one BLAS thread, and they meet once a sweep.
-The blocks are gathered into runs whose number depends on the data alone. They are merged by a fixed tree: the same data
-give the same bits on one thread and on many.
+Threads. A thin product of one block takes a fraction of a millisecond. Threads that share each product, as those of a
+BLAS do, synchronize some hundred times a second; if another process occupies one of the cores, each synchronization
+waits for the scheduler of the system (measured: five times slower than one thread). So each thread here takes several
+blocks one after the other, with its products on one BLAS thread, and the threads synchronize once a sweep.
+The blocks are gathered into runs whose number depends on the data alone. Their parts are merged by a fixed tree: the
+same data give the same bits on one thread and on many.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ from linspec.sweeps.task import Task, Tree
 Part = TypeVar("Part")
 
 FEWEST_BLOCKS, MOST_RUNS = 4, 64
-"""Blocks that are worth a thread, and runs of blocks at most: what each adds up is merged with the others'."""
+"""The fewest blocks per run, and the most runs of blocks, because the part of each run is merged with the others."""
 
 
 def row_slices(operators: Sequence[LinearOperator], columns: int = 0) -> list[slice]:
-    """The blocks of rows in which operators are read together, for products with so many columns in all."""
+    """Slices of rows in which operators are read together, for products with `columns` columns in all."""
     n = operators[0].shape[0]
     size = max(n, 1)
     if all(A.access == "rows" for A in operators):
@@ -42,7 +42,7 @@ def row_slices(operators: Sequence[LinearOperator], columns: int = 0) -> list[sl
 def run_in_memory(
     task: Task[Part], operators: Sequence[LinearOperator], slices: Sequence[slice], first_row: int = 0
 ) -> Part:
-    """A task over rows that can be cut out, on as many threads as the BLAS would use.
+    """Run a task over slices of rows, on as many threads as the BLAS would use.
 
     Parameters
     ----------
@@ -61,7 +61,7 @@ def run_in_memory(
     tree, numbers = Tree(task, count), itertools.count()
 
     def work(_: int) -> None:
-        # Some libraries have a limit for each thread. What is not finite is found in the sums.
+        # Some BLAS libraries limit threads per calling thread. Values that are not finite are found in the sums.
         with one_blas_thread(needed=threads > 1), np.errstate(all="ignore"):
             while (number := next(numbers)) < count:
                 part: Any = None
@@ -81,7 +81,7 @@ def run_in_memory(
 
 
 def _runs(operators: Sequence[LinearOperator], blocks: int) -> int:
-    """Runs of blocks for threads; one where blocks are few, or where the rows are not for several threads at once."""
+    """Number of runs of blocks; 1 if blocks are few, on a device, or if rows cannot be read by several threads."""
     if not all(A.concurrent for A in operators) or not operators[0].home.on_host:
         return 1
     return max(1, min(blocks // FEWEST_BLOCKS, MOST_RUNS)) if blocks >= 2 * FEWEST_BLOCKS else 1

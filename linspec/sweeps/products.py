@@ -1,17 +1,17 @@
 """Products with the Gram and cross matrices of some views in one sweep.
 
-Problem: for views X₁, X₂, … and blocks V₁, V₂, … the products Xᵢᵀ[X₁V₁ X₂V₂ …] are wanted, about the column means or
-not, in one reading and without an array of n rows.
-Method: of every block of rows P = [X₁V₁ X₂V₂ …] and then Xᵢᵀ P, gathered in float64. With centring and means that are
-not known, a block is taken about its own means mᵢ, and two parts of N and n rows, whose means
-differ by dᵢ, are merged by
+Problem: for views X₁, X₂, … and blocks V₁, V₂, … compute the products Xᵢᵀ[X₁V₁ X₂V₂ …], about the column means or not,
+in one reading and without an array of n rows.
+Method: for every block of rows form P = [X₁V₁ X₂V₂ …] and then Xᵢᵀ P, summed in float64. With centring and means that
+are not known, a block is centred about its own means mᵢ, and two parts of N and n rows, whose means differ by dᵢ, are
+merged by
 
-    XᵢᵀXⱼVⱼ  =  that of the one  +  that of the other  +  Nn/(N + n) dᵢ (dⱼᵀVⱼ),
+    XᵢᵀXⱼVⱼ  =  XᵢᵀXⱼVⱼ of the first part  +  that of the second  +  Nn/(N + n) dᵢ (dⱼᵀVⱼ),
 
 the update of Chan, Golub & LeVeque (1983, doi:10.1080/00031305.1983.10483115): nothing large is subtracted.
-Where we differ: the mean about which a block is taken is approximate. What is left comes with the products, as the sums
-of the centred rows, and is subtracted by the same formula. Rows with weights w give XᵢᵀD²P with D² = diag(w): N and
-n are sums of weights then, and means are weighted.
+Where we differ: the mean about which a block is centred is approximate. The remainder is computed with the products, as
+the sums of the centred rows, and is subtracted by the same formula. Rows with weights w give XᵢᵀD²P with D² = diag(w):
+then N and n are sums of weights, and means are weighted.
 """
 
 from __future__ import annotations
@@ -35,35 +35,35 @@ from linspec.sweeps.triangles import Triangle, TrianglePart
 
 @dataclass(frozen=True)
 class Identity:
-    """The identity of some order as a block that is never built: products with it are entries.
+    """The identity matrix of some order as a block that is never formed: products with it are entries.
 
-    Where there are many columns, it and the product would take more memory and time than the rows.
+    With many columns, the matrix and the product would take more memory and time than the rows.
     """
 
     order: int
 
     @property
     def shape(self) -> tuple[int, int]:
-        """Rows and columns."""
+        """(order, order)."""
         return self.order, self.order
 
 
 def combined(row: Array, V: Any) -> Array:
-    """A row times V."""
+    """Compute row · V for an array or an `Identity` V."""
     return row if isinstance(V, Identity) else row @ V
 
 
 class Products(tuple[Any, ...]):  # noqa: SLOT001 (it has attributes)
-    """XᵢᵀXⱼ Vⱼ of all views, row by row: of two (XᵀX Vx, XᵀY Vy, YᵀX Vx, YᵀY Vy); None where there is no block.
+    """XᵢᵀXⱼ Vⱼ with j varying fastest, for two views (XᵀX Vx, XᵀY Vy, YᵀX Vx, YᵀY Vy); None where there is no block.
 
     Attributes
     ----------
     image : array of shape (k, k) or None
-        (Xᵢ Vᵢ)ᵀ(Xᵢ Vᵢ) of the one block, where it is wanted.
+        (Xᵢ Vᵢ)ᵀ(Xᵢ Vᵢ) of the only block, if requested.
     triangle : numpy.ndarray or None
-        The triangle R of the QR factorisation of the first columns of X₁V₁, where it is wanted.
+        The triangle R of the QR factorisation of the first columns of X₁V₁, if requested.
     cross : array of shape (p, q) or None
-        X₁ᵀX₂, where it is wanted.
+        X₁ᵀX₂, if requested.
     """
 
     image: Any = None
@@ -72,7 +72,7 @@ class Products(tuple[Any, ...]):  # noqa: SLOT001 (it has attributes)
 
 
 class Request:
-    """The blocks of one call, the probes behind them, where each lies in P, and the views of which Xᵢᵀ P is wanted.
+    """The blocks and probes of one call, their columns in P, and the views whose Xᵢᵀ P is requested.
 
     Parameters
     ----------
@@ -80,7 +80,7 @@ class Request:
         One for each view.
     home : Home
     onto : tuple of int, optional
-        By default all views.
+        The views whose Xᵢᵀ P is requested; by default all.
     """
 
     def __init__(
@@ -104,7 +104,7 @@ class Request:
             self.columns = end
 
     def cut(self, adjoints: Sequence[Array | None]) -> Products:
-        """The products of each block, out of XᵢᵀP of all views."""
+        """The products of each block, from the columns of XᵢᵀP of all views."""
         return Products(
             None if adjoint is None or V is None else adjoint[:, start:stop]
             for adjoint in adjoints
@@ -114,21 +114,21 @@ class Request:
 
 @dataclass
 class Sums:
-    """What some rows give.
+    """The part of `FusedProducts`: the sums over some rows.
 
     Attributes
     ----------
     count : float
-        What the rows count together: their number, or the sum of their weights.
+        The number of rows, or the sum of their weights.
     products : list of array or None
-        Per view XᵢᵀP, float64, where it is wanted; about the means of these rows where they are subtracted.
+        Per view XᵢᵀP, float64, if requested; about the means of these rows if means are subtracted.
     gaps, points : list of array, or None
-        Per view the column means of these rows, where they are gathered: less a point, and that point, so that means
-        which are large beside the spread lose nothing.
+        Per view the column means of these rows, if gathered, as mean = point + gap, so that means which are large
+        compared with the spread lose nothing.
     statistics : dict
-        Per view that needs them, means and spreads of the columns.
+        Means and spreads of the columns, by the index of each view that needs them.
     image : TrianglePart or None
-        The triangle of X₁V₁, where it is wanted.
+        The triangle of X₁V₁, if requested.
     """
 
     count: float
@@ -140,18 +140,18 @@ class Sums:
     buffers: list[RowBuffer] | None = None
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "buffers": None}  # memory to work in is no part of it
+        return {**self.__dict__, "buffers": None}  # work memory is not part of the state
 
     @property
     def means(self) -> list[Array] | None:
-        """Per view the column means of these rows."""
+        """The column means of these rows, per view; None if they were not gathered."""
         if self.gaps is None or self.points is None:
             return None
         return [point + gap for point, gap in zip(self.points, self.gaps, strict=True)]
 
     @property
     def triangle(self) -> HostArray:
-        """R of the image of all rows, less their means where these are subtracted."""
+        """R of the image of these rows, less their means if these are subtracted."""
         if self.image is None:
             return np.zeros((0, 0))
         return to_host(self.image.R[self.image.taken :, self.image.taken :])
@@ -166,19 +166,19 @@ class FusedProducts(Task[Sums]):
     request : Request
         The blocks Vᵢ.
     home : Home
-        Where blocks and results live.
+        The home of blocks and results.
     about : list of array or None
         Per view, a row that is subtracted from all rows.
     center : bool
-        Subtract the means of the rows instead: they are gathered on the way.
+        Subtract the means of the rows instead; they are computed in the same sweep.
     means : bool
-        Gather the means without taking them out.
+        Compute the means without subtracting them.
     statistics : tuple of int
-        The views of which statistics are gathered.
+        The views whose column statistics are gathered.
     image : int
-        The first columns of V₁ of whose image X₁V₁ the triangle is made; 0: none is.
+        The number of first columns of X₁V₁ whose triangle is formed; 0 for none.
     model : RowModel
-        The weights of the rows, and the basis that statistics take beside them.
+        The weights of the rows, and a basis whose products with the columns are gathered.
     """
 
     request: Request
@@ -191,7 +191,7 @@ class FusedProducts(Task[Sums]):
     model: RowModel = PLAIN
 
     def part(self, rows: Sequence[LinearOperator], first_row: int = 0, into: Sums | None = None) -> Sums:
-        """The sums of one block of rows."""
+        """The sums of one block of rows, added in place to those of the rows before."""
         buffers = [RowBuffer() for _ in rows] if into is None or into.buffers is None else into.buffers
         n = rows[0].shape[0]
         weights = self.model.weights_of(first_row, n, self.home)
@@ -234,7 +234,7 @@ class FusedProducts(Task[Sums]):
             W = W * slabs[0].home.place(ones, host_dtype(W))
         onto = [i in self.request.onto for i in range(len(slabs))]
         if not (self.center or self.means):
-            # A copy: sums are added into it, and an operator may answer with an array that it uses again.
+            # A copy: sums are added into it, and an operator may return an array that it uses again.
             own = [
                 slab.rmatmat(W) + 0.0 if wanted else None for slab, wanted in zip(slabs, onto, strict=True)
             ]
@@ -248,7 +248,7 @@ class FusedProducts(Task[Sums]):
     def _triangle(
         self, W: Array, about: Array | None, first_row: int, into: TrianglePart | None
     ) -> TrianglePart:
-        """Of the first columns of an image, behind the rows before."""
+        """Reduce the first columns of an image together with the triangle of the rows before."""
         V = self.request.wide[0]
         point = None if about is None or V is None else about @ V[:, : self.image]
         rows = self.home.place(W[:, : self.image])
@@ -262,7 +262,7 @@ class FusedProducts(Task[Sums]):
     def _sparse(
         self, rows: Sequence[LinearOperator], about: Sequence[Array | None], weights: Array | None
     ) -> Sums:
-        """Slabs of sparse rows on many threads; what is subtracted from the rows is subtracted from products."""
+        """The sums of sparse rows, by slabs on many threads; subtracted rows are applied as corrections of products."""
         shifts = [
             None if a is None or V is None else a @ V for a, V in zip(about, self.request.wide, strict=True)
         ]
@@ -281,7 +281,7 @@ class FusedProducts(Task[Sums]):
         if not (self.center or self.means):
             return Sums(count, products)
         zeros = [self.home.zeros((A.shape[1],)) for A in rows]
-        if self.center:  # about their own means, as far as these are known
+        if self.center:  # about their own means, up to rounding
             return Sums(count, products, zeros, list(about))
         return Sums(count, products, [block_mean(A, self.home, weights) for A in rows], zeros)
 
@@ -292,7 +292,7 @@ class FusedProducts(Task[Sums]):
         totals: list[Array],
         about: Sequence[Array | None],
     ) -> Sums:
-        """From sums about points to sums about the means, and the means."""
+        """Convert sums about points to sums about the means, and add the means."""
         gaps = [total / (count or 1.0) for total in totals]
         points = [0.0 * g if a is None else a for a, g in zip(about, gaps, strict=True)]
         if self.center:
@@ -304,12 +304,12 @@ class FusedProducts(Task[Sums]):
         return Sums(count, products, gaps, points)
 
     def _along(self, steps: list[Array]) -> Array:
-        """[d₁ᵀV₁ d₂ᵀV₂ …]."""
+        """The row [d₁ᵀV₁ d₂ᵀV₂ …] for one step dᵢ per view."""
         pairs = zip(steps, self.request.wide, strict=True)
         return self.home.xp.concat([combined(d, V) for d, V in pairs if V is not None], axis=0)
 
     def _added(self, into: Sums, more: Sums) -> Sums:
-        """Both together, in the memory of the first."""
+        """Merge the sums of the next rows into `into`, in place."""
         for total, product in zip(into.products, more.products, strict=True):
             if total is not None and product is not None:
                 total += product
@@ -318,7 +318,7 @@ class FusedProducts(Task[Sums]):
         return into
 
     def merge(self, left: Sums, right: Sums) -> Sums:
-        """Both together."""
+        """The sums of the rows of both parts, in new memory."""
         pairs = zip(left.products, right.products, strict=True)
         both = replace(left, products=[None if a is None or b is None else a + b for a, b in pairs])
         self._step(both, left, right)
@@ -331,14 +331,14 @@ class FusedProducts(Task[Sums]):
         return both
 
     def merger(self) -> FusedProducts:
-        """Without the blocks and the points, which only sums about means that differ need."""
+        """The task without blocks and points, unless sums about different means are merged, which needs them."""
         if self.center:
             return self
         none: list[Array | None] = [None for _ in self.request.blocks]
         return replace(self, request=Request(none, none, self.home, self.request.onto), about=())
 
     def _step(self, total: Sums, left: Sums, right: Sums) -> None:
-        """From the means of two parts to those of both."""
+        """Merge the means of two parts, and with centring correct the products for their difference."""
         if left.gaps is None or right.gaps is None or left.points is None or right.points is None:
             return
         weight, share = merged(left.count, right.count)
@@ -353,5 +353,5 @@ class FusedProducts(Task[Sums]):
         total.gaps = [gap + d * share for gap, d in zip(left.gaps, steps, strict=True)]
 
     def looked_at(self, part: Sums) -> Iterable[Array]:
-        """The products."""
+        """The products XᵢᵀP."""
         return [product for product in part.products if product is not None]

@@ -1,8 +1,8 @@
-"""Who runs a task over all rows: threads over blocks in memory, a loop over slices, or an engine over blocks elsewhere.
+"""Running a task over all rows: threads over rows in memory, a loop over slices, or an engine over distributed blocks.
 
-Problem: what is made of the rows does not depend on where they are, and is written once, as a task.
-Method: `swept` asks the views once where their rows are. However it runs, parts are merged by a fixed tree over the
-numbers of blocks, or in the order of the slices: the same data give the same bits.
+Problem: a computation over rows does not depend on where the rows are, and is written once, as a task.
+Method: `swept` chooses the runner by the access of the views. With each runner, parts are merged by a fixed tree over
+the numbers of blocks, or in the order of the slices: the same data give the same bits.
 """
 
 from __future__ import annotations
@@ -36,15 +36,15 @@ def swept(
     ----------
     task : Task
     views : sequence of View
-        With equally many rows. What they subtract from their columns is not subtracted.
+        Views with equally many rows. Their adjustments are not applied.
     columns : int, default 0
-        The columns of the products that a part holds.
+        The number of columns of the products that a part holds.
     model : RowModel, optional
-        It says how many rows of slices must come.
+        The model whose number of rows slices must have.
     check : callable, optional
-        Called with the task, a part and whether its rows are gone soon, before anything more is read.
+        Called with the task, a part and whether its rows will be gone soon, before further rows are read.
     threads : bool, default True
-        Whether rows that come here go to several threads. Large parts are made in one place.
+        Whether rows of this process are shared among several threads; if not, one part is formed, as for large parts.
     """
     operators = [view.operator for view in views]
     if any(A.access == "blocks" for A in operators):

@@ -1,7 +1,7 @@
-"""Rows that come slice by slice, of several views side by side.
+"""Common slices of the rows of several views.
 
-Problem: the slices of two views need not end at the same rows, and rows of a view in memory stand beside slices.
-Method: the slices are cut again where those of any view end. Rows in memory are cut out beside them.
+Problem: the slices of two views need not end at the same rows, and one view may be in memory while another is streamed.
+Method: slices are cut again where a slice of any view ends. Rows in memory are cut at the same rows.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from linspec.sweeps.views import View
 
 
 def as_many_blocks(views: Sequence[View], model: RowModel) -> Iterator[tuple[int, list[LinearOperator]]]:
-    """`common_blocks`, of as many rows as have weights or confounds.
+    """Yield `common_blocks`, and check that there are as many rows as weights or confounds.
 
     Raises
     ------
     InvalidProblem
-        When there are more rows than that, or fewer.
+        When there are more rows, or fewer.
     """
     seen, given = 0, model.rows
     for start, operators in common_blocks(views):
@@ -38,9 +38,9 @@ def as_many_blocks(views: Sequence[View], model: RowModel) -> Iterator[tuple[int
 
 
 def common_blocks(views: Sequence[View]) -> Iterator[tuple[int, list[LinearOperator]]]:
-    """The rows of views side by side, cut where a slice of any of them ends, and the number of the first of each block.
+    """Yield (number of the first row, the same rows of every view), cut where a slice of any view ends.
 
-    A block holds until the next is asked for.
+    The operators are valid until the next are requested.
 
     Raises
     ------
@@ -66,7 +66,7 @@ def common_blocks(views: Sequence[View]) -> Iterator[tuple[int, list[LinearOpera
 
 
 class _Slices:
-    """Where in the slices of a view a sweep is."""
+    """The position of a sweep in the slices of a view."""
 
     def __init__(self, view: View) -> None:
         self._blocks: Iterator[LinearOperator] = view.operator.blocks()
@@ -74,13 +74,13 @@ class _Slices:
         self._next = 0
 
     def left(self) -> int:
-        """Rows of the slice that have not been taken; 0 at the end."""
+        """Number of rows of the current slice that have not been taken; 0 at the end of the view."""
         if self._block is None or self._next == self._block.shape[0]:
             self._block, self._next = next(self._blocks, None), 0
         return 0 if self._block is None else int(self._block.shape[0]) - self._next
 
     def taken(self, rows: int) -> LinearOperator:
-        """The next rows."""
+        """Return the next rows as an operator."""
         start, self._next = self._next, self._next + rows
         whole = rows == self._block.shape[0]
         found: LinearOperator = self._block if whole else self._block.rows(slice(start, self._next))
@@ -88,17 +88,17 @@ class _Slices:
 
 
 class _InMemory:
-    """The same for rows that can be cut out."""
+    """The position of a sweep in the rows of a view in memory."""
 
     def __init__(self, view: View) -> None:
         self._operator, self._next = view.operator, 0
 
     def left(self) -> int:
-        """All that have not been taken."""
+        """Number of rows that have not been taken."""
         return int(self._operator.shape[0]) - self._next
 
     def taken(self, rows: int) -> LinearOperator:
-        """The next rows."""
+        """Return the next rows as an operator."""
         start, self._next = self._next, self._next + rows
         found: LinearOperator = self._operator.rows(slice(start, self._next))
         return found

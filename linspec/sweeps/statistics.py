@@ -1,4 +1,4 @@
-"""Means and spreads of the columns of some views, and how many rows there are, in one sweep."""
+"""Means and spreads of the columns of some views, and the number of rows, in one sweep."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ class Statistics(Task[list[ColumnStatistics]]):
     Parameters
     ----------
     home : Home
-        Where they live.
+        The home of the statistics.
     model : RowModel
-        The weights of the rows, and the basis beside them.
+        The weights of the rows, and a basis whose products with the columns are gathered.
     """
 
     home: Home
@@ -34,7 +34,7 @@ class Statistics(Task[list[ColumnStatistics]]):
         first_row: int = 0,
         into: list[ColumnStatistics] | None = None,
     ) -> list[ColumnStatistics]:
-        """Of some rows, merged into those before."""
+        """The statistics of some rows, merged into those of the rows before."""
         gathered = into or [ColumnStatistics(self.home) for _ in rows]
         n = rows[0].shape[0]
         beside = self.model.weights_of(first_row, n, self.home), self.model.basis_of(first_row, n, self.home)
@@ -43,12 +43,12 @@ class Statistics(Task[list[ColumnStatistics]]):
         return gathered
 
     def merge(self, left: list[ColumnStatistics], right: list[ColumnStatistics]) -> list[ColumnStatistics]:
-        """Of the rows of both."""
+        """The statistics of the rows of both parts."""
         both = [copy.copy(statistics) for statistics in left]  # whose arrays are replaced, never written into
         for statistics, more in zip(both, right, strict=True):
             statistics.absorb(more)
         return both
 
     def looked_at(self, part: list[ColumnStatistics]) -> Iterable[Array]:
-        """The means."""
+        """The column means of every view."""
         return [statistics.mean for statistics in part]

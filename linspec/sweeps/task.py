@@ -1,10 +1,10 @@
-"""What one sweep makes: a pure function of blocks of rows, and a merge of what it makes of them.
+"""The computation of one sweep: a pure function of blocks of rows, and a merge of its results.
 
-Problem: threads over blocks in memory, a fold over slices that come one after the other and workers elsewhere make the
-same sums. Each of them is to be written once, and the same data are to give the same bits whoever makes them.
-Method: a task is called with the same rows of every view and answers with a part; two parts of neighbouring rows are
-merged. Whoever runs tasks merges by a tree over the numbers of the blocks, never in the order in which they were done.
-A task can be pickled, has no memory of its own, and writes into nothing that it is given but a part that is its own.
+Problem: threads over blocks in memory, a loop over slices, and the workers of a cluster compute the same sums. Each sum
+should be written once, and the same data should give the same bits with every runner.
+Method: a task is called with the same rows of every view and returns a part; two parts of neighbouring rows are merged.
+Runners merge by a tree over the numbers of the blocks, never in the order in which the blocks were finished.
+A task can be pickled, has no state, and modifies no argument except a part that it made itself.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ Part = TypeVar("Part")
 
 
 class Task(ABC, Generic[Part]):
-    """What one sweep makes of the rows of some matrices, and how two results are merged.
+    """A computation over the rows of some matrices in one sweep: the part of a block, and the merge of two parts.
 
-    A class that derives from it has `part` and `merge`. It can be pickled, has no memory of its own, and writes into
-    nothing that it is given but a part that is its own.
+    A derived class defines `part` and `merge`. It can be pickled, has no state, and modifies no argument except a part
+    that it made itself.
 
     Examples
     --------
@@ -47,7 +47,7 @@ class Task(ABC, Generic[Part]):
 
     @abstractmethod
     def part(self, rows: Sequence[LinearOperator], first_row: int = 0, into: Part | None = None) -> Part:
-        """What one block of rows gives.
+        """The part of one block of rows.
 
         Parameters
         ----------
@@ -56,7 +56,7 @@ class Task(ABC, Generic[Part]):
         first_row : int, default 0
             The number of the first of them.
         into : optional
-            What the rows just before give: this call may overwrite it, and answers for the rows of both.
+            The part of the rows just before: this call may overwrite it, and returns the part of all these rows.
 
         Returns
         -------
@@ -66,17 +66,17 @@ class Task(ABC, Generic[Part]):
 
     @abstractmethod
     def merge(self, left: Part, right: Part) -> Part:
-        """What the rows of two parts give together, the left ones first; neither part is changed."""
+        """The part of the rows of two parts together, the left ones first; neither part is changed."""
 
     def with_models(self, change: Change) -> Task[Part]:
-        """The same task with other models of the rows: tasks elsewhere get those of their own rows alone.
+        """The same task with other models of the rows: workers get the models of their own rows alone.
 
-        By default the attribute `model` is changed, where there is one.
+        By default the attribute `model` is changed, if there is one.
 
         Parameters
         ----------
         change : callable
-            Gives the model that takes the place of another.
+            Returns the replacement of a model.
 
         Returns
         -------
@@ -86,24 +86,24 @@ class Task(ABC, Generic[Part]):
         return replace(own, model=change(own.model)) if hasattr(own, "model") else self
 
     def merger(self) -> Task[Part]:
-        """A task with the same `merge`, and as little beside it as that needs: it is sent to those who merge."""
+        """A task with the same `merge` and only the data that it needs, to be sent to the workers that merge."""
         return self
 
     def looked_at(self, part: Part) -> Iterable[Array]:
-        """Arrays of a part that are finite where the rows are."""
+        """Arrays of a part that must be finite if the rows are; they are checked."""
         return ()
 
 
 class Tree(Generic[Part]):
-    """Parts that come in any order, merged by a fixed binary tree over their numbers.
+    """Parts that arrive in any order, merged by a fixed binary tree over their numbers.
 
-    Neighbours are merged as soon as both are there, so that few parts wait at a time.
+    Neighbours are merged as soon as both have arrived, so that few parts wait at a time.
 
     Parameters
     ----------
     task : Task
     leaves : int
-        How many parts will come.
+        The number of parts.
     """
 
     def __init__(self, task: Task[Part], leaves: int) -> None:
@@ -112,11 +112,11 @@ class Tree(Generic[Part]):
         self._lock = threading.Lock()
 
     def add(self, number: int, part: Part) -> None:
-        """Take in the part of one leaf, and merge what can be merged."""
+        """Add the part of one leaf, and merge all neighbours that have arrived."""
         level, width = 0, self._leaves
         while width > 1:
             partner = number ^ 1
-            if partner < width:  # else it has none, and goes up alone
+            if partner < width:  # otherwise it has no partner, and moves up alone
                 with self._lock:
                     other = self._waiting.pop((level, partner), None)
                     if other is None:
@@ -127,5 +127,5 @@ class Tree(Generic[Part]):
         self._waiting[-1, 0] = part
 
     def root(self) -> Part:
-        """What all leaves give together."""
+        """The merged part of all leaves."""
         return self._waiting.pop((-1, 0))

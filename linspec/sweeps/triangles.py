@@ -1,15 +1,16 @@
 """Many rows reduced to few by orthogonal transformations, in one sweep.
 
-Problem: R of the QR factorisation of [X₁ X₂ …], or of the images [X₁V₁], less their means or not; nothing is squared.
+Problem: compute R of the QR factorisation of [X₁ X₂ …], or of the images [X₁V₁], less their means or not, without
+forming a Gram matrix.
 Method: rows come block by block and are reduced together with the triangle of those before (sequential TSQR: Demmel,
 Grigori, Hoemmen & Langou 2012, doi:10.1137/080731992); the triangles of two parts are stacked and reduced again. A
-leading column of ones takes the column means out by the same transformations, and columns of a basis beside it take
-confounds out. Rows that have weights w are multiplied by √w first, the ones too. On the host LAPACK's TPQRT leaves the
-zeros of a triangle alone, so that blocks of few rows cost no more than high ones.
+leading column of ones subtracts the column means by the same transformations, and columns of a basis beside it subtract
+confounds. Rows that have weights w are multiplied by √w first, the ones too. On the host LAPACK's TPQRT exploits the
+zeros of a triangle, so that blocks of few rows cost no more than tall ones.
 Where we differ: the first row of a part is subtracted from all of its rows before the means are subtracted, which
-changes nothing in exact arithmetic. Constant columns then vanish exactly instead of leaving rounding that looks like
-rank, and means that are large beside their spread cost no digits. Where two parts meet, a multiple of the column of
-ones moves the rows of one to the origin of the other.
+changes nothing in exact arithmetic. Constant columns then vanish exactly instead of leaving rounding errors that look
+like rank, and means that are large compared with their spread cost no digits. When two parts are merged, a multiple of
+the column of ones moves the rows of one to the origin of the other.
 """
 
 from __future__ import annotations
@@ -27,15 +28,15 @@ from linspec.operators.row_model import PLAIN, RowModel
 from linspec.sweeps.task import Task
 
 FEWEST_ROWS = 512
-"""The least number of rows in a block; on the host there are no more, on a device as many as keep it busy."""
+"""Rows of a block on the host; on a device a block has as many rows as keep it busy."""
 
 COLUMNS_AT_ONCE = 32
-"""Columns whose reflections LAPACK applies together; measured best for 60 to 2000 columns."""
+"""Block size of TPQRT: columns whose reflections are applied together; measured best for 60 to 2000 columns."""
 
 
 @dataclass
 class TrianglePart:
-    """R of some rows less an origin, behind the columns that are subtracted from them."""
+    """R of some rows less `origin`, with `taken` leading columns of ones and confounds, and the number of rows."""
 
     R: Array
     origin: Array | None
@@ -50,8 +51,9 @@ class Triangle(Task[TrianglePart]):
     Parameters
     ----------
     home : Home
-        Where it is wanted.
+        The home of R.
     center : bool
+        Whether the column means are subtracted.
     model : RowModel
         Weights of the rows, and a basis that is subtracted from them.
     """
@@ -62,13 +64,13 @@ class Triangle(Task[TrianglePart]):
 
     @property
     def taken(self) -> int:
-        """The columns in front of those of the views."""
+        """The number of leading columns, of ones and confounds, before those of the views."""
         return int(self.center) + (0 if self.model.basis is None else self.model.basis.shape[1])
 
     def part(
         self, rows: Sequence[LinearOperator], first_row: int = 0, into: TrianglePart | None = None
     ) -> TrianglePart:
-        """Of some rows, behind those before."""
+        """Reduce some rows together with the triangle of the rows before."""
         height = _height(sum(A.shape[1] for A in rows) + self.taken, self.home)
         n = rows[0].shape[0]
         if not all(A.access == "rows" for A in rows):
@@ -89,15 +91,15 @@ class Triangle(Task[TrianglePart]):
         about: Array | None = None,
         first_row: int = 0,
     ) -> TrianglePart:
-        """A block of rows, behind those before.
+        """Reduce a block of rows together with the triangle of the rows before.
 
         Parameters
         ----------
         block : array of shape (n, p)
         into : TrianglePart, optional
-            Of the rows before.
+            The part of the rows before.
         about : array of shape (p,), optional
-            What was subtracted from the rows already.
+            A row that was already subtracted from the block.
         first_row : int, default 0
             The number of the first row.
         """
@@ -117,7 +119,7 @@ class Triangle(Task[TrianglePart]):
         return TrianglePart(R, origin, self.taken, n + (0 if into is None else into.rows))
 
     def merge(self, left: TrianglePart, right: TrianglePart) -> TrianglePart:
-        """Of the rows of both."""
+        """The triangle of the rows of both parts."""
         R = right.R
         if left.origin is not None and right.origin is not None:
             R = R + R[:, :1] * self.home.concat(
@@ -127,21 +129,21 @@ class Triangle(Task[TrianglePart]):
         return TrianglePart(both, left.origin, self.taken, left.rows + right.rows)
 
     def looked_at(self, part: TrianglePart) -> Iterable[Array]:
-        """The triangle."""
+        """The triangle R."""
         return [part.R]
 
     def finished(self, part: TrianglePart) -> Array:
-        """R, less what the columns in front have subtracted."""
+        """R of the adjusted rows, without the leading rows and columns."""
         return part.R[self.taken :, self.taken :]
 
 
 def _height(columns: int, home: Home) -> int:
-    """Rows of a block: where a triangle is reduced as such, few are as quick as many and take less memory."""
+    """Choose the rows of a block; on the host, where TPQRT exploits the triangle, few are as fast as many."""
     return FEWEST_ROWS if home.on_host else max(4 * columns, DEVICE_BLOCK_BYTES // (8 * max(columns, 1)))
 
 
 def _behind(R: Array | None, block: Array, home: Home) -> Array:
-    """The triangle of a block of rows behind a triangle, which is overwritten."""
+    """Reduce a triangle R (overwritten; or None) and a block of rows below it to one triangle."""
     if not home.on_host:
         return triangular_factor(block if R is None else home.xp.concat([R, block], axis=0))
     columns = block.shape[1]
@@ -157,7 +159,7 @@ def _behind(R: Array | None, block: Array, home: Home) -> Array:
 
 
 def _reduced_in_place(M: HostArray) -> HostArray:
-    """The triangle of a matrix in the order of Fortran, in its memory or in less."""
+    """Compute R of the QR factorisation of a Fortran-ordered matrix, which is overwritten."""
     if 0 in M.shape:
         return M[: min(M.shape)]
     M, *_ = lapack.dgeqrf(M, overwrite_a=1)

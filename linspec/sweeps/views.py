@@ -1,4 +1,4 @@
-"""The matrices of one problem side by side: what each subtracts from its rows, and what is known of its columns."""
+"""The matrices of one problem, each with its adjustment, its ledger, and the known facts about its columns."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ from linspec.process.pauses import admit
 from linspec.sweeps.witness import Witness
 
 GRAM_ROWS, GRAM_BYTES = 4096, 2**27
-"""Rows from which adding up p x p products costs little, and bytes that a block of them should not exceed."""
+"""Rows of a block from which adding its p x p product to the sum costs little, and most bytes of such a block."""
 
 CONTRADICTS = 1e-4
-"""Inner products of a matrix and its transpose differ by less than this share of their largest size."""
+"""Relative difference of ⟨Av, u⟩ and ⟨v, Aᵀu⟩ from which an operator counts as inconsistent with its transpose."""
 
 DIGITS_TO_WARN, SINGLE_DIGITS_TO_WARN = 6, 3
 """Decimal digits, of sixteen in float64 and seven in float32, that centring may lose before a warning."""
@@ -41,28 +41,28 @@ class View:
     Attributes
     ----------
     given : LinearOperator
-        As it was given, without a counter.
+        The operator as passed, without a counter.
     operator : LinearOperator
-        The same without what it subtracts from its columns.
+        The same without its adjustment.
     adjustment : Adjustment
-        What is subtracted from the rows of `operator`, and what is known of its columns.
+        The adjustment of the rows of `operator`, with the known facts about its columns.
     estimated : array or None
-        Column norms, squared, as probes have shown them.
+        Squared column norms, as estimated by probes.
     streamed : bool
-        Whether the rows come slice by slice.
+        Whether rows are reached only in a sweep: in slices or blocks.
     unresolved : bool
-        Whether a column was taken for constant that is not: its products say nothing beside its mean.
+        Whether a column was treated as constant that is not, because its mean hides it in products.
     witness : Witness or None
-        What identifies the rows of `operator`, where a run asks for it and a sweep has found it.
+        The sums that identify the rows of `operator`, once a run has requested them and a sweep has computed them.
     asked_at : float or None
-        The sweeps of the ledger from which on a run asks; None where none does.
+        The number of sweeps in the ledger when a run requested the witness; None if none did.
     contradiction : str or None
-        What the first products have shown of an operator that is no matrix, in words; "" if nothing, and None as long
-        as they have not been compared.
+        The message about first products that are not those of a matrix and its transpose; "" if they are consistent,
+        and None as long as they have not been compared.
     measured : bool
-        Whether the size of the entries of all rows has been looked at: of those in memory, before a solver begins.
+        Whether the size of the entries of all rows has been checked: for data in memory, before a solver begins.
     wide : bool
-        Whether a sweep has shown that float32 rows are to be multiplied in float64.
+        Whether a sweep has shown that float32 rows must be multiplied in float64.
     """
 
     given: LinearOperator
@@ -102,28 +102,28 @@ class View:
 
     @property
     def squares(self) -> Array | None:
-        """Column norms, squared, of what is multiplied; None as long as they are not known."""
+        """Squared column norms of the adjusted matrix; None as long as they are not known."""
         return self.estimated if self.adjustment.squares is None else self.adjustment.squares
 
     @property
     def precision(self) -> np.dtype[Any]:
-        """The dtype in which rows are multiplied, as far as products and sweeps have shown."""
+        """The dtype in which rows are multiplied, as far as is known: a sweep may have widened float32."""
         home, known = self.operator.home, self.operator.dtype
         return np.dtype(np.float64) if self.wide and home.blocks == home else known
 
     @property
     def lacks_witness(self) -> bool:
-        """Whether the next sweep is to identify the rows."""
+        """Whether the next sweep must compute the witness of the rows."""
         return self.asked_at is not None and self.witness is None
 
     @property
     def swept(self) -> bool:
-        """Whether the rows have been read since a run asked for their witness."""
+        """Whether the rows have been read since a run requested their witness."""
         return self.asked_at is not None and self.ledger.sweeps > self.asked_at
 
     @property
     def in_memory(self) -> bool:
-        """Whether the entries lie in memory, where anything can be read off them."""
+        """Whether the entries are in memory, as an array or a SciPy sparse matrix."""
         A = self.operator
         return isinstance(A, SparseOperator) or (
             isinstance(A, DenseOperator) and not isinstance(A, MappedOperator)
@@ -131,7 +131,7 @@ class View:
 
     @property
     def total(self) -> float:
-        """What all rows count together."""
+        """The number of rows, or the sum of their weights."""
         return self.model.total(self.operator.shape[0])
 
     @property
@@ -141,12 +141,12 @@ class View:
         return not (A.readable or A.access != "products")
 
     def compare(self, off: HostArray, lengths: HostArray, rounding: HostArray) -> None:
-        """Take ⟨Av, u⟩ − ⟨v, Aᵀu⟩, or another difference that is zero for a matrix, of the first products.
+        """Set `contradiction` by differences ⟨Av, u⟩ − ⟨v, Aᵀu⟩ of the first products, which are zero for a matrix.
 
         Parameters
         ----------
         off, lengths, rounding : numpy.ndarray
-            The differences, the products of the lengths of both vectors, and what rounding may leave.
+            The differences, the products of the lengths of both vectors, and bounds on rounding errors.
         """
         found = np.abs(off) > CONTRADICTS * lengths + rounding
         if self.contradiction or not found.any():
@@ -165,7 +165,7 @@ class View:
         return self.adjustment.row is not None and not self.operator.centres_entries
 
     def cancelled(self, squares: Array | None) -> float:
-        """How many times longer the worst column is before a row is subtracted from its products than after it."""
+        """The largest ratio of a column's length before a row is subtracted from products to that after; at least 1."""
         if squares is None or not self.subtracts_from_products:
             return 1.0
         host, row = to_host(squares), to_host(scaled(self.adjustment.row, self.adjustment.factors))
@@ -173,7 +173,7 @@ class View:
         return float(np.sqrt(np.max(row[live] ** 2 * self.total / host[live], initial=1.0)))
 
     def warn_of_cancellation(self) -> None:
-        """Say once when what is subtracted from products, and not from entries, leaves few digits."""
+        """Warn, once, if centring by a correction of products leaves few digits."""
         if self._warned or self.squares is None or not self.subtracts_from_products:
             return
         self._warned = True
@@ -191,38 +191,38 @@ class View:
         admit(self.ledger, sweeps)
 
     def record(self, forward: int, adjoint: int, sweeps: float) -> None:
-        """Enter products into the ledger."""
+        """Count products and sweeps in the ledger."""
         self.ledger.record(self.operator, forward + adjoint, sweeps=sweeps)
 
 
 def views_of(given: Sequence[tuple[str, LinearOperator]], *, center: bool) -> list[View]:
-    """The views of matrices with names, seen through to their rows if one model adjusts the rows of all of them."""
+    """Make the views of named matrices; they see through to unadjusted rows if one model adjusts all of them."""
     bare = [uncounted(A)[0] for _, A in given]
     models = {id(A.model) if isinstance(A, AdjustedOperator) else None for A in bare}
     return [View(name, A, center=center, through=len(models) == 1) for name, A in given]
 
 
 def _is_measured(A: LinearOperator) -> bool:
-    """Whether entries are in memory, and so looked at before a solver begins, or are known by watched products."""
+    """Whether entries are checked without a sweep: in memory before a solver begins, or by watched products."""
     return A.resident or (A.access == "products" and not A.readable)
 
 
 def stored_rows(A: LinearOperator, rows: slice) -> Array:
-    """Some rows as they are stored: wide integers and float32 are exact in float64."""
+    """The entries of some rows as stored, not rounded to the working dtype; by products if they cannot be read."""
     part = A.rows(rows) if A.access == "rows" else A
-    # Of rows that are known by their products, those with the identity are the entries.
+    # For an operator known by its products, the products with the identity are the entries.
     return part.stored() if A.readable else part.by_identity()
 
 
 class FloatRows:
-    """Dense float64 rows of an operator, one block after the other, in one buffer where that is on the host.
+    """Dense float64 rows of an operator, one block after the other, on the host in one buffer.
 
     Parameters
     ----------
     operator : LinearOperator
-        Without what it subtracts from its columns.
+        The operator without its adjustment.
     home : Home
-        Where the rows are wanted.
+        The home of the float64 rows.
     less : array of shape (p,), optional
         A row that is subtracted from all.
     about_first : bool, default False
@@ -245,13 +245,13 @@ class FloatRows:
 
     @property
     def resident_float64(self) -> bool:
-        """Whether the data can be multiplied as they lie, without conversion, centring or blocks."""
+        """Whether the data themselves can be multiplied, without conversion, centring or blocks."""
         A = self.operator
         plain = isinstance(A, DenseOperator) and not isinstance(A, MappedOperator) and A.plain
         return plain and self.less is None and A.dtype == np.float64
 
     def read(self, rows: slice) -> Array:
-        """Some rows: valid until the next are read, and the data themselves where nothing had to be done."""
+        """Read some rows: valid until the next call, and the data themselves if no conversion was needed."""
         stored = stored_rows(self.operator, rows)
         if self._about_first and self.less is None:
             self.less = self.home.place(stored[:1, :])[0, :] + 0.0  # a copy
@@ -261,7 +261,7 @@ class FloatRows:
 
 
 def gram_blocks(operators: Sequence[LinearOperator], n: int) -> Iterable[slice]:
-    """Row blocks for forming Gram matrices: tall enough that adding p x p sums costs little."""
+    """Slices of rows for forming Gram matrices, tall enough that adding p x p products costs little."""
     if not all(A.access == "rows" for A in operators):
         return [slice(0, n)]
     rows = max(gram_rows(operators), GRAM_ROWS // 8)
@@ -269,13 +269,13 @@ def gram_blocks(operators: Sequence[LinearOperator], n: int) -> Iterable[slice]:
 
 
 def gram_rows(operators: Sequence[LinearOperator], wanted: int = GRAM_ROWS) -> int:
-    """Rows of such a block: some thousands on the host, and on a device as many as keep it busy with one product.
+    """Rows of a block for a Gram matrix: some thousands on the host; on a device as many as keep it busy.
 
     Parameters
     ----------
     operators : sequence of LinearOperator
     wanted : int
-        That the host should take at least, where they fit.
+        Rows that a block on the host should have at least, if they fit.
     """
     row_bytes: int = 8 * max(sum(A.shape[1] for A in operators), 1)
     if not operators[0].home.on_host:
@@ -284,7 +284,7 @@ def gram_rows(operators: Sequence[LinearOperator], wanted: int = GRAM_ROWS) -> i
 
 
 def check_alike(views: list[View]) -> None:
-    """Refuse views that have no rows, or not the same ones, or live in two places."""
+    """Raise an error if views have no rows, different numbers of rows, or different homes."""
     for view in views:
         if view.operator.shape[0] == 0:
             raise InvalidProblem(f"{view.name} must have rows; got shape {view.operator.shape}.")

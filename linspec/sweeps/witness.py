@@ -1,10 +1,10 @@
-"""What identifies the rows of a matrix: rᵀA, for numbers r that depend on the number of the row alone.
+"""Witnesses: sums rᵀA that identify the rows of a matrix, for numbers r that depend on the row number alone.
 
-Problem: a run that goes on another day rests on sweeps of the first. Whether the data are the same must be seen
-without another reading: one entry, one sign, the order of the rows and so the pairing of two matrices.
-Method: one column of a sweep that is made anyway. Column sums do not see rows that were exchanged; numbers that differ
-from row to row do. What is left is rounding: with σ = |r|ᵀ|A|, sums of n terms in the same blocks or in others differ
-by some √n ε σ (Higham & Mary 2019, doi:10.1137/18M1226312, for sums whose roundings are independent).
+Problem: a run that is resumed from a checkpoint relies on earlier sweeps. Changes of the data must be detected without
+another reading: one entry, one sign, the order of the rows and so the pairing of two matrices.
+Method: one more column in a sweep that is made anyway. Column sums do not detect rows that were exchanged; weights r
+that differ from row to row do. The tolerance is rounding: with σ = |r|ᵀ|A|, sums of n terms in the same blocks or in
+others differ by about √n ε σ (Higham & Mary 2019, doi:10.1137/18M1226312, for sums with independent rounding errors).
 """
 
 from __future__ import annotations
@@ -25,43 +25,43 @@ from linspec.sweeps.task import Task
 Part = TypeVar("Part")
 
 ROUNDINGS = 8
-"""Two sums of the same n terms differ by at most this many √n roundings: forty times the measured difference."""
+"""Largest difference of two sums of the same n terms in units of √n roundings: forty times the measured difference."""
 
 ENTRIES = 1 << 22
-"""Stored entries of sparse rows that are summed at once, about: they are copied."""
+"""Approximate number of stored entries of sparse rows that are summed at once, because they are copied."""
 
 
 @dataclass(frozen=True)
 class Witness:
-    """What identifies the rows of one matrix.
+    """Sums that identify the rows of one matrix.
 
     Attributes
     ----------
     sums : array of shape (p,)
         rᵀA, float64.
     rounding : array of shape (p,)
-        By how much one rounding of every term changes them: ε|r|ᵀ|A|.
+        ε|r|ᵀ|A|, the change of the sums if every term is rounded once.
     """
 
     sums: Array
     rounding: Array
 
     def plus(self, other: Witness) -> Witness:
-        """That of the rows of both."""
+        """The witness of the rows of both."""
         return Witness(self.sums + other.sums, self.rounding + other.rounding)
 
     def on_host(self) -> Witness:
-        """The same in NumPy arrays."""
+        """The witness as NumPy arrays."""
         return Witness(to_host(self.sums), to_host(self.rounding))
 
     def differing(self, other: Witness, rows: float) -> HostArray:
-        """The columns in which another witness is that of other rows.
+        """The columns in which two witnesses differ by more than rounding, so that their rows differ.
 
         Parameters
         ----------
         other : Witness
         rows : float
-            How many rows there are.
+            The number of rows.
         """
         bound = ROUNDINGS * math.sqrt(max(rows, 1.0)) * (self.rounding + other.rounding)
         with np.errstate(invalid="ignore"):
@@ -70,7 +70,7 @@ class Witness:
 
 
 def row_numbers(first: int, n: int) -> HostArray:
-    """r of n rows: from ±[½, 1), by the hash of the number of the row (SplitMix64; Steele, Lea & Flood 2014).
+    """The numbers r of n rows, in ±[½, 1), by a hash of the row number (SplitMix64; Steele, Lea & Flood 2014).
 
     Parameters
     ----------
@@ -87,13 +87,13 @@ def row_numbers(first: int, n: int) -> HostArray:
 
 
 def witness(A: LinearOperator, first: int = 0) -> Witness:
-    """That of some rows.
+    """Compute the witness of some rows.
 
     Parameters
     ----------
     A : LinearOperator
     first : int, default 0
-        The number of the first.
+        The number of the first row.
     """
     r = row_numbers(first, A.shape[0])
     if isinstance(A, SparseOperator):
@@ -110,7 +110,7 @@ def witness(A: LinearOperator, first: int = 0) -> Witness:
 
 
 def _of_products(A: LinearOperator, r: HostArray) -> Witness:
-    """By one adjoint product, whose rounding is that of its dtype; |r|ᵀ|A| is about √n of the largest of the sums."""
+    """Compute the witness by one adjoint product, with |r|ᵀ|A| estimated as √n max |rᵀA| and ε of its dtype."""
     home = A.home.blocks
     sums = to_host(home.place(A.rmatmat(A.home.place(r[:, None], A.dtype)))[:, 0])
     size = math.sqrt(len(r)) * float(np.max(np.abs(sums), initial=0.0))
@@ -131,11 +131,12 @@ def _of_sparse(matrix: Any, r: HostArray) -> Witness:
 
 @dataclass(frozen=True)
 class Witnesses(Task[list[Witness]]):
-    """Those of some of the views of a sweep.
+    """The witnesses of some views of a sweep.
 
     Parameters
     ----------
     views : tuple of int
+        Indices of the views.
     """
 
     views: tuple[int, ...] = (0,)
@@ -143,18 +144,18 @@ class Witnesses(Task[list[Witness]]):
     def part(
         self, rows: Sequence[LinearOperator], first_row: int = 0, into: list[Witness] | None = None
     ) -> list[Witness]:
-        """Of some rows, added to those before."""
+        """The witnesses of some rows, added to those of the rows before."""
         found = [witness(rows[i], first_row) for i in self.views]
         return found if into is None else self.merge(into, found)
 
     def merge(self, left: list[Witness], right: list[Witness]) -> list[Witness]:
-        """Of the rows of both."""
+        """The witnesses of the rows of both parts."""
         return [a.plus(b) for a, b in zip(left, right, strict=True)]
 
 
 @dataclass(frozen=True)
 class Together(Task[tuple[Part, list[Witness]]], Generic[Part]):
-    """A task, and the witnesses of the rows that it goes over.
+    """A task, and the witnesses of its rows, in one sweep.
 
     Parameters
     ----------
@@ -171,24 +172,24 @@ class Together(Task[tuple[Part, list[Witness]]], Generic[Part]):
         first_row: int = 0,
         into: tuple[Part, list[Witness]] | None = None,
     ) -> tuple[Part, list[Witness]]:
-        """Of some rows."""
+        """The part of the inner task and the witnesses of some rows."""
         before, seen = (None, None) if into is None else into
         return self.task.part(rows, first_row, before), self.witnesses.part(rows, first_row, seen)
 
     def merge(
         self, left: tuple[Part, list[Witness]], right: tuple[Part, list[Witness]]
     ) -> tuple[Part, list[Witness]]:
-        """Of the rows of both."""
+        """Merge the parts of the inner task, and the witnesses."""
         return self.task.merge(left[0], right[0]), self.witnesses.merge(left[1], right[1])
 
     def with_models(self, change: Change) -> Together[Part]:
-        """The models are those of the task."""
+        """The task with other models in the inner task; witnesses need none."""
         return Together(self.task.with_models(change), self.witnesses)
 
     def merger(self) -> Together[Part]:
-        """That of the task."""
+        """The task that merges: that of the inner task, with witnesses."""
         return Together(self.task.merger(), self.witnesses)
 
     def looked_at(self, part: tuple[Part, list[Witness]]) -> Iterable[Array]:
-        """As the task says."""
+        """The arrays of the inner task that are checked for finiteness."""
         return self.task.looked_at(part[0])

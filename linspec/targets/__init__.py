@@ -1,6 +1,7 @@
 """Target matrices of labels: LDA, OPLS, CCA and hypergraph Laplacians.
 
-Read `matrices` first. `class_vectors` reads labels of one class a row, and `of_blocks` leaves them where the rows lie.
+Read `matrices` first. `class_vectors` reads labels with one class per row, and `of_blocks` handles labels in
+distributed blocks.
 """
 
 from __future__ import annotations

@@ -1,16 +1,16 @@
-"""Target matrices for supervised subspaces, made of labels before the data are read.
+"""Target matrices for supervised subspaces, formed from labels before the data are read.
 
 Problem: linear discriminant analysis, orthonormalised partial least squares, canonical correlations with labels and
-hypergraph spectral learning all ask for the top eigenvectors of (XᵀX + rI)⁻¹ XᵀHHᵀX. They differ only in H, which is
-made of the labels and has a row for each row of X.
+hypergraph spectral learning all compute the top eigenvectors of (XᵀX + rI)⁻¹ XᵀHHᵀX. They differ only in H, which is
+formed from the labels and has a row for each row of X.
 Method: a closed form for each. None decomposes a matrix with as many rows as samples: at most a Gram matrix of the
-labels is whitened, in float64 on the host. Sparse labels stay sparse. If the form is centred, H is an expression that
-holds the labels, their means and a small factor, and is never multiplied out.
+labels is whitened, in float64 on the host. Sparse labels stay sparse. If the form is centred, H is an operator that
+consists of the labels, their means and a small factor, and is never formed.
 Source: Sun, Ceran & Ye 2010, doi:10.1145/1835804.1835846 (the common form, and H for each method); Sun, Ji & Ye 2008,
 doi:10.1145/1401890.1401971 (hypergraph spectral learning); Zhou, Huang & Schölkopf 2006, "Learning with hypergraphs",
 NeurIPS 19 (their Laplacian); Agarwal, Branson & Belongie 2006, doi:10.1145/1143844.1143847 (clique and star).
 Where we differ: labels may be weighted, dependent, absent or common to all rows, and rows may have no label. The
-functions say what each of these means. The inverse square root of the labels' Gram matrix is replaced by a whitening
+functions document each of these cases. The inverse square root of the labels' Gram matrix is replaced by a whitening
 with as many columns as the rank of the labels: this is H times a rotation, with the same HHᵀ.
 """
 
@@ -54,10 +54,10 @@ __all__ = ["cca", "hsl", "lda", "opls"]
 LAPLACIANS = ("zhou", "clique", "star")
 
 SMALLEST, LARGEST = 1e-50, 1e50
-"""Between these magnitudes of labels and weights, float64 holds their squares and the sums of the squares."""
+"""Magnitudes of labels and weights between which float64 can represent their squares and sums of the squares."""
 
 WORST_CANCELLATION = 1e4
-"""If squared means of sparse labels exceed their variance by more than this factor, entries are centred one by one."""
+"""Ratio of the mean square of a sparse label to its variance above which entries are centred one by one."""
 
 
 # ---- the four targets ------------------------------------------------------------------------------
@@ -77,21 +77,21 @@ def lda(y: Any, *, unlabelled: Any = (), sample_weight: Any = None) -> Any:
         A class vector is a list, a one-dimensional array of any library or a series: integers, whole floats, bools,
         strings or categories, whose values are only names (-1 and 1 are two classes). So is a frame with one column
         of strings or categories. A matrix, dense, `scipy.sparse` or a frame, holds zeros, and at most one 1 in each
-        row. Both may lie in blocks, as arrays and series of dask do.
+        row. Both may be in blocks, such as arrays and series of dask.
     unlabelled : value or collection of values, default ()
         Entries of a class vector that mean "no class". None and NaN always mean this.
     sample_weight : array of shape (n,), optional
-        How often each row counts, as in ``Discriminant(X, H, sample_weight=w)``, which is given the same weights.
+        How often each row counts; pass the same weights to ``Discriminant(X, H, sample_weight=w)``.
 
     Returns
     -------
     scipy.sparse.csr_array or array of shape (n, c)
         A column for each class that some row has, in the sorted order of the classes, or in the order of the columns.
-        Sparse for a class vector on the host and for a sparse matrix; it knows the classes, so that a solution of
-        `linspec.Discriminant` can predict them. Dense for a class vector elsewhere (same library
+        Sparse for a class vector on the host and for a sparse matrix; it stores the classes, so that a solution of
+        `linspec.Discriminant` can predict them. Dense for a class vector on a device (same library
         and device) and for a dense matrix (same library, device and floating dtype). float64, but float32 for float32.
-        Of labels in blocks a float64 `linspec.sweeps.blocks.BlockOperator` that knows the classes; its rows stay
-        where the labels are.
+        For labels in blocks a float64 `linspec.sweeps.blocks.BlockOperator` that stores the classes; its rows are kept
+        beside the labels.
 
     Raises
     ------
@@ -185,7 +185,7 @@ def opls(Y: Any, *, unlabelled: Any = ()) -> Any:
 
     Notes
     -----
-    ``Discriminant(X, H, sample_weight=w)`` subtracts the weighted means by itself. A row of zeros is a row that has
+    ``Discriminant(X, H, sample_weight=w)`` itself subtracts the weighted means. A row of zeros is a row that has
     none of the labels, and counts in their means. If the labels of a row are unknown,
     leave it out of Y and of X.
 
@@ -211,7 +211,7 @@ def opls(Y: Any, *, unlabelled: Any = ()) -> Any:
 def cca(Y: Any, *, unlabelled: Any = (), sample_weight: Any = None) -> Any:
     """Canonical correlations with labels: centred labels, whitened.
 
-    H = Yc T with Tᵀ(YcᵀYc)T = I, where Yc are the labels without their column means. HHᵀ is the orthogonal projector
+    H = Yc T with Tᵀ(YcᵀYc)T = I, where Yc are the labels minus their column means. HHᵀ is the orthogonal projector
     onto the span of the columns of Yc, as it is for Yc (YcᵀYc)^(-1/2), and the eigenvalues for centred X are squared
     canonical correlations.
 
@@ -222,7 +222,7 @@ def cca(Y: Any, *, unlabelled: Any = (), sample_weight: Any = None) -> Any:
     unlabelled : value or collection of values, default ()
         As for `lda`.
     sample_weight : array of shape (n,), optional
-        How often each row counts, as in ``Discriminant(X, H, sample_weight=w)``, which is given the same weights.
+        How often each row counts; pass the same weights to ``Discriminant(X, H, sample_weight=w)``.
 
     Returns
     -------
@@ -240,12 +240,12 @@ def cca(Y: Any, *, unlabelled: Any = (), sample_weight: Any = None) -> Any:
 
     Notes
     -----
-    T is t x r, and not the symmetric inverse square root: the two differ by a rotation of the columns of H. Labels
-    that depend on others are already in the span: H has fewer columns and HHᵀ is the same. The rank is determined
+    T is t x r, not the symmetric inverse square root: the two differ by a rotation of the columns of H. Labels that
+    depend linearly on others are already in the span: H has fewer columns and HHᵀ is the same. The rank is determined
     after scaling each label to unit length, from a t x t Gram matrix in float64. A label counts if the part of it
-    outside the span of the others is about 1e-7 of it (for float32 labels, 1e-6 √t). The Gram matrix of sparse labels
-    is a sparse product minus the product of the means. For whole numbers it has no rounding if n times its largest
-    entry is below 2⁵³. A row of zeros has none of the labels, as for `opls`.
+    outside the span of the others is at least about 1e-7 of it (for float32 labels, 1e-6 √t). The Gram matrix of sparse
+    labels is a sparse product minus the product of the means. For whole numbers it has no rounding errors if n times
+    its largest entry is below 2⁵³. A row of zeros has none of the labels, as for `opls`.
 
     References
     ----------
@@ -293,7 +293,7 @@ def hsl(
         As for `opls`, but without negative entries: 0/1, or the degree to which a row belongs to an edge.
     laplacian : {"zhou", "clique", "star"}, default "zhou"
     weights : sequence or array of shape (t,), optional
-        w: one number, zero or more, for each column of Y, or for each class in sorted order. By default all are 1. A
+        w: one nonnegative number for each column of Y, or for each class in sorted order. By default all are 1. A
         common factor does not matter.
     self_loops : bool, default True
         For "clique": whether the degree of a row counts the row's edge to itself. If False, D is the diagonal of
@@ -301,8 +301,8 @@ def hsl(
     unlabelled : value or collection of values, default ()
         As for `lda`.
     sample_weight : array of shape (n,), optional
-        How often each row counts, as in ``Discriminant(X, H, sample_weight=w)``, which is given the same weights: s(v)
-        for the row v makes δ(e) = Σ_v s(v) h(v, e). Without self-loops each is 0, or at least 1.
+        How often each row counts; pass the same weights to ``Discriminant(X, H, sample_weight=w)``. With s(v) for the
+        row v, δ(e) = Σ_v s(v) h(v, e). Without self-loops each weight must be 0, or at least 1.
 
     Returns
     -------
@@ -325,9 +325,9 @@ def hsl(
     Notes
     -----
     A row without labels, or with labels of weight zero only, has degree 0 and a zero row in H. A label that every row
-    has is an edge like others; a label that a single row has joins this row to itself. The eigenvalues of HHᵀ are
-    between 0 and 1, except without self-loops. Then degrees are smaller, while HHᵀ keeps its diagonal, as in Agarwal,
-    Branson & Belongie 2006. Edges of a single row add nothing to any degree then, and are dropped.
+    has is an edge like others; a label of a single row joins this row to itself. The eigenvalues of HHᵀ are between 0
+    and 1, except without self-loops. Then degrees are smaller, while HHᵀ keeps its diagonal, as in Agarwal, Branson &
+    Belongie 2006; edges of a single row add nothing to any degree, and are dropped.
 
     References
     ----------
@@ -394,7 +394,7 @@ def _check_laplacian(laplacian: Any, self_loops: Any) -> None:
 
 
 def _weights(weights: Any, count: int) -> HostArray:
-    """One non-negative float64 for each label, the largest of them 1."""
+    """Check the weights of labels, and scale them so that the largest is 1; float64 on the host."""
     if weights is None:
         return np.ones(count)
     if not is_array(weights):
@@ -430,7 +430,7 @@ def _check_range(what: str, sizes: HostArray) -> None:
 
 
 def _varying(labels: _Dense | _Sparse) -> _Dense | _Sparse:
-    """The labels that differ between rows."""
+    """Select the labels that differ between rows; raise if there are none."""
     low, high = labels.extremes()
     if not (low < high).any():
         raise InvalidProblem(
@@ -441,16 +441,16 @@ def _varying(labels: _Dense | _Sparse) -> _Dense | _Sparse:
     return labels.take(low < high)
 
 
-# ---- targets that know their classes ---------------------------------------------------------------
+# ---- targets that store their classes --------------------------------------------------------------
 
 
 class ClassTargets(scipy.sparse.csr_array):  # type: ignore[misc]  # SciPy has no types
-    """The sparse H of `lda`, with the classes of its columns. Parts and products of it do not know them.
+    """The sparse H of `lda`, with the classes of its columns; parts and products of it do not keep them.
 
     Attributes
     ----------
     names : numpy.ndarray of shape (c,) or None
-        The classes as they were given; column numbers if a label matrix was given.
+        The classes as passed; column numbers if a label matrix was passed.
     sizes : numpy.ndarray of shape (c,) or None
         The number of rows of each class, or the sum of their weights.
     often : numpy.ndarray of shape (n,) or None
@@ -465,14 +465,14 @@ class ClassTargets(scipy.sparse.csr_array):  # type: ignore[misc]  # SciPy has n
     def of_classes(
         cls, H: Any, names: HostArray, sizes: HostArray, weights: HostArray | None
     ) -> ClassTargets:
-        """The same sparse array, with its classes."""
+        """Make targets of a sparse array and its classes."""
         known = cls(H)
         known.names, known.sizes, known.often = names, sizes, weights
         return known
 
 
 def _in_order_of(labels: Any, H: Any) -> Any:
-    """Targets that know the index of the labels; those that are a plain array have no place for it."""
+    """Store the row index of the labels in the targets, unless these are a plain array."""
     index = index_of(labels)
     if index is not None and (is_scipy_sparse(H) or isinstance(H, LinearOperator)):
         H.row_index = index
@@ -486,13 +486,13 @@ def _equal(one: HostArray | None, other: HostArray | None) -> bool:
 
 
 def classes_of(H: Any, weights: HostArray | None = None) -> tuple[HostArray, HostArray] | None:
-    """The classes that targets were made of, and their sizes; None for other targets, and where H was changed since.
+    """The classes of targets, and their sizes; None for other matrices, and if H was changed since it was made.
 
     Parameters
     ----------
     H : targets, or the operator of targets
     weights : numpy.ndarray of shape (n,), optional
-        The weights of the rows of the problem; targets for other weights do not know their classes.
+        The weights of the rows of the problem; None is returned if the targets were made with others.
     """
     if isinstance(H, BlockClassTargets):
         return H.classes if _equal(H.often, weights) else None
@@ -508,7 +508,7 @@ def classes_of(H: Any, weights: HostArray | None = None) -> tuple[HostArray, Hos
 
 
 def targets_of_classes(H: Any, names: HostArray, weights: HostArray | None = None) -> ClassTargets:
-    """What `lda` makes of rows whose classes are known, such as some of the rows of other targets.
+    """The targets of `lda` for rows whose classes are known, such as some of the rows of other targets.
 
     Parameters
     ----------
@@ -521,8 +521,8 @@ def targets_of_classes(H: Any, names: HostArray, weights: HostArray | None = Non
     Returns
     -------
     ClassTargets of shape (n, c')
-        With a column for each class that some row has. It may be one class, which `lda` refuses: rows that answers are
-        scored on need no second one.
+        With a column for each class that some row has. There may be one class only, which is an error in `lda`: rows on
+        which solutions are scored need no second one.
 
     Raises
     ------
@@ -550,9 +550,9 @@ class _Dense:
     Attributes
     ----------
     matrix : array of shape (n, t)
-        At `home.blocks`. It may be the user's own array, so it is never written to.
+        At `home.blocks`. It may be the user's own array, so it is never modified.
     home : Home
-        The place of H.
+        The library and device of H.
     dtype : numpy.dtype
         The dtype of H.
     """
@@ -567,12 +567,12 @@ class _Dense:
         return int(n), int(t)
 
     def extremes(self) -> tuple[HostArray, HostArray]:
-        """The least and the largest entry of each column."""
+        """The smallest and the largest entry of each column."""
         xp = self.home.blocks.xp
         return to_host(xp.min(self.matrix, axis=0)), to_host(xp.max(self.matrix, axis=0))
 
     def sums(self, weights: HostArray | None = None) -> HostArray:
-        """The sum of each column, of rows that count as often as their weights say."""
+        """The (weighted) sum of each column."""
         if weights is not None:
             return to_host(self.home.blocks.place(weights) @ self.matrix)
         return to_host(self.home.blocks.column_sums(self.matrix))
@@ -601,7 +601,7 @@ class _Dense:
         return ((self.matrix * (blocks.place(size)[None, :] - self.matrix)) @ blocks.place(w)[:, None])[:, 0]
 
     def take(self, keep: HostArray) -> _Dense:
-        """Some columns."""
+        """Select the columns of a mask."""
         if keep.all():
             return self
         xp, blocks = self.home.blocks.xp, self.home.blocks
@@ -619,7 +619,7 @@ class _Dense:
         return self.home.place(self.matrix, self.dtype)
 
     def centered(self) -> Array:
-        """H without the means of its columns."""
+        """H minus the means of its columns."""
         return self.home.place(self._about_means(None), self.dtype)
 
     def _about_means(self, weights: Array | None) -> Array:
@@ -630,7 +630,7 @@ class _Dense:
         return rows - (total / count)[None, :]
 
     def whitened(self, weights: HostArray | None) -> Array:
-        """Centred labels times the factor that makes their (weighted) columns orthonormal."""
+        """The centred labels times the factor that makes their columns orthonormal (with weights in the product)."""
         blocks = self.home.blocks
         w = None if weights is None else blocks.place(weights)
 
@@ -645,7 +645,7 @@ class _Dense:
 
 @dataclass(frozen=True)
 class _Sparse:
-    """Labels as a SciPy sparse array on the host, like `_Dense`.
+    """Labels as a SciPy sparse array on the host, with the methods of `_Dense`.
 
     Attributes
     ----------
@@ -715,19 +715,19 @@ class _Sparse:
         return ProductOperator(self.centered(weights), DenseOperator(T))
 
     def _gram(self, weights: HostArray | None) -> HostArray:
-        """The Gram matrix of the centred columns."""
+        """The (weighted) Gram matrix of the centred columns."""
         sums = self.sums(weights)
         n: Any = self.shape[0] if weights is None else weights.sum()
         often = self.matrix if weights is None else self.scaled(weights, np.ones(self.shape[1])).matrix
         plain = (self.matrix.T @ often).toarray()
-        # In this order whole numbers are exact: n N and s sᵀ are whole as well.
+        # In this order whole numbers are exact: n YᵀY and s sᵀ are whole as well.
         gram: HostArray = (n * plain - np.outer(sums, sums)) / n
         lost = np.diag(plain) > WORST_CANCELLATION * np.diag(gram)
         whole = n * plain.max() < 2**53 and np.array_equal(often.data, np.rint(often.data))
         return self._gram_by_rows(weights, sums / n) if lost.any() and not whole else gram
 
     def _gram_by_rows(self, weights: HostArray | None, mean: HostArray) -> HostArray:
-        """The same from dense blocks of rows, because a difference of two large sums would be only rounding."""
+        """The Gram matrix by dense centred blocks of rows, where a difference of two large sums would be rounding."""
         n, t = self.shape
         gram = np.zeros((t, t))
         for rows in row_blocks(n, 8 * t, HOST, sum_bytes=8 * t * t):
@@ -741,17 +741,17 @@ class _Sparse:
 
 
 def _factor(gram: HostArray, n: int, dtype: np.dtype[Any]) -> HostArray:
-    """T with Tᵀ G T = I, over the directions above the rounding of G and of the labels in their dtype."""
+    """T with Tᵀ G T = I, over the directions above the rounding errors of G and of the labels in their dtype."""
     t = len(gram)
     T = whitening(gram, max(16 * EPS, rank_cut((n, t), dtype) ** 2 / t))
     return T @ whitening(T.T @ gram @ T)
 
 
-# ---- from what is given to a matrix ----------------------------------------------------------------
+# ---- conversion of labels to a matrix --------------------------------------------------------------
 
 
 def _labels(given: Any, unlabelled: Any) -> _Dense | _Sparse:
-    """Labels in any form, checked."""
+    """Check labels in any form, and convert them to a matrix."""
     if adapter_of_labels(given) is not None:
         raise UnsupportedData(
             "labels in blocks are taken by linspec.targets.lda alone; got them for other targets. Bring them here, or "
@@ -794,7 +794,7 @@ def _check_shape(given: Any) -> None:
 
 
 def _result_dtype(dtype: np.dtype[Any], home: Home) -> np.dtype[Any]:
-    """float32 for narrow floats and in places without a wider dtype, otherwise float64."""
+    """float32 for floats of at most 32 bits and on devices without float64, otherwise float64."""
     narrow = dtype.kind == "f" and dtype.itemsize <= 4
     return np.dtype(np.float32 if narrow or home.blocks != home else np.float64)
 
@@ -832,7 +832,7 @@ def _not_finite(row: int, column: int, value: float) -> NonFiniteData:
 
 
 def _indicators(given: Any, named: frozenset[Any]) -> _Dense | _Sparse:
-    """The indicator matrix of a class vector: sparse on the host, an array elsewhere."""
+    """The indicator matrix of a class vector: sparse for NumPy arrays, an array for other libraries."""
     home, dtype = Home.of(given), _result_dtype(host_dtype(given), Home.of(given))
     codes, names = numbered(to_host(given), named)
     if not isinstance(given, np.ndarray):

@@ -1,9 +1,9 @@
-"""Targets for discriminant analysis, of class labels that lie in blocks.
+"""Targets for discriminant analysis, from class labels in distributed blocks.
 
-Problem: `linspec.targets.lda` needs all classes and their sizes before it can say what one row of H is, and the labels
-lie where the rows of X do.
-Method: every block of labels becomes the numbers of its own classes, once and where it lies. The classes and their
-sizes are united by a tree and come here: nothing of the length of the rows does. Each block then becomes rows of H.
+Problem: `linspec.targets.lda` needs all classes and their sizes before it can form one row of H, and the labels are on
+the workers that hold the rows of X.
+Method: every block of labels is converted once, on its worker, to the numbers of its own classes. The classes and their
+sizes are merged by a tree and fetched: no vector with n entries is. Each block then becomes rows of H.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ from linspec.sweeps.blocks.operator import BlockOperator
 from linspec.targets.class_vectors import as_array, named_entries, numbered_if_any
 
 Numbered = tuple[HostArray, HostArray]
-"""The number of each row's class, -1 for none, and the classes of a block."""
+"""The number of the class of each row, -1 for none, and the classes of a block."""
 
 Sizes = tuple[HostArray, HostArray]
-"""Classes, and how many rows each has, or what these count together."""
+"""Classes, and the number of rows of each, or the sum of their weights."""
 
 
 class BlockClassTargets(BlockOperator):
@@ -37,8 +37,8 @@ class BlockClassTargets(BlockOperator):
     Attributes
     ----------
     classes : (numpy.ndarray of shape (c,), numpy.ndarray of shape (c,))
-        The classes as they were given, column numbers if a label matrix was given; and the number of rows of each, or
-        the sum of their weights.
+        The classes as passed, column numbers if a label matrix was passed; and the number of rows of each, or the sum
+        of their weights.
     often : numpy.ndarray of shape (n,) or None
         The weights of the rows.
     """
@@ -53,13 +53,13 @@ def class_targets(
     unlabelled: Any,
     sample_weight: Any,
 ) -> BlockClassTargets:
-    """The targets of `linspec.targets.lda`, left where the labels lie.
+    """The targets of `linspec.targets.lda`, kept beside the blocks of labels.
 
     Parameters
     ----------
     engine : Engine
     handles : sequence
-        Of the blocks of a class vector, or of an indicator matrix, in the order of the rows.
+        Handles of the blocks of a class vector, or of an indicator matrix, in the order of the rows.
     unlabelled : value or collection of values
         Entries of a class vector that mean "no class".
     sample_weight : array of shape (n,), or None
@@ -90,7 +90,7 @@ def class_targets(
 
 @dataclass(frozen=True)
 class Number:
-    """A block of labels as the numbers of its own classes.
+    """Work that converts a block of labels to the numbers of its own classes.
 
     Parameters
     ----------
@@ -101,7 +101,7 @@ class Number:
     named: frozenset[Any]
 
     def __call__(self, number: int, given: Any) -> Numbered:
-        """Of the block with a number."""
+        """Convert one block; its number is used in messages."""
         with called(f"block {number} of the labels"):
             labels = as_array(given)
             if is_scipy_sparse(labels) or (is_array(labels) and labels.ndim == 2):
@@ -144,7 +144,7 @@ def _height(_number: int, block: Numbered) -> int:
 
 
 def _counted(_number: int, block: Numbered, weights: HostArray | None = None) -> Sizes:
-    """The classes of a block, and their sizes there."""
+    """Return the classes of a block, and their sizes within it."""
     numbers, names = block
     there = numbers >= 0
     rows = None if weights is None else weights[there]
@@ -152,7 +152,7 @@ def _counted(_number: int, block: Numbered, weights: HostArray | None = None) ->
 
 
 def _united(_number: int, *found: Sizes) -> Sizes:
-    """The classes of several blocks, sorted, and their sizes in all."""
+    """Merge the classes of several blocks, sorted, and add up their sizes."""
     known = [(names, sizes) for names, sizes in found if len(names)]
     if not known:
         return found[0]
@@ -168,7 +168,7 @@ def _united(_number: int, *found: Sizes) -> Sizes:
 
 @dataclass(frozen=True)
 class RowsOfTargets:
-    """A block of labels as rows of H: an entry 1/√(size of the class) at the class of each row.
+    """Work that converts a block of labels to rows of H: an entry 1/√(size of the class) at the class of each row.
 
     Parameters
     ----------
@@ -180,10 +180,10 @@ class RowsOfTargets:
     sizes: HostArray
 
     def __call__(self, _number: int, block: Numbered) -> Any:
-        """The rows of a block."""
+        """The rows of H for one block."""
         numbers, own = block
         columns = np.minimum(np.searchsorted(self.names, own), len(self.names) - 1)
-        columns = np.where(self.names[columns] == own, columns, -1)  # a class whose rows all weigh nothing
+        columns = np.where(self.names[columns] == own, columns, -1)  # a class whose rows all have weight 0
         columns = np.append(columns, -1)[numbers]  # rows without a class take the last one
         there = columns >= 0
         starts = np.concatenate([[0], np.cumsum(there)])

@@ -1,16 +1,20 @@
-"""Rows in blocks that may lie elsewhere: on the workers of a cluster, or in a list in this process.
+"""Rows in blocks that may be elsewhere: on the workers of a cluster, or in a list in this process.
 
 Read `engine` first.
 
-- `engine`: what has blocks and works on them where they lie, in three methods; `InProcess` is the one of this process;
-- `operator`: `BlockOperator`, the matrix whose rows such blocks are;
-- `runs`: consecutive blocks that one piece of work takes, and the fixed tree by which results are merged;
+- `engine`: the interface to an owner of blocks, which runs functions on them without moving them, in three methods;
+  `InProcess` is the engine of this process;
+- `operator`: `BlockOperator`, the matrix whose rows are in such blocks;
+- `readings`: the form in which a block is kept, and the operator made of it in each pass;
+- `recut`: blocks cut again at the boundaries of another matrix;
+- `runs`: consecutive blocks that one piece of work processes, and the fixed tree by which results are merged;
 - `reduction`: one task over the rows of several operators;
-- `kept_rows`: vectors as long as the rows, left where these lie from one sweep to the next;
-- `gathered`: some rows, brought here as minibatches;
-- `fill`: how many entries sparse Gram matrices of blocks would have;
-- `affine_rows`: scores and predictions, left where the rows lie;
-- `class_targets`: targets for discriminant analysis, of class labels in blocks.
+- `kept_rows`: n-row vectors, kept beside the blocks from one sweep to the next;
+- `gathered`: selected rows, fetched to this process as minibatches;
+- `fill`: the number of entries that sparse Gram matrices of blocks would have;
+- `affine_rows`: scores and predictions, kept beside the blocks.
+
+Targets for discriminant analysis of class labels in blocks are in `linspec.targets.of_blocks`.
 """
 
 from linspec.sweeps.blocks.affine_rows import brought_here, row_images

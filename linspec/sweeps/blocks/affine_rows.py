@@ -1,9 +1,9 @@
-"""Affine images of the rows of blocks, left where the blocks lie.
+"""Affine images of the rows of blocks, kept on the workers of the blocks.
 
-Problem: scores and predictions have a row for each row of the data. Where those do not fit into one process, neither
-may these.
-Method: one piece of work for each block, (A − 1 meanᵀ) V + 1 offsetᵀ − Z S, for the rows Z of the confounds. What it
-gives becomes a matrix in blocks of the same heights.
+Problem: scores and predictions have a row for each row of the data. If the data do not fit into one process, the scores
+may not fit either.
+Method: one piece of work for each block, (A − 1 meanᵀ) V + 1 offsetᵀ − Z S, for the rows Z of the confounds. The
+results become a matrix in blocks of the same heights.
 """
 
 from __future__ import annotations
@@ -32,13 +32,13 @@ class RowImages:
     Parameters
     ----------
     reading : Reading
-        How the block is read.
+        The way in which the block is read.
     adjustment : Adjustment
         The row that is subtracted.
     V : array of shape (p, k)
     offset : array of shape (k,), optional
     slopes : array of shape (c, k), optional
-        Of the confounds.
+        The slopes S of the confounds.
     """
 
     reading: Reading
@@ -48,7 +48,7 @@ class RowImages:
     slopes: Array | None
 
     def __call__(self, _number: int, block: Any, Z: HostArray | None = None) -> HostArray:
-        """Of a block, and of the confounds of its rows."""
+        """Compute the image of a block, with the confounds Z of its rows."""
         with np.errstate(all="ignore"), one_blas_thread(needed=True), machine.one_thread():
             found = self.adjustment.applied(self.reading.operator(block)).matmat(self.V)
             if self.offset is not None:
@@ -59,7 +59,7 @@ class RowImages:
 
 
 def brought_here(found: Any) -> Array:
-    """Rows that may lie in blocks, such as scores, as an array of this process.
+    """Bring rows that may be in blocks, such as scores, to this process as an array.
 
     Parameters
     ----------
@@ -81,19 +81,18 @@ def row_images(
     confounds: HostArray | None = None,
     slopes: HostArray | None = None,
 ) -> BlockOperator:
-    """(A − 1 meanᵀ) V + 1 offsetᵀ − Z S, in blocks of the same heights, left where those of A lie.
+    """(A − 1 meanᵀ) V + 1 offsetᵀ − Z S in blocks of the same heights, kept beside those of A.
 
     Parameters
     ----------
-    A : BlockOperator
-        Of shape (n, p).
+    A : BlockOperator of shape (n, p)
     V : numpy.ndarray of shape (p, k)
     mean : numpy.ndarray of shape (p,), optional
     offset : numpy.ndarray of shape (k,), optional
     confounds : numpy.ndarray of shape (n, c), optional
-        Z: every block gets its own rows.
+        Z; every block gets its own rows.
     slopes : numpy.ndarray of shape (c, k), optional
-        S, those of the confounds.
+        S, the slopes of the confounds.
 
     Returns
     -------
@@ -104,7 +103,7 @@ def row_images(
     InvalidProblem
         The confounds do not have a row for each row.
     DataLost
-        A block is gone.
+        A block is lost.
 
     Examples
     --------

@@ -1,11 +1,11 @@
-"""Who has blocks of rows, and works on them where they lie.
+"""Engines: owners of blocks of rows, which run functions on the blocks without moving them.
 
-Problem: blocks lie in this process, on the workers of dask or ray, or with a cluster manager of one's own. What is
-computed of them, and in which order it is merged, is to be written once.
-Method: an engine has three methods. `hold` gives it values of this process, `map` calls a function with the values
-behind some handles and leaves the results where they were made, and `fetch` brings values here. A reduction is levels
-of `map`: groups of `FAN` neighbours are merged until one result is left. Which results form a group depends on their
-numbers alone, so that every engine gives the same bits.
+Problem: blocks are in this process, on the workers of dask or ray, or with any other cluster manager. The computations
+on them, and the order in which results are merged, should be written once.
+Method: an engine has three methods. `hold` hands it values of this process, `map` calls a function with the values
+behind some handles and keeps the results where they were made, and `fetch` brings values to this process. A reduction
+consists of levels of `map`: groups of `FAN` neighbours are merged until one result is left. The groups depend on the
+numbers of the results alone, so that every engine gives the same bits.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from linspec.process import machine
 from linspec.process.pauses import pause
 
 Handle = Any
-"""What an engine knows a value by."""
+"""Reference to a value that an engine holds; any type."""
 
 Work = Callable[..., Any]
-"""A function that can be pickled, called as work(number, *values). It changes none of the values."""
+"""A function that can be pickled, called as work(number, *values). It must not modify the values."""
 
 FAN = 8
-"""Results that are merged at once: a power of two, so that groups are subtrees of one binary tree."""
+"""Number of results that are merged at once: a power of two, so that groups are subtrees of one binary tree."""
 
 
 @dataclass(frozen=True)
@@ -35,9 +35,9 @@ class Call:
     Parameters
     ----------
     number : int
-        Handed on as it is.
+        The first argument of the function.
     handles : tuple
-        Of the values that it is called with.
+        Handles of the values that are its other arguments.
 
     Examples
     --------
@@ -53,14 +53,14 @@ class Call:
 
 
 class Engine(ABC):
-    """What has values behind handles, and calls functions with them: this process, or a cluster.
+    """An owner of values behind handles, which calls functions with them: this process, or a cluster.
 
-    A class that derives from it has `hold`, `map` and `fetch`; the other methods have defaults that use these.
+    A derived class defines `hold`, `map` and `fetch`; the other methods have defaults that use these.
 
     Attributes
     ----------
     round_seconds, call_seconds : float, default 0.0
-        What a reduction takes beside its work, and each of its calls: by it "auto" reckons what a further pass costs.
+        The overhead of a reduction and of each of its calls in seconds, by which "auto" estimates the cost of a pass.
 
     Examples
     --------
@@ -78,12 +78,12 @@ class Engine(ABC):
 
     @property
     def workers(self) -> int:
-        """How many calls are made at once, by which "auto" reckons what a pass takes. Bits do not depend on it."""
+        """The number of calls made at once, by which "auto" estimates the time of a pass; bits do not depend on it."""
         return 1
 
     @abstractmethod
     def hold(self, values: Sequence[Any]) -> list[Handle]:
-        """Handles of values of this process.
+        """Take over values of this process, and return their handles.
 
         Parameters
         ----------
@@ -93,19 +93,19 @@ class Engine(ABC):
         Returns
         -------
         list of handles
-            Of any type; one for each value.
+            One for each value, of any type.
         """
 
     @abstractmethod
     def map(self, work: Work, calls: Sequence[Call]) -> list[Handle]:
-        """Handles of the results of ``work(call.number, *values)``, one for each call and the values of its handles.
+        """Compute ``work(call.number, *values)`` for each call and the values of its handles; return result handles.
 
         Parameters
         ----------
         work : callable
-            It may be large: an engine sends it once, and not with every call. It changes none of the values.
+            It may be large: an engine sends it once, not with every call. It must not modify the values.
         calls : sequence of Call
-            They are independent of each other, and may be repeated where a result is lost.
+            They are independent of each other, and may be repeated if a result is lost.
 
         Returns
         -------
@@ -127,33 +127,33 @@ class Engine(ABC):
         Raises
         ------
         DataLost
-            Values are gone, and there is no way to make them again.
+            Values are lost and cannot be computed again.
         """
 
     def keep(self, work: Work, calls: Sequence[Call]) -> list[Handle]:
-        """The same as `map`, of results that other calls ask for again: who makes results anew keeps these."""
+        """Like `map`, for results that later calls use again: an engine that recomputes results must store these."""
         return self.map(work, calls)
 
     def joins(self, other: Engine) -> bool:
-        """Whether one call may take handles of both."""
+        """Whether one call may take handles of both engines."""
         return other is self
 
     def together(self, first: Sequence[Handle], second: Sequence[Handle]) -> list[Handle]:
-        """Handles of the second values, where possible at the places of the first: they will be used in pairs."""
+        """Handles of the second values, moved if possible to the workers of the first: they will be used in pairs."""
         return list(second)
 
-    def release(self, handles: Sequence[Handle]) -> None:  # noqa: B027 (most engines see that nobody has them any more)
-        """Give up handles that nobody will use again; what is made of them may still be on its way."""
+    def release(self, handles: Sequence[Handle]) -> None:  # noqa: B027 (most engines free values without references)
+        """Release handles that will not be used again; results computed from them may still be pending."""
 
     def fetch_once(self, handles: Sequence[Handle]) -> list[Any]:
-        """The values behind handles that are not used again."""
+        """Fetch the values behind handles, and release the handles."""
         try:
             return self.fetch(handles)
         finally:
             self.release(handles)
 
     def reduce(self, work: Work, calls: Sequence[Call], merge: Work) -> Any:
-        """The results of all calls, merged by a tree over their order.
+        """Compute the results of all calls, merged by a tree over their order.
 
         Parameters
         ----------
@@ -167,7 +167,7 @@ class Engine(ABC):
         Returns
         -------
         result
-            In this process.
+            The merged result, in this process.
 
         Raises
         ------
@@ -207,7 +207,7 @@ class InProcess(Engine):
         return [self.taken(handle) for handle in handles]
 
     def taken(self, handle: Handle) -> Any:
-        """The value behind a handle."""
+        """The value behind a handle; here the handle itself."""
         return handle
 
     def joins(self, other: Engine) -> bool:

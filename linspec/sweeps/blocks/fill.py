@@ -1,9 +1,9 @@
-"""How many entries the sparse Gram matrices of blocks would have, from some of their columns.
+"""Estimate of the number of entries of the sparse Gram matrices of blocks, from some of their columns.
 
-Problem: whether columns rarely share a row is known of a matrix in memory; of blocks, each sees its own rows only, and
-the Gram matrix of all rows has the entries of all of them.
-Method: the columns of the second factor are counted, where they are. Of some, at equal steps in the order of their
-counts, the columns of the product are formed as patterns, and united by a tree.
+Problem: the entries of a Gram matrix can be estimated from a matrix in memory; but each block has only its own rows,
+and the Gram matrix of all rows has the union of the entries of all blocks.
+Method: the entries of each column of the second factor are counted on the workers. For some columns, at equal steps in
+the order of their counts, the columns of the product are formed as patterns, and united by a tree.
 `operators.sparse_grams.gram_entries` does the same in memory.
 """
 
@@ -24,17 +24,17 @@ from linspec.sweeps.blocks.reduction import map_reduce
 from linspec.sweeps.task import Task
 
 WORTH_SAMPLING = 2**22
-"""From this number of pairs on, the number of entries is estimated."""
+"""Number of pairs above which the number of entries is estimated."""
 
 
 @dataclass(frozen=True)
 class CountedColumns(Task[HostArray]):
-    """How many entries each column of the last view has, and behind them the pairs of the first two views."""
+    """Entries of each column of the last view, followed by the number of pairs of its entries with the first view."""
 
     def part(
         self, rows: Sequence[LinearOperator], first_row: int = 0, into: HostArray | None = None
     ) -> HostArray:
-        """Of some rows."""
+        """The counts of some rows, added to those of the rows before."""
         *_, Y = (A.matrix for A in _any(rows))
         counts = np.bincount(Y.indices[: Y.indptr[-1]], minlength=Y.shape[1]).astype(np.int64)
         pairs = pair_count(_any(rows)[0].matrix, Y)
@@ -42,14 +42,14 @@ class CountedColumns(Task[HostArray]):
         return own if into is None else into + own
 
     def merge(self, left: HostArray, right: HostArray) -> HostArray:
-        """Of the rows of both."""
+        """The sum of both parts."""
         total: HostArray = left + right
         return total
 
 
 @dataclass(frozen=True)
 class Pattern(Task[Any]):
-    """Where some rows of YᵀX have entries.
+    """The sparsity pattern of some rows of YᵀX, as a matrix of ones.
 
     Parameters
     ----------
@@ -60,7 +60,7 @@ class Pattern(Task[Any]):
     chosen: HostArray
 
     def part(self, rows: Sequence[LinearOperator], first_row: int = 0, into: Any = None) -> Any:
-        """Of some rows, united with those before."""
+        """The pattern of some rows of the data, united with that of the rows before."""
         first, *_, last = (_any(rows)[0], _any(rows)[-1])
         X, Y = first.matrix, last.matrix[:, self.chosen]
         found = (_ones(Y).T @ _ones(X)).tocsr()
@@ -68,7 +68,7 @@ class Pattern(Task[Any]):
         return found if into is None else self.merge(into, found)
 
     def merge(self, left: Any, right: Any) -> Any:
-        """Of the rows of both."""
+        """The union of both patterns."""
         both = left + right
         both.data[:] = 1.0
         return both
@@ -85,19 +85,21 @@ def _any(rows: Any) -> Any:
 
 
 def estimated_fill(views: Sequence[LinearOperator], pairs: Sequence[int]) -> tuple[int, float | None]:
-    """Pairs of entries that share a row, over all Gram and cross matrices, and the entries of these.
+    """Count pairs of entries in the same row, over all Gram and cross matrices, and estimate the entries of these.
+
+    The entries are None if pairs are few.
 
     Parameters
     ----------
     views : sequence of LinearOperator
-        In sparse blocks.
+        Operators of sparse blocks.
     pairs : sequence of int
-        Of each view with itself.
+        The number of pairs of each view with itself.
     """
     total = sum(pairs)
     products = [(view, view) for view in views]
     counted: dict[int, HostArray] = {}
-    for pair in combinations(views, 2):  # pairs of entries of both are known by no view alone
+    for pair in combinations(views, 2):  # no view alone knows the pairs of entries of both
         counted[len(products)] = map_reduce(CountedColumns(), list(pair), 1)
         total += int(counted[len(products)][-1])
         products.append(pair)
@@ -111,7 +113,7 @@ def estimated_fill(views: Sequence[LinearOperator], pairs: Sequence[int]) -> tup
 
 
 def _entries(A: LinearOperator, B: LinearOperator, counts: HostArray) -> float:
-    """The entries of AᵀB."""
+    """Estimate the number of entries of AᵀB, given the counts of the columns of B."""
     used = int(np.count_nonzero(counts))
     count = min(used, SAMPLED_COLUMNS)
     if count == 0:

@@ -1,9 +1,9 @@
-"""Some rows of blocks, brought here: the minibatches of stochastic methods.
+"""Selected rows of blocks, fetched to this process: the minibatches of stochastic methods.
 
-Problem: a method that takes a few random rows in each step cannot go to where the rows lie for each of them.
-Method: the rows that were drawn are told to the blocks that have them, one piece of work for each block, and come here
-in the order in which they were drawn. Whoever draws takes runs of neighbouring rows (`linspec.sweeps.minibatches`),
-so that few blocks are asked.
+Problem: a method that uses a few random rows in each step cannot run on the workers for each of them.
+Method: each block that has drawn rows gets one piece of work, which returns them; they are put into the order in which
+they were drawn. Draws consist of runs of neighbouring rows (`linspec.sweeps.minibatches`), so that few blocks take
+part.
 """
 
 from __future__ import annotations
@@ -19,34 +19,34 @@ from linspec.arrays import HostArray
 from linspec.sweeps.blocks.engine import Call, Engine, Handle
 
 RUN_BYTES = 1 << 18
-"""Bytes of the neighbouring rows that are brought here together."""
+"""Bytes of a run of neighbouring rows that are fetched together."""
 
 
 @dataclass(frozen=True)
 class Chosen:
-    """Rows of some blocks.
+    """Work that selects rows of some blocks.
 
     Parameters
     ----------
     places : mapping of int to numpy.ndarray of int
-        By the number of a block, the numbers of rows within it.
+        By the number of a block, the numbers of the rows within it.
     """
 
     places: dict[int, HostArray]
 
     def __call__(self, number: int, block: Any) -> Any:
-        """Those of one block, as they are stored."""
+        """The selected rows of one block, as stored."""
         return block[self.places[number]]
 
 
 def gathered(engine: Engine, handles: Sequence[Handle], edges: Sequence[int], selection: HostArray) -> Any:
-    """Some rows as an array or as compressed rows, in the order asked for.
+    """Fetch selected rows as an array or a CSR matrix, in the requested order.
 
     Parameters
     ----------
     engine : Engine
     handles : sequence
-        Of all blocks.
+        Handles of all blocks.
     edges : sequence of int
         The number of the first row of each block, and that of all rows.
     selection : numpy.ndarray of int

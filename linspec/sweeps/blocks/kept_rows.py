@@ -1,10 +1,10 @@
-"""Vectors as long as the rows, kept where the rows lie from one sweep to the next.
+"""n-row vectors, kept beside the blocks of the data from one sweep to the next.
 
-Problem: a method such as LSQR iterates on a block with a row for each row of the data. To bring it here and to send it
-back costs two journeys of n numbers a column and two sweeps an iteration.
-Method: one sweep is a `Step`: of each run of rows, and of what the step before has left there, it makes new long rows
-and sums of these rows. The long rows stay; the sums are merged by a fixed tree and come here. The runs are the same
-in every step, so that each step finds its own rows.
+Problem: a method such as LSQR iterates on a block with a row for each row of the data. To fetch it and send it back
+costs two transfers of n numbers per column and two sweeps per iteration.
+Method: one sweep is a `Step`: from each run of rows of the data, and the vectors that the previous step left there, it
+computes new n-row vectors and sums over their rows. The vectors stay on the workers; the sums are merged by a fixed
+tree and fetched. The runs are the same in every step, so that each step finds the vectors of its rows.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ Sums = TypeVar("Sums")
 
 
 class Step(ABC, Generic[Sums]):
-    """What one sweep makes of long rows, vectors that `KeptRows` keeps beside the rows of matrices.
+    """The computation of one sweep with long rows: n-row vectors that `KeptRows` keeps beside the rows of matrices.
 
-    A class that derives from it has `made` and `merge`. It can be pickled, and has no memory of its own.
+    A derived class defines `made` and `merge`. It can be pickled, and has no state.
 
     Examples
     --------
@@ -53,14 +53,14 @@ class Step(ABC, Generic[Sums]):
 
     @abstractmethod
     def made(self, rows: Sequence[LinearOperator], before: HostArray | None) -> tuple[HostArray, Sums]:
-        """The new long rows beside some rows of all matrices, and their sums.
+        """Compute the new long rows for some rows of all matrices, and their sums.
 
         Parameters
         ----------
         rows : sequence of LinearOperator
             The same m rows of every matrix.
         before : numpy.ndarray of shape (m, columns), optional
-            The long rows of the step before; None in the first. It is not to be changed.
+            The long rows of the previous step; None in the first. It must not be modified.
 
         Returns
         -------
@@ -72,12 +72,12 @@ class Step(ABC, Generic[Sums]):
 
     @abstractmethod
     def merge(self, left: Sums, right: Sums) -> Sums:
-        """The sums of the rows of both."""
+        """The sums over the rows of both."""
 
 
 @dataclass
 class Pieces(Generic[Sums]):
-    """Long rows in pieces of consecutive rows, their sums so far, and the pieces of the step before."""
+    """Long rows in pieces of consecutive rows, their sums so far, and the pieces of the previous step."""
 
     rows: list[HostArray]
     sums: Sums | None
@@ -98,7 +98,7 @@ class StepOverRows(Task[Pieces[Sums]]):
     def part(
         self, rows: Sequence[LinearOperator], first_row: int = 0, into: Pieces[Sums] | None = None
     ) -> Pieces[Sums]:
-        """Of some rows, behind those before."""
+        """Make the step for some rows, and append its piece to those of the rows before."""
         pieces: Pieces[Sums] = Pieces([], None, None) if into is None else into
         before = None if pieces.before is None else pieces.before[len(pieces.rows)]
         made, sums = self.step.made(rows, before)
@@ -107,7 +107,7 @@ class StepOverRows(Task[Pieces[Sums]]):
         return pieces
 
     def merge(self, left: Pieces[Sums], right: Pieces[Sums]) -> Pieces[Sums]:
-        """The rows of both."""
+        """The pieces of both, with merged sums."""
         return Pieces(left.rows + right.rows, self._both(left.sums, right.sums), None)
 
     def _both(self, left: Sums | None, right: Sums | None) -> Sums | None:
@@ -116,24 +116,24 @@ class StepOverRows(Task[Pieces[Sums]]):
         return self.step.merge(left, right)
 
     def looked_at(self, part: Pieces[Sums]) -> Iterable[Array]:
-        """The long rows."""
+        """The new long rows."""
         return part.rows
 
 
 @dataclass(frozen=True)
 class Continued(Generic[Sums]):
-    """A step over one run, from the long rows of the step before.
+    """A step over one run of blocks, from the long rows of the previous step.
 
     Parameters
     ----------
     over : OverRun
-        What is done with the run.
+        The work on the run.
     """
 
     over: OverRun[Pieces[Sums]]
 
     def __call__(self, first_row: int, before: Pieces[Sums] | None, *blocks: Any) -> Pieces[Sums]:
-        """Of the run whose first row has a number."""
+        """Make the step over the run that begins with row `first_row`."""
         begun: Pieces[Sums] = Pieces([], None, None if before is None else before.rows)
         made = self.over.begun(begun, first_row, *blocks)
         return Pieces(made.rows, made.sums, None)
@@ -141,12 +141,12 @@ class Continued(Generic[Sums]):
 
 @dataclass(frozen=True)
 class Begun(Generic[Sums]):
-    """A first step over one run."""
+    """A first step over one run of blocks."""
 
     over: OverRun[Pieces[Sums]]
 
     def __call__(self, first_row: int, *blocks: Any) -> Pieces[Sums]:
-        """Of the run whose first row has a number."""
+        """Make the step over the run that begins with row `first_row`."""
         return Continued(self.over)(first_row, None, *blocks)
 
 
@@ -159,15 +159,15 @@ def _sums_of(_number: int, pieces: Pieces[Any]) -> Any:
 
 
 class KeptRows:
-    """Long rows beside the rows of some matrices, at least one of them in blocks: what an iteration leaves there.
+    """Long rows, n-row vectors of an iteration, kept beside the rows of some matrices, at least one of them in blocks.
 
     Parameters
     ----------
     matrices : mapping of str to LinearOperator
-        By their names in messages; with equally many rows n. Where it is not known yet what is subtracted from rows of
-        one, its rows are read once.
+        The matrices, with equally many rows n, by their names in messages. If the adjustment of one is not known yet,
+        its rows are read once.
     columns : int
-        The columns of an array as wide as a row that the sums hold: runs of blocks are larger than it.
+        The sums hold arrays of size p x columns: runs of blocks are larger than these.
 
     Examples
     --------
@@ -196,23 +196,23 @@ class KeptRows:
 
     @staticmethod
     def possible(A: LinearOperator) -> bool:
-        """Whether the rows of a matrix lie in blocks, so that long rows may be kept beside them."""
+        """Whether the rows of a matrix are in blocks, so that long rows can be kept beside them."""
         return bool(View("A", A).operator.access == "blocks")
 
     def another(self) -> KeptRows:
-        """`KeptRows` beside the same matrices, without rows yet."""
+        """New `KeptRows` beside the same matrices, still without long rows."""
         twin = object.__new__(KeptRows)
         twin._sides, twin._operators = self._sides, self._operators
         twin._columns, twin._kept = self._columns, []
         return twin
 
     def operator(self, name: str) -> BlockOperator:
-        """The long rows of the last step as a matrix in blocks, which stay where they are.
+        """The long rows of the last step as a matrix in blocks, which are not moved.
 
         Parameters
         ----------
         name : str
-            What messages call it.
+            The name of the matrix in messages.
 
         Returns
         -------
@@ -224,7 +224,7 @@ class KeptRows:
         return BlockOperator(made, leader.engine, name=name, given_back=leader.given_back)
 
     def advance(self, step: Step[Sums]) -> Sums:
-        """Make a step, in one sweep: its long rows take the place of those before.
+        """Make a step, in one sweep: its long rows replace those before.
 
         Parameters
         ----------
@@ -233,12 +233,12 @@ class KeptRows:
         Returns
         -------
         sums
-            Of all rows, in this process.
+            The sums over all rows, in this process.
 
         Raises
         ------
         DataLost
-            A block is gone.
+            A block is lost.
         """
         sides = self._sides
         task = AdjustedRows(StepOverRows(step), [side.adjustment for side in sides])
@@ -251,7 +251,7 @@ class KeptRows:
             ]
         self._kept = engine.keep(Continued(over) if before else Begun(over), calls)
         sums = [Call(i, (kept,)) for i, kept in enumerate(self._kept)]
-        tree: Merged[Sums] = Merged(step)  # type: ignore[arg-type]  # a tree asks for `merge` alone
+        tree: Merged[Sums] = Merged(step)  # type: ignore[arg-type]  # a tree only calls `merge`
         found: Sums = engine.reduce(_sums_of, sums, tree)
         engine.release(before)
         for side in sides:
@@ -260,5 +260,5 @@ class KeptRows:
 
 
 def _in_rows(A: LinearOperator) -> LinearOperator:
-    """What stands beside blocks, as rows that can be cut where they are."""
+    """Return an operator with rows that can be selected; one known by its products becomes dense."""
     return A if A.gathers else DenseOperator(A.matmat(np.eye(A.shape[1])))

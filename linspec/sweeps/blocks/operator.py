@@ -1,9 +1,9 @@
-"""The matrix whose rows are blocks that an engine has.
+"""The matrix whose rows are in blocks that an engine holds.
 
-Problem: the rows are too many for one machine, or already lie on several. Methods are to multiply with them as with
-any other matrix, and no block is to travel.
-Method: what is made of the rows goes to where they lie as a task (`linspec.sweeps.blocks.reduction`), which
-`linspec.Moments` uses for its sweeps. Products with n rows are brought here in the order of the rows.
+Problem: the rows are too many for one machine, or are already on several. Methods should multiply by them as by any
+other matrix, without moving a block.
+Method: computations on the rows are sent to the workers as tasks (`linspec.sweeps.blocks.reduction`), which
+`linspec.Moments` uses for its sweeps. Products with n rows are fetched in the order of the rows.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from linspec.sweeps.images import AdjointImages, Images
 
 
 class BlockOperator(LinearOperator):
-    """An n x p matrix whose rows lie in blocks.
+    """An n x p matrix whose rows are in blocks.
 
     Parameters
     ----------
@@ -45,23 +45,23 @@ class BlockOperator(LinearOperator):
         with equally many columns. Blocks without rows are skipped. For the engine of this process, the blocks
         themselves.
     engine : Engine, optional
-        What has the blocks; by default this process.
+        The engine that holds the blocks; by default this process.
     name : str, default "data"
-        What messages call the matrix.
+        The name of the matrix in messages.
     given_back : callable, optional
-        given_back(operator) makes of results with a row for each row what the caller knows, such as an array of dask
-        for data of dask. By default they are operators.
+        given_back(operator) converts results with a row for each row of the data to a type of the caller, such as an
+        array of dask for data of dask. By default they are operators.
 
     Attributes
     ----------
     layout : tuple of int
-        The rows of each block.
+        The number of rows of each block.
     reading : Reading
-        How a block is read.
+        The way in which a block is read.
     largest : float
         The largest magnitude in some rows of each block.
     given_back : callable or None
-        As it was passed. What is made of the rows has it, too.
+        As passed; matrices made of the rows have it, too.
 
     Raises
     ------
@@ -70,7 +70,7 @@ class BlockOperator(LinearOperator):
     UnsupportedData
         A block cannot be multiplied, or some are sparse and others dense.
     DataLost
-        A block is gone.
+        A block is lost.
 
     Examples
     --------
@@ -108,7 +108,7 @@ class BlockOperator(LinearOperator):
         self._take_over([found[i] for i in kept])
 
     def _take_over(self, facts: list[Facts]) -> None:
-        """What the blocks have in common."""
+        """Check that the blocks fit together, and set the attributes of the whole matrix."""
         first = facts[0]
         for number, other in enumerate(facts):
             what = f"block {number} of {self.name}"
@@ -141,7 +141,7 @@ class BlockOperator(LinearOperator):
 
     @property
     def nnz(self) -> int:
-        """Stored entries of all blocks."""
+        """The number of stored entries of all blocks."""
         return self._entries
 
     @property
@@ -150,32 +150,32 @@ class BlockOperator(LinearOperator):
 
     @property
     def workers(self) -> int:
-        """How many share the work of a pass."""
+        """The number of workers, or threads, that share the work of a pass."""
         return max(1, min(self.engine.workers, len(self.layout)))
 
     @property
     def round_seconds(self) -> float:
-        """What a pass takes beside its work."""
+        """The overhead of a pass in seconds."""
         return self.engine.round_seconds + self.engine.call_seconds * min(len(self.layout), MOST_RUNS)
 
     @property
     def edges(self) -> list[int]:
-        """The number of the first row of each block, and that of all rows."""
+        """The number of the first row of each block, followed by the number of all rows."""
         return [0, *accumulate(self.layout)]
 
     def _like(self, reading: Reading) -> BlockOperator:
-        """The same blocks, read in another way."""
+        """The same blocks with another `Reading`."""
         other = copy.copy(self)
         other.reading, other.dtype = reading, reading.dtype
         other._beside = WeakKeyDictionary()
         return other
 
     def in_dtype(self, dtype: np.dtype[Any]) -> LinearOperator | None:
-        """The same blocks, converted where they are multiplied."""
+        """The same blocks, converted when they are multiplied."""
         return self if dtype == self.dtype else self._like(replace(self.reading, dtype=dtype))
 
     def gram_pairs(self, *others: LinearOperator) -> tuple[int, float | None]:
-        """Pairs of entries that share a row over all Gram matrices of sparse blocks, and the entries of these.
+        """Count pairs of entries in the same row over all Gram matrices of sparse blocks; estimate their entries.
 
         Parameters
         ----------
@@ -185,27 +185,30 @@ class BlockOperator(LinearOperator):
         Returns
         -------
         int, float or None
-            The entries are estimated from some columns, and known where there are many pairs. Both are kept.
+            The pairs, and the entries, estimated from some columns; None if pairs are few. Both are cached.
         """
         views: list[Any] = [self, *others]
         beside = [view.handles for view in views]
         known, found = self._fills.get(tuple(map(id, beside)), (None, (0, None)))
         if known is None:
             found = estimated_fill(views, [view._pairs for view in views])
-            self._fills[tuple(map(id, beside))] = beside, found  # which keeps what the numbers stand for
+            self._fills[tuple(map(id, beside))] = (
+                beside,
+                found,
+            )  # keeps the lists alive, so that their ids stay unique
         return found
 
-    # ---- where the blocks lie -----------------------------------------------------------------
+    # ---- data beside the blocks ---------------------------------------------------------------
 
     def alongside(self, other: LinearOperator) -> list[Handle]:
-        """Handles of the rows of another matrix, cut where these blocks are and, where possible, beside them.
+        """Handles of the rows of another matrix, cut as these blocks are and, if possible, on the same workers.
 
         They are made once, and kept as long as the other matrix.
 
         Parameters
         ----------
         other : LinearOperator
-            Blocks of an engine that this one joins, or rows of this process that can be cut out.
+            Blocks of an engine that this one joins, or rows of this process that can be selected.
 
         Returns
         -------
@@ -215,7 +218,7 @@ class BlockOperator(LinearOperator):
         Raises
         ------
         UnsupportedData
-            The other matrix has blocks of another engine, or no rows that can be cut out.
+            The other matrix has blocks of another engine, or no rows that can be selected.
         InvalidProblem
             It has another number of rows.
         """
@@ -230,12 +233,12 @@ class BlockOperator(LinearOperator):
         return handles
 
     def model_alongside(self, model: OfRows) -> list[Handle]:
-        """Handles of what the rows of each block have, such as weights, beside it; they are made once and kept.
+        """Handles of the part of a row model, such as weights, for each block; they are made once and kept.
 
         Parameters
         ----------
         model : OfRows
-            Of all rows.
+            The model of all rows.
 
         Returns
         -------
@@ -274,14 +277,14 @@ class BlockOperator(LinearOperator):
     def map_rows(
         self, work: Callable[..., Any], name: str = "data", beside: LinearOperator | None = None
     ) -> BlockOperator:
-        """A matrix with as many rows, made of each block and left where the block lies.
+        """A matrix with as many rows, computed from each block and kept beside it.
 
         Parameters
         ----------
         work : callable
-            work(number, block) gives the rows of a block; it can be pickled.
+            work(number, block) returns the new rows of a block; it can be pickled.
         name : str, default "data"
-            What messages call the result.
+            The name of the result in messages.
         beside : LinearOperator, optional
             A matrix with as many rows: work(number, block, rows) is called with the same rows of it, too.
 
@@ -295,7 +298,7 @@ class BlockOperator(LinearOperator):
         return BlockOperator(made, self.engine, name=name, given_back=self.given_back)
 
     def brought_here(self) -> Array:
-        """All rows, as an array of this process: of narrow matrices, such as scores.
+        """All rows, as an array of this process: for narrow matrices, such as scores.
 
         Returns
         -------
@@ -305,16 +308,16 @@ class BlockOperator(LinearOperator):
 
     @property
     def centres_entries(self) -> bool:
-        """Whether the blocks are arrays."""
+        """Whether the blocks are dense arrays, so that means are subtracted from entries."""
         return not self.sparse
 
     @property
     def rows_together(self) -> int:  # type: ignore[override]
-        """Neighbouring rows of a minibatch: with single rows it would ask most blocks."""
+        """Number of neighbouring rows in a minibatch: single random rows would need most blocks."""
         return max(1, RUN_BYTES // max(self.row_bytes, 1))
 
     def _rows(self, selection: Selection) -> LinearOperator:
-        """Some rows, brought here."""
+        """Fetch selected rows to this process."""
         if isinstance(selection, slice):
             selection = np.arange(selection.start, selection.stop)
         if not len(selection):
@@ -327,7 +330,7 @@ class BlockOperator(LinearOperator):
         return self.images(V)
 
     def images(self, V: Array, about: Array | None = None) -> Array:
-        """(A - 1 aboutᵀ) V, brought here in the order of the rows."""
+        """Compute (A - 1 aboutᵀ) V, fetched in the order of the rows."""
         task = AdjustedRows(Images(V), [Adjustment(PLAIN, shift=about)])
         pieces = [piece for part in collected(task, [self]) for piece in part]
         return pieces[0] if len(pieces) == 1 else np.concatenate(pieces, axis=0)
@@ -340,7 +343,7 @@ class BlockOperator(LinearOperator):
         return CenteredBlocks(self, mean)
 
     def blocks(self) -> Iterator[LinearOperator]:
-        """Refused: the blocks stay where they are."""
+        """Raise `MissingCapability`: the blocks are not brought to this process."""
         raise MissingCapability(
             f"{self.name} lies in blocks that are not brought to this process, and this method reads rows here. Choose "
             "a method that needs products only, such as lobpcg, gram, two-stage, block-krylov or cg, or bring the rows "
@@ -353,7 +356,7 @@ class BlockOperator(LinearOperator):
 
 
 class CenteredBlocks(CenteredOperator):
-    """Blocks less a row."""
+    """A − 1 meanᵀ for a `BlockOperator` A; the mean is subtracted from the entries of dense blocks."""
 
     def _matmat(self, V: Array) -> Array:
         whole: Any = self.parts[0]
@@ -362,7 +365,7 @@ class CenteredBlocks(CenteredOperator):
 
 
 def _pieces(A: LinearOperator, edges: list[int]) -> Iterator[Any]:
-    """The rows of a matrix of this process, some at a time."""
+    """Yield the rows of a matrix of this process in pieces between the edges, as arrays or CSR matrices."""
     if A.access != "rows" or A.home != HOST:
         raise UnsupportedData(
             f"{A!r} stands beside blocks that lie elsewhere, and its rows cannot be sent there. Pass a NumPy array, a "

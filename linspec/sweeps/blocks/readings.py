@@ -1,7 +1,7 @@
-"""How a block is read: what it is stored as, and the operator that is made of it at each pass.
+"""Reading blocks: the form in which a block is stored, and the operator that is made of it in each pass.
 
-A block is brought into a form that costs nothing to read, a NumPy array or a matrix of compressed rows, once and
-where it lies. `FirstLook` tells what is to be known of it before the first sweep.
+A block is converted once, on its worker, to a form that costs nothing to read: a NumPy array or a CSR matrix. `look`
+returns the facts about it that are needed before the first sweep.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from linspec.errors import UnsupportedData
 from linspec.operators import DenseOperator, LinearOperator, SparseOperator, as_operator, sparse_grams
 
 SAMPLED_ROWS = 16
-"""Rows of a block, evenly spread, in which the largest magnitude is looked for."""
+"""Number of evenly spread rows of a block in which the largest magnitude is searched for."""
 
 
 @dataclass(frozen=True)
 class Reading:
-    """How the blocks of one matrix are read.
+    """The way in which the blocks of one matrix are read.
 
     Parameters
     ----------
@@ -43,7 +43,7 @@ class Reading:
 
 @dataclass(frozen=True)
 class AsBlock:
-    """What is given as a block, as an array or compressed rows.
+    """Work that converts a given block to an array or a CSR matrix.
 
     Parameters
     ----------
@@ -54,7 +54,7 @@ class AsBlock:
     name: str
 
     def __call__(self, number: int, given: Any) -> tuple[Any, tuple[str, ...] | None]:
-        """The block with a number, and the names of its columns."""
+        """Return the converted block, and the names of its columns."""
         what = f"block {number} of {self.name}"
         if is_array(given) and given.ndim == 1:
             given = given[:, None]
@@ -68,28 +68,28 @@ class AsBlock:
 
 
 def block_of(_number: int, made: tuple[Any, Any]) -> Any:
-    """The block alone, of what `AsBlock` gives."""
+    """The block alone, from the result of `AsBlock`."""
     return made[0]
 
 
 @dataclass(frozen=True)
 class Facts:
-    """What is known of one block.
+    """Facts about one block.
 
     Attributes
     ----------
     shape : (int, int)
     stored, working : numpy.dtype
-        Of the entries, and of products with them.
+        The dtype of the entries, and of products with them.
     sparse : bool
     nnz : int
-        Stored entries.
+        The number of stored entries.
     pairs : int
-        Pairs of stored entries that share a row; 0 of arrays.
+        The number of pairs of stored entries in the same row; 0 for arrays.
     largest : float
         The largest magnitude in some of its rows.
     names : tuple of str or None
-        Of the columns.
+        The names of the columns.
     """
 
     shape: tuple[int, int]
@@ -103,12 +103,12 @@ class Facts:
 
     @property
     def bytes(self) -> int:
-        """What the block takes."""
+        """The memory of the block in bytes."""
         return self.nnz * (self.stored.itemsize + (4 if self.sparse else 0)) + 8 * self.shape[0] * self.sparse
 
 
 def look(_number: int, made: tuple[Any, tuple[str, ...] | None]) -> Facts:
-    """What is to be known of a block that `AsBlock` has made."""
+    """Compute the facts about a block that `AsBlock` has made."""
     block, names = made
     sparse = not isinstance(block, np.ndarray)
     A: Any = SparseOperator(block, checked=True) if sparse else DenseOperator(block)

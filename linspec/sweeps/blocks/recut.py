@@ -1,4 +1,4 @@
-"""Blocks cut again, where those of another matrix with the same rows end."""
+"""Blocks cut again at the boundaries of the blocks of another matrix with the same rows."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ class Rows:
     Parameters
     ----------
     cuts : tuple of (int, int)
-        By the number of the call: how many rows of its first block are left out, and how many rows are wanted.
+        For each call: the number of rows of its first block to skip, and the number of rows to return.
     """
 
     cuts: tuple[tuple[int, int], ...]
 
     def __call__(self, number: int, *blocks: Any) -> Any:
-        """The rows that a call asks for."""
+        """The rows that the call with a number needs."""
         start, count = self.cuts[number]
         if len(blocks) == 1:
             return blocks[0][start : start + count]
@@ -45,7 +45,7 @@ def recut(
     engine : Engine
     handles : sequence
     layout, wanted : sequence of int
-        The rows of the blocks that there are, and of those that are wanted; their sums are equal.
+        The numbers of rows of the existing blocks, and of the new ones; their sums are equal.
     """
     edges, cuts, calls = [0, *accumulate(layout)], [], []
     for number, (start, stop) in enumerate(pairwise([0, *accumulate(wanted)])):

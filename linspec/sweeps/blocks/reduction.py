@@ -1,11 +1,11 @@
-"""One task over the rows of several matrices, of which at least one lies in blocks.
+"""One task over the rows of several matrices, at least one of them in blocks.
 
-Problem: a sweep is one task and its merge (`linspec.sweeps.task`), whoever runs it.
-Method: runs of blocks are cut by sizes alone, each is gone through in one place, and the parts are merged by a fixed
-tree over the numbers of the runs. The same data in the same blocks give the same bits with every engine and any number
-of workers, on processors of one kind. One call is one round of the cluster; time and interrupts are looked at before
-it, and by engines that wait. Weights of rows and confounds lie beside the blocks, each block with its own, and the task
-goes without them.
+Problem: a sweep is one task and its merge (`linspec.sweeps.task`), with every runner.
+Method: runs of blocks are determined by sizes alone, each is processed by one worker, and the parts are merged by a
+fixed tree over the numbers of the runs. The same data in the same blocks give the same bits with every engine and any
+number of workers, on processors of one kind. One call is one round of the cluster; time limits and interrupts are
+checked before it, and by engines while they wait. Weights of rows and confounds are kept beside the blocks, each block
+with its own, and the task is sent without them.
 """
 
 from __future__ import annotations
@@ -26,26 +26,26 @@ Part = TypeVar("Part")
 
 
 def map_reduce(task: Task[Part], operators: Sequence[LinearOperator], columns: int = 0) -> Part:
-    """What a task makes of all rows.
+    """Run a task over all rows, and return its merged part.
 
     Parameters
     ----------
     task : Task
         It can be pickled.
     operators : sequence of LinearOperator
-        With equally many rows. The first that lies in blocks says how the others are cut.
+        Operators with equally many rows. The others are cut as the first that is in blocks.
     columns : int, default 0
-        The columns of an array as wide as a row that a part holds: runs are larger than it.
+        A part holds arrays of size p x columns: runs are larger than these.
 
     Returns
     -------
     Part
-        In this process.
+        The part of all rows, in this process.
 
     Raises
     ------
     DataLost
-        A block is gone.
+        A block is lost.
     """
     leader, work, calls = planned(task, operators, columns)
     pause()
@@ -54,7 +54,7 @@ def map_reduce(task: Task[Part], operators: Sequence[LinearOperator], columns: i
 
 
 def collected(task: Task[Part], operators: Sequence[LinearOperator]) -> list[Part]:
-    """What a task makes of each run of rows, in their order: of results as long as the rows, nothing is merged.
+    """The parts of each run of rows in order, without a merge: for results with a row for each row of the data.
 
     Parameters
     ----------
@@ -70,7 +70,7 @@ def collected(task: Task[Part], operators: Sequence[LinearOperator]) -> list[Par
 def planned(
     task: Task[Part], operators: Sequence[LinearOperator], columns: int
 ) -> tuple[Any, OverRun[Part], list[Call]]:
-    """What `map_reduce` does: the first matrix in blocks, what is done with a run, and the runs."""
+    """Plan a sweep: return the first matrix in blocks, the work on a run, and one call for each run."""
     given: list[Any] = list(operators)
     leader = next(A for A in given if A.access == "blocks")
     views = [leader.handles if A is leader else leader.alongside(A) for A in given]
@@ -87,7 +87,7 @@ def planned(
 
 
 def _without_rows(model: Any, models: list[OfRows]) -> Any:
-    """A model of no row, whose first row is its number in a list of models."""
+    """Replace a model by one without rows whose `first` is its index in `models`, to which it is appended if new."""
     if model.is_plain:
         return model
     number = next((i for i, known in enumerate(models) if known is model), len(models))

@@ -1,11 +1,11 @@
-"""Runs of blocks, what is done with one, and how the results are merged.
+"""Runs of blocks, the work on a run, and the merge of results.
 
-Problem: what a sweep makes of one block, a p x k array, may be larger than the block itself; and a cluster spends a
-fraction of a millisecond on each piece of work. One of each block would send more than it reads.
-Method: consecutive blocks form runs, whose sums are made in one place. A run is some times as large as what it gives,
-and there are not too many of them. Which blocks form a run depends on their sizes alone, never on who works. Within a
-run rows are cut into blocks that stay in the cache of a core, and go through the same tasks as rows in memory.
-Every sum of a run is made by one thread, so that workers with one core and with many give the same bits.
+Problem: the result of a sweep over one block, a p x k array, may be larger than the block itself; and a cluster spends
+a fraction of a millisecond on each piece of work. With a result for each block, more would be sent than read.
+Method: consecutive blocks form runs, and one worker adds up the sums of a run. A run is several times as large as its
+result, and the number of runs is bounded. The runs depend on the sizes of the blocks alone, never on the workers.
+Within a run rows are cut into blocks that stay in the cache of a core, and are processed by the same tasks as rows in
+memory. Every sum of a run is computed by one thread, so that workers with one core and with many give the same bits.
 """
 
 from __future__ import annotations
@@ -28,21 +28,21 @@ from linspec.sweeps.task import Task, Tree
 Part = TypeVar("Part")
 
 PARTS_PER_RUN = 8
-"""How many times larger than its result a run is at least, where there is so much."""
+"""Smallest size of a run in units of the size of its result, if the data are that large."""
 
 MOST_RUNS = 1024
-"""Runs at most: a scheduler that takes a millisecond for each spends a second on a sweep."""
+"""Most runs: a scheduler that takes a millisecond for each spends a second on a sweep."""
 
 
 def cut_into_runs(sizes: Sequence[float], result: float) -> list[range]:
-    """Runs of consecutive blocks.
+    """Divide blocks into runs: ranges of numbers of consecutive blocks.
 
     Parameters
     ----------
     sizes : sequence of float
         Bytes of each block.
     result : float
-        Bytes of what a run gives.
+        Bytes of the result of a run.
     """
     least = max(PARTS_PER_RUN * result, sum(sizes) / MOST_RUNS)
     edges, gathered = [0], 0.0
@@ -51,25 +51,25 @@ def cut_into_runs(sizes: Sequence[float], result: float) -> list[range]:
         if gathered >= least:
             edges.append(number + 1)
             gathered = 0.0
-    if edges[-1] < len(sizes):  # what is left at the end goes to the last run
+    if edges[-1] < len(sizes):  # the remaining blocks join the last run
         edges = [*(edges[:-1] or [0]), len(sizes)] if len(edges) > 1 else [0, len(sizes)]
     return [range(a, b) for a, b in itertools.pairwise(edges)]
 
 
 @dataclass(frozen=True)
 class OverRun(Generic[Part]):
-    """What a task makes of one run of blocks.
+    """Work that computes the part of a task for one run of blocks.
 
     Parameters
     ----------
     task : Task
     readings : tuple of Reading
-        How the blocks of each view are read. A call has the blocks of all views of the first rows, behind them the
-        models of these rows, and then those of the next.
+        The ways in which the blocks of each view are read. The arguments of a call are the blocks of all views for the
+        first rows, the models of these rows, then the same for the next rows.
     columns : int
-        The columns of the products that a part holds.
+        The number of columns of the products that a part holds.
     models : int, default 0
-        How many models the rows of a block have. In the task each is without rows, and its first row is its number.
+        The number of row models of a block. In the task each is without rows, with its index as `first`.
     """
 
     task: Task[Part]
@@ -78,12 +78,12 @@ class OverRun(Generic[Part]):
     models: int = 0
 
     def __call__(self, first_row: int, *blocks: Any) -> Part:
-        """Of the run whose first row has a number."""
+        """The part of the run that begins with row `first_row`."""
         return self.begun(None, first_row, *blocks)
 
     def begun(self, part: Part | None, first_row: int, *blocks: Any) -> Part:
-        """The same, from what the task has made of something else before."""
-        # What is not finite is found in the sums.
+        """The part of the run, added to an existing part."""
+        # Values that are not finite are found in the sums.
         with np.errstate(all="ignore"), one_blas_thread(needed=True), machine.one_thread():
             views = len(self.readings)
             for i in range(0, len(blocks), views + self.models):
@@ -113,12 +113,12 @@ class OverRun(Generic[Part]):
 
 @dataclass(frozen=True)
 class Merged(Generic[Part]):
-    """What a task makes of several parts of neighbouring rows."""
+    """Work that merges the parts of neighbouring rows."""
 
     task: Task[Part]
 
     def __call__(self, number: int, *parts: Part) -> Part:
-        """By the binary tree over their order."""
+        """Merge parts by the binary tree over their order."""
         tree = Tree(self.task, len(parts))
         with np.errstate(all="ignore"), one_blas_thread(needed=True), machine.one_thread():
             for i, part in enumerate(parts):
