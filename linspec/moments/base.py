@@ -36,7 +36,7 @@ Part = TypeVar("Part")
 
 
 class Sweeps(ABC):
-    """A way to read the rows of some views.
+    """Base class of the ways to sweep the rows of some views.
 
     Parameters
     ----------
@@ -155,7 +155,7 @@ class Sweeps(ABC):
         return [scaled(V, view.adjustment.factors) for V, view in zip(blocks, self.views, strict=True)]
 
     def _adjusted(self, found: Products, blocks: list[Array | None]) -> Products:
-        """Apply to the products with scaled blocks the confounds and the column factors of the left view."""
+        """Subtract confound effects from products with scaled blocks, and apply the factors of the left columns."""
         if not self.adjusts:
             return found
         products, views = list(found), self.views

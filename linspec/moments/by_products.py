@@ -42,7 +42,7 @@ IDENTITY_BYTES = 2**29
 """The largest size of the products with these columns, in bytes."""
 
 CONSTANT = 32
-"""From products, a column counts as constant if its standard deviation is at most this many roundings of its
+"""A column known by its products counts as constant if its standard deviation is at most this many roundings of its
 mean."""
 
 ENTRIES = 2
@@ -56,7 +56,7 @@ class ByProducts(Sweeps):
 
     @property
     def by_entries(self) -> bool:
-        """Whether Gram matrices are computed from entries; not if slices come beside an operator."""
+        """Whether Gram matrices are computed from entries; not if slices come together with an operator."""
         return self._has_few_columns and not any(view.streamed for view in self.views)
 
     @property

@@ -202,7 +202,9 @@ class Columns:
             squares = of_means if squares is None else squares + of_means
         if squares is None:
             return 0.0
-        squares = squares if known.factors is None else squares * known.factors * known.factors  # of any size
+        squares = (
+            squares if known.factors is None else squares * known.factors * known.factors
+        )  # f² may overflow
         return float(to_host(self.home.xp.sum(squares)))
 
     @at_home
@@ -230,7 +232,7 @@ class Columns:
         of_rows = held is not None and held.rows is not None
         if view.adjustment.lost > 1.0 and not of_rows:
             rounding = eps if held is None else float(np.finfo(np.float64).eps)
-            ratio = view.adjustment.lost  # of squares, where the error is relative to lengths
+            ratio = view.adjustment.lost  # a ratio of squares; the error is relative to lengths
             lost: float = rounding * max(ratio, view.model.condition * math.sqrt(ratio - 1))
             return max(lost, self._cancelled_by_means(view, squares, held, eps))
         return self._cancelled_by_means(view, squares, held, eps)

@@ -6,7 +6,7 @@ Method: structure correlations. One sweep multiplies the weights W by the Gram m
 with component i is (SW)ⱼᵢ / (‖aⱼ‖ ‖A wᵢ‖), with means and confound effects removed.
 Source: Thompson 1984, Canonical Correlation Analysis, doi:10.4135/9781412983570 (structure coefficients).
 Where we differ: no variate of n rows is made where the components are linear, and columns of any length and with means
-that are large beside their spread are scaled and shifted before they are squared.
+that are large compared with their spread are scaled and shifted before they are squared.
 """
 
 from __future__ import annotations

@@ -138,7 +138,7 @@ class Moments:
         self._given_form, self._form, self._expect = form, "", expect
         self._gram: HeldGram | None = None
         self._cross: Array | None = None
-        self._all: Moments | None = None  # those of all views, of which this is one
+        self._all: Moments | None = None  # the moments of all views, if this is a single view
         self._index = 0
         self._alone: dict[int, Moments] = {}
         self._whiteners: dict[tuple[int, float], Whitener | DiagonalWhitener] = {}
@@ -215,12 +215,12 @@ class Moments:
 
     @property
     def passes(self) -> float:
-        """The number of sweeps over that view which has been swept most."""
+        """The number of sweeps over the view that was swept most often."""
         return max(view.ledger.sweeps for view in self._views)
 
     @property
     def own_passes(self) -> float:
-        """The number of sweeps by the calling thread over that view which it has swept most."""
+        """The number of sweeps by the calling thread over the view that it swept most often."""
         return max(view.ledger.own_sweeps for view in self._views)
 
     def columns_made(self, index: int) -> float:
@@ -516,7 +516,7 @@ class Moments:
 
     @one_at_a_time
     def precision(self, index: int) -> np.dtype[Any]:
-        """The dtype in which rows of a view are multiplied: float64 where float32 entries are far from 1.
+        """The dtype in which rows of a view are multiplied: float64 also for float32 entries far from 1.
 
         Parameters
         ----------
@@ -635,9 +635,9 @@ class Moments:
 
     @one_at_a_time
     def factored(self, index: int) -> bool:
-        """Whether `whitener` has no matrix to make dense.
+        """Whether `whitener` can factor the Gram matrix of a view without making one dense.
 
-        So it is if the Gram matrices are held dense, or if the Gram matrix of the view is diagonal before centring and
+        This holds if the Gram matrices are held dense, or if that of the view is diagonal before centring and
         confounds, as for one-hot rows.
 
         Parameters

@@ -8,7 +8,7 @@ original data, and so is the last Rayleigh-Ritz step, so that a sum of correlati
 most the exact one.
 Source: Higham & Mary 2022, doi:10.1017/S0962492922000022, for the division of labour: cheap steps, precise residuals.
 Where we differ: dense rows are copied after means, weights and confounds have been applied, so they lose no digits
-to a mean that is large beside the spread. Sparse rows are copied as they are stored; their indices are shared.
+to a mean that is large compared with the spread. Sparse rows are copied as they are stored; their indices are shared.
 Rows that are computed when they are read, such as features of a kernel, are computed once for the copy.
 """
 
@@ -69,7 +69,7 @@ def in_single(views: list[View]) -> list[View]:
     views : list of View
         Views that `check_copyable` accepts.
     """
-    # Dense rows are copied without their means; beside sparse rows, which keep theirs, both are centred by products.
+    # Dense rows are copied without their means; next to sparse rows, which keep theirs, both are centred by products.
     center = any(isinstance(view.operator, SparseOperator) for view in views) and views[0].model.center
     return [_copied(view, center) for view in views]
 
@@ -99,7 +99,7 @@ def _sparse_copy(view: View) -> LinearOperator:
         data = A.data.astype(SINGLE)
     _check_fits(bool(np.isfinite(data).all()), view)
     copied = SparseOperator(type(A)((data, A.indices, A.indptr), shape=A.shape), checked=True)
-    # Sums in float32 over the rows of a transposed copy are too rough for an answer, and not for an iteration.
+    # Sums in float32 over the rows of a transposed copy are too inaccurate for a solution, but not for an iteration.
     copied.worth_transposing = view.operator.worth_transposing
     return copied
 

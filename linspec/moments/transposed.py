@@ -87,4 +87,4 @@ def gram_and_cross(x: View, y: View, V: Array | None, home: Home) -> tuple[Array
         both = home.concat([home.place(X.matmat(V)), W])
         x.record(k, k + q, sweeps=1.0)
         products = sparse_products.matmat(X.transposed, both, X.dtype)
-    return products[:, :k] + 0.0, products[:, k:] + 0.0  # copies: the second is kept, and may be the smaller
+    return products[:, :k] + 0.0, products[:, k:] + 0.0  # copies: the second is kept, and may be small

@@ -1,4 +1,4 @@
-"""The correlation captured by weights: how much of the correlation of two views their variates have."""
+"""The correlation captured by given weights, in total (`tcc`), relative to a reference (`pcc`), and pair by pair."""
 
 from __future__ import annotations
 

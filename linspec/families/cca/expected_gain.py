@@ -19,7 +19,7 @@ USUAL = 0.5
 """The ratio q of successive gains, as long as two gains are not known."""
 
 OPTIMISTIC = 3.0
-"""Permitted ratio of expected gain to residual, as CCA has it for nearly independent columns."""
+"""Permitted ratio of the expected gain to the residual, which CCA with nearly independent columns may reach."""
 
 PROGRESS = 0.9
 """Within `patience` steps the residual must fall below this fraction of its value."""
@@ -73,7 +73,7 @@ class ExpectedGain:
     since: int = 0
 
     def after(self, law: float, total: float, *, whole: bool) -> ExpectedGain:
-        """Return the state after another step. The first step has no gain yet, so it ends no iteration unless `whole`.
+        """Return the state after another step; without a gain yet, its residual is at least 2 tol unless `whole`.
 
         Parameters
         ----------

@@ -41,7 +41,7 @@ class PairsIterate(Iterate):
     ending : Status, optional
         The status with which the run ends at this iterate; by default the run decides.
     **state
-        Further state that the next step needs beside the pairs.
+        Further state that the next step needs in addition to the pairs.
 
     Examples
     --------

@@ -166,7 +166,7 @@ def _cca_cases() -> list[Case]:
 
 
 class CCAOracle:
-    """Computes the exact canonical correlations and the law of a case."""
+    """The exact canonical correlations of a case, and its law."""
 
     def __init__(self, case: Case, reading: Reading) -> None:
         self.k = int(case.parameters["k"])

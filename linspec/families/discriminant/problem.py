@@ -140,7 +140,7 @@ class Discriminant(Problem[DiscriminantSolution]):
                 "Discriminant needs targets; got no H. Make H from labels: "
                 f"Discriminant(X, linspec.targets.lda(y), k).{of_pairs(self.X)}"
             )
-        flat = getattr(self.H, "ndim", 2) == 1  # also of arrays that only an adapter knows
+        flat = getattr(self.H, "ndim", 2) == 1  # also for arrays that only an adapter knows
         if flat or is_series(self.H) or is_flat_list(self.H):
             got = (
                 f"shape ({len(self.H)},)"

@@ -174,7 +174,7 @@ def _discriminant_cases() -> list[Case]:
         _labels(),
         tall.with_arrays(lambda x: x * 1e15, "large-units"),
         tall.with_arrays(lambda x: x * 1e-15, "small-units"),
-        # With so many columns and targets a basis of a few times k vectors does not span the whole space.
+        # With this many columns and targets a basis of a few times k vectors does not span the whole space.
         make(110, 90, 40, geometric(9, 0.1, 40), 2, values=geometric(3, 1, 90), name="many-columns"),
         make(60, 100, 40, geometric(9, 0.1, 40), 2, values=geometric(3, 1, 50), name="many-columns-wide"),
     ]
@@ -188,7 +188,7 @@ def _classes(k: int | None, name: str) -> Case:
 
 
 class DiscriminantOracle:
-    """Computes the exact eigenpairs of XᵀHHᵀX w = λ M w with M = XᵀX + ridge, and the law of a case.
+    """The exact eigenpairs of XᵀHHᵀX w = λ M w with M = XᵀX + ridge for a case, and its law.
 
     With X = U S Vᵀ, D = S (S² + ridge)^(-1/2) and D UᵀH = P diag(t) Qᵀ: λ = t² and W = V (S² + ridge)^(-1/2) P.
     """
@@ -231,7 +231,7 @@ class DiscriminantOracle:
 
     @property
     def attainable(self) -> float:
-        """The residual that rounding alone may leave; below `_floor`, which adds up worst cases."""
+        """The residual that rounding alone may leave: a third of `_floor`, which adds up worst cases."""
         return self._floor(self.weights, self.eigenvalues) / 3
 
     def _image(self, W: HostArray) -> HostArray:
@@ -356,7 +356,7 @@ def _target_issues(subject: Subject, case: Case, H: Any) -> Iterator[str]:
     for X in (case.main.copy(), scipy.sparse.csr_array(case.main)):
         result = attempt(case.state({"X": X, "H": H}), subject.for_case(case), rng=0)
         if isinstance(result.error, MissingCapability):
-            continue  # the check "declared-needs" judges what a solver needs of its data
+            continue  # the check "declared-needs" tests such solvers
         if result.error is not None:
             yield result.raised
             continue

@@ -290,9 +290,7 @@ def _of_signs(
     n, m = B.shape
     signs = generator.choice([-1.0, 1.0], size=(n, PROBES))
     w = problem.sample_weight
-    weighted = (
-        signs if w is None else signs * reciprocal(np.sqrt(w))[:, None]
-    )  # the problem multiplies them by √w again
+    weighted = signs if w is None else signs * reciprocal(np.sqrt(w))[:, None]  # the problem multiplies by √w
     home = problem.A.home
     block = as_operator(home.place(np.hstack([B, weighted]), problem.A.dtype))
     run = problem.with_matrices({"B": block}).with_numbers(ridge=tuple(ridges))

@@ -133,7 +133,7 @@ def least_squares_cases() -> list[Case]:
 
 
 class LeastSquaresOracle:
-    """Computes the exact least-norm solution and the law of a case."""
+    """The exact least-norm solution of a case, and its law."""
 
     def __init__(self, case: Case, reading: Reading) -> None:
         self.unit = precision(case)

@@ -37,7 +37,7 @@ def check_path(subject: Subject) -> Iterator[str]:
         if case.main.dtype != np.float64 or not subject.must_converge(case) or case.dense_offset:
             continue
         if case.parameters.get("ridge"):
-            continue  # gentle with that ridge
+            continue  # gentle only with its ridge
         several = replace(case, parameters={"ridge": list(RIDGES)})
         result = attempt(several.state(host_data(case)), subject.for_case(case), rng=0)
         if not subject.trait("path"):

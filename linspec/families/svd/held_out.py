@@ -79,7 +79,7 @@ class LogLikelihood(Reconstruction):
     label = "log-likelihood of a row"
 
     def _lost(self, k: int, values: HostArray) -> float:
-        """The rounding of a score, as each variance, that of the noise too, has the rounding of their sum."""
+        """The rounding of a score, whose logarithms contain variances with the rounding of their sum."""
         p, total = len(values), float(values.sum())
         widths = [*values[:k], *([float(values[k:].sum()) / (p - k)] if k < p else [])]
         least = min(widths, default=0.0)

@@ -152,7 +152,7 @@ class SVDSolution(Solution):
 
     @at_home
     def transform(self, A: Any, *, confounds: Any = None) -> Array:
-        """Compute scores of rows: the rows times the vectors, after the training means are subtracted with centring.
+        """Compute scores of rows: the rows, minus the training means with centring, times the vectors.
 
         Parameters
         ----------

@@ -91,7 +91,7 @@ def planted_svd(  # noqa: PLR0913
 
 
 COPIES = [*[4.0] * 12, *geometric(1, 0.1, 20)]
-"""Singular values with one repeated more often than rounding lets a Krylov space find copies, and smaller ones."""
+"""A singular value with more copies than a Krylov space of one vector finds by rounding, and smaller values."""
 
 
 def _svd_cases() -> list[Case]:
@@ -128,7 +128,7 @@ def _svd_cases() -> list[Case]:
         make(1, 6, [2.0], 1, name="one-row"),
         make(20, 1, [2.0], 1, name="one-column"),
         zero,
-        # With so many columns a basis of a few times k vectors does not span the whole space.
+        # With this many columns a basis of a few times k vectors does not span the whole space.
         make(110, 90, geometric(10, 1, 90), 2, name="many-columns"),
         make(60, 100, geometric(10, 2, 50), 2, center=True, name="many-columns-wide"),
         make(100, 12, geometric(1, 1e-4, 12), 12, name="small-values"),
@@ -136,7 +136,7 @@ def _svd_cases() -> list[Case]:
 
 
 class SVDOracle:
-    """Computes the exact leading triplets and the law of a case."""
+    """The exact leading triplets of a case, and its law."""
 
     def __init__(self, case: Case, reading: Reading) -> None:
         A = case.arrays["A"].astype(np.float64)

@@ -63,7 +63,7 @@ def scored_by_solving(  # noqa: PLR0913, PLR0917 (the arguments of cross_validat
             raise nothing_yet()
         made = [by_ridge[i] for i in range(len(ridges))]
         found[split] = score.of_solutions(rest, made, ks)
-        if rounding is not None:  # the predictions once more, and the lengths of the columns
+        if rounding is not None:  # predicts once more, and reads column lengths
             rounding[split] = score.rounding_of_solutions(rest, made, rounding[split])
             passes += (len(made) + 1) * len(held_out) / folds.rows
         passes += (swept * len(training) + (1 if score.together else len(made)) * len(held_out)) / folds.rows

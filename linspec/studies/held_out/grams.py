@@ -71,7 +71,7 @@ def share_lost(lost: Any, value: Any) -> HostArray:
 
 @dataclass(frozen=True, eq=False)
 class Images:
-    """Linear combinations of the mapped columns of some rows.
+    """Linear combinations of the adjusted columns of some rows.
 
     Attributes
     ----------

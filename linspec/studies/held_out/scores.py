@@ -24,7 +24,7 @@ LOST = 1e-3
 """Relative rounding above which a score is meaningless."""
 
 GAP = 1e8
-"""Largest condition number of the eigenvalues above rounding for which those below rounding count as zero."""
+"""Eigenvalues below rounding count as zero if all others have at most this condition number."""
 
 SAFE = 1e-6
 """A ridge below this fraction of the largest eigenvalue gets its own factorisation, with scaled columns."""

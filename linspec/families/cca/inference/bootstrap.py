@@ -285,7 +285,7 @@ class _Draws:
         self.correlations: list[HostArray] = []
         self.unconverged = 0
         self.pairs: list[int] = []  # the number of pairs of each draw, at most k
-        self.crossings: list[HostArray] = []  # M
+        self.crossings: list[HostArray] = []  # the matrices M
         self.views = _View(), _View()
 
     @property
@@ -351,7 +351,7 @@ class _View:
 
     def __init__(self) -> None:
         self.weights: list[HostArray] = []
-        self.products: list[HostArray] = []  # of columns at unit length with variates
+        self.products: list[HostArray] = []  # of unit columns with variates
         self.grams: list[HostArray] = []  # of the variates
         self.cosines: list[HostArray] = []  # variates of all rows, at unit length, with those of the draw
 

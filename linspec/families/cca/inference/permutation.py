@@ -430,7 +430,7 @@ def _variates(
 
 
 def _reflections(L: HostArray) -> list[HostArray]:
-    """Unit vectors v of Householder reflections I − 2vvᵀ that together map the columns of L to the first rows."""
+    """Unit vectors v of Householder reflections I − 2vvᵀ whose product maps the span of L to the first rows."""
     L, found = L / np.sqrt(np.sum(L * L, axis=0)), []
     for j in range(L.shape[1]):
         v = np.concatenate([np.zeros(j), L[j:, j]])

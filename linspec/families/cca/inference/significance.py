@@ -173,7 +173,7 @@ def significance(
     Notes
     -----
     The p-values hold for independent rows that are normal in one view given the other. Only the correlations and the
-    sizes are used, so they cost nothing beside the solution. `linspec.permutation_test` does not need normal rows.
+    sizes are used, so they cost no more than the solution. `linspec.permutation_test` does not need normal rows.
 
     Examples
     --------

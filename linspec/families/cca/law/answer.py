@@ -111,7 +111,7 @@ class Answer:
         return not all(isinstance(norm, BasisNorm) for norm in self.norms or (None,))
 
     def _directions(self, i: int) -> list[Array]:
-        """S⁻¹ϱ of view i at unit length, if its norm and residuals are known and products cost a sweep; else []."""
+        """S⁻¹ϱ of view i with unit columns, if norm and residuals are known and products cost a sweep; else []."""
         if self.evidence.residuals is None or self.norms is None or self.moments.form != "implicit":
             return []
         return [unit_columns(self.norms[i].solve(self.evidence.residuals[i]), self.home)]
@@ -229,7 +229,7 @@ class Answer:
         return rho
 
     def make_unit(self) -> None:
-        """Fix signs, scale weights to unit length, and round them to their final dtype, so that these are judged."""
+        """Fix signs, scale weights to unit length, and round them to their dtype before the residual is computed."""
         if self.made is None:
             self._round()
             self.multiply()

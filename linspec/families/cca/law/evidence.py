@@ -1,4 +1,4 @@
-"""Facts beside the weights that the law uses: those that a solver knows, and those from one product with more columns.
+"""Facts that the law uses in addition to the weights: from the solver, and from one product with more columns.
 
 Problem: the law of CCA uses the norms of the inverse Gram matrices, and these are rarely known.
 Method: a Gram matrix that is held dense, or is diagonal before centring, is factored. If a view has few

@@ -59,7 +59,7 @@ SQUARED = 1e-6
 """Rounding of the correlations below this is not reported."""
 
 BESIDE = {8: 1e-8, 4: 1e-4}
-"""A column is dependent if a smaller fraction of its square is outside the others; by bytes of a number."""
+"""By bytes of a number: the fraction of a column's square outside the other columns up to which it is dependent."""
 
 SMALL_FLOPS = 2e8
 """Up to this p q (p + q) the law always computes all correlations, which takes a fraction of a second."""
@@ -151,7 +151,7 @@ class _Beside:
 
 
 class _Law:
-    """Computes residual, bounds, loss and findings of an answer."""
+    """Residual, bounds, loss and findings of an answer, computed from its products and norms."""
 
     def __init__(
         self,
@@ -403,7 +403,7 @@ class _Law:
         if not known:
             return lower or None
         if beside is not None and beside.rest is not None and self.carried is not None:
-            # At worst, the residuals of Galerkin's solutions belong to the least correlation that is carried.
+            # At worst, the residuals of the Galerkin solutions belong to the smallest correlation in the block.
             rest = np.minimum(beside.rest, squares / 2)
             estimate = float((found + raised(self.rho - self.carried, rest)).sum())
             return max(estimate / total, lower)
@@ -414,7 +414,7 @@ class _Law:
         return max(estimate / total, lower)
 
     def _explains(self, squares: HostArray) -> bool:
-        """Whether the residuals and the gap to the carried correlation bound the loss far below the tolerance."""
+        """Whether the residuals and the gap to the last correlation in the block bound the loss far below tol."""
         if self.carried is None or not self.moments.held:
             return False
         worst = float(raised(self.rho - self.carried, squares / 2).sum())
@@ -517,7 +517,7 @@ class _Law:
         return self._complete(rho, (along[0][k:], along[1][k:]))
 
     def _complete(self, rho: HostArray, parts: tuple[HostArray, HostArray]) -> _Beside:
-        """Results from all correlations `rho` and the components of the residuals along pairs not returned."""
+        """Combine all correlations `rho` with the components of the residuals along pairs that are not returned."""
         k, (p, q) = len(self.rho), (A.shape[1] for A in self._views())
         total, every = (float(np.clip(rho[:m], 0.0, 1.0).sum()) for m in (k, self.problem.k))
         condition = max(norm.condition for norm in self.norms)
