@@ -202,9 +202,8 @@ class Columns:
             squares = of_means if squares is None else squares + of_means
         if squares is None:
             return 0.0
-        squares = (
-            squares if known.factors is None else squares * known.factors * known.factors
-        )  # f² may overflow
+        # One factor after the other, because squares of factors may overflow.
+        squares = squares if known.factors is None else squares * known.factors * known.factors
         return float(to_host(self.home.xp.sum(squares)))
 
     @at_home
