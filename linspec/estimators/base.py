@@ -240,7 +240,7 @@ def checked_number(name: str, value: Any) -> float:
 
 
 def _takes_tol(solver: Any, problem: Problem[Any]) -> bool:
-    """Whether the solver has the option `tol`; exact solvers do not."""
+    """Whether `tol` can be passed to the solver; not to instances and exact solvers."""
     if isinstance(solver, Solver):
         return False
     return solver == "auto" or any(field.name == "tol" for field in fields(get_solver(solver, problem)))
