@@ -1,12 +1,12 @@
 """Estimators of scikit-learn that solve problems of linspec.
 
-Problem: people keep their data work in scikit-learn's pipelines and grid searches, and want linspec's solvers there.
-Method: each estimator states a problem of linspec, solves it, and tells the answer by the names that scikit-learn uses.
-`solution_` is the answer of linspec with its certificate.
-Where we differ from scikit-learn's estimators: sparse data are centred implicitly, data may be files, operators and
-slices of rows too, the solver is chosen by name, and an answer that has not converged says so.
+Problem: use linspec's solvers in the pipelines and grid searches of scikit-learn.
+Method: each estimator creates a problem of linspec, solves it, and stores the results under the names of scikit-learn.
+`solution_` is the solution of linspec with its certificate.
+Where we differ from scikit-learn's estimators: sparse data are centred implicitly, data may also be files, operators
+and slices of rows, the solver is chosen by name, and a fit that has not converged warns.
 
-scikit-learn is needed, and imported with this package alone: ``pip install 'linspec[sklearn]'``. Read `base` first.
+scikit-learn is required, and imported only by this package: ``pip install 'linspec[sklearn]'``. Read `base` first.
 """
 
 from __future__ import annotations

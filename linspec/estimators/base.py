@@ -1,10 +1,10 @@
-"""What all estimators have in common: rows that are checked, a problem that is solved, arrays beside X.
+"""The base class of all estimators: checks of rows, the solve, and results in the library and on the device of X.
 
-Problem: an estimator of scikit-learn keeps its parameters as they were given, checks the rows at every call, counts
-their columns, and answers in the library of X. linspec has options, problems and solutions.
-Method: rows that scikit-learn knows are checked by it, which also remembers the names of columns. All other data of
-linspec (files, operators, slices of rows) are passed on as they are. Numbers that linspec keeps on the host are copied
-to where the weights are.
+Problem: an estimator of scikit-learn stores its parameters unchanged, checks the rows at every call, counts
+their columns, and returns arrays in the library of X. linspec has options, problems and solutions.
+Method: rows that scikit-learn knows are checked by it, which also stores the names of columns. All other data of
+linspec (files, operators, slices of rows) are passed on unchanged. Numbers that linspec keeps on the host are copied
+to the device of the weights.
 Source: scikit-learn's guide for developers of estimators; its array-API support, which the setting
 `array_api_dispatch` turns on.
 """
@@ -46,7 +46,7 @@ from linspec.solving.solve import solve
 from linspec.solving.solver import Solver
 
 SPARSE = ("csr", "csc")
-"""Sparse formats that are taken as they are; others are converted to the first."""
+"""Sparse formats that are used without conversion; others are converted to the first."""
 
 S = TypeVar("S", bound=Solution)
 
@@ -55,7 +55,7 @@ class ConvergenceWarning(
     errors.ConvergenceWarning,
     sklearn.exceptions.ConvergenceWarning,  # type: ignore[misc]
 ):
-    """The answer of a fit has not converged. Filters of linspec's and of scikit-learn's warning both know it.
+    """Warning that a fit has not converged; it derives from the warnings of both linspec and scikit-learn.
 
     Examples
     --------
@@ -72,10 +72,10 @@ class ConvergenceWarning(
 
 
 class PairedRows:
-    """A `score` whose rows are those of the target, for regressors and classifiers."""
+    """Mixin for regressors and classifiers: `score` with a check that X and y have their rows in the same order."""
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """How good the predictions of rows are: R² of numbers, the share of rows whose class is predicted.
+        """Score the predictions of rows: R² for regressors, accuracy for classifiers.
 
         Parameters
         ----------
@@ -87,14 +87,14 @@ class PairedRows:
         Returns
         -------
         float
-            As scikit-learn computes it. Frames with the same labels of rows in another order are refused.
+            The score of scikit-learn. Frames with the same row labels in different orders raise an error.
         """
         check_order({"X": X, "y": y, "sample_weight": sample_weight})
         return float(super().score(X, y, sample_weight))  # type: ignore[misc]  # scikit-learn's mixin comes next
 
 
 class LinspecEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
-    """Parameters, checks and the solve of every estimator. `_weights` names the attribute that lies beside X."""
+    """Base of every estimator. `_weights` names the attribute that is on the device of the fitted X."""
 
     _weights: ClassVar[str]
 
@@ -109,7 +109,7 @@ class LinspecEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn has
     # ---- the solve ----------------------------------------------------------------------------
 
     def _solved(self, problem: Problem[S]) -> S:
-        """The solution, with a warning where it has not converged."""
+        """Solve the problem, and warn if the solution has not converged."""
         solution = solve(problem, rng=seed_of(self.random_state), **self._settings(problem))
         if not solution.converged:
             text = f"{type(self).__name__}: {solution.solver} has not converged ({solution.status.name}): "
@@ -117,7 +117,7 @@ class LinspecEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn has
         return solution
 
     def _settings(self, problem: Problem[Any]) -> dict[str, Any]:
-        """The arguments of `solve` that are set, but for the seed."""
+        """The arguments of `solve` that are set, except the seed."""
         settings = dict(self.solver_options or {})
         if self.tol is not None and _takes_tol(self.solver, problem):
             settings.setdefault("tol", self.tol)
@@ -130,7 +130,7 @@ class LinspecEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn has
     # ---- rows ---------------------------------------------------------------------------------
 
     def _rows(self, X: Any, *, fitting: bool = False, least: int = 1) -> Any:
-        """X, checked: an array, a sparse matrix, or an operator."""
+        """Check X, and return it as an array, a sparse matrix, or an operator."""
         if not known_to_scikit_learn(X):
             return self._operator(X, fitting=fitting)
         with on_device(X):  # scikit-learn makes arrays on the current device of CuPy
@@ -142,9 +142,9 @@ class LinspecEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn has
     def _rows_and_targets(
         self, X: Any, y: Any, *, least: int = 2, numeric: bool = True, **others: Any
     ) -> tuple[Any, Any]:
-        """X and y of a fit, checked, with y in the library and on the device of X; and what lies beside them."""
+        """Check X, y and `others` of a fit, and return X and y, y in the library and on the device of X."""
         check_order({"X": X, "y": y, **others})
-        if y is None:  # the check says that y is missing
+        if y is None:  # the check raises the error for a missing y
             validate_data(self, X, y, skip_check_array=True)
         y = beside(y, X) if numeric else y
         if known_to_scikit_learn(y):
@@ -158,13 +158,13 @@ class LinspecEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn has
         return X, y
 
     def _new_rows(self, X: Any, method: str) -> Any:
-        """Rows for a fitted estimator: with the columns, and from the library, of the rows of the fit."""
+        """Check rows for a fitted estimator: columns, library and device must be those of the fit."""
         check_is_fitted(self)
         self._check_place(X, method)
         return self._rows(X)
 
     def _check_place(self, X: Any, method: str) -> None:
-        """Refuse rows from another library or device than those of the fit, if scikit-learn keeps them apart."""
+        """With array-API dispatch, raise if rows are in another library or on another device than in the fit."""
         if not get_config()["array_api_dispatch"]:
             return
         here = Home.of(X) if is_array(X) else HOST
@@ -176,7 +176,7 @@ class LinspecEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn has
             )
 
     def _operator(self, X: Any, *, fitting: bool) -> LinearOperator:
-        """Data that scikit-learn does not know."""
+        """Return data that scikit-learn does not know as an operator, after a check of its columns."""
         A = as_operator(X, "X")
         if fitting:
             self.__dict__.pop("feature_names_in_", None)
@@ -195,12 +195,12 @@ class LinspecEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn has
 
 
 def like(weights: Array, numbers: HostArray) -> Array:
-    """Numbers of the host in the library and dtype of the weights, and on their device."""
+    """Copy host numbers to the library, dtype and device of the weights."""
     return Home.of(weights).place(np.asarray(numbers), host_dtype(weights))
 
 
 def beside(y: Any, X: Any) -> Any:
-    """y in the library and on the device of X, if scikit-learn is told to keep arrays where they are."""
+    """With array-API dispatch, copy y to the library and device of X; otherwise return it unchanged."""
     if not get_config()["array_api_dispatch"] or not is_array(y):
         return y
     home = Home.of(X) if is_array(X) else HOST
@@ -211,11 +211,11 @@ def beside(y: Any, X: Any) -> Any:
 
 
 checked_array = at_home(check_array)
-"""What scikit-learn's `check_array` makes of an array, on the device of the array."""
+"""scikit-learn's `check_array`, run on the device of the array."""
 
 
 def seed_of(random_state: Any) -> Any:
-    """What linspec takes as `rng` for a `random_state` of scikit-learn.
+    """Convert a `random_state` of scikit-learn to the `rng` of linspec.
 
     Parameters
     ----------
@@ -227,12 +227,12 @@ def seed_of(random_state: Any) -> Any:
 
 
 def checked_number(name: str, value: Any) -> float:
-    """A ridge that is one number.
+    """Check that a ridge is one number, and return it.
 
     Raises
     ------
     InvalidOption
-        When it is something else.
+        If it is not one number.
     """
     if np.ndim(value) != 0 or isinstance(value, str | bool) or value is None:
         raise InvalidOption(f"{name} must be one number; got {shown(value)}. RidgeCV chooses among several.")
@@ -240,7 +240,7 @@ def checked_number(name: str, value: Any) -> float:
 
 
 def _takes_tol(solver: Any, problem: Problem[Any]) -> bool:
-    """Whether the solver has a tolerance; an exact one has none."""
+    """Whether `tol` can be passed to the solver; not to instances and exact solvers."""
     if isinstance(solver, Solver):
         return False
     return solver == "auto" or any(field.name == "tol" for field in fields(get_solver(solver, problem)))
@@ -255,6 +255,6 @@ def known_to_scikit_learn(X: Any) -> bool:
 
 
 def _exact(X: Any) -> Any:
-    """Integers and bools with products in float64, converted block by block; other data as they are."""
+    """Return integers and bools as an operator with float64 products, and other data unchanged."""
     dtype = host_dtype(X) if is_array(X) else X.dtype
     return X if dtype.kind == "f" else as_operator(X, "X", dtype=np.float64)

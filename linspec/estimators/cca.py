@@ -14,28 +14,29 @@ from linspec.frames import check_order
 
 
 class CCA(TwoViews):
-    """Canonical pairs of X and y.
+    """Canonical correlation analysis: canonical pairs of X and y.
 
     Parameters
     ----------
     n_components : int, optional
-        Pairs. By default as many as there are rows or columns of a view, if these are at most 4096.
+        The number of pairs. By default the smallest of the numbers of rows and of columns of each view, if at most
+        4096.
     ridge : float or pair of floats, default 0.0
         Added to the unnormalised Gram matrices of X and y.
     center : bool, default True
-        Whether the columns are centred; sparse rows stay sparse.
+        Whether to centre the columns; sparse rows stay sparse.
     scale : bool, default False
-        Whether columns are divided by their standard deviations, before the ridge is added.
+        Whether to divide columns by their standard deviations before the ridge is added.
     solver : str or linspec.Solver, default "auto"
         A solver of `linspec.CCA`, by name.
     tol : float, optional
-        The residual to stop at. By default that of the problem, 1e-6; exact solvers have none.
+        The residual at which to stop. By default the tolerance of the problem, 1e-6; exact solvers have none.
     max_passes : float, optional
-        Ceiling on the readings of the data.
+        The largest number of passes over the data.
     random_state : None, int, numpy.random.RandomState or numpy.random.Generator
-        Seed of everything random.
+        Seed of all random numbers.
     solver_options : dict, optional
-        Options of the solver that is named.
+        Options of the solver.
 
     Attributes
     ----------
@@ -47,14 +48,14 @@ class CCA(TwoViews):
     n_components_ : int
     n_features_in_ : int
     feature_names_in_ : numpy.ndarray of shape (n_features,)
-        Only if the columns of X have names.
+        Set only if the columns of X have names.
     solution_ : linspec.CCASolution
-        The answer with its residual, bounds and costs.
+        The solution with its residual, bounds and costs.
 
     Warns
     -----
     ConvergenceWarning
-        The residual of the answer is above the tolerance.
+        If the residual of the solution is above the tolerance.
 
     Examples
     --------
@@ -92,12 +93,12 @@ class CCA(TwoViews):
         self.solver_options = solver_options
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Find the pairs of two views.
+        """Compute the canonical pairs of two views.
 
         Parameters
         ----------
         X : data of shape (n_samples, n_features)
-            What scikit-learn takes, and anything else that `linspec.as_operator` takes.
+            Anything that scikit-learn or `linspec.as_operator` accepts.
         y : data of shape (n_samples, n_targets) or (n_samples,)
             The second view, of the same kinds.
         sample_weight : array of shape (n_samples,), optional
@@ -106,7 +107,7 @@ class CCA(TwoViews):
         Returns
         -------
         CCA
-            Itself.
+            The estimator itself.
         """
         X, Y = self._views(X, y, sample_weight=sample_weight)
         self._solve_views(
@@ -121,7 +122,7 @@ class CCA(TwoViews):
         return self
 
     def predict(self, X: Any) -> Array:
-        """The second view of rows, by least squares on their variates.
+        """Predict the second view of rows by least squares on their variates.
 
         Parameters
         ----------
@@ -136,7 +137,7 @@ class CCA(TwoViews):
         return found[:, 0] if self._one_column else found
 
     def inverse_transform(self, X: Any, y: Any = None) -> Any:
-        """Rows of X, or of both views, from their own variates, by least squares.
+        """Estimate rows of X, or of both views, from their variates by least squares.
 
         Parameters
         ----------

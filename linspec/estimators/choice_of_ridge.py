@@ -1,8 +1,8 @@
-"""Errors of prediction for a path of ridges: by folds, or by generalized cross-validation.
+"""Prediction errors for a path of ridges, by folds or by generalized cross-validation.
 
-Problem: which ridge predicts rows best that were not fitted?
+Problem: which ridge gives the best predictions for rows that were not fitted?
 Method: `linspec.cross_validate`.
-Where we differ: the squared errors of a fold count by the weights of its rows.
+Where we differ: squared errors are weighted by the weights of the rows, also when folds are averaged.
 """
 
 from __future__ import annotations
@@ -20,20 +20,20 @@ from linspec.studies.held_out.validation import cross_validate
 def errors_of_ridges(
     stated: LeastSquares, y: Any, cv: Any, groups: Any, rng: Any, settings: dict[str, Any]
 ) -> HostArray:
-    """The mean squared error of each ridge for rows that were not fitted; every row counts by its weight.
+    """The weighted mean squared error of each ridge on rows that were not fitted.
 
     Parameters
     ----------
     stated : LeastSquares
-        With all ridges.
+        The problem with all ridges.
     y : data of shape (n,) or (n, m)
         The targets, for splitters that stratify.
     cv : None, int, splitter or iterable of splits
-        None for generalized cross-validation, which is infinite where all degrees of freedom are spent.
+        None for generalized cross-validation, which is infinite if no degrees of freedom are left.
     groups : array of shape (n,), or None
     rng : None, int or numpy.random.Generator
     settings : dict
-        Arguments of `linspec.solve`. Without any, `cross_validate` chooses whether a solver runs.
+        Arguments of `linspec.solve`. If empty, `cross_validate` chooses whether to run a solver.
 
     Returns
     -------

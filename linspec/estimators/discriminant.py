@@ -32,7 +32,7 @@ TARGETS: Mapping[str, tuple[Any, dict[str, Any]]] = MappingProxyType(
         "hsl-star": (targets.hsl, {"laplacian": "star"}),
     }
 )
-"""What makes targets of labels, with its options."""
+"""By name, the function that makes targets from labels, and its options."""
 
 
 class Discriminant(
@@ -42,55 +42,56 @@ class Discriminant(
     TransformerMixin,  # type: ignore[misc]
     LinspecEstimator,
 ):
-    """Directions that tell labels apart: LDA, orthonormal PLS, CCA with labels, hypergraphs.
+    """Discriminant directions of labels: LDA, orthonormal PLS, CCA with labels, hypergraphs.
 
-    With a class for every row it is a classifier, too: linear discriminant analysis of the variates.
+    With a class for every row it is also a classifier: linear discriminant analysis of the variates.
 
     Parameters
     ----------
     n_components : int, optional
-        Directions. By default as many as the labels and the data distinguish.
+        The number of directions. By default the numerical rank of XᵀH for targets H.
     target : {"lda", "opls", "cca", "hsl", "hsl-clique", "hsl-star"}, default "lda"
-        The function of `linspec.targets` that makes targets of labels; "hsl" is the hypergraph of Zhou, Huang &
-        Schölkopf, the others are those of the clique and of the star expansion.
+        The function of `linspec.targets` that makes targets from labels; "hsl" is the hypergraph of Zhou, Huang &
+        Schölkopf, the other two those of the clique and of the star expansion.
     ridge : float, default 1.0
-        Added to the unnormalised Gram matrix of X. With 0 and more columns than rows, any labels are met exactly, and
-        there is no scatter within classes to predict with.
+        Added to the unnormalised Gram matrix of X. With 0 and more columns than rows, any labels are fitted exactly,
+        and the scatter within classes is zero, so that no classifier exists.
     priors : None, "uniform" or sequence of positive numbers, optional
-        Probabilities of the classes, in sorted order. None: their frequencies.
+        Probabilities of the classes, in sorted order. By default their frequencies.
     scale : bool, default False
-        Whether columns are divided by their standard deviations, before the ridge is added.
+        Whether to divide columns by their standard deviations before the ridge is added.
     solver : str or linspec.Solver, default "auto"
         A solver of `linspec.Discriminant`, by name.
     tol : float, optional
-        The residual to stop at. By default that of the problem, 1e-6; exact solvers have none.
+        The residual at which to stop. By default the tolerance of the problem, 1e-6; exact solvers have none.
     max_passes : float, optional
-        Ceiling on the readings of the data.
+        The largest number of passes over the data.
     random_state : None, int, numpy.random.RandomState or numpy.random.Generator
-        Seed of everything random.
+        Seed of all random numbers.
     solver_options : dict, optional
-        Options of the solver that is named.
+        Options of the solver.
 
     Attributes
     ----------
     scalings_ : array of shape (n_features, n_components_)
         Weights of the columns.
     eigenvalues_ : array of shape (n_components_,)
-        In decreasing order.
+        Eigenvalues in decreasing order.
     mean_ : array of shape (n_features,)
     classes_ : array of shape (n_classes,) or None
-        The classes of rows that count, numbers beside X and strings on the host; None if y was a matrix of labels.
+        The classes of rows with positive weight: numbers on the device of X, strings on the host. None if y was a
+        matrix of labels.
     n_components_ : int
     n_features_in_ : int
     feature_names_in_ : numpy.ndarray of shape (n_features,)
-        Only if the columns of X have names.
+        Set only if the columns of X have names.
     solution_ : linspec.DiscriminantSolution
-        The answer with its residual and costs. It numbers the classes in the order of `classes_`.
+        The solution with its residual and costs. Its classes are numbers, in the order of `classes_`.
 
     Warns
     -----
     ConvergenceWarning
-        The residual of the answer is above the tolerance.
+        If the residual of the solution is above the tolerance.
 
     Examples
     --------
@@ -108,7 +109,7 @@ class Discriminant(
     classes_: Any
     solution_: DiscriminantSolution
     _classifier: LinearClassifier | None
-    _why_none: str  # where there is no classifier
+    _why_none: str  # the reason if there is no classifier
 
     def __init__(
         self,
@@ -136,12 +137,12 @@ class Discriminant(
         self.solver_options = solver_options
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Find the directions.
+        """Compute the directions, and fit the classifier if y holds classes.
 
         Parameters
         ----------
         X : data of shape (n_samples, n_features)
-            What scikit-learn takes, and anything else that `linspec.as_operator` takes.
+            Anything that scikit-learn or `linspec.as_operator` accepts.
         y : array of shape (n_samples,), or matrix of shape (n_samples, n_labels)
             The class of each row, or a column for each label, dense or sparse.
         sample_weight : array of shape (n_samples,), optional
@@ -150,7 +151,7 @@ class Discriminant(
         Returns
         -------
         Discriminant
-            Itself.
+            The estimator itself.
         """
         make, options = self._target()
         X, y = self._rows_and_targets(X, y, numeric=False, sample_weight=sample_weight)
@@ -159,7 +160,7 @@ class Discriminant(
         names, labels = _classes(labels, w)
         self._numeric = names is not None and names.dtype.kind in "biuf"
         self.classes_ = _beside_rows(names, X) if self._numeric else names
-        if make is not targets.opls:  # centred anew by the problem, which knows the weights
+        if make is not targets.opls:  # the problem centres opls, with its weights
             options = {**options, "sample_weight": w}
         H = make(_beside_rows(labels, X), **options)
         ridge = checked_number("ridge", self.ridge)
@@ -172,7 +173,7 @@ class Discriminant(
         return self
 
     def transform(self, X: Any) -> Array:
-        """The rows in the subspace.
+        """Compute the variates of rows.
 
         Parameters
         ----------
@@ -186,7 +187,7 @@ class Discriminant(
         return self.solution_.transform(X)
 
     def predict(self, X: Any) -> Array:
-        """The likeliest class of each row.
+        """The most probable class of each row.
 
         Parameters
         ----------
@@ -195,7 +196,7 @@ class Discriminant(
         Returns
         -------
         array of shape (n_samples,)
-            Classes as they were given: numbers in the library of X, strings on the host.
+            Labels as in the fit: numbers in the library of X, strings on the host.
         """
         X = self._new_rows(X, "predict")
         D = self._classes_known().decision(X)
@@ -203,7 +204,7 @@ class Discriminant(
         return from_host(names, like=D) if self._numeric else names
 
     def decision_function(self, X: Any) -> Array:
-        """The discriminant functions: log prior times likelihood, up to a term of the row.
+        """The discriminant functions: log(prior times likelihood), up to a constant for each row.
 
         Parameters
         ----------
@@ -212,7 +213,7 @@ class Discriminant(
         Returns
         -------
         array of shape (n_samples, n_classes), or (n_samples,) for two classes
-            Of two classes the function of the second less that of the first.
+            For two classes the function of the second minus that of the first.
         """
         X = self._new_rows(X, "decision_function")
         D = self._classes_known().decision(X)
@@ -233,7 +234,7 @@ class Discriminant(
         return self._classes_known().probabilities(X)
 
     def predict_log_proba(self, X: Any) -> Array:
-        """The logarithms of `predict_proba`, exact where probabilities underflow.
+        """The logarithms of `predict_proba`, accurate even if probabilities underflow.
 
         Parameters
         ----------
@@ -257,7 +258,7 @@ class Discriminant(
         return TARGETS[target]
 
     def _find_classifier(self, X: Any, labels: HostArray, w: HostArray | None) -> None:
-        """A classifier, or why there is none; without reading the rows where the solution knows the classes."""
+        """Store a classifier, or the reason why there is none; rows are read only if the solution has no classes."""
         self._classifier = None
         if self.classes_ is None:
             self._why_none = (
@@ -278,7 +279,7 @@ class Discriminant(
 
 
 def _labels(y: Any) -> Any:
-    """A class vector or a matrix of labels, on the host."""
+    """Copy y to the host, as a class vector or a matrix of labels."""
     if scipy.sparse.issparse(y):
         return y
     if not is_array(y):
@@ -292,18 +293,18 @@ def _labels(y: Any) -> Any:
 
 
 def _classes(labels: Any, w: HostArray | None) -> tuple[HostArray | None, Any]:
-    """The classes of rows that count, and the number of each row's class; matrices of labels as they are."""
+    """Classes of rows with positive weight and each row's class number; (None, labels) for matrices of labels."""
     if labels.ndim == 2:
         return None, labels
     classes = np.unique(labels if w is None else labels[w > 0])
     if len(classes) < 2:
         raise InvalidProblem("y must have rows of at least two classes; got one class. Pass more rows.")
     codes = np.minimum(np.searchsorted(classes, labels), len(classes) - 1)
-    return classes, np.where(classes[codes] == labels, codes, 0)  # a row of another class counts 0 times
+    return classes, np.where(classes[codes] == labels, codes, 0)  # rows of other classes have weight 0
 
 
 def _beside_rows(labels: Any, X: Any) -> Any:
-    """Labels in the library and on the device of X; of rows on the host as they are."""
+    """Copy labels to the library and device of X; unchanged if X is on the host."""
     if scipy.sparse.issparse(X) or isinstance(X, np.ndarray):
         return labels
     there = X if is_array(X) else X.home.zeros((1,), np.float32)

@@ -9,7 +9,7 @@ from linspec.kernels.functions import as_kernel
 from linspec.registry import get_problem
 
 SHARE = 1e-4
-"""The default of the ridge over the number of rows, for kernels with k(x, x) = 1."""
+"""The default ridge divided by the number of rows, suited to kernels with k(x, x) = 1."""
 
 
 class KernelCCA(TwoViews):
@@ -18,43 +18,43 @@ class KernelCCA(TwoViews):
     Parameters
     ----------
     n_components : int, default 1
-        Pairs.
+        The number of pairs.
     kernel_x : linspec kernel, str or callable, default "rbf"
         A kernel of `linspec.kernels`, its name, or a function of two blocks of rows.
     kernel_y : linspec kernel, str or callable, optional
-        By default that of X. A precomputed one cannot be cut by cross-validation, which cuts y by rows alone.
+        By default the kernel of X. A precomputed one does not work with cross-validation, which selects only rows of y.
     ridge : float or pair of floats, optional
-        Above 0, added to the unnormalised Gram matrices of the features. By default 1e-4 times the rows.
+        Positive, added to the unnormalised Gram matrices of the features. By default 1e-4 times the number of rows.
     center : bool, default True
-        Whether the features are centred.
+        Whether to centre the features.
     solver : str or linspec.Solver, default "auto"
         A solver of the problem "kernel-cca", by name.
     tol : float, optional
-        The residual to stop at. By default that of the problem, 1e-6; exact solvers have none.
+        The residual at which to stop. By default the tolerance of the problem, 1e-6; exact solvers have none.
     max_passes : float, optional
-        Ceiling on the readings of the data and of the kernel matrices.
+        The largest number of passes over the data and the kernel matrices.
     random_state : None, int, numpy.random.RandomState or numpy.random.Generator
-        Seed of everything random.
+        Seed of all random numbers.
     solver_options : dict, optional
-        Options of the solver that is named.
+        Options of the solver.
 
     Attributes
     ----------
     x_weights_, y_weights_ : array of shape (m, n_components_)
-        Coefficients of the functions, of the training rows, of landmarks, or of features.
+        Coefficients of the functions: m is the number of training rows, landmarks, or features.
     correlations_ : array of shape (n_components_,)
         Canonical correlations in decreasing order, with the ridge.
     n_components_ : int
     n_features_in_ : int
     feature_names_in_ : numpy.ndarray of shape (n_features,)
-        Only if the columns of X have names.
+        Set only if the columns of X have names.
     solution_ : linspec.Solution
-        The answer with its residual, bounds and costs.
+        The solution with its residual, bounds and costs.
 
     Warns
     -----
     ConvergenceWarning
-        The residual of the answer is above the tolerance, or there is none.
+        If the residual of the solution is above the tolerance, or there is no residual.
 
     Examples
     --------
@@ -94,24 +94,24 @@ class KernelCCA(TwoViews):
         self.solver_options = solver_options
 
     def fit(self, X: Any, y: Any) -> Self:
-        """Find the pairs of functions of two views.
+        """Compute the canonical pairs of functions of two views.
 
         Parameters
         ----------
         X : data of shape (n_samples, n_features)
-            What scikit-learn takes, and anything else that `linspec.as_operator` takes and whose entries can be read.
+            Anything that scikit-learn or `linspec.as_operator` accepts and whose entries can be read.
         y : data of shape (n_samples, n_targets) or (n_samples,)
             The second view, of the same kinds.
 
         Returns
         -------
         KernelCCA
-            Itself.
+            The estimator itself.
         """
         X, Y = self._views(X, y)
         ridge = SHARE * X.shape[0] if self.ridge is None else self.ridge
         kernels = {"kernel_x": self.kernel_x, "kernel_y": self.kernel_y}
-        problem: Any = get_problem("kernel-cca")  # of a plugin
+        problem: Any = get_problem("kernel-cca")  # from a plugin
         self._solve_views(problem(X, Y, self.n_components, ridge=ridge, center=self.center, **kernels))
         return self
 

@@ -20,49 +20,49 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, LinspecEstimator): 
     Parameters
     ----------
     n_components : int, optional
-        By default as many as there are rows or columns, if these are at most 4096. If the data have lower rank,
-        `n_components_` is smaller.
+        The number of components. By default the smaller of the numbers of rows and columns, if at most 4096. If the
+        data have lower rank, `n_components_` is smaller.
     center : bool, default True
-        Whether the columns are centred; sparse rows stay sparse. False: a truncated SVD.
+        Whether to centre the columns; sparse rows stay sparse. False gives a truncated SVD.
     scale : bool, default False
-        Whether columns are divided by their standard deviations (without centring by their root mean squares).
+        Whether to divide columns by their standard deviations (without centring, by their root mean squares).
     whiten : bool, default False
-        Whether scores are divided by their standard deviations over the training rows.
+        Whether to divide scores by their standard deviations over the training rows.
     solver : str or linspec.Solver, default "auto"
         A solver of `linspec.SVD`, by name.
     tol : float, optional
-        The residual to stop at. By default that of the problem, 1e-6; exact solvers have none.
+        The residual at which to stop. By default the tolerance of the problem, 1e-6; exact solvers have none.
     max_passes : float, optional
-        Ceiling on the readings of the data.
+        The largest number of passes over the data.
     random_state : None, int, numpy.random.RandomState or numpy.random.Generator
-        Seed of everything random.
+        Seed of all random numbers.
     solver_options : dict, optional
-        Options of the solver that is named.
+        Options of the solver.
 
     Attributes
     ----------
     components_ : array of shape (n_components_, n_features)
-        Right singular vectors; the largest entry of each is positive.
+        Right singular vectors; in each the entry of largest magnitude is positive.
     explained_variance_ : array of shape (n_components_,) or None
         Variances of the scores; None without centring.
     explained_variance_ratio_ : array of shape (n_components_,) or None
-        Their shares in the variance of all columns; without centring the shares in the sum of squares. None for
+        Their shares of the total variance; without centring, the shares of the sum of squares. None for
         operators that only give products.
     singular_values_ : array of shape (n_components_,)
     mean_ : array of shape (n_features,) or None
     scale_ : array of shape (n_features,) or None
-        What columns are divided by.
+        The numbers that the columns are divided by.
     n_components_ : int
     n_features_in_ : int
     feature_names_in_ : numpy.ndarray of shape (n_features,)
-        Only if the columns of X have names.
+        Set only if the columns of X have names.
     solution_ : linspec.SVDSolution
-        The answer with its residual and costs.
+        The solution with its residual and costs.
 
     Warns
     -----
     ConvergenceWarning
-        The residual of the answer is above the tolerance.
+        If the residual of the solution is above the tolerance.
 
     Examples
     --------
@@ -100,12 +100,12 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, LinspecEstimator): 
         self.solver_options = solver_options
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
-        """Find the components of rows.
+        """Compute the components of rows.
 
         Parameters
         ----------
         X : data of shape (n_samples, n_features)
-            What scikit-learn takes, and anything else that `linspec.as_operator` takes.
+            Anything that scikit-learn or `linspec.as_operator` accepts.
         y : None
             Not used.
         sample_weight : array of shape (n_samples,), optional
@@ -114,7 +114,7 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, LinspecEstimator): 
         Returns
         -------
         PCA
-            Itself.
+            The estimator itself.
         """
         check_order({"X": X, "sample_weight": sample_weight})
         A = self._rows(X, fitting=True, least=2 if self.center else 1)
@@ -130,7 +130,7 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, LinspecEstimator): 
         return self
 
     def transform(self, X: Any) -> Array:
-        """Scores of rows.
+        """Compute the scores of rows.
 
         Parameters
         ----------
@@ -145,7 +145,7 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, LinspecEstimator): 
         return scores / like(scores, self._deviations()) if self.whiten else scores
 
     def inverse_transform(self, X: Any) -> Array:
-        """The rows in the subspace that have the given scores.
+        """Compute the rows in the subspace with the given scores.
 
         Parameters
         ----------
@@ -163,7 +163,7 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, LinspecEstimator): 
         return self.solution_.inverse_transform(scores)
 
     def _deviations(self) -> Any:
-        """Standard deviations of the scores of the training rows; no smaller than rounding."""
+        """Standard deviations of the training scores, bounded below by rounding."""
         S = to_host(self.solution_.S)
         least = np.finfo(np.float64).eps * max(float(S.max(initial=0.0)), np.finfo(np.float64).tiny)
         return np.maximum(S, least) / np.sqrt(max(self.solution_.rows - 1, 1))

@@ -1,4 +1,4 @@
-"""Least squares with a ridge, given or chosen, as estimators."""
+"""Ridge regression as estimators, with a given ridge or one chosen by cross-validation."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from linspec.families.least_squares.problem import LeastSquares
 
 
 class LinearRegressor(PairedRows, MultiOutputMixin, RegressorMixin, LinspecEstimator):  # type: ignore[misc]
-    """Coefficients, an intercept, and predictions."""
+    """Base of linear regressors, with coefficients, an intercept, and predictions."""
 
     _weights = "coef_"
 
@@ -35,7 +35,7 @@ class LinearRegressor(PairedRows, MultiOutputMixin, RegressorMixin, LinspecEstim
         )
 
     def predict(self, X: Any) -> Array:
-        """Targets of rows.
+        """Predict the targets of rows.
 
         Parameters
         ----------
@@ -55,22 +55,22 @@ class Ridge(LinearRegressor):
     Parameters
     ----------
     alpha : float, default 1.0
-        The ridge, added to the unnormalised Gram matrix, as in scikit-learn. 0: the solution of least norm.
+        The ridge, added to the unnormalised Gram matrix, as in scikit-learn. 0 gives the solution of least norm.
     fit_intercept : bool, default True
-        Whether there is an intercept c, which no ridge shrinks; sparse rows stay sparse.
+        Whether to fit an intercept c, which no ridge shrinks; sparse rows stay sparse.
     scale : bool, default False
-        Whether columns are divided by their standard deviations before the ridge is added. `coef_` belongs to the
-        columns as they are given.
+        Whether to divide columns by their standard deviations before the ridge is added. `coef_` belongs to the
+        undivided columns.
     solver : str or linspec.Solver, default "auto"
         A solver of `linspec.LeastSquares`, by name.
     tol : float, optional
-        The residual to stop at. By default that of the problem; exact solvers have none.
+        The residual at which to stop. By default the tolerance of the problem; exact solvers have none.
     max_passes : float, optional
-        Ceiling on the readings of the data.
+        The largest number of passes over the data.
     random_state : None, int, numpy.random.RandomState or numpy.random.Generator
-        Seed of everything random.
+        Seed of all random numbers.
     solver_options : dict, optional
-        Options of the solver that is named.
+        Options of the solver.
 
     Attributes
     ----------
@@ -78,14 +78,14 @@ class Ridge(LinearRegressor):
     intercept_ : float or array of shape (n_targets,)
     n_features_in_ : int
     feature_names_in_ : numpy.ndarray of shape (n_features,)
-        Only if the columns of X have names.
+        Set only if the columns of X have names.
     solution_ : linspec.LeastSquaresSolution
-        The answer with its residual and costs.
+        The solution with its residual and costs.
 
     Warns
     -----
     ConvergenceWarning
-        The residual of the answer is above the tolerance.
+        If the residual of the solution is above the tolerance.
 
     Examples
     --------
@@ -124,16 +124,16 @@ class Ridge(LinearRegressor):
         Parameters
         ----------
         X : data of shape (n_samples, n_features)
-            What scikit-learn takes, and anything else that `linspec.as_operator` takes.
+            Anything that scikit-learn or `linspec.as_operator` accepts.
         y : data of shape (n_samples,) or (n_samples, n_targets)
-            Dense or sparse.
+            Targets, dense or sparse.
         sample_weight : array of shape (n_samples,), optional
             How often each row counts.
 
         Returns
         -------
         Ridge
-            Itself.
+            The estimator itself.
         """
         alpha = checked_number("alpha", self.alpha)
         X, y = self._rows_and_targets(X, y, sample_weight=sample_weight)
@@ -147,39 +147,39 @@ class RidgeCV(LinearRegressor):
     Parameters
     ----------
     alphas : sequence of floats, default (0.1, 1.0, 10.0)
-        The ridges to choose among.
+        The ridges to choose from.
     cv : None, int, splitter of scikit-learn, or iterable of splits
-        None: generalized cross-validation (Golub, Heath & Wahba 1979), of all rows in one run; scikit-learn leaves one
-        row out there. Otherwise the folds.
+        The folds. By default generalized cross-validation (Golub, Heath & Wahba 1979) on all rows in one run, while
+        scikit-learn leaves out one row at a time.
     fit_intercept : bool, default True
-        Whether there is an intercept, which no ridge shrinks; sparse rows stay sparse.
+        Whether to fit an intercept, which no ridge shrinks; sparse rows stay sparse.
     scale : bool, default False
-        Whether columns are divided by their standard deviations before the ridge is added.
+        Whether to divide columns by their standard deviations before the ridge is added.
     solver : str or linspec.Solver, default "auto"
-        A solver of `linspec.LeastSquares` that takes a path of ridges, by name.
+        A solver of `linspec.LeastSquares` that accepts a path of ridges, by name.
     tol : float, optional
-        The residual to stop at. By default that of the problem; exact solvers have none.
+        The residual at which to stop. By default the tolerance of the problem; exact solvers have none.
     max_passes : float, optional
-        Ceiling on the readings of the data in each solve. Folds of few columns are scored from one reading, without a
-        solver, where none of `solver`, `tol`, `max_passes` and `solver_options` is given.
+        The largest number of passes over the data in each solve. If none of `solver`, `tol`, `max_passes` and
+        `solver_options` is set, folds of data with few columns are scored from one pass, without a solver.
     random_state : None, int, numpy.random.RandomState or numpy.random.Generator
-        Seed of everything random, the probes of generalized cross-validation included.
+        Seed of all random numbers, including the random signs of generalized cross-validation.
     solver_options : dict, optional
-        Options of the solver that is named.
+        Options of the solver.
 
     Attributes
     ----------
     alpha_ : float
-        The ridge with the least error; of equal errors that of the largest ridge.
+        The ridge with the smallest error; the largest one if errors are equal.
     errors_ : array of shape (n_alphas,)
         The estimated mean squared error of prediction for each ridge, over targets and rows.
     coef_, intercept_, solution_, n_features_in_, feature_names_in_
-        Those of `Ridge` with this ridge, fitted on all rows.
+        The attributes of `Ridge` with this ridge, fitted on all rows.
 
     Warns
     -----
     ConvergenceWarning
-        The residual of the answer on all rows is above the tolerance.
+        If the residual of the fit on all rows is above the tolerance.
 
     References
     ----------
@@ -225,19 +225,19 @@ class RidgeCV(LinearRegressor):
         Parameters
         ----------
         X : data of shape (n_samples, n_features)
-            What scikit-learn takes, and anything else that `linspec.as_operator` takes; of slices those that can be
-            read again, whose Gram matrices fit into memory.
+            Anything that scikit-learn or `linspec.as_operator` accepts; slices must be readable more than once, and
+            their Gram matrices must fit into memory.
         y : data of shape (n_samples,) or (n_samples, n_targets)
-            Dense or sparse.
+            Targets, dense or sparse.
         sample_weight : array of shape (n_samples,), optional
             How often each row counts, in the fits and in the errors.
         groups : array of shape (n_samples,), optional
-            For splitters that keep groups together.
+            Group labels, for splitters that keep groups together.
 
         Returns
         -------
         RidgeCV
-            Itself.
+            The estimator itself.
         """
         alphas = _checked_ridges(self.alphas)
         X, y = self._rows_and_targets(X, y, sample_weight=sample_weight, groups=groups)

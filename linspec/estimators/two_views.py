@@ -1,4 +1,4 @@
-"""What estimators of two views have in common: y is the second view, a matrix beside X or one column."""
+"""The base class of estimators of two views, where y is the second view, a matrix or one column."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ from linspec.solving.problem import Problem
 
 
 class TwoViews(ClassNamePrefixFeaturesOutMixin, TransformerMixin, LinspecEstimator):  # type: ignore[misc]
-    """Canonical variates of rows of X, or of X and y."""
+    """Base of estimators of two views: canonical variates of rows of X, or of X and y, and their score."""
 
     _weights = "x_weights_"
 
     def _views(self, X: Any, y: Any, **others: Any) -> tuple[Any, Any]:
-        """X and y of a fit, checked, y with two dimensions."""
+        """Check X and y of a fit, and return them, y with two dimensions."""
         X, y = self._rows_and_targets(X, y, **others)
         self._one_column = is_array(y) and y.ndim == 1
         return X, _with_columns(y)
@@ -37,7 +37,7 @@ class TwoViews(ClassNamePrefixFeaturesOutMixin, TransformerMixin, LinspecEstimat
         self.n_components_ = self._n_features_out = len(found.correlations)
 
     def transform(self, X: Any, y: Any = None) -> Any:
-        """Canonical variates of rows.
+        """Compute canonical variates of rows.
 
         Parameters
         ----------
@@ -53,7 +53,7 @@ class TwoViews(ClassNamePrefixFeaturesOutMixin, TransformerMixin, LinspecEstimat
         return self.solution_.transform(X) if y is None else self.solution_.transform(X, self._second(y, X))
 
     def score(self, X: Any, y: Any) -> float:
-        """The sum of the correlations that the pairs have on rows, usually on new rows.
+        """Compute the sum of the correlations of the pairs on rows, usually on new rows.
 
         Parameters
         ----------
@@ -63,15 +63,15 @@ class TwoViews(ClassNamePrefixFeaturesOutMixin, TransformerMixin, LinspecEstimat
         Returns
         -------
         float
-            Correlations have their signs: a pair that fits the training rows by chance adds nothing in the mean. There
-            is no ridge in it.
+            The sum of signed correlations without the ridge. A pair that fits the training rows only by chance adds
+            nothing on average.
         """
         check_order({"X": X, "y": y})
         X = self._new_rows(X, "score")
         return float(self.solution_.score(X, self._second(y, X)).correlations.sum())
 
     def _second(self, y: Any, X: Any) -> Any:
-        """Rows of the second view beside those of X, checked."""
+        """Check rows of the second view, and return them in the library and on the device of X."""
         y = beside(y, X)
         if known_to_scikit_learn(y):
             y = checked_array(y, accept_sparse=SPARSE, ensure_2d=False, input_name="y", estimator=self)
@@ -87,5 +87,5 @@ class TwoViews(ClassNamePrefixFeaturesOutMixin, TransformerMixin, LinspecEstimat
 
 
 def _with_columns(y: Any) -> Array:
-    """A vector as a matrix of one column."""
+    """Return a vector as a matrix of one column, and a matrix unchanged."""
     return y[:, None] if is_array(y) and y.ndim == 1 else y

@@ -1,5 +1,5 @@
-"""The families of problems that linspec ships, a folder each: problem, law, solution and what goes with them.
+"""The families of problems that linspec ships, one folder each: problem, law, solution, command line and tests.
 
-Read `svd` first, which is the shortest. `plugin` has their records: the core finds them there, as it finds those of
-others.
+Read `svd` first, which is the shortest. `plugin` holds their records: the core finds them there, in the same way as the
+records of other packages.
 """

@@ -1,4 +1,4 @@
-"""The families of problems that linspec ships: a table of contents, registered like anyone's."""
+"""The records of the problem families that linspec ships, registered in the same way as those of other packages."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from linspec import ProblemSpec, hookimpl
 
 @hookimpl
 def linspec_problems() -> list[ProblemSpec]:
-    """Declare the families."""
+    """Return the records of the families."""
     return [
         ProblemSpec(
             name="cca",

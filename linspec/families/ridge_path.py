@@ -2,7 +2,7 @@
 
 Problem: the ridge is seldom known beforehand. To find it, solve with several ridges and score each solution on
 rows that were not fitted.
-Method: the solves are those of `linspec.solving.ridges`; each answer scores the same test rows.
+Method: `linspec.solving.ridges` solves for all ridges; each solution is scored on the same test rows.
 """
 
 from __future__ import annotations
@@ -36,18 +36,17 @@ S = TypeVar("S", CCASolution, DiscriminantSolution)
 
 @dataclass(frozen=True, eq=False)
 class RidgePath(Generic[S]):
-    """The answer for each of several ridges, in the order in which the ridges were given.
+    """The solution for each of several ridges, in the order in which the ridges were given.
 
     Attributes
     ----------
     ridges : tuple
-        As the problem holds them: for a CCA pairs, the ridge of X and that of Y; for a Discriminant numbers.
+        For a CCA pairs (ridge of X, ridge of Y); for a Discriminant numbers.
     solutions : tuple of CCASolution or of DiscriminantSolution
-        One for each ridge. `solution.passes` counts the passes for this ridge. The passes that all ridges share count
-        for the largest ridge, which is solved first.
+        One for each ridge. `solution.passes` counts the passes for this ridge. The passes that all ridges share are
+        counted for the largest ridge, which is solved first.
     scores : tuple or None
-        The scores of the solutions on the test rows, as `solution.score` gives them: a CCAScore each, or a number. None
-        without test rows.
+        `solution.score` of each solution on the test rows: a CCAScore, or a number. None without test rows.
     passes : float
         All passes over the training data.
     solver : str
@@ -77,12 +76,12 @@ class RidgePath(Generic[S]):
 
     @property
     def best(self) -> int:
-        """The index of the ridge with the largest score on the test rows; among equal ones that of the largest ridge.
+        """The index of the ridge with the largest score on the test rows; of equal scores, that of the largest ridge.
 
         Raises
         ------
         InvalidProblem
-            Without test rows. The values of fitted rows always grow as the ridge falls, so they cannot choose it.
+            Without test rows. The values on fitted rows always grow as the ridge falls, so they cannot choose it.
         """
         if self.totals is None:
             raise InvalidProblem(
@@ -162,8 +161,8 @@ def ridge_path(
     -----
     On the fitted rows a larger ridge always gives smaller values, so they do not show which ridge is good. On the test
     rows `CCASolution.score`, or `DiscriminantSolution.score`, scores each solution without a ridge. A solver with the
-    trait "warm-start" begins each solve at the last answer; others begin anew. Ctrl-C ends the path with the ridges
-    solved so far; a second Ctrl-C raises KeyboardInterrupt.
+    trait "warm-start" begins each solve at the previous solution; others start from scratch. Ctrl-C ends the path with
+    the ridges solved so far; a second Ctrl-C raises KeyboardInterrupt.
 
     Examples
     --------
@@ -204,7 +203,7 @@ def ridge_path(
 
 
 def _checked(problem: Any, ridges: Any, form: str) -> tuple[Any, ...]:
-    """The ridges as the problem holds them, after a check of all."""
+    """Check the problem, the form and all ridges, and return the ridges as the problem stores them."""
     if not isinstance(problem, CCA | Discriminant):
         own = " It takes several ridges itself: LeastSquares(A, B, ridges)." * hasattr(
             problem, "column_ridges"
@@ -221,7 +220,7 @@ def _checked(problem: Any, ridges: Any, form: str) -> tuple[Any, ...]:
 
 
 def _test_rows(test: Any, problem: Any) -> tuple[LinearOperator, LinearOperator]:
-    """The rows for the scores, checked before any work is done. Targets of other rows may have other columns."""
+    """Check the test rows before any work, and return them; targets H of new rows may have a different width."""
     names = problem.matrix_names
     if not isinstance(test, tuple | list) or len(test) != 2:
         raise InvalidProblem(

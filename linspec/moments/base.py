@@ -1,7 +1,7 @@
-"""What every way to read the rows of views offers, and what is the same for all of them.
+"""The interface of all ways to read the rows of views, and the code that they share.
 
-A sweep answers with small results: products with Gram and cross matrices, column means and norms, Gram matrices. It
-enters what it did into the ledgers of the views, and its first results are looked at for entries that are not finite.
+A sweep returns small results: products with Gram and cross matrices, column means and norms, Gram matrices. It is
+counted in the ledgers of the views, and its first results are checked for entries that are not finite.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ Part = TypeVar("Part")
 
 
 class Sweeps(ABC):
-    """A way to read the rows of some views.
+    """Base class of the ways to sweep the rows of some views.
 
     Parameters
     ----------
@@ -45,15 +45,15 @@ class Sweeps(ABC):
     Attributes
     ----------
     passes : float
-        That one call of `products` takes once the means are known.
+        The passes that one call of `products` takes once the means are known.
     sparse, streamed : bool
         Whether Gram matrices can be held as sparse matrices, and whether rows come slice by slice.
     reads_blocks : bool
-        Whether blocks of rows are multiplied one after the other, so that triangles of images are offered.
+        Whether blocks of rows are multiplied one after the other, so that triangles of images can be computed.
     by_entries : bool
-        Whether Gram matrices are made of entries.
+        Whether Gram matrices are computed from the entries, and not from products with the identity.
     adjusts : bool
-        Whether what confounds explain, and the factors of columns, come into products and not into rows.
+        Whether confounds and column factors are applied to the products, and not to the rows.
     """
 
     passes: float
@@ -77,17 +77,17 @@ class Sweeps(ABC):
 
     @property
     def total(self) -> float:
-        """What the rows count together."""
+        """The number of rows, or the sum of their weights."""
         return self.model.total(self.n)
 
     @property
     def names(self) -> str:
-        """What messages call the views."""
+        """The names of the views in messages, joined by "and"."""
         return " and ".join(view.name for view in self.views)
 
     @property
     def widths(self) -> list[int]:
-        """Columns of the views."""
+        """The number of columns of each view."""
         return [view.operator.shape[1] for view in self.views]
 
     @property
@@ -97,23 +97,23 @@ class Sweeps(ABC):
 
     @property
     def means_cost(self) -> float:
-        """Passes to be made for the means before the first product."""
+        """The passes that are needed for the means before the first product."""
         return 0.0 if all(view.adjustment.known for view in self.views) else 1.0
 
     @property
     @abstractmethod
     def by_entries(self) -> bool:
-        """Whether Gram matrices are made of entries."""
+        """Whether Gram matrices are computed from the entries, and not from products with the identity."""
 
     @property
     @abstractmethod
     def gram_cost(self) -> float:
-        """Passes that forming the Gram matrices would take now."""
+        """The passes that it would take now to form the Gram matrices."""
 
     # ---- products -----------------------------------------------------------------------------
 
     def identity(self, index: int) -> Any:
-        """A block with whose product the entries of a view come."""
+        """The identity as a block for view `index`: the product with it gives the entries of the view."""
         return self.home.eye(self.widths[index])
 
     def products(
@@ -124,18 +124,18 @@ class Sweeps(ABC):
         image: bool = False,
         triangle: int | None = None,
     ) -> Products:
-        """XᵢᵀXⱼ Vⱼ of all views by a sweep.
+        """Compute XᵢᵀXⱼ Vⱼ of all views in one sweep.
 
         Parameters
         ----------
         blocks : list of array or None
-            Vⱼ of each view, where this way lives.
+            Vⱼ of each view, on the device of this way's results (`home`).
         onto : tuple of int, optional
-            The views by whose transpose is multiplied: the products of others may be left out. By default all.
+            The views i whose products Xᵢᵀ[…] are requested; those of other views may be left out. By default all.
         image : bool, default False
-            Whether (X V)ᵀ(X V) is wanted where X V is met as a whole.
+            Whether (X V)ᵀ(X V) is returned as well, if this sweep has X V as a whole.
         triangle : int, optional
-            The first columns of X₁V₁ of whose image the triangle is wanted.
+            Return as well the triangle R of the QR factorisation of the first `triangle` columns of X₁V₁.
         """
         if all(block is None for block in blocks):
             return Products(None for _ in blocks for _ in blocks)
@@ -144,39 +144,39 @@ class Sweeps(ABC):
             view.admit(min(self.passes, float(trips)))
         columns = sum(block.shape[1] for block in blocks if block is not None)
         message = timed("sweep of %s with %d columns", self.names, columns)
-        with np.errstate(all="ignore"), message:  # what is not finite is found by the check
+        with np.errstate(all="ignore"), message:  # the check below finds entries that are not finite
             blocks = self.prepared(blocks)
             found = self._adjusted(self._products(blocks, onto, image=image, triangle=triangle), blocks)
         self.check_finite(found)
         return found
 
     def prepared(self, blocks: list[Array | None]) -> list[Array | None]:
-        """The blocks times the factors of the columns that they multiply, as far as these are known."""
+        """The blocks, with row j multiplied by the factor of column j, where this factor is known."""
         self._prepare()
         if not self.adjusts:
             return blocks
         return [scaled(V, view.adjustment.factors) for V, view in zip(blocks, self.views, strict=True)]
 
     def _adjusted(self, found: Products, blocks: list[Array | None]) -> Products:
-        """Products with scaled blocks, less what confounds explain, times the factors of the columns."""
+        """Subtract confound effects from products with scaled blocks, and apply the factors of the left columns."""
         if not self.adjusts:
             return found
         products, views = list(found), self.views
         for i, view in enumerate(views):
             for j, other in enumerate(views):
                 product, V = products[len(views) * i + j], blocks[j]
-                if product is not None and V is not None:  # it is nobody else's
+                if product is not None and V is not None:  # safe to overwrite: no one else holds it
                     products[len(views) * i + j] = view.adjustment.corrected(product, V, other.adjustment)
         made = Products(products)
         made.image, made.triangle = found.image, found.triangle
         return made
 
     def _prepare(self) -> None:
-        """Learn what products need to know first."""
+        """Compute those parts of the adjustments that must be known before the first product."""
         self.settle()
 
     def settle(self) -> None:
-        """Learn all that adjustments are made of."""
+        """Compute all unknown parts of the adjustments (means, confound effects, column factors)."""
         self.gather([view for view in self.views if not view.adjustment.known])
         for view in self.views:
             view.warn_of_cancellation()
@@ -185,35 +185,35 @@ class Sweeps(ABC):
     def _products(
         self, blocks: list[Array | None], onto: tuple[int, ...] | None, *, image: bool, triangle: int | None
     ) -> Products:
-        """The products after `_prepare`; entered into the ledgers."""
+        """Compute the products, after `_prepare`, and count them in the ledgers."""
 
     @abstractmethod
     def gram(self, form: str, sizes: Callable[[], cost.Sizes]) -> HeldGram:
-        """The Gram matrices that are held from now on.
+        """Form the Gram matrices, which the caller keeps.
 
         Parameters
         ----------
         form : {"dense", "sparse"}
         sizes : callable
-            Returns the sizes by which the cheapest way to dense ones is chosen.
+            Returns the sizes from which the cheapest way to form dense matrices is chosen.
         """
 
     @abstractmethod
     def varying(self, index: int, S: Array) -> Array:
-        """1 for columns with a spread, 0 for constant ones, of which centred products leave rounding.
+        """1 for each column that varies, 0 for each constant column, whose centred products are only rounding.
 
         Parameters
         ----------
         index : int
             The view.
         S : array of shape (p, p)
-            Its Gram matrix, made of products.
+            Its Gram matrix, computed from products.
         """
 
     # ---- images ---------------------------------------------------------------------------------
 
     def image_gram(self, index: int, V: Array) -> HostArray:
-        """(XV)ᵀ(XV) of one view by way of XV, one forward product."""
+        """Compute (XV)ᵀ(XV) of one view from XV, with one forward product."""
         view = self.views[index]
         view.admit(1.0)
         self.gather([] if view.adjustment.known else [view])
@@ -227,11 +227,11 @@ class Sweeps(ABC):
         return to_host(total)
 
     def image_triangle(self, V: Array) -> HostArray:
-        """The triangle R of the QR factorisation of X V of the first view, in one sweep."""
+        """Compute the triangle R of the QR factorisation of X V, for the first view, in one sweep."""
         raise self.no_triangle()
 
     def no_triangle(self) -> MissingCapability:
-        """The error for rows of whose images no triangle is made."""
+        """The error for views whose rows cannot be read in blocks, so that no triangle can be computed."""
         return MissingCapability(
             f"the triangle of an image needs rows that come some at a time; got {self.views[0].given!r}. Call "
             "products(V, image=True) instead."
@@ -240,18 +240,17 @@ class Sweeps(ABC):
     # ---- tasks over all rows --------------------------------------------------------------------
 
     def run(self, task: Task[Part], columns: int = 0, *, threads: bool = True) -> Part:
-        """A task over all rows of the operators of the views, before these are adjusted.
+        """Run a task over all rows of the views' operators, not adjusted, and return its part.
 
-        What identifies the rows is made beside it, and the size of their entries is looked at, where no sweep has found
-        them yet.
+        In the same sweep compute the witnesses of the rows and the magnitude of their entries, if still unknown.
 
         Parameters
         ----------
         task : Task
         columns : int, default 0
-            The columns of the products that a part holds.
+            The number of columns of the products in a part.
         threads : bool, default True
-            As `swept` has it.
+            As for `swept`.
         """
         found = swept(
             self.whole(task), self.views, columns, model=self.model, check=self._check, threads=threads
@@ -260,13 +259,13 @@ class Sweeps(ABC):
         return part
 
     def whole(self, task: Task[Part]) -> Task[Any]:
-        """The task, what identifies the rows, and a look at the size of entries, as far as these are not known."""
+        """Combine the task with tasks for the witnesses and entry magnitudes that are still unknown."""
         lacking = self._lacking_witnesses
         both: Task[Any] = Together(task, lacking) if lacking.views else task
         return self._measured(both) or both
 
     def part_of(self, found: Any) -> Any:
-        """The part of the task alone, once the rest is known."""
+        """Store the witnesses and magnitudes of the result of `whole`, and return the part of the task itself."""
         lacking = self._lacking_witnesses
         if isinstance(found, MeasuredPart):
             self._sized(found.sizes)
@@ -277,7 +276,7 @@ class Sweeps(ABC):
         return found
 
     def _measured(self, task: Task[Part]) -> Measured[Part] | None:
-        """The task, with a look at the size of entries that no sweep has seen; None if that is known."""
+        """The task, extended to measure entry magnitudes that are unknown; None if nothing has to be measured."""
         unknown, wide = (
             tuple(not view.measured for view in self.views),
             tuple(view.wide for view in self.views),
@@ -286,21 +285,21 @@ class Sweeps(ABC):
         return Measured(task, names, unknown, wide, self.model) if any(unknown) or any(wide) else None
 
     def _sized(self, sizes: Sequence[Magnitude]) -> None:
-        """Refuse views whose largest entry, of all rows, is out of the range."""
+        """Raise if the largest entry of a view, over all rows, is out of range; else mark the view as measured."""
         for view, size in zip(self.views, sizes, strict=True):
             if not view.measured:
                 check_magnitude(view.name, size)
                 view.measured, view.wide = True, not size.fits_single
 
     def _check(self, task: Task[Part], part: Part, always: bool) -> None:
-        """Refuse rows whose entries are too large, or not finite, as far as a part shows it."""
+        """Raise if a part of the rows shows entries that are too large or not finite."""
         if isinstance(part, MeasuredPart):
             for view, size in zip(self.views, part.sizes, strict=True):
                 check_magnitude(view.name, size, complete=False)
         self.check_finite(task.looked_at(part), always=always)
 
     def over_rows(self, task: Task[Part], columns: int = 0) -> Part:
-        """A task over all rows as they are multiplied, in one sweep once the adjustments are known."""
+        """Run a task over all adjusted rows, in one sweep after the adjustments are known."""
         known = [view for view in self.views if not (view.streamed or view.operator.access == "rows")]
         if known:
             raise MissingCapability(
@@ -323,17 +322,18 @@ class Sweeps(ABC):
         return Witnesses(tuple(i for i, view in enumerate(self.views) if view.lacks_witness))
 
     def _identified(self, of: Witnesses, found: Sequence[Witness]) -> None:
-        """Give the views what identifies their rows."""
+        """Store the computed witnesses in their views, on the host."""
         for i, one in zip(of.views, found, strict=True):
             self.views[i].witness = one.on_host()
 
     def identify(self, view: View) -> None:
-        """Read the rows of one view to know them again; the sweep is entered, but where it is part of another.
+        """Compute the witness of one view's rows, and count the sweep.
 
-        Of entries in memory this is read off, as part of a sweep that was made since it was asked for.
+        The sweep is not counted for entries in memory that have been swept since the witness was requested: it counts
+        as a part of that sweep.
         """
         A = view.operator
-        with np.errstate(all="ignore"):  # what is not finite is found by the products
+        with np.errstate(all="ignore"):  # the products find entries that are not finite
             (found,) = swept(Witnesses(), [view], 2 if A.access == "blocks" else 0, threads=not A.streamed)
             view.witness = found.on_host()
         if not (view.in_memory and view.swept):
@@ -342,7 +342,7 @@ class Sweeps(ABC):
     # ---- means and column norms ---------------------------------------------------------------
 
     def gather(self, views: list[View]) -> None:
-        """The column means and norms of some views, from one sweep; from products only the means."""
+        """Compute column means and norms of some views in one sweep; from products only the means."""
         for some in (
             [view for view in views if view.operator.access == "blocks"],
             [view for view in views if view.streamed and view.operator.access != "blocks"],
@@ -352,12 +352,12 @@ class Sweeps(ABC):
                 self._gather(some)
 
     def _gather(self, views: list[View]) -> None:
-        """Those of views that are read in one way."""
+        """Do the work of `gather` for views whose rows are all read in the same way."""
         for view in views:
             view.admit(0.0)
         first = views[0].operator
         read = [view for view in views if view.streamed or _is_read(view.operator)]
-        with np.errstate(all="ignore"):  # what is not finite is found by the check
+        with np.errstate(all="ignore"):  # the check below finds entries that are not finite
             for view in views:
                 if isinstance(view.operator, SparseOperator):
                     view.adjustment.learn_from_entries(view.operator)
@@ -380,7 +380,7 @@ class Sweeps(ABC):
         self.check_finite([view.adjustment.mean for view in views])
 
     def check_finite(self, arrays: Iterable[Array | None], *, always: bool = False) -> None:
-        """On the first sweep's small results, or always; only on failure is the data searched."""
+        """Check the (small) results of the first sweep, or of every sweep; search the data only on failure."""
         if self._checked and not always:
             return
         with np.errstate(all="ignore"):
@@ -392,12 +392,12 @@ class Sweeps(ABC):
 
 
 def _is_read(A: LinearOperator) -> bool:
-    """Whether the entries are read, in blocks that come from memory or from files."""
+    """Whether the entries are read block by block, from memory or from files."""
     return A.readable and not isinstance(A, SparseOperator)
 
 
 def _blocks_of(view: View, columns: int) -> Iterator[LinearOperator]:
-    """The rows of one view, some at a time where that can be."""
+    """Iterate over the rows of one view, in blocks where the operator permits."""
     A = view.operator
     if A.streamed:
         yield from A.blocks()

@@ -1,8 +1,9 @@
-"""The way of views of which one is known by its products alone, or comes slice by slice beside another.
+"""Sweeps for views where at least one is known only by its products.
 
-Problem: an operator answers A V and Aᵀ U, and has no rows to be read.
-Method: one forward and one adjoint product a view. Column norms are estimated from random-sign probes, which are
-further columns of the first product. The first products also show operators whose rmatmat is not that of the transpose.
+Problem: an operator returns A V and Aᵀ U, and has no rows to be read.
+Method: one forward and one adjoint product for each view. Column norms are estimated from random-sign probes, which are
+further columns of the first product. The first products also reveal operators whose rmatmat is not that of the
+transpose.
 Gram matrices come from products with the identity, some columns at a time.
 """
 
@@ -32,37 +33,37 @@ PROBES = 16
 """Random-sign columns from which unknown column norms are estimated (relative error about 1/4)."""
 
 ROUNDINGS = 32
-"""Roundings by which inner products of a matrix and its transpose may differ, in units of √p."""
+"""Roundings by which ⟨A v, u⟩ and ⟨v, Aᵀu⟩ may differ, in units of √p."""
 
 IDENTITY_COLUMNS = 256
-"""The most columns of the identity that are multiplied at once to form a Gram matrix from products."""
+"""The largest number of identity columns that are multiplied at once to form a Gram matrix from products."""
 
 IDENTITY_BYTES = 2**29
-"""The most bytes that their products may take."""
+"""The largest size of the products with these columns, in bytes."""
 
 CONSTANT = 32
-"""From products, a column counts as constant if its standard deviation is at most this many roundings of its
+"""A column known by its products counts as constant if its standard deviation is at most this many roundings of its
 mean."""
 
 ENTRIES = 2
-"""The same for the column itself, computed as a product with one column of the identity."""
+"""The same bound for the column itself, computed as a product with one column of the identity."""
 
 
 class ByProducts(Sweeps):
-    """One forward and one adjoint product a view; what is multiplied is the whole operator."""
+    """Sweeps that make one forward and one adjoint product for each view, with the whole operator."""
 
     passes = 2.0
 
     @property
     def by_entries(self) -> bool:
-        """Whether Gram matrices are made of entries. Slices beside an operator are multiplied as they are."""
+        """Whether Gram matrices are computed from entries; not if slices come together with an operator."""
         return self._has_few_columns and not any(view.streamed for view in self.views)
 
     @property
     def _has_few_columns(self) -> bool:
-        """Whether all views are read, or have few columns.
+        """Whether every view is readable or has few columns.
 
-        One product with the identity is all their entries then, and loses nothing to centring.
+        One product with the identity then gives all entries, and centring loses no digits.
         """
         operators = [view.operator for view in self.views]
         if all(A.readable for A in operators):
@@ -72,12 +73,12 @@ class ByProducts(Sweeps):
 
     @property
     def gram_cost(self) -> float:
-        """Passes that forming the Gram matrices would take now."""
+        """The passes that it would take now to form the Gram matrices."""
         if self.by_entries:
             return 1.0
         blocks: list[int] = [-(-width // self._identity_columns) for width in self.widths]
-        # The blocks of a view give its Gram matrix at two sweeps of it each, and its products with the views before it
-        # at one sweep of each of these.
+        # Each identity block of a view costs two sweeps of this view, for its Gram matrix, and one sweep of each view
+        # before it, for the cross products.
         return self.means_cost + max(2.0 * own + sum(blocks[i + 1 :]) for i, own in enumerate(blocks))
 
     @property
@@ -94,7 +95,7 @@ class ByProducts(Sweeps):
         return self._one_by_one(self._request(blocks, onto))
 
     def _request(self, blocks: list[Array | None], onto: tuple[int, ...] | None = None) -> Request:
-        """The blocks, with probes for column norms that are estimated from products."""
+        """The request for these blocks, with probes for column norms that must be estimated from products."""
         probes: list[Array | None] = [None for _ in blocks]
         for i, view in enumerate(self.views):
             if blocks[i] is not None and view.squares is None and not view.operator.readable:
@@ -102,9 +103,9 @@ class ByProducts(Sweeps):
         return Request(blocks, probes, self.home, onto)
 
     def _one_by_one(self, request: Request, spreads: list[HostArray] | None = None) -> Products:
-        """One forward and one adjoint block product for each view; adjoint products only where they are asked for.
+        """Make one forward block product for each view, and one adjoint product where one is requested.
 
-        `spreads` collects the squared lengths of the forward products about their own means.
+        To `spreads` append the squared lengths of the forward products about their own means.
         """
         operators = [view.adjustment.applied(self._watched(view)) for view in self.views]
         home, dtype = operators[0].home, np.result_type(*(A.dtype for A in operators))
@@ -122,7 +123,7 @@ class ByProducts(Sweeps):
         return self._conclude(request, adjoints, sweeps=2.0)
 
     def _compare(self, index: int, request: Request, W: Array, adjoint: Array) -> None:
-        """Compare ⟨A v, u⟩ with ⟨v, Aᵀu⟩ for the first products of a view: v are its probes, and u images of blocks."""
+        """Compare ⟨A v, u⟩ with ⟨v, Aᵀu⟩ in the first products of a view, for its probes v and images u of blocks."""
         view, (start, own, end) = self.views[index], request.edges[index]
         start = start if own == end else own
         V, columns = request.wide[index], min(end - start, PROBES)
@@ -138,7 +139,7 @@ class ByProducts(Sweeps):
             view.compare(off, *_allowed(home.column_norms(images), size, home.column_norms(U), view.operator))
 
     def _size_of_images(self, view: View, V: Array, norms: HostArray) -> float:
-        """The largest length of an image, before anything is subtracted from it."""
+        """Upper bound of the length of an image before means and confound effects are subtracted."""
         found, xp, known = float(norms.max()), self.home.xp, view.adjustment
         if known.row is not None:
             found += float(to_host(xp.max(xp.abs(known.row @ V)))) * math.sqrt(view.total)
@@ -147,7 +148,7 @@ class ByProducts(Sweeps):
         return found
 
     def _entries(self, view: View) -> LinearOperator:
-        """The operator of a view; of products alone its entries, and one column more tells whether they are linear."""
+        """The operator of a view; if known by products only, its entries, with one more product to test linearity."""
         A = view.operator
         if not view.by_products:
             found: LinearOperator = A
@@ -166,7 +167,7 @@ class ByProducts(Sweeps):
         return DenseOperator(entries)
 
     def _watched(self, view: View) -> LinearOperator:
-        """Slices beside an operator that gives only products: the size of their entries comes from products, too."""
+        """The operator of a view; slices are wrapped so that their products also show the size of their entries."""
         A: LinearOperator = view.operator
         if view.measured or not view.streamed:
             return A
@@ -176,7 +177,7 @@ class ByProducts(Sweeps):
         return watched
 
     def _conclude(self, request: Request, adjoints: Sequence[Array | None], sweeps: float) -> Products:
-        """Count the products, read the probes, and cut out the requested columns."""
+        """Count the products, estimate column norms from the probes, and return the requested columns."""
         widths = [0 if V is None else V.shape[1] for V in request.wide]
         for i, (view, adjoint) in enumerate(zip(self.views, adjoints, strict=True)):
             backward = 0 if adjoint is None else request.columns
@@ -190,7 +191,7 @@ class ByProducts(Sweeps):
     # ---- Gram matrices ------------------------------------------------------------------------
 
     def gram(self, form: str, sizes: Callable[[], cost.Sizes]) -> HeldGram:
-        """The Gram matrices that are held from now on."""
+        """Form the Gram matrices, which the caller keeps."""
         for view in self.views:
             view.admit(0.0)
         with np.errstate(all="ignore"), timed("%s Gram matrices of %s", form, self.names):
@@ -202,7 +203,7 @@ class ByProducts(Sweeps):
         return self._gram_of_entries() if self.by_entries else self._gram_of_products()
 
     def _gram_of_entries(self) -> DenseGram:
-        """The Gram matrices in one sweep, about the means that it finds where they are not known yet."""
+        """Form the Gram matrices in one sweep, which also computes the means if they are still unknown."""
         center = any(view.adjustment.lacks_mean for view in self.views)
         about = [None if center else view.adjustment.row for view in self.views]
         task = GramMatrices(self.home, about, center=center, model=self.model)
@@ -216,7 +217,7 @@ class ByProducts(Sweeps):
         return self._corrected_gram(task, part)
 
     def _corrected_gram(self, task: GramMatrices, part: GramPart) -> DenseGram:
-        """Gram matrices of entries, less what confounds explain; the views learn what the sweep has found."""
+        """Store means and norms of the sweep in the views, and return the Gram matrices with confounds removed."""
         means = part.means if task.center or task.means else [None for _ in self.views]
         for i, (view, mean) in enumerate(zip(self.views, means, strict=True)):
             known = view.adjustment
@@ -237,7 +238,7 @@ class ByProducts(Sweeps):
         )
 
     def _sized_by_squares(self, task: GramMatrices, part: GramPart) -> None:
-        """The same check, by Gram matrices: all rows are read again only if these ask for it."""
+        """Check the range of the entries from the Gram diagonals; read the rows again only if these are extreme."""
         means = part.means if task.center or task.means else [view.adjustment.row for view in self.views]
         for view, d, mean in zip(self.views, part.gram.diagonals(), means, strict=True):
             if view.measured or not view.operator.readable:
@@ -251,7 +252,7 @@ class ByProducts(Sweeps):
             view.measured = True
 
     def _gram_of_products(self) -> DenseGram:
-        """The Gram matrices of operators that only give products, some columns of the identity at a time."""
+        """Form the Gram matrices of operators known only by products, some columns of the identity at a time."""
         self.gather([view for view in self.views if not view.adjustment.known])
         views = range(len(self.views))
         found: list[list[list[Array]]] = [[[] for _ in views] for _ in views]
@@ -276,7 +277,7 @@ class ByProducts(Sweeps):
         )
 
     def varying(self, index: int, S: Array) -> Array:
-        """1 for columns with a spread, 0 for constant ones, of which centred products leave rounding."""
+        """1 for each column that varies, 0 for each constant column, whose centred products are only rounding."""
         view, d = self.views[index], self.home.xp.linalg.diagonal(S)
         if view.adjustment.row is None:
             return self.home.xp.ones_like(d)
@@ -285,7 +286,7 @@ class ByProducts(Sweeps):
         return self.home.xp.astype(d > self.total * (unit * row) ** 2, d.dtype)
 
     def _drowned(self, view: View, constant: HostArray, spreads: HostArray) -> bool:
-        """Whether columns that products show as constant vary by more than the rounding of their entries."""
+        """Whether a column that looks constant in the products varies by more than the rounding of its entries."""
         if view.adjustment.row is None:
             return False
         unit = ENTRIES * float(np.finfo(view.operator.dtype).eps)
@@ -295,7 +296,7 @@ class ByProducts(Sweeps):
 
 
 def _adjusted(S: Array, left: Adjustment, right: Adjustment) -> Array:
-    """A product of two views less what confounds explain, times the factors of its columns."""
+    """The product S of two views with confounds removed, and with rows and columns times their factors."""
     if left.signed is not None and right.explained is not None:
         S = S - left.signed @ right.explained.T
     S = scaled(S, left.factors)
@@ -303,20 +304,20 @@ def _adjusted(S: Array, left: Adjustment, right: Adjustment) -> Array:
 
 
 def _signs(rows: int, home: Home) -> Array:
-    """Random signs, the same in every call."""
+    """Random signs of shape (rows, PROBES), the same in every call."""
     return home.place(np.random.default_rng(0).integers(0, 2, (rows, PROBES)) * 2.0 - 1.0)
 
 
 def _allowed(
     images: HostArray, size: float, norms: HostArray, A: LinearOperator
 ) -> tuple[HostArray, HostArray]:
-    """The products of the lengths of images and of other vectors, and by how much rounding moves inner products."""
+    """Two (images x norms) arrays: products of both lengths, and a bound of the rounding of inner products."""
     unit = ROUNDINGS * float(np.finfo(A.dtype).eps) * math.sqrt(A.shape[1])
     return np.outer(images, norms), np.outer(np.full_like(images, unit * max(size, images.max())), norms)
 
 
 def _probed(Z: Array, SZ: Array, home: Home) -> Array:
-    """The diagonal of S as the mean of z ∘ Sz over random signs z, floored well above zero."""
+    """Estimate the diagonal of S as the mean of z ∘ Sz over random signs z, with a positive lower bound."""
     estimate = home.xp.sum(Z * SZ, axis=1) / Z.shape[1]
     floor = home.xp.mean(home.xp.abs(estimate)) * 1e-3
     return home.xp.where(estimate > floor, estimate, floor * home.xp.ones_like(estimate))

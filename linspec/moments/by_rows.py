@@ -1,13 +1,13 @@
-"""The way of views whose rows can be had: one sweep makes products, means, Gram matrices and triangles.
+"""Sweeps for views with accessible rows: one sweep computes products, means, Gram matrices and triangles.
 
-Problem: dense rows in memory, sparse matrices, slices that come one after the other and blocks that lie elsewhere are
-read in different ways, and the same is made of them.
-Method: what is made of rows is a task, and `linspec.sweeps.runners.swept` runs it wherever the rows are. The first
-sweep finds the means, whatever it makes: an iterator is read once, and other rows need no reading before it. Every
+Problem: dense rows in memory, sparse matrices, slices that come one after the other and blocks in other processes are
+read in different ways, and the same results are computed from them.
+Method: each computation is a task, and `linspec.sweeps.runners.swept` runs it wherever the rows are. The first
+sweep also computes the means: so an iterator is read only once, and other rows need no sweep before it. Every
 block is read, converted and centred once for all products. SciPy matrices in memory are multiplied by threads of their
-own over slabs with equally many entries (`linspec.operators.sparse_products`), and their column statistics are read
-off. Of one such matrix with few rows and many columns, products with XᵀX go by rows of X and rows of Xᵀ, where memory
-has room for both.
+own over slabs with equally many entries (`linspec.operators.sparse_products`), and their column statistics are computed
+from the stored entries. For one such matrix with few rows and many columns, products with XᵀX use rows of X and rows of
+Xᵀ, if memory has room for both.
 """
 
 from __future__ import annotations
@@ -32,14 +32,14 @@ from linspec.sweeps.views import View
 
 
 class ByRows(ByProducts):
-    """The rows are multiplied some at a time.
+    """Sweeps that multiply the rows block by block.
 
     Attributes
     ----------
     in_slabs : bool
         Whether all views are SciPy matrices in memory.
     remote : bool
-        Whether rows of a view lie in blocks elsewhere: a sweep is one round of all blocks, and nothing large travels.
+        Whether rows of a view are blocks in other processes: a sweep is one round over all blocks; rows stay there.
     """
 
     passes = 1.0
@@ -63,21 +63,21 @@ class ByRows(ByProducts):
 
     @property
     def by_entries(self) -> bool:
-        """Whether Gram matrices are made of entries."""
+        """Whether Gram matrices are computed from the entries, and not from products with the identity."""
         return self.remote or self._has_few_columns
 
     @property
     def means_cost(self) -> float:
-        """None: the means come with the products; the factors of scaled columns come before them."""
+        """0, because the products give the means; 1 if a view needs a sweep before the first product (scale)."""
         return 1.0 if not self.in_slabs and self._before() else 0.0
 
     @property
     def gram_cost(self) -> float:
-        """Passes that forming the Gram matrices would take now; sparse ones elsewhere take one more for the means."""
+        """The passes that it would take now to form the Gram matrices; sparse remote ones take one more for means."""
         return 1.0 if self.streamed else super().gram_cost
 
     def identity(self, index: int) -> Any:
-        """One that is never built, where rows are dense, and nothing multiplies it on the way."""
+        """The identity of view `index`; never built for dense rows without column factors and confounds."""
         A = self.views[index].operator
         dense = all(view.operator.readable and not view.operator.sparse for view in self.views)
         return Identity(A.shape[1]) if dense and not self.adjusts else super().identity(index)
@@ -85,7 +85,7 @@ class ByRows(ByProducts):
     # ---- what is known before the first product -----------------------------------------------
 
     def _before(self) -> list[View]:
-        """The views of which something must be known before the first product."""
+        """The views whose norms or confound effects must be known before the first product."""
         return [
             view
             for view in self.views
@@ -103,7 +103,7 @@ class ByRows(ByProducts):
         if not self.in_slabs:
             super().settle()
             return
-        for view in self.views:  # means and norms are read off the matrices, as part of the first sweep
+        for view in self.views:  # means and norms come from the stored entries, as part of the first sweep
             if view.adjustment.squares is None:
                 view.adjustment.learn_from_entries(view.operator)
             view.warn_of_cancellation()
@@ -111,9 +111,9 @@ class ByRows(ByProducts):
     # ---- products -----------------------------------------------------------------------------
 
     def _request(self, blocks: list[Array | None], onto: tuple[int, ...] | None = None) -> Request:
-        """The blocks; without probes where column norms are gathered from the rows.
+        """The request for these blocks, without probes if the rows give the column norms.
 
-        Blocks that travel are in float32 where all rows are: products round them to it anyway.
+        Blocks for remote rows are sent in float32 if all rows are float32: products round them to it anyway.
         """
         if not self.streamed:
             return super()._request(blocks, onto)
@@ -155,7 +155,7 @@ class ByRows(ByProducts):
         )
 
     def _wants_norms(self, view: View) -> bool:
-        """Whether column norms are gathered: of slices for methods of two views, and the warning of sparse rows."""
+        """Whether column norms are still needed: for two-view methods, for confounds and scale, or for the warning."""
         if not self.streamed:
             return view.squares is None and view.operator.readable
         wanted = len(self.views) > 1 or (self.center and view.operator.sparse)
@@ -164,7 +164,7 @@ class ByRows(ByProducts):
     def _in_slabs(
         self, blocks: list[Array | None], onto: tuple[int, ...] | None, *, image: bool, triangle: int | None
     ) -> Products:
-        """Products of SciPy matrices in memory."""
+        """Compute the products of SciPy matrices in memory."""
         if triangle is not None:
             raise self.no_triangle()
         X = self.views[0].operator
@@ -177,7 +177,7 @@ class ByRows(ByProducts):
         return self._conclude(request, found.products, sweeps=1.0)
 
     def _by_transposed(self, X: SparseOperator, V: Array, mean: Array | None, *, image: bool) -> Products:
-        """Xᵀ(X V), centred, by rows of X and rows of Xᵀ."""
+        """Compute Xᵀ(X V), centred, from rows of X and rows of Xᵀ."""
         P = sparse_products.matmat(X.matrix, V, X.dtype)
         if mean is not None:
             P -= (mean @ V)[None, :]
@@ -193,12 +193,12 @@ class ByRows(ByProducts):
     # ---- images ---------------------------------------------------------------------------------
 
     def image_triangle(self, V: Array) -> HostArray:
-        """The triangle R of the QR factorisation of X V of the first view, in one sweep."""
+        """Compute the triangle R of the QR factorisation of X V, for the first view, in one sweep."""
         if self.in_slabs:
             raise self.no_triangle()
         view = self.views[0]
         view.admit(1.0)
-        with np.errstate(all="ignore"):  # what is not finite is found by the check
+        with np.errstate(all="ignore"):  # the check finds entries that are not finite
             scaled = self.prepared([V, *(None for _ in self.views[1:])])[0]
             own = view.adjustment
             task = ImageTriangle(scaled, own.row, own.lacks_mean, own.model)
@@ -207,14 +207,14 @@ class ByRows(ByProducts):
         return self._with_constant(task.finished(part), scaled, V.shape[1])
 
     def _with_constant(self, R: HostArray, V: Array, columns: int) -> HostArray:
-        """The triangle of an image, with the direction of the constant that is put back."""
+        """Reduce R with the row of the constant's direction, if the model keeps the constant."""
         kept = self.views[0].adjustment.kept
         if kept is None:
             return R
         return to_host(triangular_factor(np.vstack([R, to_host(kept @ V[:, :columns])])))
 
     def image_gram(self, index: int, V: Array) -> HostArray:
-        """(XV)ᵀ(XV) of one view by way of XV, in one sweep."""
+        """Compute (XV)ᵀ(XV) of one view from XV, in one sweep."""
         view = self.views[index]
         if view.operator.access != "blocks":
             return super().image_gram(index, V)
@@ -234,7 +234,7 @@ class ByRows(ByProducts):
         return self._gram_of_rows() if self.streamed else super()._gram(form, sizes)
 
     def _gram_of_rows(self) -> DenseGram:
-        """The Gram matrices of rows that come slice by slice or lie elsewhere, and the means that are not known."""
+        """Form the Gram matrices of streamed or remote rows, and compute the means that are still unknown."""
         unknown = any(view.adjustment.mean is None for view in self.views)
         center = self.center and unknown
         about = [None if center else view.adjustment.row for view in self.views]
@@ -253,7 +253,7 @@ class ByRows(ByProducts):
         else:
             self.gather([view for view in self.views if view.adjustment.squares is None])
             entries = cost.sizes_of([view.operator for view in self.views], 1)
-            # In units of arrays as wide as a row, as runs of blocks are measured.
+            # The size of the result in arrays as wide as a row: the unit in which runs of blocks are measured.
             columns = int(np.ceil(2.0 * entries.sparse_gram_entries / sum(self.widths)))
             found = self.run(task, columns)
         for view in self.views:
@@ -262,5 +262,5 @@ class ByRows(ByProducts):
 
 
 def is_wide(X: LinearOperator) -> bool:
-    """Whether X has fewer rows than columns, and a copy of Xᵀ is worth its memory."""
+    """Whether X is sparse with few rows and many columns, so that a copy of Xᵀ is worth its memory."""
     return isinstance(X, SparseOperator) and X.worth_transposing

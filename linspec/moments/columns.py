@@ -1,4 +1,4 @@
-"""What moments know of the columns: means, squared lengths, and what was subtracted from them."""
+"""Facts about the columns of the views: means, squared lengths, and the size of what was subtracted from them."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ S = TypeVar("S", bound="Moments | Columns")
 
 
 def one_at_a_time(method: Callable[Concatenate[S, P], R]) -> Callable[Concatenate[S, P], R]:
-    """A method that one thread at a time runs, on the device of the blocks.
+    """Decorate a method so that one thread at a time runs it, on the device of the blocks.
 
-    Held matrices are formed once, and every sweep is counted rightly.
+    So held matrices are formed only once, and every sweep is counted correctly.
     """
 
     @wraps(method)
@@ -38,7 +38,7 @@ def one_at_a_time(method: Callable[Concatenate[S, P], R]) -> Callable[Concatenat
 
 
 class Columns:
-    """Facts of the columns of the views of `moments`.
+    """Facts about the columns of the views of `moments`.
 
     Attributes
     ----------
@@ -111,13 +111,13 @@ class Columns:
 
     @at_home
     def total_squares(self) -> float | None:
-        """The sum of `squares`, or None where these are."""
+        """The sum of `squares`, or None if `squares` is None."""
         squares = self.squares()
         return None if squares is None else float(to_host(self.home.xp.sum(squares)))
 
     @one_at_a_time
     def vanishes(self, index: int) -> bool:
-        """Whether a view is zero, or what is left of it is no more than the rounding of what was subtracted.
+        """Whether a view is zero, or its remainder is no larger than the rounding of what was subtracted from it.
 
         Parameters
         ----------
@@ -138,29 +138,29 @@ class Columns:
 
     @property
     def explained(self) -> dict[str, tuple[int, ...]]:
-        """By view, the columns of which confounds leave little more than rounding, as far as this is known."""
+        """By view, the columns that the confounds explain almost completely, as far as this is known."""
         found = {view.name: view.adjustment.nearly_explained for view in self._views}
         return {name: columns for name, columns in found.items() if columns}
 
     @property
     def underflowing(self) -> dict[str, tuple[int, ...]]:
-        """By view that scale divides, the columns whose squared lengths have few digits; not of entries in memory."""
+        """By scaled view that is not in memory, the columns whose squared lengths lose digits to underflow."""
         found = {view.name: view.adjustment.underflowing for view in self._views if not view.in_memory}
         return {name: columns for name, columns in found.items() if columns}
 
     @property
     def most_rank(self) -> float:
-        """The largest rank that the views can have by their rows: rows that count, less the directions subtracted."""
+        """Upper bound of the rank of the views: rows with positive weight minus the row directions subtracted."""
         model = self._sweeps.model
         rows = self._moments.n if model.weights is None else np.count_nonzero(model.weights)
         return float(rows - model.removed)
 
     @at_home
     def squares_subtracted(self, index: int) -> Array | None:
-        """The squares of what means and confounds subtract from the columns of one view; None where nothing is.
+        """The squared length that means and confounds subtract from each column of one view; None if nothing is.
 
-        By so much the squares of the entries are larger than those of what is left, and so is their rounding. What
-        confounds explain counts with the square of their condition number.
+        The squared columns are larger by this amount before the subtraction, and so is their rounding. The part that
+        confounds explain is multiplied by the square of their condition number.
 
         Parameters
         ----------
@@ -179,13 +179,15 @@ class Columns:
             found = of_means + explained
         if found is None or known.factors is None:
             return found
-        # Columns whose squares are no numbers are named elsewhere.
+        # Columns whose squares overflow are reported elsewhere.
         with np.errstate(over="ignore", invalid="ignore"):
             return found * known.factors**2
 
     @at_home
     def subtracted_from_products(self, index: int) -> float:
-        """The sum of squares that centring and confounds subtract from the products of one view; 0 for centred entries.
+        """The sum of squares subtracted from the products of one view for means and confounds.
+
+        It is 0 if only means are subtracted, and from the entries themselves.
 
         Parameters
         ----------
@@ -200,19 +202,20 @@ class Columns:
             squares = of_means if squares is None else squares + of_means
         if squares is None:
             return 0.0
-        squares = squares if known.factors is None else squares * known.factors * known.factors  # of any size
+        # One factor after the other, because squares of factors may overflow.
+        squares = squares if known.factors is None else squares * known.factors * known.factors
         return float(to_host(self.home.xp.sum(squares)))
 
     @at_home
     def centring_error(self, index: int | None = None) -> float:
-        """The approximate relative error from subtracting means from products. Makes no sweep.
+        """The approximate relative error of subtracting means and confounds from products. Makes no sweep.
 
         It is 0 if the entries are centred.
 
         Parameters
         ----------
         index : int, optional
-            The view; by default the worst of all.
+            The view; by default the largest error of all views is returned.
         """
         held = self._moments._held_gram() if self._moments.held else None
         squares = [view.squares for view in self._views] if held is None else held.diagonals()
@@ -228,7 +231,7 @@ class Columns:
         of_rows = held is not None and held.rows is not None
         if view.adjustment.lost > 1.0 and not of_rows:
             rounding = eps if held is None else float(np.finfo(np.float64).eps)
-            ratio = view.adjustment.lost  # of squares, where the error is relative to lengths
+            ratio = view.adjustment.lost  # a ratio of squares; the error is relative to lengths
             lost: float = rounding * max(ratio, view.model.condition * math.sqrt(ratio - 1))
             return max(lost, self._cancelled_by_means(view, squares, held, eps))
         return self._cancelled_by_means(view, squares, held, eps)

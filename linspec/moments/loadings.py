@@ -1,12 +1,12 @@
-"""The correlation of columns with the components of the same rows: loadings, of principal components and of variates.
+"""Loadings: correlations of the columns with principal components or variates of the same rows.
 
-Problem: weights tell what a component is made of, and not which columns it follows: columns that go together share one
-weight, and each of them is related to the component.
+Problem: weights show how a component is computed, and not which columns it is related to: columns that vary together
+share one weight, and each of them is correlated with the component.
 Method: structure correlations. One sweep multiplies the weights W by the Gram matrix S; the correlation of column j
-with component i is (SW)ⱼᵢ / (‖aⱼ‖ ‖A wᵢ‖), about the means and less what confounds explain.
+with component i is (SW)ⱼᵢ / (‖aⱼ‖ ‖A wᵢ‖), with means and confound effects removed.
 Source: Thompson 1984, Canonical Correlation Analysis, doi:10.4135/9781412983570 (structure coefficients).
 Where we differ: no variate of n rows is made where the components are linear, and columns of any length and with means
-that are large beside their spread are scaled and shifted before they are squared.
+that are large compared with their spread are scaled and shifted before they are squared.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ __all__ = [
 def loadings(
     data: Any, weights: Array, name: str, *, center: bool, confounds: Any = None, sample_weight: Any = None
 ) -> Array:
-    """The correlation of each column with each variate, about the means of these rows and less their confounds.
+    """The correlation of each column with each variate, with the means and confounds of these rows removed.
 
     Parameters
     ----------
@@ -63,7 +63,7 @@ def loadings(
     Raises
     ------
     InvalidProblem
-        When the data have other columns than the weights have rows.
+        When the number of columns of the data is not the number of rows of the weights.
     MissingCapability
         When the lengths of the columns are not known.
     """
@@ -78,7 +78,7 @@ def loadings(
 def column_loadings(
     data: Any, variates: Array, name: str, *, center: bool, sample_weight: Any = None
 ) -> Array:
-    """The correlation of each column with each of given variates of the same rows, which may be curved.
+    """The correlation of each column with given variates of the same rows, which may be nonlinear functions.
 
     Parameters
     ----------
@@ -94,12 +94,12 @@ def column_loadings(
     Returns
     -------
     array of shape (p, k)
-        As of `loadings`.
+        As for `loadings`.
 
     Raises
     ------
     InvalidProblem, MissingCapability
-        As of `loadings`.
+        As for `loadings`.
     """
     given = [(data, None, name), (variates, None, "the variates")]
     moments, homes = _moments(given, center, None, sample_weight)
@@ -138,7 +138,7 @@ class Structure(NamedTuple):
     gram_products : list of numpy.ndarray of shapes (p, k) and (q, k)
         XᵀXΦ and YᵀYΨ.
     lengths : list of numpy.ndarray of shape (k,)
-        Of the variates.
+        The lengths ‖Xφᵢ‖ and ‖Yψᵢ‖ of the variates.
     """
 
     loadings: list[HostArray]
@@ -146,12 +146,12 @@ class Structure(NamedTuple):
     lengths: list[HostArray]
 
     def products(self, i: int, weights: HostArray) -> HostArray:
-        """Inner products of the variates of view i with those that other weights make of these rows."""
+        """Inner products of the variates of view i with the variates of other weights on the same rows."""
         found: HostArray = self.gram_products[i].T @ weights
         return found
 
     def cosines(self, i: int, weights: HostArray) -> HostArray:
-        """The same, with the variates of view i at length 1."""
+        """The inner products of `products`, with the variates of view i scaled to length 1."""
         products = self.products(i, weights)
         length = self.lengths[i][:, None]
         found: HostArray = np.divide(products, length, out=np.zeros_like(products), where=length > 0)
@@ -161,7 +161,7 @@ class Structure(NamedTuple):
 def structure(
     X: Any, Y: Any, weights: tuple[Array, Array], *, center: bool, confounds: Any, sample_weight: Any
 ) -> Structure:
-    """The loadings of both views, and the products that they come from, in one sweep. Parameters: see `loadings`."""
+    """Compute the loadings of both views and the products behind them in one sweep; parameters as for `loadings`."""
     given = [(X, weights[0], "X"), (Y, weights[1], "Y")]
     moments, _ = _moments(given, center, confounds, sample_weight)
     x, y = (moments.home.place(W) for W in weights)
@@ -186,7 +186,7 @@ def mean_squares(correlations: Array, varying: HostArray) -> HostArray:
 def varying_columns(
     data: Any, name: str, *, center: bool, confounds: Any = None, sample_weight: Any = None
 ) -> HostArray:
-    """Which columns vary, of shape (p,)."""
+    """Mask of the columns that vary, of shape (p,)."""
     moments, _ = _moments([(data, None, name)], center, confounds, sample_weight)
     return np.asarray(to_host(moments.diagonal()[0]) > 0)
 
@@ -194,7 +194,7 @@ def varying_columns(
 def _moments(
     given: list[tuple[Any, Array | None, str]], center: bool, confounds: Any, sample_weight: Any
 ) -> tuple[Moments, list[Any]]:
-    """Moments of rows with small means, and the matrices."""
+    """Moments of the adjusted rows, and the operators of the views (the second is None for one view)."""
     operators = {name: as_operator(data, name) for data, _, name in given}
     check_order({**operators, "confounds": confounds, "sample_weight": sample_weight})
     matrices = []
@@ -220,7 +220,7 @@ def _moments(
 
 
 def _lengths(moments: Moments, of_variates: list[Array]) -> list[Array]:
-    """One over the lengths of the columns of each view, then over those of the variates; 0 for those of length 0."""
+    """Reciprocal lengths of the columns of each view, then of the variates; 0 for length 0."""
     xp, columns = moments.home.xp, [d for d in moments.diagonal() if d is not None]
     return [reciprocal(xp.sqrt(xp.where(d > 0, d, xp.zeros_like(d)))) for d in (*columns, *of_variates)]
 

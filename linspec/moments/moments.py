@@ -8,7 +8,7 @@ Method: there are three forms. *Implicit*: for each block of rows P = XVx and Q 
 Q], summed in float64. This is one sweep, without an n x k array, and one round of a cluster. *Dense Gram*:
 the matrices are formed in one sweep and held. *Sparse Gram*: the same as sparse matrices, because
 columns of word counts rarely share a row. Among the forms that fit into three eighths of the available
-memory, the fastest by estimate is chosen at the first look (`linspec.cost`).
+memory, the fastest by estimate is chosen when it is first needed (`linspec.cost`).
 
 Centring is implicit and never subtracts large numbers from each other. Row blocks are centred before they are
 multiplied. Dense Gram matrices are formed about the mean of each block and merged (Chan, Golub & LeVeque
@@ -18,9 +18,9 @@ subtraction of products; its loss of digits is estimated, and a warning says so.
 An operator that only gives products makes exactly one forward and one adjoint product for each view. Its
 column norms are estimated from random-sign probes, which are extra columns of the first product.
 
-Row slices are swept like rows in memory, centred or not, any number of views, and the first sweep also gives the means.
-What each way to sweep does is in `by_rows` and `by_products`. The moments of one view take part in what those of all
-views hold.
+Row slices are swept like rows in memory, centred or not, for any number of views, and the first sweep also gives the
+means. The two ways to sweep are in `by_rows` and `by_products`. The moments of a single view share the Gram matrices
+that the moments of all views hold.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ class Moments:
     Parameters
     ----------
     *views : data of shape (n, p)
-        Anything `linspec.as_operator` takes, with equally many rows. None is left out.
+        Anything `linspec.as_operator` accepts, all with the same number of rows. None is left out.
     center : bool, default False
         Whether to centre the columns.
     form : {"auto", "dense", "sparse", "implicit"}, default "auto"
@@ -85,7 +85,7 @@ class Moments:
     center : bool
         Whether the column means are subtracted.
     home : Home
-        Where blocks and results live.
+        The library and device of blocks and results.
 
     Raises
     ------
@@ -139,7 +139,7 @@ class Moments:
         self._given_form, self._form, self._expect = form, "", expect
         self._gram: HeldGram | None = None
         self._cross: Array | None = None
-        self._all: Moments | None = None  # those of all views, of which this is one
+        self._all: Moments | None = None  # the moments of all views, if this is a single view
         self._index = 0
         self._alone: dict[int, Moments] = {}
         self._whiteners: dict[tuple[int, float], Whitener | DiagonalWhitener] = {}
@@ -153,22 +153,22 @@ class Moments:
 
     @property
     def _of_all(self) -> Moments:
-        """The moments of all views, whose lock is the one lock."""
+        """The moments of all views, whose lock guards those of single views, too."""
         return self._all or self
 
     @property
     def columns(self) -> Columns:
-        """What is known of the columns."""
+        """The facts about the columns of the views."""
         return Columns(self)
 
     @property
     def X(self) -> LinearOperator:
-        """The first view as it was given."""
+        """The first view, as passed by the caller."""
         return self._views[0].given
 
     @property
     def Y(self) -> LinearOperator | None:
-        """The second view."""
+        """The second of two views, as passed by the caller; None for one view or more than two."""
         return self._views[1].given if len(self._views) == 2 else None
 
     @property
@@ -178,7 +178,7 @@ class Moments:
 
     @one_at_a_time
     def adjustment(self, index: int) -> Adjustment:
-        """What is subtracted from the rows of one view, and by what its columns are multiplied; all of it is known.
+        """The complete adjustment of one view: what is subtracted from its rows, and the factors of its columns.
 
         Parameters
         ----------
@@ -191,7 +191,7 @@ class Moments:
         return own
 
     def matrix(self, index: int) -> LinearOperator:
-        """The matrix of one view as it is multiplied: centred if the moments are; it counts its sweeps.
+        """The matrix of one view in products, centred if the moments are; its sweeps are counted.
 
         Parameters
         ----------
@@ -205,23 +205,23 @@ class Moments:
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """(n, p, q) and so on: the rows, and the columns of each view; q is 0 without a second view."""
+        """(n, p, q, …): the number of rows, and of columns of each view; q is 0 without a second view."""
         columns = [view.given.shape[1] for view in self._views]
         return self.n, *columns, *([0] if len(columns) == 1 else [])
 
     @property
     def total(self) -> float:
-        """What the rows count together: their number, or the sum of their weights."""
+        """The number of rows, or the sum of their weights."""
         return self._sweeps.total
 
     @property
     def passes(self) -> float:
-        """The largest number of sweeps made over either view."""
+        """The number of sweeps over the view that was swept most often."""
         return max(view.ledger.sweeps for view in self._views)
 
     @property
     def own_passes(self) -> float:
-        """The largest number of sweeps that the calling thread has made over either view."""
+        """The number of sweeps by the calling thread over the view that it swept most often."""
         return max(view.ledger.own_sweeps for view in self._views)
 
     def counts_in(self, ledger: Ledger) -> bool:
@@ -239,7 +239,7 @@ class Moments:
 
     @property
     def contradictions(self) -> tuple[str, ...]:
-        """What the first products with operators have shown of those that are no matrices, in words."""
+        """Messages about operators whose first products were not those of a matrix and its transpose."""
         return tuple(view.contradiction for view in self._views if view.contradiction)
 
     # ---- the form -----------------------------------------------------------------------------
@@ -263,7 +263,7 @@ class Moments:
 
     @property
     def rounding(self) -> float:
-        """The relative rounding of products: that of float64 if Gram matrices are formed from entries."""
+        """The relative rounding of products: that of float64 if held Gram matrices were formed from entries."""
         if self.held and (self._sweeps.by_entries or self._sweeps.streamed):
             return float(np.finfo(np.float64).eps)
         return max(float(np.finfo(view.given.dtype).eps) for view in self._views)
@@ -289,7 +289,7 @@ class Moments:
 
     @property
     def _sharing(self) -> Moments | None:
-        """The moments of both views, if they form and hold the Gram matrix of this view."""
+        """The moments of all views, if they form and hold the Gram matrix of this view."""
         return self._all if self._all is not None and self._all.form != "implicit" else None
 
     def _choose_form(self) -> str:
@@ -333,24 +333,24 @@ class Moments:
         triangle: int | None = None,
         cross: bool = False,
     ) -> Products:
-        """XᵢᵀXⱼ Vⱼ of all views, in one sweep: of two (XᵀX Vx, XᵀY Vy, YᵀX Vx, YᵀY Vy).
+        """Compute XᵢᵀXⱼ Vⱼ of all views in one sweep: for two views (XᵀX Vx, XᵀY Vy, YᵀX Vx, YᵀY Vy).
 
         Parameters
         ----------
         *blocks : array of shape (p, k), or None
-            Vⱼ of each view. Those of the last views may be left out.
+            Vⱼ of each view. The blocks of the last views may be left out.
         onto : tuple of int, optional
-            The views by whose transpose is multiplied. Products of others may be None; by default all are made.
-            Without any, ``()``, there is one forward product, for `image` or `triangle`.
+            The views i whose products Xᵢᵀ[…] are needed; those of other views may be None. By default all are computed.
+            With ``()`` only a forward product is made, for `image` or `triangle`.
         image : bool, default False
-            Whether (X V)ᵀ(X V) is wanted, for the one block that is given. With ``onto=()`` it comes from X V itself:
-            it is accurate, too, where XᵀX almost annihilates V.
+            Whether to return (X V)ᵀ(X V) as well, if there is one block. With ``onto=()`` it is computed from X V
+            itself, and is accurate even if XᵀX almost annihilates V.
         triangle : int, optional
-            Columns of V, the leading ones, whose image is factorised, X V = Q R: the triangle R is wanted, of the first
-            view. No array of n rows is held, and the condition number is not squared. It takes a sweep,
-            also where Gram matrices are held.
+            Factorise X V = Q R for this number of leading columns of V, for the first view, and return the triangle R
+            as well. No array of n rows is held, and the condition number is not squared. It takes a sweep
+            even if Gram matrices are held.
         cross : bool, default False
-            Whether XᵀY is wanted, beside XᵀX V. It is kept for later calls.
+            Whether to return XᵀY as well, beside XᵀX V. It is kept for later calls.
 
         Returns
         -------
@@ -363,8 +363,8 @@ class Moments:
         InvalidProblem
             A block does not fit its view.
         MissingCapability
-            A triangle is wanted, and the rows are neither streamed nor can some of them be taken, or are those of a
-            sparse matrix. For all data there is `image`.
+            A triangle is requested, and the rows cannot be read block by block, or are a sparse matrix in memory. Use
+            `image`, which works for all data.
         """
         with in_turn(self._of_all), on_device(self.home):
             placed = self._placed(list(blocks))
@@ -383,7 +383,7 @@ class Moments:
     def _held_or_forward(
         self, blocks: list[Array | None], onto: tuple[int, ...] | None, *, image: bool, triangle: int | None
     ) -> Products:
-        """Products with Gram matrices that are held, or what one forward product gives."""
+        """Compute products from held Gram matrices, or only `image` and `triangle` by a forward product."""
         index = next((i for i, V in enumerate(blocks) if V is not None), 0)
         if onto == ():
             found = Products(None for _ in blocks for _ in blocks)
@@ -397,14 +397,14 @@ class Moments:
         return self._made(blocks)
 
     def _made(self, blocks: list[Array | None], onto: tuple[int, ...] | None = None) -> Products:
-        """The products with Gram matrices that are held, or by a sweep; those onto other views may be left out."""
+        """Compute products from held Gram matrices or by a sweep; a sweep may leave out views not in `onto`."""
         if self.form == "implicit":
             return self._sweeps.products(blocks, onto=onto)
         pause()
         return Products(self._held_gram().products(blocks))
 
     def _with_cross(self, V: Array | None) -> Products:
-        """XᵀX V and XᵀY; with one sweep of the first view alone where XᵀY is known."""
+        """Compute XᵀX V and XᵀY; if XᵀY is known, sweep only the first view."""
         if len(self._views) == 1:
             raise InvalidProblem("XᵀY needs two views; got moments of one. Pass Moments(X, Y).")
         first: Array | None = None
@@ -427,7 +427,7 @@ class Moments:
         return found
 
     def _placed(self, given: list[Array | None]) -> list[Array | None]:
-        """The blocks where they are multiplied, one for each view."""
+        """The blocks, checked and copied to the device of the data, one for each view."""
         while len(given) > len(self._views) and given[-1] is None:
             given.pop()
         names = ("Vx", "Vy") if max(len(self._views), len(given)) <= len("XY") else None
@@ -444,21 +444,21 @@ class Moments:
         rows = self._views[index].operator.shape[1]
         if V.ndim != 2 or V.shape[0] != rows:
             raise InvalidProblem(f"{name} must have shape ({rows}, k); got {tuple(V.shape)}.")
-        # A sweep of float32 rows rounds the block: a wider copy of it would only take memory.
+        # A sweep of float32 rows rounds the block to float32, so a float64 copy would only take memory.
         single = self.home.on_host and self.form == "implicit" and host_dtype(V) == np.float32
         single = single and all(view.operator.dtype == np.float32 for view in self._views)
         return self.home.place(V, np.float32 if single else np.float64)
 
     @one_at_a_time
     def gram_matmat(self, V: Array) -> Array:
-        """XᵀX V. Other views are not read, unless Gram matrices are to be held and are not formed yet."""
+        """Compute XᵀX V. Other views are not read, unless Gram matrices still have to be formed."""
         if len(self._views) == 1 or self.form != "implicit":
             return self.products(V)[0]
         return self.view(0).products(V)[0]
 
     @one_at_a_time
     def cross_matmat(self, V: Array) -> Array:
-        """XᵀY V."""
+        """Compute XᵀY V."""
         if self.form == "implicit":
             return self.products(None, V)[1]
         pause()
@@ -466,9 +466,9 @@ class Moments:
 
     @one_at_a_time
     def scaled_cross(self, left: HostArray, right: HostArray) -> tuple[LinearOperator, HostArray, HostArray]:
-        """(B, P, Q) with diag(left) XᵀY diag(right) = B - P Qᵀ for sparse B, of Gram matrices that are held sparse.
+        """(B, P, Q) with diag(left) XᵀY diag(right) = B - P Qᵀ and sparse B, from Gram matrices held sparse.
 
-        P and Q have a column for the means, where these are subtracted, and one for each confound.
+        P and Q have one column for the means, if these are subtracted, and one for each confound.
 
         Parameters
         ----------
@@ -491,7 +491,7 @@ class Moments:
 
     @one_at_a_time
     def outer_matmat(self, U: Array) -> tuple[Array, Array]:
-        """(XᵀU, XXᵀU) for X as it is multiplied: two sweeps, one after the other.
+        """Compute (XᵀU, XXᵀU) for the first view (adjusted), in two sweeps, one after the other.
 
         Parameters
         ----------
@@ -508,7 +508,7 @@ class Moments:
 
     @one_at_a_time
     def outer_gram_matmat(self, U: Array) -> Array:
-        """XXᵀU in one sweep of wide sparse X, centred or not; each column of X is read once.
+        """Compute XXᵀU; for `wide` X, centred or not, in one sweep that reads each column of X once.
 
         Parameters
         ----------
@@ -526,7 +526,7 @@ class Moments:
 
     @one_at_a_time
     def precision(self, index: int) -> np.dtype[Any]:
-        """The dtype in which rows of a view are multiplied: float64 where float32 entries are far from 1.
+        """The dtype in which rows of a view are multiplied: float64 also for float32 entries far from 1.
 
         Parameters
         ----------
@@ -537,7 +537,7 @@ class Moments:
     # ---- other moments ------------------------------------------------------------------------
 
     def view(self, index: int) -> Moments:
-        """The moments of one view. They count sweeps on the same ledger and share the held matrices.
+        """Return the moments of one view. They count sweeps in the same ledger and share the held matrices.
 
         Parameters
         ----------
@@ -556,7 +556,7 @@ class Moments:
         return self._alone[index]
 
     def forget_views(self) -> None:
-        """Let go of the moments of single views, which refer to these: the data are free as soon as these are."""
+        """Drop the moments of single views, which refer back to this object, so that memory is freed with it."""
         self._alone.clear()
 
     @property
@@ -567,11 +567,11 @@ class Moments:
 
     @one_at_a_time
     def in_single_precision(self) -> Moments:
-        """Moments whose sweeps go over a copy of the rows in float32, which is made at the first call and kept.
+        """Moments that sweep a float32 copy of the rows, which is made at the first call and kept.
 
-        The copy takes half of the memory of dense float64 rows. A sweep of it counts as one of the data, on the same
-        ledger. Where products cost no float64 sweep, because Gram matrices are held or the data are float32, these are
-        the moments themselves.
+        The copy takes half of the memory of dense float64 rows. A sweep of it counts as a sweep of the data, in the
+        same ledger. If products need no float64 sweep, because Gram matrices are held or the data are float32, the
+        moments themselves are returned.
 
         Raises
         ------
@@ -600,13 +600,13 @@ class Moments:
         exact = [view for view in self._views if view.operator.readable or view.streamed]
         self._sweeps.gather([view for view in exact if view.squares is None])
         for i, view in enumerate(self._views):
-            if view.squares is None:  # products alone: send the probes
+            if view.squares is None:  # known by products only: multiply the probes
                 self.view(i)._sweeps.products([self.home.zeros((view.operator.shape[1], 0))])
         return tuple(view.squares for view in self._views)
 
     @one_at_a_time
     def dense(self) -> tuple[Array, ...]:
-        """XᵢᵀXⱼ with i ≤ j as dense float64 arrays, of two views (XᵀX, XᵀY, YᵀY); the moments hold them from then on.
+        """XᵢᵀXⱼ with i ≤ j as dense float64 arrays, for two views (XᵀX, XᵀY, YᵀY); they are kept in memory.
 
         Later products use these arrays, so do not change them.
         """
@@ -624,9 +624,9 @@ class Moments:
 
     @one_at_a_time
     def whitener(self, index: int, ridge: float) -> Whitener | DiagonalWhitener:
-        """The factor of a view's Gram matrix plus ridge. It is made once.
+        """The whitener of a view's Gram matrix plus ridge, computed at the first call and kept.
 
-        Unless the view is `factored`, its Gram matrix becomes dense, and the moments hold it from then on.
+        Unless the view is `factored`, its Gram matrix is made dense and kept in memory.
 
         Parameters
         ----------
@@ -645,8 +645,10 @@ class Moments:
 
     @one_at_a_time
     def factored(self, index: int) -> bool:
-        """Whether `whitener` makes nothing dense: the Gram matrices are held as dense arrays, or that of the view is
-        diagonal but for what centring and confounds take out, as that of one-hot rows is.
+        """Whether `whitener` can factor the Gram matrix of a view without making one dense.
+
+        This holds if the Gram matrices are held dense, or if that of the view is diagonal before centring and
+        confounds, as for one-hot rows.
 
         Parameters
         ----------
@@ -660,14 +662,16 @@ class Moments:
 
     @one_at_a_time
     def reduced_rows(self, ridges: tuple[float, ...], *, hold: bool = False) -> list[Array]:
-        """A few rows with the same inner products of columns, by orthogonal transformations, in one sweep.
+        """Reduce the data to a few rows with the same inner products of columns, in one sweep.
+
+        The rows are reduced by orthogonal transformations.
 
         Parameters
         ----------
         ridges : tuple of float
-            One ridge for each view; its rows are appended.
+            One ridge for each view; the rows of √ridge times the identity are appended.
         hold : bool, default False
-            Whether the moments hold the rows, without ridges: later products cost no sweep.
+            Whether the moments keep the reduced rows, without ridges, so that later products cost no sweep.
         """
         if self._gram is not None and self._gram.rows is not None:
             widths = [rows.shape[1] for rows in self._gram.rows]
@@ -696,35 +700,36 @@ class Moments:
 
     @property
     def reads_blocks(self) -> bool:
-        """Whether the rows come some at a time and `image_triangle` can be had: dense rows, files, and slices."""
+        """Whether rows are read block by block, so that `products` can return a triangle: not for sparse matrices."""
         return self._sweeps.reads_blocks
 
     @one_at_a_time
     def over_rows(self, task: Task[Part], columns: int = 0) -> Part:
-        """What a task makes of the rows of the views as they are multiplied, in one sweep.
+        """Run a task over all rows of the views, adjusted, in one sweep.
 
-        The rows that the task is given have their weights, less means and confounds, in units of the scale. What
-        is not known of these takes a sweep before. Rows in memory are cut into blocks that go to several threads; how
-        they are cut, and so every bit of the result, depends on the data and `columns` alone. Slices come in turn.
+        The task receives rows with weights applied, means and confounds subtracted, and columns divided by the scale.
+        If some of these are unknown, they take a sweep before. Rows in memory are split into blocks for several
+        threads; the split, and so every bit of the result, depends only on the data and `columns`. Slices come in
+        order.
 
         Parameters
         ----------
         task : linspec.sweeps.task.Task
-            What is made of some rows of the views, and how that of neighbouring rows is merged.
+            Computes a part from some rows of the views, and merges the parts of neighbouring rows.
         columns : int, default 0
-            The columns of an array as wide as a row that a part holds: blocks are larger than it, where they may be.
+            The size of a part, in arrays as wide as a row: blocks are made larger than a part where possible.
 
         Returns
         -------
         Part
-            Of all rows. The sweep is counted; what the task multiplies it counts itself (`Ledger.record`).
+            The part of all rows. The sweep is counted; the task counts its own products (`Ledger.record`).
 
         Raises
         ------
         MissingCapability
             A view is known by its products only.
         NonFiniteData
-            What the task looks at is not finite, and the rows have such an entry.
+            The arrays of `Task.looked_at` are not finite, because the rows have an entry that is not.
 
         Examples
         --------
@@ -743,14 +748,14 @@ class Moments:
         return self._sweeps.over_rows(task, columns)
 
     def ask_for_witnesses(self, before: Mapping[str, float], known: Mapping[str, Witness | None]) -> None:
-        """Have the next sweep of each view identify its rows.
+        """Request that the next sweep of each view computes its witness.
 
         Parameters
         ----------
         before : mapping from str to float
-            By view, the sweeps that do not count as a reading of the data as they are.
+            By view, the number of sweeps in its ledger that were made before the request.
         known : mapping from str to Witness or None
-            Those of views that have been read since.
+            Witnesses of views that have been read since.
         """
         for view in self._views:
             view.asked_at = before.get(view.name, view.ledger.sweeps)
@@ -758,15 +763,15 @@ class Moments:
 
     @one_at_a_time
     def witnesses(self, *, read: bool = False) -> dict[str, Witness]:
-        """What identifies the rows of each view.
+        """The witness of each view, which identifies its rows.
 
-        Of a view that was swept in a way that does not tell, they are read once more; of entries in memory that is part
-        of the sweep.
+        A view whose sweeps computed no witness is read once more; for entries in memory this counts as part of the
+        sweep.
 
         Parameters
         ----------
         read : bool, default False
-            Read the rows of views that were not swept, too, instead of leaving them out.
+            Read the rows of views that were not swept, too, instead of leaving these views out.
         """
         for view in self._views:
             if view.lacks_witness and (read or view.swept):
@@ -776,10 +781,10 @@ class Moments:
     # ---- checkpoints --------------------------------------------------------------------------
 
     def learnt(self) -> dict[str, Any]:
-        """What sweeps have found so far, and what is held: for a checkpoint."""
+        """The results of all sweeps so far and the held matrices, for a checkpoint."""
         views = [
             {
-                # That of a matrix of the problem is kept with the problem.
+                # The adjustment of a matrix of the problem is stored with the problem.
                 "adjustment": None if view.given.adjustment is view.adjustment else view.adjustment.learnt(),
                 "estimated": view.estimated,
                 "unresolved": view.unresolved,
@@ -791,7 +796,7 @@ class Moments:
         return {"form": self._form, "gram": self._gram, "cross": self._cross, "views": views}
 
     def take_up(self, learnt: Mapping[str, Any]) -> None:
-        """Go on with what `learnt` has returned, whose arrays are on the host."""
+        """Restore the state that `learnt` returned, with its arrays on the host."""
         self._form = learnt["form"]
         self._gram = _placed(learnt["gram"], self.home)
         self._cross = None if learnt["cross"] is None else self.home.place(learnt["cross"])
@@ -804,7 +809,7 @@ class Moments:
 
 
 def _placed(value: Any, home: Home) -> Any:
-    """Arrays of the host, and held matrices that consist of such, where blocks live."""
+    """Copy host arrays, and held matrices that consist of them, to the device of the blocks."""
     if isinstance(value, np.ndarray):
         return value if home.on_host else home.place(value)
     if isinstance(value, list):

@@ -1,14 +1,15 @@
-"""Bases of paired views with their products: normalised in the metrics of the views, and turned to canonical pairs.
+"""Bases of paired views with their products: normalised in the metrics of the views, and rotated to canonical pairs.
 
-Problem: an iteration for canonical correlations carries a block of columns of each view, and asks for the products of
+Problem: an iteration for canonical correlations keeps a block of columns for each view, and needs the products of
 these blocks again and again.
-Method: one sweep makes S V and C V for new blocks V. To turn or scale the columns of V costs no other sweep, because
-the products turn with them. So a `Basis` is a block with its products, and `Pairs` are the bases of two views. The
-small matrices of a step come from a device together: the products of the columns in both metrics and across the views
-tell how to normalise the blocks, which of their columns are real, and how the canonical pairs lie.
-Where we differ: a normalizer is given the products in the place of the block, whose columns are then those of the
-identity. What it makes of them is right up to rounding times the condition number of the products, so it is taken
-where this number is moderate. Otherwise the normalizer is given the block itself.
+Method: one sweep computes S V and C V for new blocks V. To rotate or scale the columns of V costs no other sweep,
+because the products are transformed in the same way. So a `Basis` is a block with its products, and `Pairs` are the
+bases of two views. The small matrices of a step are copied from a device together. They are the products of the columns
+in both metrics and across the views; they determine how to normalise the blocks, which of their columns are more than
+rounding, and the rotation to canonical pairs.
+Where we differ: a normalizer receives only the k x k products, with the identity as the block. Its result is
+correct up to rounding times the condition number of the products, so this way is used where that number is moderate.
+Otherwise the normalizer receives the block itself.
 """
 
 from __future__ import annotations
@@ -24,13 +25,13 @@ from linspec.arrays import Array, Home, HostArray, to_host, to_host_together
 from linspec.moments.moments import Moments
 
 NOISE = 1e3 * EPS
-"""A column is rounding if its length, relative to the longest column, is below this."""
+"""A column whose length is below this fraction of the longest column is treated as rounding."""
 
 MODERATE = 1e4
-"""Up to this condition number of unit columns their products are enough to normalise a block."""
+"""A block is normalised from its products alone if its unit columns have at most this condition number."""
 
 UNDERFLOW, OVERFLOW = 1e-200, 1e200
-"""Squares of lengths between these are right."""
+"""Squared lengths between these bounds have neither underflowed nor overflowed."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,7 +44,7 @@ class Basis:
     SV : array of shape (p, k)
         S V with S = XᵀX + ridge·I.
     CV : tuple of array or None
-        By view j the product XⱼᵀX V; None at the view's own place.
+        For each view j the product XⱼᵀX V; None for the view itself.
 
     Examples
     --------
@@ -60,29 +61,29 @@ class Basis:
     CV: tuple[Array | None, ...]
 
     def __matmul__(self, T: Array) -> Basis:
-        """V T with its products."""
+        """Return the basis V T with its products."""
         return Basis(self.V @ T, self.SV @ T, tuple(None if P is None else P @ T for P in self.CV))
 
     def __getitem__(self, columns: slice) -> Basis:
-        """Some of the columns."""
+        """Return the basis of a range of columns."""
         CV = tuple(None if P is None else P[:, columns] for P in self.CV)
         return Basis(self.V[:, columns], self.SV[:, columns], CV)
 
 
 @dataclass(frozen=True, eq=False)
 class Metrics:
-    """The metrics S of the views, as far as bases are normalised and residuals measured by them.
+    """Parts of the metrics S of the views that normalise bases and measure residuals.
 
     Attributes
     ----------
     home : Home
-        Where the blocks live.
+        The library and device of the blocks.
     ridges : tuple of float
     diagonals : tuple of array
         diag(S) of each view.
     cuts : tuple of float
-        Relative rounding of each S. A unit vector longer than 1/cut in the metric of the diagonal consists of
-        directions that the view does not have.
+        Relative rounding of each S. A vector of unit length in S with squared length above 1/cut in diag(S)
+        consists of null directions of the view.
     norms : tuple of InverseNorm
         The norms of S⁻¹, or approximations.
 
@@ -108,15 +109,15 @@ class Metrics:
 def multiplied(
     moments: Moments, ridges: Sequence[float], blocks: Sequence[Array | None]
 ) -> tuple[Basis | None, ...]:
-    """Blocks of views with their products, in one sweep.
+    """Multiply blocks of the views in one sweep, and return them with their products.
 
     Parameters
     ----------
     moments : Moments
-        Of all views.
+        The moments of all views.
     ridges : sequence of float
     blocks : sequence of array of shape (pᵢ, k), or None
-        By view; no products are made for None.
+        One for each view; for None no products are computed.
 
     Returns
     -------
@@ -146,7 +147,7 @@ def multiplied(
 
 @dataclass(frozen=True, eq=False)
 class Pairs:
-    """The bases of two views, and their correlations where these are canonical pairs.
+    """The bases of two views, and their correlations if the bases are canonical pairs.
 
     Attributes
     ----------
@@ -156,7 +157,7 @@ class Pairs:
     rho : numpy.ndarray of shape (k,) or None
         ρ of canonical pairs: ΦᵀSxΦ = I, ΨᵀSyΨ = I, ΦᵀCΨ = diag ρ.
     rho_there : array of shape (k,) or None
-        The same where the blocks are.
+        ρ on the device of the blocks.
 
     Examples
     --------
@@ -183,37 +184,37 @@ class Pairs:
     rho_there: Array = None
 
     def __getitem__(self, i: int) -> Basis:
-        """The basis of view i."""
+        """Return the basis of view i."""
         return self.bases[i]
 
     def image(self, i: int) -> Array:
-        """What the other view asks of view i: C Ψ for 0, CᵀΦ for 1."""
+        """The cross product of the other view's basis: C Ψ for i = 0, CᵀΦ for i = 1."""
         return self.bases[1 - i].CV[i]
 
     def replaced(self, i: int, basis: Basis) -> Pairs:
-        """Those with another basis for view i."""
+        """Return the pairs with another basis for view i."""
         bases = (basis, self.bases[1]) if i == 0 else (self.bases[0], basis)
         return replace(self, bases=bases)
 
     def renewed(self, moments: Moments, *blocks: Array | None) -> Pairs:
-        """Those with other blocks, and their products by one sweep; None keeps the basis of a view."""
+        """Return the pairs with other blocks, multiplied in one sweep; None keeps the basis of a view."""
         made = multiplied(moments, self.metrics.ridges, blocks)
         pairs = self
         for i, basis in enumerate(made):
             pairs = pairs if basis is None else pairs.replaced(i, basis)
         return pairs
 
-    # ---- normalised, and turned to canonical pairs -----------------------------------------------
+    # ---- normalised, and rotated to canonical pairs ----------------------------------------------
 
     def turned(self, turns: Sequence[HostArray | None], rho: HostArray | None = None) -> Pairs:
-        """Φ Tx and Ψ Ty, with ρ if they are canonical; a basis without a matrix stays as it is."""
+        """Return the pairs Φ Tx and Ψ Ty, with ρ if they are canonical; T = None keeps a basis unchanged."""
         sent = [T for T in (*turns, rho) if T is not None]
         placed = iter(self.metrics.home.place_together(*sent))
         x, y = (B if T is None else B @ next(placed) for B, T in zip(self.bases, turns, strict=True))
         return replace(self, bases=(x, y), rho=rho, rho_there=next(placed, None))
 
     def normalized(self, normalizer: Any, new: Sequence[int] = (0, 1)) -> Pairs:
-        """The bases made orthonormal in their metrics, with zero columns for missing rank.
+        """Return the bases, orthonormal in their metrics, with zero columns for missing rank.
 
         Parameters
         ----------
@@ -228,12 +229,12 @@ class Pairs:
         return whole.turned(whole._real_columns(new, to_host_together(*whole._lengths(new))))
 
     def canonical(self, normalizer: Any = None, new: Sequence[int] = (0, 1)) -> Pairs:
-        """The canonical pairs of the two spans.
+        """Compute the canonical pairs of the two spans.
 
         Parameters
         ----------
         normalizer : Normalizer, optional
-            Make the new bases orthonormal first, see `normalized`; None: both are.
+            Makes the new bases orthonormal first, see `normalized`. None: both bases are orthonormal already.
         new : sequence of int, default both
         """
         if normalizer is None:
@@ -260,11 +261,11 @@ class Pairs:
         return self[0].V.T @ self.image(0)
 
     def _products(self, new: Sequence[int]) -> list[Array]:
-        """Of new bases VᵀSV and VᵀDV with D = diag S, which shows lengths that are rounding."""
+        """VᵀSV and VᵀDV of each new basis; D = diag S shows which lengths are only rounding."""
         found = []
         for i in new:
             V, SV, d = self[i].V, self[i].SV, self.metrics.diagonals[i]
-            with np.errstate(all="ignore"):  # of an iteration that diverges
+            with np.errstate(all="ignore"):  # an iteration may diverge
                 found += [V.T @ SV, V.T @ (V * d[:, None])]
         return found
 
@@ -280,7 +281,7 @@ class Pairs:
         return turns
 
     def _whole(self, normalizer: Any, new: Sequence[int]) -> Pairs:
-        """The bases that the normalizer makes of the blocks themselves."""
+        """Normalise the new bases from the blocks themselves, and not from their products alone."""
         real = self.turned(self._real_columns(new, to_host_together(*self._lengths(new))))
         turns: list[HostArray | None] = [None, None]
         for i in new:
@@ -288,16 +289,16 @@ class Pairs:
         return real.turned(turns)
 
     def _lengths(self, new: Sequence[int]) -> list[Array]:
-        """Of new bases the squared lengths of columns in S and in diag(S)."""
+        """Squared lengths of the columns of each new basis, in S and in diag(S)."""
         home, found = self.metrics.home, []
         for i in new:
             V, SV, d = self[i].V, self[i].SV, self.metrics.diagonals[i]
-            with np.errstate(over="ignore"):  # of an iteration that diverges
+            with np.errstate(over="ignore"):  # an iteration may diverge
                 found.append(home.xp.stack([home.column_sums(V * SV), home.column_sums(V * V * d[:, None])]))
         return found
 
     def _real_columns(self, new: Sequence[int], lengths: Sequence[HostArray]) -> list[HostArray | None]:
-        """Matrices that put zeros in the place of columns that S almost annihilates; None where there are none.
+        """Diagonal matrices that set columns which S almost annihilates to zero; None if there are no such columns.
 
         A deficient view has directions v with Sv = 0. Rounding gives them a length in S, which is small compared with
         their length in diag(S). Scaled to unit length, they would look like any other direction. The same holds for
@@ -333,11 +334,11 @@ class Pairs:
 
 
 PARTS_OF_PAIRS: tuple[type, ...] = (Pairs, Metrics, Basis, *NORMS)
-"""The classes of which pairs are made: for `kept` of solvers that carry them."""
+"""The classes that `Pairs` consist of; solvers that keep pairs in checkpoints list them in `kept`."""
 
 
 def square(T: HostArray) -> HostArray:
-    """A normalizer's matrix with zero columns for the directions that it dropped.
+    """Append zero columns to a normalizer's matrix, one for each direction that it dropped.
 
     Examples
     --------
@@ -352,13 +353,13 @@ def square(T: HostArray) -> HostArray:
 
 
 def _real(squares: HostArray, by_diagonal: HostArray, cut: float) -> HostArray:
-    """Which columns are more than rounding, from their squared lengths in S and in diag(S)."""
+    """Mask of the columns that are more than rounding, from their squared lengths in S and in diag(S)."""
     real: HostArray = (squares > cut * by_diagonal) & (squares > NOISE**2 * squares.max(initial=0.0))
     return real
 
 
 def _turn(normalizer: Any, G: HostArray, H: HostArray, cut: float) -> HostArray | None:
-    """T with TᵀGT = I, its columns zero where there is no direction; None if G does not determine it.
+    """T with TᵀGT = I, and zero columns for missing rank; None if G is too ill-conditioned to determine T.
 
     Parameters
     ----------

@@ -1,12 +1,12 @@
 """The Gram matrix AAᵀ of the rows of one matrix with fewer rows than columns.
 
-Problem: for wide data AAᵀ is the small matrix, and AᵀA is not. A is less its means and what confounds explain.
-Method: AAᵀ is the Gram matrix of the columns of Aᵀ (`linspec.Moments`). Sparse rows would be filled by the subtraction:
-their own K is formed, and what is subtracted from all columns of A is subtracted on the side of the rows,
+Problem: for wide data AAᵀ is the small matrix, and AᵀA is not. Means and confound effects are removed from A.
+Method: AAᵀ is the Gram matrix of the columns of Aᵀ (`linspec.Moments`). The subtraction would fill sparse rows, so
+K is formed from the unadjusted rows, and what is subtracted from the columns of A is then projected out of K,
 
     (I − QQᵀ) D A diag(f²) Aᵀ D (I − QQᵀ)  =  P K P,    K = (D A diag(f)) (D A diag(f))ᵀ.
 
-Where we differ: K has the squares of the means in it. Where these are so large that the subtraction would cancel many
+Where we differ: K contains the squares of the means. If these are so large that the subtraction would cancel many
 digits, the columns are adjusted before they are multiplied.
 """
 
@@ -24,16 +24,16 @@ from linspec.operators.adjustment import Adjustment
 from linspec.sweeps.held_grams import scaled_sparse
 
 MEANS = 1e3
-"""By how much the squares that are subtracted may exceed those that are left: three digits of sixteen are lost."""
+"""Largest ratio of the subtracted squares to the remaining ones: at most three of sixteen digits are lost."""
 
 
 class RowGram:
-    """AAᵀ, of shape (n, n), in float64 where blocks live.
+    """AAᵀ, of shape (n, n), in float64, in the library and on the device of blocks.
 
     Parameters
     ----------
     A : LinearOperator
-        n rows, counted or not. What it needs to know of its columns is learnt when it is made.
+        n rows, counted or not. Unknown means and confound effects are computed when the matrix is formed.
 
     Attributes
     ----------
@@ -56,7 +56,7 @@ class RowGram:
 
     @cached_property
     def _sparse(self) -> Any:
-        """The sparse matrix whose rows are adjusted afterwards; None for others, and where digits would be lost."""
+        """The sparse operator to multiply before the adjustment; None for other data, or if digits would be lost."""
         A = self._given
         if isinstance(A, SparseOperator):
             return A
@@ -83,7 +83,7 @@ class RowGram:
         return self._moments.setup_cost
 
     def form(self) -> Array:
-        """The matrix."""
+        """Compute AAᵀ."""
         K = self._moments.dense()[0]
         if self._sparse is None or not isinstance(self._given, AdjustedOperator):
             return K
@@ -91,7 +91,7 @@ class RowGram:
 
 
 def _keeps_digits(known: Adjustment, n: int) -> bool:
-    """Whether what is subtracted from the columns may be subtracted from the inner products of their rows."""
+    """Whether means and confounds may be removed from the inner products of the rows without losing many digits."""
     if known.row is None and known.explained is None:
         return True
     if known.squares is None:
@@ -106,7 +106,7 @@ def _keeps_digits(known: Adjustment, n: int) -> bool:
 
 
 def _adjusted(K: HostArray, known: Adjustment) -> HostArray:
-    """P D K D P for the inner products of rows of A themselves, in its memory."""
+    """Compute P D K D P from the inner products K of the unadjusted rows; K may be overwritten."""
     model, n, home = known.model, len(K), HOST
     roots = model.roots_of(0, n, home)
     if roots is not None:

@@ -42,12 +42,12 @@ from linspec.sweeps.views import View, views_of
 def reduce_rows(
     views: Mapping[str, LinearOperator], *, center: bool = False, ridges: tuple[float, ...] = ()
 ) -> list[Array]:
-    """Matrices with few rows and the inner products of the given ones.
+    """Matrices with few rows and the same inner products of columns as the given ones.
 
     Parameters
     ----------
     views : mapping from str to LinearOperator
-        Readable operators, or rows that come slice by slice, by their names in messages; equally many rows of all.
+        Readable operators, or streamed ones, by their names in messages; all with the same number of rows.
     center : bool, default False
         Whether to centre the columns.
     ridges : tuple of float, optional
@@ -57,8 +57,8 @@ def reduce_rows(
     Returns
     -------
     list of array
-        One float64 array of shape (m, p) for each view, with equally many rows: m does not grow with those of the
-        views.
+        One float64 array of shape (m, p) for each view, all with the same number m of rows, which does not grow
+        with n.
 
     Raises
     ------
@@ -67,7 +67,7 @@ def reduce_rows(
     NonFiniteData
         The rows have an entry that is not finite; the message names it.
     SweptOnce
-        Rows that can be read once have been read.
+        The rows can be read only once and have been read.
 
     References
     ----------
@@ -89,16 +89,16 @@ def reduce_rows(
 
 @dataclass(frozen=True, eq=False)
 class ReducedRows:
-    """Few rows in place of many.
+    """A few rows with the inner products of many.
 
     Attributes
     ----------
     R : array of shape (m, p)
-        The rows of all views side by side, less their means where they are centred.
+        The rows of all views side by side, minus their means with centring.
     widths : list of int
         The columns of each view.
     mean : array of shape (p,), or None
-        What centring has subtracted.
+        The means that centring has subtracted; None without centring.
     home : Home
     """
 
@@ -108,7 +108,7 @@ class ReducedRows:
     home: Home
 
     def with_ridges(self, ridges: tuple[float, ...] = ()) -> list[Array]:
-        """The rows of each view, those of √ridge times the identity reduced with them."""
+        """Rows of each view, after further reduction with the rows of √ridge times the identity."""
         R = self.R
         for extra in _ridge_rows(self.widths, ridges):
             R = triangular_factor(self.home.xp.concat([R, self.home.place(extra)], axis=0))
@@ -120,12 +120,12 @@ class ReducedRows:
         return [None if self.mean is None else self.mean[a:b] for a, b in self.edges()]
 
     def edges(self) -> list[tuple[int, int]]:
-        """Where the columns of each view begin and end."""
+        """The first column of each view in R, and the column after its last."""
         return list(pairwise(np.cumsum([0, *self.widths]).tolist()))
 
 
 def reduced_rows(views: Mapping[str, LinearOperator], *, center: bool = False) -> ReducedRows:
-    """The rows of some views reduced, in one sweep, with the means that were subtracted.
+    """Reduce the rows of some views in one sweep, and return them with the means that were subtracted.
 
     Parameters
     ----------
@@ -138,8 +138,8 @@ def reduced_rows(views: Mapping[str, LinearOperator], *, center: bool = False) -
     -------
     ReducedRows
         `R`, an array of shape (m, p) with the columns of all views side by side; `widths`, the columns of each view;
-        `mean`, an array of shape (p,), or None without centring; `means`, the same for each view; and
-        `with_ridges(ridges)`, which gives what `reduce_rows` returns.
+        `mean`, an array of shape (p,), or None without centring; `means`, the mean of each view; and
+        `with_ridges(ridges)`, which returns the result of `reduce_rows`.
 
     Raises
     ------
@@ -160,16 +160,16 @@ def reduced_rows(views: Mapping[str, LinearOperator], *, center: bool = False) -
 
 
 def reduced(sides: list[View]) -> ReducedRows:
-    """The rows of some views reduced, in one sweep, which is counted; their adjustments are known then."""
+    """Reduce the rows of some views in one sweep; count the sweep, and store what it finds in the adjustments."""
     model, home = sides[0].model, sides[0].given.home.blocks
     task = Triangle(home, center=model.center, model=model)
-    with np.errstate(all="ignore"):  # what is not finite is found below
+    with np.errstate(all="ignore"):  # the check below finds entries that are not finite
         part = _triangle_of(task, sides)
     R = task.finished(part)
     if not np.isfinite(float(to_host(home.xp.sum(R)))):
         raise NonFiniteData(explain_non_finite({view.name: view.operator for view in sides}))
     mean = None
-    if part.origin is not None:  # the first row of R is that of the column of ones: √n and √n times the means
+    if part.origin is not None:  # the first row of R belongs to the column of ones: √n and √n times the means
         mean = part.origin + part.R[0, task.taken :] / part.R[0, 0]
     found = ReducedRows(R, [view.operator.shape[1] for view in sides], mean, home)
     return _adjusted(found, task, part, [view.adjustment for view in sides])
@@ -178,9 +178,9 @@ def reduced(sides: list[View]) -> ReducedRows:
 def _adjusted(
     found: ReducedRows, task: Triangle, part: TrianglePart, adjustments: list[Adjustment]
 ) -> ReducedRows:
-    """The reduced rows times the factors of the columns, which the adjustments learn with all else.
+    """Store means, norms and confound effects in the adjustments, and return the rows times the column factors.
 
-    With L = D [1 B] in front of D A, the columns of L are orthonormal up to a number, and LᵀDA is R_LᵀT for the blocks
+    With L = D [1 B] in front of D A, the columns of L are orthonormal up to scale, and LᵀDA is R_LᵀT for the blocks
     R_L and T of the triangle.
     """
     home, taken = found.home, task.taken
@@ -204,7 +204,7 @@ def _adjusted(
 
 
 def _triangle_of(task: Triangle, sides: list[View]) -> TrianglePart:
-    """The triangle of all rows, wherever they are."""
+    """Compute the triangle of all rows, in memory or streamed, and count the sweep."""
     shifts = [None if task.center else view.adjustment.shift for view in sides]
     adjusted = AdjustedRows(task, [Adjustment(PLAIN, shift=shift) for shift in shifts])
     for view in sides:
@@ -218,7 +218,7 @@ def _triangle_of(task: Triangle, sides: list[View]) -> TrianglePart:
     all_, none = (tuple(value for _ in sides) for value in (True, False))
 
     def check(_: Any, found: MeasuredPart[TrianglePart], gone: bool) -> None:
-        """Refuse what slices show before they are gone."""
+        """Raise if entries are out of range or not finite, while the slices that show it can still be searched."""
         for view, size in zip(sides, found.sizes, strict=True):
             check_magnitude(view.name, size, complete=not gone)
         if gone and not np.isfinite(float(to_host(task.home.xp.sum(found.part.R)))):
@@ -239,7 +239,7 @@ def _triangle_of(task: Triangle, sides: list[View]) -> TrianglePart:
 
 
 def _in_rows(view: View) -> View:
-    """The view itself, or one whose rows can be cut out beside slices as these come."""
+    """The view, with its entries computed if it gives only products, so that blocks of its rows can be read."""
     A = view.operator
     if A.access != "products":
         return view
@@ -249,15 +249,15 @@ def _in_rows(view: View) -> View:
 
 
 def reduce_rows_of(problem: Any, run: Any, *, ridges: tuple[float, ...] = ()) -> list[Array]:
-    """`reduce_rows` of the matrices of a problem, centred if the problem centres, for a solver that reads this way.
+    """Apply `reduce_rows` to the matrices of a problem, centred if the problem centres.
 
-    Of rows that come slice by slice, the moments of the run learn means and norms of the columns. If they can be read
-    once, the moments also hold the reduced rows, from which all later products are made: nothing reads again.
+    For streamed rows, the moments of the run learn the means and norms of the columns in the same sweep. If the rows
+    can be read only once, the moments also hold the reduced rows and compute all later products from them.
 
     Parameters
     ----------
     problem : Problem
-        As the solver was given it.
+        The problem, as passed to the solver.
     run : Run
     ridges : tuple of float, optional
         One ridge for each matrix.
@@ -265,7 +265,7 @@ def reduce_rows_of(problem: Any, run: Any, *, ridges: tuple[float, ...] = ()) ->
     Returns
     -------
     list of array
-        One float64 array for each matrix, with equally many rows.
+        One float64 array for each matrix, all with the same number of rows.
 
     Raises
     ------
@@ -297,9 +297,9 @@ class ColumnBasis:
     Attributes
     ----------
     U : array of shape (m, r)
-        RW.
+        RW, with orthonormal columns.
     W : array of shape (p, r)
-        The matrix that the columns are multiplied by.
+        The combinations of the columns of R that give U.
     condition : float
         Condition number of the columns at unit length, on the numerical range.
     short : array of shape (p, s)
@@ -321,7 +321,7 @@ class ColumnBasis:
 
 
 def column_basis(R: Array, cut: float, home: Home, unit: float = EPS) -> ColumnBasis:
-    """The orthonormal basis of the columns of R, by an SVD of the columns at unit length.
+    """Compute an orthonormal basis of the columns of R by an SVD of the columns at unit length.
 
     Parameters
     ----------

@@ -1,15 +1,15 @@
-"""A copy of the rows in float32, from which the products of an iteration come at half the traffic.
+"""A copy of the rows in float32, so that the products of an iteration read half as many bytes.
 
-Problem: a sweep over float64 rows is bound by the memory, and an iteration that is still on its way needs no sixteen
-digits. float32 throughout is no remedy: correlations come out above the exact ones, by the rounding of their products,
-and the law that judges them has the same rounding.
-Method: only the products of the iteration come from the copy. What judges the answer is computed from the data as they
-were given, and so is the last Rayleigh-Ritz step, so that a sum of correlations or squared singular values is at most
-the exact one.
+Problem: a sweep over float64 rows is bound by memory bandwidth, and an iteration far from convergence does not need
+sixteen digits. float32 throughout is no remedy: computed correlations exceed the exact ones by the rounding of their
+products, and the residual that checks them has the same rounding.
+Method: only the products of the iteration use the copy. The residuals that check the solution are computed from the
+original data, and so is the last Rayleigh-Ritz step, so that a sum of correlations or squared singular values is at
+most the exact one.
 Source: Higham & Mary 2022, doi:10.1017/S0962492922000022, for the division of labour: cheap steps, precise residuals.
-Where we differ: dense rows are copied as they are multiplied, with means, weights and confounds in them, and lose no
-digits to a mean that is large beside the spread. Sparse rows are copied as they are stored; their indices are shared.
-Rows that are made where they are read, such as features of a kernel, are made once for the copy.
+Where we differ: dense rows are copied after means, weights and confounds have been applied, so they lose no digits
+to a mean that is large compared with the spread. Sparse rows are copied as they are stored; their indices are shared.
+Rows that are computed when they are read, such as features of a kernel, are computed once for the copy.
 """
 
 from __future__ import annotations
@@ -26,17 +26,18 @@ from linspec.sweeps.views import View
 SINGLE = np.dtype(np.float32)
 
 NEGLIGIBLE_BYTES = 2**24
-"""Of a copy that fits into any memory: asking the system takes longer than making it."""
+"""Size of a copy that fits into any memory: to query the free memory takes longer than to make the copy."""
 
 
 def check_copyable(view: View) -> None:
-    """Refuse rows of which no copy in float32 can be held in memory, before anything is read.
+    """Raise, before anything is read, if no float32 copy of the rows can be held in memory.
 
     Raises
     ------
     UnsupportedData
-        The rows are neither a dense array nor a sparse matrix in memory nor made of such rows, are sparse with
-        weights, confounds or a scale, or are made rows whose copy takes more than half of the free memory.
+        The rows are neither a dense array nor a sparse matrix in memory nor computed from such rows; or they are
+        sparse with weights, confounds or a scale; or they are computed, and the copy takes more than half of the free
+        memory.
     """
     A = view.operator
     if isinstance(A, SparseOperator) and _is_plain(view):
@@ -61,14 +62,14 @@ def check_copyable(view: View) -> None:
 
 
 def in_single(views: list[View]) -> list[View]:
-    """The views of copies in float32, once the adjustments are known. They count as one sweep.
+    """Copy the rows of some views to float32, once the adjustments are known; each copy counts as one sweep.
 
     Parameters
     ----------
     views : list of View
-        Of float64 rows, which `check_copyable` accepts.
+        Views that `check_copyable` accepts.
     """
-    # Dense rows are copied without their means; beside sparse rows, which keep theirs, both are centred by products.
+    # Dense rows are copied without their means; next to sparse rows, which keep theirs, both are centred by products.
     center = any(isinstance(view.operator, SparseOperator) for view in views) and views[0].model.center
     return [_copied(view, center) for view in views]
 
@@ -89,7 +90,7 @@ def _copied(view: View, center: bool) -> View:
 
 
 def _is_plain(view: View) -> bool:
-    """Whether no more is subtracted from the rows than a row."""
+    """Whether nothing but a constant row is subtracted from the rows."""
     return view.model.is_plain and not view.adjustment.changes_products
 
 
@@ -99,13 +100,13 @@ def _sparse_copy(view: View) -> LinearOperator:
         data = A.data.astype(SINGLE)
     _check_fits(bool(np.isfinite(data).all()), view)
     copied = SparseOperator(type(A)((data, A.indices, A.indptr), shape=A.shape), checked=True)
-    # Sums in float32 over the rows of a transposed copy are too rough for an answer, and not for an iteration.
+    # Sums in float32 over the rows of a transposed copy are too inaccurate for a solution, but not for an iteration.
     copied.worth_transposing = view.operator.worth_transposing
     return copied
 
 
 def _dense_copy(view: View) -> LinearOperator:
-    """Adjusted rows: what is subtracted from them is subtracted before they are rounded."""
+    """Copy the adjusted rows to float32, so that means and confounds are subtracted before the rounding."""
     A, home = view.operator, view.operator.home
     copied = home.zeros(A.shape, SINGLE)
     for rows in row_blocks(A.shape[0], A.row_bytes, home):

@@ -1,8 +1,8 @@
-"""Sparse X with few rows and many columns, by rows of Xᵀ: blocks of n rows are the small ones there.
+"""Products of sparse X with few rows and many columns, by rows of Xᵀ, where blocks of n rows are the small ones.
 
-A product with XᵀX counts as one sweep, as in any other way, though rows of X and then rows of Xᵀ are read: which copy a
-kernel reads follows from the memory that is free, and a budget of passes should not. Products XᵀX V and XᵀY that are
-wanted together read no more than XᵀX V alone.
+A product with XᵀX counts as one sweep, as everywhere, although rows of X and then rows of Xᵀ are read: whether a
+transposed copy is used depends on the free memory, and a budget of passes should not. XᵀX V and XᵀY computed together
+read no more than XᵀX V alone.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from linspec.sweeps.views import View
 
 
 def worth_transposing(view: View) -> bool:
-    """Whether products with XXᵀ come at the price of those with XᵀX, on blocks that are much smaller.
+    """Whether products with XXᵀ, on much smaller blocks, cost no more than products with XᵀX.
 
-    Column means are no obstacle: they are subtracted on the side of the rows.
+    Column means are no obstacle: they are subtracted from the blocks of n rows.
     """
     known = view.adjustment
     plain = known.model.is_plain and not known.changes_products
@@ -29,7 +29,7 @@ def worth_transposing(view: View) -> bool:
 
 
 def outer_matmat(view: View, U: Array, home: Home, *, transposed: bool) -> tuple[Array, Array]:
-    """(XᵀU, XXᵀU) for X less its means: two sweeps of X, one after the other."""
+    """Compute (XᵀU, XXᵀU) for centred X, in two sweeps, one after the other."""
     k = U.shape[1]
     view.admit(2.0)
     view.record(k, k, sweeps=2.0)
@@ -45,13 +45,13 @@ def outer_matmat(view: View, U: Array, home: Home, *, transposed: bool) -> tuple
 
 
 def outer_gram_matmat(view: View, U: Array) -> Array:
-    """XXᵀU in one sweep: column by column of X, of which each is read once; for one vector by rows of X, twice.
+    """Compute XXᵀU in one sweep: for a block by columns of X, each read once; for one vector by rows of X, twice.
 
-    A row of words is long, and most of its words are common: the few entries of a vector that they meet stay in the
-    cache. A block gains more by being read and written where it is short.
+    In a row of word counts most words are common, so the few entries of a vector that it multiplies stay in the
+    cache. For a block it pays more to read and write the shorter array, the one with n rows.
 
-    Of centred columns the product is H X Xᵀ H U for H = I - 11ᵀ/n, which subtracts the means of the columns of X. It
-    cancels no more digits than a correction by the means does: Xᵀ H U and the spread of X Xᵀ H U are what is kept.
+    With centred columns the product is H X Xᵀ H U for H = I - 11ᵀ/n, where H subtracts the column means of X. It
+    cancels no more digits than a correction by the means: the results are Xᵀ H U and the spread of X Xᵀ H U.
     """
     X, k, center = view.operator, U.shape[1], view.model.center
     view.admit(1.0)
@@ -66,13 +66,13 @@ def outer_gram_matmat(view: View, U: Array) -> Array:
 
 
 def gram_and_cross(x: View, y: View, V: Array | None, home: Home) -> tuple[Array | None, Array]:
-    """(XᵀX V, XᵀY) in one sweep: Xᵀ multiplies X V and Y side by side. Without V the first result is None.
+    """Compute (XᵀX V, XᵀY) in one sweep, as Xᵀ [X V, Y]; the first result is None without V.
 
-    Y is made with the columns of the identity. Column norms come along, as with every first sweep.
+    Y is the product with the identity. Unknown column norms are computed as well, as in every first sweep.
     """
     X, q = x.operator, y.operator.shape[1]
     x.admit(1.0)
-    with np.errstate(all="ignore"):  # what is not finite is found by the caller
+    with np.errstate(all="ignore"):  # the caller finds entries that are not finite
         W = home.place(y.operator.matmat(home.eye(q)))
         y.record(q, 0, sweeps=1.0)
         if y.squares is None:
@@ -90,4 +90,4 @@ def gram_and_cross(x: View, y: View, V: Array | None, home: Home) -> tuple[Array
         both = home.concat([home.place(X.matmat(V)), W])
         x.record(k, k + q, sweeps=1.0)
         products = sparse_products.matmat(X.transposed, both, X.dtype)
-    return products[:, :k] + 0.0, products[:, k:] + 0.0  # copies: the second is kept, and may be the smaller
+    return products[:, :k] + 0.0, products[:, k:] + 0.0  # copies: the second is kept, and may be small

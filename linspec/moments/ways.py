@@ -1,9 +1,9 @@
-"""Which way the rows of views are read: by rows where they can be had, and else by products.
+"""The choice of how the rows of views are read: by rows where these are accessible, otherwise by products.
 
-Problem: every iterative method asks for products with the Gram and cross matrices of its views. Rows in memory are
-multiplied block by block on many threads, sparse rows slab by slab, slices as they come, and an operator that is known
-by its products one product after the other. Methods are not to know which.
-Method: `sweeps_of` chooses once, by what the operators say that they can do.
+Problem: every iterative method needs products with the Gram and cross matrices of its views. Rows in memory are
+multiplied block by block on many threads, sparse rows slab by slab, slices as they come, and an operator that gives
+only products one product after the other. Methods should not depend on the way.
+Method: `sweeps_of` chooses once, from the access that the operators declare.
 """
 
 from __future__ import annotations
@@ -20,40 +20,40 @@ from linspec.sweeps.witness import Witness
 
 
 def settle(A: AdjustedOperator) -> None:
-    """Read the rows of an operator once, to learn its adjustment; the caller counts the sweep."""
+    """Compute the adjustment of an operator in one sweep, which the caller must count."""
     view = View(A.name, A)
     sweeps_of([view]).gather([view])
 
 
 def read_once(views: list[View], *, identify: bool) -> dict[str, Witness]:
-    """Read the rows of some views once: these are counted, and their adjustments are known then.
+    """Read the rows of some views once, compute their adjustments, and count the sweep.
 
     Parameters
     ----------
     views : list of View
     identify : bool
-        Whether the rows are to be identified.
+        Whether to compute witnesses, which identify the rows.
 
     Returns
     -------
     dict from str to Witness
-        By view, what identifies its rows, if that is wanted.
+        The witness of each view; empty without `identify`.
     """
     sweeps = sweeps_of(views)
     for view in views:
         view.asked_at = view.ledger.sweeps if identify else None
-    with np.errstate(all="ignore"):  # what is not finite is found by the products
+    with np.errstate(all="ignore"):  # the products find entries that are not finite
         found = sweeps.run(Statistics(sweeps.home, sweeps.model), threads=False)
     for view, gathered in zip(views, found, strict=True):
         view.adjustment.learn_from(gathered)
-        if view.model.is_plain:  # for those who ask next
+        if view.model.is_plain:  # kept for later views of the same operator
             view.operator.statistics = gathered
         view.record(0, 0, sweeps=1.0)
     return {view.name: view.witness for view in views if view.witness is not None}
 
 
 def sweeps_of(views: list[View]) -> Sweeps:
-    """How some views are read together."""
+    """Choose the way in which some views are swept together."""
     remote = any(view.operator.access == "blocks" for view in views)
     in_rows = all(view.streamed or view.operator.access == "rows" for view in views)
     return ByRows(views) if remote or in_rows else ByProducts(views)

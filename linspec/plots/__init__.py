@@ -1,8 +1,8 @@
-"""Pictures of answers: values beside chance, loadings, scores, variates, ridges, folds, and how runs converge.
+"""Plots of solutions: values compared with chance, loadings, scores, variates, ridges, folds, and convergence.
 
-Each function draws into the matplotlib axes that it is given, or into those of a new figure, and returns them:
-``ls.plots.scree(solution).figure.savefig("scree.pdf")``. matplotlib is needed: ``pip install 'linspec[plots]'``. pyplot
-is not used, and no setting of matplotlib is left changed. Read `answers` first.
+Each function draws into given matplotlib axes, or into those of a new figure, and returns them:
+``ls.plots.scree(solution).figure.savefig("scree.pdf")``. matplotlib is required: ``pip install 'linspec[plots]'``.
+pyplot is not used, and settings of matplotlib are not changed permanently. Read `answers` first.
 """
 
 from linspec.plots.answers import loadings, scores, scree, variates

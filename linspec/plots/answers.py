@@ -1,10 +1,10 @@
-"""The values of an answer, its weights or loadings, and the rows in its subspace.
+"""Plots of the values of a solution, of its weights or loadings, and of the rows in its subspace.
 
-Problem: how many components are there, which columns make them, and where do rows lie?
-Method: values over their number (Cattell's scree) with the values that chance gives; bars or a map of signed numbers on
+Problem: how many components are there, which columns contribute to them, and how are the rows distributed?
+Method: values over their number (Cattell's scree) with values due to chance; bars or a map of signed numbers on
 a scale that is symmetric about 0; rows as points.
-Source: Cattell 1966, doi:10.1207/s15327906mbr0102_10; Horn 1965, doi:10.1007/BF02289447 (values of data without
-structure beside those of the data).
+Source: Cattell 1966, doi:10.1207/s15327906mbr0102_10; Horn 1965, doi:10.1007/BF02289447 (comparison with values of data
+without structure).
 Where we differ: the null values come from permuted rows (`linspec.null_correlations`), not from normal random numbers.
 """
 
@@ -48,31 +48,31 @@ if TYPE_CHECKING:
 __all__ = ["MOST_POINTS", "Cloud", "loadings", "scores", "scree", "variates"]
 
 MOST_POINTS = 2000
-"""Rows whose variates are drawn; of more, evenly spaced ones."""
+"""Largest number of rows drawn; of more rows, evenly spaced ones are drawn."""
 
 LEAST_HEIGHT = 2.9
-"""Inches of a map: the words beside its scale need them."""
+"""Smallest height of a map in inches, which the label of its colour scale needs."""
 
 FEW_ROWS = 40
-"""Up to so many columns of the data, each has its name in a map."""
+"""Largest number of data columns for which a map has text in its cells and names of full size."""
 
 SHORT = (-2, 4)
-"""Powers of ten outside of these stand beside an axis, and not in each of its numbers."""
+"""Range of powers of ten in tick labels; other powers are written once, beside the axis."""
 
 FAINT = 0.1
-"""Cells of a map below this share of the largest number have no sign written."""
+"""Cells of a map whose magnitude is below this fraction of the largest get no minus sign."""
 
 NUMBERED = 6
-"""Up to so many components, a map has the numbers in its cells."""
+"""Largest number of components for which a map shows numbers in its cells."""
 
 LABELS = ("row", "column", "feature")
-"""What tables of a solution call labels that have no name."""
+"""Headings of label columns without a name in tables of a solution."""
 
 CLOUD_MARKERS = ("o", "^")
-"""Of fitted and of held-out rows: they differ in black and white, too."""
+"""Markers of fitted and of held-out rows, which also differ in black and white."""
 
 GOLDEN = 0.6180339887
-"""Multiples of it, without their whole parts, are spread evenly (Weyl)."""
+"""The golden ratio − 1; the fractional parts of its multiples are evenly distributed (Weyl)."""
 
 
 # ---- values -----------------------------------------------------------------------------------
@@ -86,7 +86,7 @@ def scree(
     alpha: float = 0.05,
     ax: Axes | None = None,
 ) -> Axes:
-    """Draw the values of an answer in decreasing order, and beside them what chance gives.
+    """Draw the values of a solution in decreasing order, compared with values due to chance.
 
     Parameters
     ----------
@@ -94,13 +94,14 @@ def scree(
         A solution with a list of values (correlations, singular values, eigenvalues), a permutation test, whose
         correlations are drawn, or the values themselves.
     null : array of shape (permutations, k), or PermutationTest, optional
-        Values without structure, as `linspec.null_correlations` returns them: their band from the quantile `alpha` to
-        1 − `alpha`, and their median, are drawn. Or a test: values with a p-value above `alpha` are drawn hollow.
+        Values without structure, as `linspec.null_correlations` returns them: a band between their quantiles `alpha`
+        and 1 − `alpha`, and their median, are drawn. Or a test: values with a p-value above `alpha` get hollow marks.
     held_out : sequence of float, optional
         The same values on rows that were not fitted.
     alpha : float, default 0.05
+        The quantile of the band, or the level of the test.
     ax : matplotlib.axes.Axes, optional
-        Where to draw. The default is a new figure.
+        The axes to draw into. By default those of a new figure.
 
     Returns
     -------
@@ -109,11 +110,11 @@ def scree(
     Raises
     ------
     InvalidProblem
-        The solution has no list of values, or `null` has another shape.
+        If the solution has no list of values, or `null` has a wrong shape.
     InvalidOption
-        `alpha` is not between 0 and one half.
+        If `alpha` is not between 0 and one half.
     MissingPackage
-        matplotlib is not installed.
+        If matplotlib is not installed.
 
     Examples
     --------
@@ -160,7 +161,7 @@ def scree(
 
 
 def _values(solution: Any) -> tuple[HostArray, str, float | None]:
-    """The values, what one is called, and their ceiling."""
+    """The values, the name of a value, and the upper limit of values (or None)."""
     cls = type(solution)
     if getattr(cls, "value_field", ""):
         return _numbers(getattr(solution, cls.value_field)), cls.value_label, cls.ceiling
@@ -180,7 +181,7 @@ def _values(solution: Any) -> tuple[HostArray, str, float | None]:
 
 
 def _legend_above(axes: Axes) -> None:
-    """A legend above the picture, in two columns, so that it hides nothing."""
+    """Add a legend above the axes, in two columns, so that it hides nothing."""
     style: dict[str, Any] = {"loc": "lower left", "bbox_to_anchor": (0.0, 1.0), "borderaxespad": 0.2}
     axes.legend(ncols=2, columnspacing=1.2, handletextpad=0.5, **style)
 
@@ -196,7 +197,7 @@ def _null(null: Any) -> HostArray:
 
 
 def _band(axes: Axes, null: HostArray, alpha: float) -> None:
-    """The band of the null values and their median; a line alone for one permutation."""
+    """Draw the band of the null values and their median; for one permutation only a line."""
     places = np.arange(1, null.shape[1] + 1)
     if len(null) > 1:
         low, high = np.quantile(null, [alpha, 1 - alpha], axis=0)
@@ -219,7 +220,7 @@ def loadings(
     label: str = "",
     ax: Axes | None = None,
 ) -> Axes:
-    """Draw weights or loadings: a map of all components, or bars of one.
+    """Draw weights or loadings, as a map of all components or as bars of one.
 
     Parameters
     ----------
@@ -227,21 +228,21 @@ def loadings(
         A solution, whose weights are drawn; a table with the names of the columns, such as
         ``solution.loadings_table()``; or any numbers with a row for each column of the data.
     view : str, optional
-        Of a solution, which matrix, such as "X" or "Y". The default is the first.
+        For a solution, the name of the matrix, such as "X" or "Y". By default the first.
     data : data of shape (n, p), optional
-        For a solution with a method `loadings`: rows of the view. The correlations of their columns with the variates
-        are drawn, which do not depend on the units of the columns, and not the weights.
+        For a solution with a method `loadings`: rows of the view. Instead of the weights, the correlations of their
+        columns with the variates are drawn, which do not depend on the units of the columns.
     names : sequence of str, optional
-        A name for each of the p columns. The default is those of the solution, of the table or of the data, if there
-        are any, else numbers from 0.
+        A name for each of the p columns. By default the names of the solution, of the table or of the data, if there
+        are any, otherwise numbers from 0.
     component : int, optional
-        Draw the bars of this one, counted from 0, the largest first. One component has bars anyway.
+        Draw bars of this component, counted from 0, the largest first. A single component always has bars.
     most : int, default 25
-        Of more columns, those with the largest absolute values are drawn.
+        The largest number of columns drawn: those with the largest absolute values.
     label : str, optional
-        What the numbers are.
+        The label of the numbers.
     ax : matplotlib.axes.Axes, optional
-        Where to draw. The default is a new figure.
+        The axes to draw into. By default those of a new figure.
 
     Returns
     -------
@@ -250,13 +251,13 @@ def loadings(
     Raises
     ------
     InvalidProblem
-        The numbers have another shape, or there are not as many names as columns.
+        If the numbers have a wrong shape, or the number of names is not that of the columns.
     InvalidOption
-        For `view`, `component` and `most`.
+        If `view`, `component` or `most` is invalid.
     MissingCapability
-        `data` for a solution that has no loadings.
+        If `data` are passed with a solution that has no loadings.
     MissingPackage
-        matplotlib is not installed.
+        If matplotlib is not installed.
 
     Examples
     --------
@@ -306,7 +307,7 @@ def loadings(
 
 
 def _numbers_of_columns(of: Any, view: str, data: Any) -> tuple[HostArray, str, Sequence[str] | None]:
-    """The numbers, what they are, and the names of the columns if they are known."""
+    """The numbers, their label, and the names of the columns if they are known."""
     if is_frame(of):
         labels, _, values = _of_table(of)
         return values, "value", labels
@@ -319,7 +320,7 @@ def _numbers_of_columns(of: Any, view: str, data: Any) -> tuple[HostArray, str, 
         )
     if data is not None and not hasattr(of, "loadings"):
         raise MissingCapability(f"{type(of).__name__} has no loadings. Leave data out, to draw its weights.")
-    views = tuple(there) or ("X", "Y")  # functions of two views have loadings alone
+    views = tuple(there) or ("X", "Y")  # functions of two views have only loadings
     view = view or views[0]
     if view not in views:
         raise InvalidOption(f"view must be one of {', '.join(views)}; got {shown(view)}.")
@@ -334,7 +335,7 @@ def _numbers_of_columns(of: Any, view: str, data: Any) -> tuple[HostArray, str, 
 
 
 def _size(rows: int, columns: int) -> tuple[float, float]:
-    """Inches of a figure of so many names and components."""
+    """Width and height in inches of a figure with this number of names (rows) and components (columns)."""
     return (4.8 if columns == 1 else min(3.2 + 0.55 * columns, 12.0)), min(
         max(1.1 + 0.24 * rows, LEAST_HEIGHT), 14.0
     )
@@ -353,9 +354,10 @@ def _bars(axes: Axes, values: HostArray, label: str) -> None:
 
 
 def _map(axes: Axes, values: HostArray, label: str, vector: str) -> None:
-    """Red and blue are opposite signs, 0 is white.
+    """Draw a map of numbers: red and blue are opposite signs, and 0 is white.
 
-    Few components have their numbers, too. Else negative cells have a minus: red and blue are alike without colours.
+    With few components the cells also show the numbers, otherwise a minus sign if negative, as red and blue look alike
+    without colours.
     """
     scale = float(np.nanmax(np.abs(values))) or 1.0
     image = axes.imshow(values, cmap="RdBu_r", vmin=-scale, vmax=scale, aspect="auto")
@@ -375,7 +377,7 @@ def _map(axes: Axes, values: HostArray, label: str, vector: str) -> None:
 
 
 def _in_cell(value: float, scale: float) -> str:
-    """A number of a map, with as many digits as the largest one needs; no minus before zero."""
+    """Format a number of a map with the digits that the largest one needs, and without a minus before zero."""
     if not 1e-3 <= scale < 100:
         return f"{value:.0e}".replace("-", "−")
     digits = 2 if scale >= 0.1 else 3
@@ -398,16 +400,16 @@ def scores(
     Parameters
     ----------
     points : array of shape (n, k), or table
-        Such as ``solution.transform(X)`` or ``solution.scores_table(X)``. With one component, rows are drawn above each
-        other by class.
+        Coordinates of rows, such as ``solution.transform(X)`` or ``solution.scores_table(X)``. With one component,
+        classes are drawn one above the other.
     classes : sequence of n values, or series, optional
-        The class of each row. Rows without a class (None) are grey. The name of a series is above the legend.
+        The class of each row. Rows without a class (None) are grey. The name of a series is the title of the legend.
     components : sequence of two int, default (0, 1)
-        Which columns, counted from 0.
+        The two columns to draw, counted from 0.
     label : str, optional
-        What a column is called, without its number. The default is the name of the column of a table, else "direction".
+        The name of a column, without its number. By default the column name of a table, otherwise "direction".
     ax : matplotlib.axes.Axes, optional
-        Where to draw. The default is a new figure.
+        The axes to draw into. By default those of a new figure.
 
     Returns
     -------
@@ -416,11 +418,11 @@ def scores(
     Raises
     ------
     InvalidProblem
-        The points are no matrix, or there are not as many classes as rows.
+        If the points are not a matrix, or the number of classes is not that of the rows.
     InvalidOption
-        For `components`.
+        If `components` is invalid.
     MissingPackage
-        matplotlib is not installed.
+        If matplotlib is not installed.
 
     Examples
     --------
@@ -447,7 +449,7 @@ def scores(
         for code in sorted(set(codes.tolist())):
             own = Z[codes == code][:, components]
             colour = MUTED if code < 0 else COLOURS[code % len(COLOURS)]
-            # After all colours the markers change, too, so that many classes remain distinct.
+            # When all colours have been used, the markers are shifted, so that many classes remain distinct.
             marker = "." if code < 0 else MARKERS[(code % len(COLOURS) + code // len(COLOURS)) % len(MARKERS)]
             style: dict[str, Any] = {"s": size, "linewidths": 0, "alpha": 0.75, "rasterized": True}
             caption = "no class" if code < 0 else names[code]
@@ -464,7 +466,7 @@ def scores(
 
 
 def _called(j: int, label: str, columns: Sequence[str] | None) -> str:
-    """What an axis of component j is called: "direction1" of a table is direction 1."""
+    """The axis label of component j; a table column "direction1" becomes "direction 1"."""
     if label or columns is None:
         return f"{label or 'direction'} {j + 1}"
     name = columns[j]
@@ -473,9 +475,9 @@ def _called(j: int, label: str, columns: Sequence[str] | None) -> str:
 
 
 def _of_table(given: Any) -> tuple[Sequence[str] | None, Sequence[str] | None, HostArray]:
-    """The labels of the rows of a table, the names of its columns, and its numbers.
+    """The row labels of a table, the names of its columns, and its numbers.
 
-    Of polars and pyarrow the labels are the first column, if it has texts or is called as in tables of a solution.
+    For polars and pyarrow the labels are the first column, if it holds text or has a heading of `LABELS`.
     """
     first = (column_names_of(given) or ("",))[0]
     labels = row_names_of(given)
@@ -490,7 +492,7 @@ def _of_table(given: Any) -> tuple[Sequence[str] | None, Sequence[str] | None, H
 
 
 def _codes(classes: Any, rows: int) -> tuple[list[str], HostArray]:
-    """The names of the classes in sorted order, and the number of each row's; -1 without a class."""
+    """The names of the classes in sorted order, and the class number of each row; -1 without a class."""
     if classes is None:
         return [""], np.zeros(rows, int)
     if is_series(classes):
@@ -513,12 +515,12 @@ def _nothing(value: Any) -> bool:
 
 @dataclass(frozen=True)
 class Cloud:
-    """Variates of some rows, in pairs: column i of one block belongs to column i of the other.
+    """Paired variates of some rows: column i of P belongs to column i of Q.
 
     Attributes
     ----------
     label : str
-        Which rows these are.
+        The name of this set of rows.
     P, Q : numpy.ndarray of shape (n, k)
     """
 
@@ -528,7 +530,7 @@ class Cloud:
 
     @property
     def correlations(self) -> list[float]:
-        """The correlation of each pair over these rows; 0 where a variate does not vary."""
+        """The correlation of each pair over these rows; 0 if a variate does not vary."""
         P, Q = (np.asarray(block, dtype=np.float64) for block in (self.P, self.Q))
         P, Q = P - P.mean(axis=0), Q - Q.mean(axis=0)
         lengths = np.linalg.norm(P, axis=0) * np.linalg.norm(Q, axis=0)
@@ -552,26 +554,26 @@ def variates(
     P, Q : array of shape (n, k)
         Variates of the fitted rows, as ``solution.transform(X, Y)`` returns them.
     held_out : (array, array), optional
-        Those of other rows.
+        Variates of held-out rows.
     pair : int, default 0
-        Which pair, counted from 0.
+        The pair to draw, counted from 0.
     ax : matplotlib.axes.Axes, optional
-        Where to draw. The default is a new figure.
+        The axes to draw into. By default those of a new figure.
 
     Returns
     -------
     matplotlib.axes.Axes
-        In standard deviations of the fitted rows, with their line of regression; the title has the correlations. Of
-        more than 2000 rows, evenly spaced ones are drawn.
+        Variates in standard deviations of the fitted rows, with their regression line; the title has the correlations.
+        Of more than 2000 rows, evenly spaced ones are drawn.
 
     Raises
     ------
     InvalidProblem
-        The blocks differ in shape.
+        If the blocks differ in shape.
     InvalidOption
-        For `pair`.
+        If `pair` is invalid.
     MissingPackage
-        matplotlib is not installed.
+        If matplotlib is not installed.
 
     Examples
     --------
@@ -607,7 +609,7 @@ def variates(
 
 
 def cloud_panel(axes: Axes, clouds: Sequence[Cloud], pair: int) -> None:
-    """One pair of one or more sets of rows, in standard deviations of the first."""
+    """Draw one pair of variates of one or more sets of rows, in standard deviations of the first set."""
     scales = [float(np.std(block[:, pair])) or 1.0 for block in (clouds[0].P, clouds[0].Q)]
     reached = [cloud.correlations[pair] for cloud in clouds]
     for cloud, colour, marker in zip(clouds, COLOURS, CLOUD_MARKERS, strict=False):
@@ -623,13 +625,13 @@ def cloud_panel(axes: Axes, clouds: Sequence[Cloud], pair: int) -> None:
 
 
 def opaque(legend: Any) -> None:
-    """The points of a legend larger than in the picture, and without transparency."""
+    """Enlarge the points of a legend, and make them opaque."""
     for handle in legend.legend_handles:
         handle.set_alpha(1.0)
         handle.set_sizes([24.0])
 
 
 def _numbers(values: Any) -> HostArray:
-    """As a float64 array on the host."""
+    """Convert values to a float64 array on the host."""
     found: HostArray = np.asarray(to_host(values) if hasattr(values, "shape") else values, dtype=np.float64)
     return found

@@ -1,9 +1,9 @@
-"""How runs converge: residuals and scores over what they cost.
+"""Convergence plots: residuals and scores of runs over their cost.
 
-Residuals are drawn on a logarithmic axis. A direct solver has no way to show, only an end: it is a diamond at its cost.
-Where its residual lies far below what the others reach, the diamond sits on the lower edge with the residual written
-beside it, so that rounding errors do not squeeze the rest of the picture. The end of other curves is a point, filled
-where the run converged. Far below the tolerance, it sits on the edge, too.
+Residuals are drawn on a logarithmic axis. A direct solver has no history, only an end: it is a diamond at its cost.
+If its residual is far below those of the others, the diamond is drawn on the lower edge with the residual written
+beside it, so that rounding errors do not compress the rest of the plot. The end of other curves is a point, filled
+if the run converged. If it is far below the tolerance, it is drawn on the edge, too.
 """
 
 from __future__ import annotations
@@ -36,41 +36,41 @@ __all__ = [
 COST_WORDS = {"passes": "passes over the data", "seconds": "seconds", "iterations": "iterations"}
 
 COSTS = tuple(COST_WORDS)
-"""What can be on the horizontal axis."""
+"""The costs that the horizontal axis can show."""
 
 PERCENT = 100.0
 
 LEGEND_COLUMNS = 7
-"""Entries beside each other in a legend."""
+"""Largest number of columns in a legend."""
 
 FEW = 15
-"""Up to so many points, each is marked."""
+"""Largest number of points for which each point of a curve is marked."""
 
 DASHES = ("-", (0, (6, 2)), (0, (6, 2, 1.5, 2)), (0, (1.5, 1.5)))
-"""Of one run after the other: lines differ in black and white, too."""
+"""Line styles of successive runs, so that lines also differ in black and white."""
 
 FAR = 1e-8
-"""Residuals below this share of the tolerance are written, not drawn."""
+"""Residuals below this fraction of the tolerance are written as text and not drawn to scale."""
 
 WIDE = 30
-"""From this ratio of the largest to the smallest cost on, the axis is logarithmic."""
+"""Ratio of the largest to the smallest cost above which the axis is logarithmic."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Curve:
-    """What is drawn of one run.
+    """The data of one run in a plot.
 
     Attributes
     ----------
     label, colour : str
     cost : str
-        What the abscissae are, one of `COSTS`.
+        The unit of the abscissae, one of `COSTS`.
     residuals, scores : (sequence of float, sequence of float)
-        Abscissae and values, the last of which belong to the answer.
+        Abscissae and values; the last ones belong to the solution.
     end : float
-        The whole cost.
+        The total cost.
     residual, tol : float or None
-        Of the answer, and what was asked for.
+        The residual of the solution, and the requested tolerance.
     direct, converged : bool
     """
 
@@ -89,32 +89,32 @@ class Curve:
 def convergence(
     solutions: Any, *, against: str | None = None, tol: float | None = None, ax: Axes | None = None
 ) -> Axes:
-    """Draw the residuals of one or more runs against what they cost.
+    """Draw the residuals of one or more runs against their cost.
 
     Parameters
     ----------
     solutions : Solution, mapping from str to Solution, or sequence of Solution
-        The names of a mapping are the labels; otherwise these are the names of the solvers.
+        The keys of a mapping are the labels; otherwise the labels are the names of the solvers.
     against : {"passes", "seconds", "iterations"}, optional
-        The default is passes; seconds where an iterative solver holds Gram matrices, because its passes stand still.
+        By default passes; seconds if an iterative solver holds Gram matrices, because its passes do not increase.
     tol : float, optional
-        A tolerance to draw as a line. The default is that of each run.
+        A tolerance to draw as a line. By default the tolerance of each run.
     ax : matplotlib.axes.Axes, optional
-        Where to draw. The default is a new figure.
+        The axes to draw into. By default those of a new figure.
 
     Returns
     -------
     matplotlib.axes.Axes
-        A run ends in a point, filled where it converged; a direct solver is a diamond.
+        A run ends in a point, filled if it converged; a direct solver is a diamond.
 
     Raises
     ------
     InvalidProblem
-        There are no solutions.
+        If there are no solutions.
     InvalidOption
-        For `against`.
+        If `against` is invalid.
     MissingPackage
-        matplotlib is not installed.
+        If matplotlib is not installed.
 
     Examples
     --------
@@ -149,7 +149,7 @@ def convergence(
 
 
 def cost_of(ways: Sequence[Mapping[str, Sequence[float]]], against: str | None) -> str:
-    """What was asked for; else passes, or seconds where some run iterates without reading the data again."""
+    """The requested cost; by default passes, or seconds if some run iterates without reading the data again."""
     still = any(len(set(way["passes"])) == 1 < len(way["passes"]) for way in ways)
     return against or ("seconds" if still else "passes")
 
@@ -157,7 +157,7 @@ def cost_of(ways: Sequence[Mapping[str, Sequence[float]]], against: str | None) 
 def closed(
     way: Mapping[str, Sequence[float]], name: str, cost: str, end: float, last: float | None
 ) -> tuple[Sequence[float], Sequence[float]]:
-    """What something cost on the way, and what it was there; what belongs to the answer is last."""
+    """Costs and values of a history, followed by the total cost and the value of the solution if there is one."""
     xs = list(way.get("iteration" if cost == "iterations" else cost, ()))
     ys = list(way.get(name, ()))
     return (xs, ys) if last is None else ([*xs, max([end, *xs[-1:]])], [*ys, last])
@@ -166,7 +166,7 @@ def closed(
 def _curve_of(
     label: str, number: int, cost: str, solution: Any, way: Mapping[str, Sequence[float]], tol: float | None
 ) -> Curve:
-    """The curve of a solution, the certificate last."""
+    """The residual curve of a solution; its last point is the residual of the certificate."""
     end = float(getattr(solution, cost))
     own = {} if _judges_itself(solution.solver) else way
     return Curve(
@@ -183,7 +183,7 @@ def _curve_of(
 
 
 def _judges_itself(solver: str) -> bool:
-    """Whether the residuals on the way may belong to another law than that of the answer."""
+    """Whether residuals in the history may be measured differently from the final one (trait "approximate")."""
     for problem in registry.problems():
         try:
             if "approximate" in registry.get_spec("solver", solver, problem).traits:
@@ -197,7 +197,7 @@ def _judges_itself(solver: str) -> bool:
 
 
 def residual_panel(axes: Axes, curves: Sequence[Curve]) -> None:
-    """Residuals on a logarithmic axis, with the tolerance."""
+    """Draw residuals on a logarithmic axis, with the tolerance."""
     low, high = _residual_range(curves)
     axes.set_yscale("log")
     axes.set_ylim(low, high)
@@ -218,7 +218,7 @@ def residual_panel(axes: Axes, curves: Sequence[Curve]) -> None:
 
 
 def score_panel(axes: Axes, curves: Sequence[Curve], best: float, label: str) -> None:
-    """Scores as shares of the best, in per cent."""
+    """Draw scores in per cent of the best one."""
     lowest = PERCENT
     for number, curve in enumerate(curves):
         xs, ys = curve.scores
@@ -247,7 +247,7 @@ def dot_panel(
     *,
     best: bool = False,
 ) -> None:
-    """One number of each run, each on a line of its own; where asked, the largest has a line through all."""
+    """Draw one number for each run, each in its own row; with `best` also a vertical line at the largest."""
     there = [value for value in values if value is not None and 0 < value < math.inf]
     if not best and there and max(there) > WIDE * min(there):
         axes.set_xscale("log")
@@ -258,7 +258,7 @@ def dot_panel(
     for place, (run, value, colour) in enumerate(zip(runs, values, colours, strict=True)):
         if value is None or not math.isfinite(value):
             continue
-        if run.solver not in named:  # for the legend: filled, whatever became of the first run
+        if run.solver not in named:  # filled in the legend, even if the first run did not converge
             axes.scatter([], [], s=36, color=colour, label=run.solver)
             named.add(run.solver)
         fill = colour if run.converged else "white"
@@ -271,7 +271,7 @@ def dot_panel(
 
 
 def legend_below(figure: Any, axes: Axes) -> None:
-    """One legend for all panels, below them, with what the marks mean."""
+    """Add one legend for all panels below them, with an explanation of the marks."""
     from matplotlib.lines import Line2D
 
     handles, labels = axes.get_legend_handles_labels()
@@ -284,7 +284,7 @@ def legend_below(figure: Any, axes: Axes) -> None:
 
 
 def _residual_range(curves: Sequence[Curve]) -> tuple[float, float]:
-    """The limits that show the iterative solvers' residuals and the tolerance."""
+    """Axis limits that show the residuals of the iterative solvers and the tolerance."""
     seen = [y for curve in curves if not curve.direct for y in curve.residuals[1]]
     seen += [curve.tol for curve in curves if curve.tol and not curve.direct]
     seen = [y for y in seen if 0 < y < float("inf")]
@@ -295,20 +295,20 @@ def _residual_range(curves: Sequence[Curve]) -> tuple[float, float]:
 
 
 def _diamond(axes: Axes, curve: Curve, residual: float, low: float) -> None:
-    """A direct solver: at its residual, or on the lower edge with the residual in words."""
+    """Draw a direct solver at its residual, or on the lower edge with the residual as text."""
     axes.plot([curve.end], [max(residual, low)], label=curve.label, **_diamond_style(curve))
     _written(axes, curve, residual, low)
 
 
 def _written(axes: Axes, curve: Curve, residual: float, low: float) -> None:
-    """A residual below the lower edge, in words."""
+    """Write a residual below the lower edge as text."""
     if residual < low:
         place: Any = {"xytext": (7, 5), "textcoords": "offset points"}
         axes.annotate(f"{residual:.0e}", (curve.end, low), fontsize=8, color=curve.colour, **place)
 
 
 def _line_style(xs: Sequence[float], number: int) -> dict[str, Any]:
-    """A line, by its number dashed or not; where it joins a few iterations only, they are marked."""
+    """The style of a line, with dashes by its number, and marks if it has few points."""
     few = len(xs) <= FEW
     dashes = DASHES[number % len(DASHES)]
     return {"linewidth": 1.6, "linestyle": dashes, "marker": "." if few else "", "markersize": 6}
@@ -326,14 +326,14 @@ def _diamond_style(curve: Curve) -> dict[str, Any]:
 
 
 def _end(axes: Axes, curve: Curve, x: float, y: float) -> None:
-    """The end of a curve, filled where it converged."""
+    """Draw the end of a curve, filled if the run converged."""
     fill = curve.colour if curve.converged else "white"
     style: Any = {"markersize": 6, "markerfacecolor": fill, "zorder": 4, "clip_on": False}
     axes.plot([x], [y], "o", color=curve.colour, **style)
 
 
 def _cost_axis(axes: Axes, curves: Sequence[Curve]) -> None:
-    """Logarithmic where the costs differ much, from the first point to the last."""
+    """Set up the horizontal axis, logarithmic if costs vary by a large factor."""
     from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
     axes.set_xlabel(COST_WORDS[curves[0].cost])

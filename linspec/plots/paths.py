@@ -1,7 +1,7 @@
-"""What the ridge does: values or scores over the ridge, and the scores of cross-validation.
+"""Plots over the ridge: values, scores or coefficients of a path, and the scores of cross-validation.
 
-Problem: which ridge, and which k?
-Method: the ridge is on a logarithmic axis, with 0 at its left end; pairs of ridges that differ stand side by side.
+Problem: which ridge and which k should be chosen?
+Method: the ridge is on a logarithmic axis, with 0 at its left end; pairs of different ridges are drawn side by side.
 Means over splits have bars of one standard error, and lines mark the best setting and the simplest one that is within
 one standard error of it.
 Source: Breiman, Friedman, Olshen & Stone 1984, Classification and Regression Trees, section 3.4.3 (one standard error).
@@ -25,19 +25,19 @@ if TYPE_CHECKING:
 __all__ = ["cross_validation", "ridge_path"]
 
 NAMED = 8
-"""Up to so many lines have colours and names of their own."""
+"""Largest number of lines with their own colours and names."""
 
 MARKED = 10
-"""Markers that a named line has, about: they tell lines apart in black and white."""
+"""Approximate number of markers on a named line, so that lines also differ in black and white."""
 
 WIDTH = 0.07
-"""Inches of a letter in a legend."""
+"""Width of a letter in a legend, in inches."""
 
 MANY_DIGITS = 4
-"""Powers of ten from this one on are written as powers."""
+"""Powers of ten with at least this exponent (in magnitude) are written as powers."""
 
 ZERO = 10.0
-"""The ridge 0 is drawn this factor below the least positive one."""
+"""The ridge 0 is drawn this factor below the smallest positive one."""
 
 
 def ridge_path(
@@ -47,20 +47,20 @@ def ridge_path(
     names: Sequence[str] | None = None,
     ax: Axes | None = None,
 ) -> Axes:
-    """Draw what each ridge of a path gives.
+    """Draw scores, values or coefficients over the ridges of a path.
 
     Parameters
     ----------
     path : RidgePath or LeastSquaresSolution
-        Of `linspec.ridge_path`: the scores on the test rows, with the best ridge marked; without test rows the values
-        (correlations or eigenvalues), which only fall as the ridge grows. Of least squares with several ridges: the
-        coefficients.
+        For a result of `linspec.ridge_path` the scores on the test rows are drawn, with the best ridge marked; without
+        test rows the values (correlations or eigenvalues), which only fall as the ridge grows. For least squares with
+        several ridges the coefficients are drawn.
     ridges : sequence of float, optional
-        For least squares, the ridges of the problem, in its order. The solution does not hold them.
+        For least squares, the ridges of the problem in its order, because the solution does not store them.
     names : sequence of str, optional
-        For least squares, a name for each coefficient. The default is `column_names` of the solution if there are any.
+        For least squares, a name for each coefficient. By default `column_names` of the solution, if there are any.
     ax : matplotlib.axes.Axes, optional
-        Where to draw. The default is a new figure.
+        The axes to draw into. By default those of a new figure.
 
     Returns
     -------
@@ -69,9 +69,9 @@ def ridge_path(
     Raises
     ------
     InvalidProblem
-        The path is something else, or `ridges` or `names` are missing or do not fit.
+        If the path has a wrong type, or `ridges` or `names` are missing or do not fit.
     MissingPackage
-        matplotlib is not installed.
+        If matplotlib is not installed.
 
     Examples
     --------
@@ -100,7 +100,7 @@ def ridge_path(
             style = LINE if few else {"linewidth": 0.8, "markersize": 2.5, "alpha": 0.5}
             name = labels[i] if few and columns.shape[1] > 1 else ""
             marker = MARKERS[i % len(MARKERS)] if few else "o"
-            form = marker if _pairs(given) else f"{marker}-"  # pairs of ridges have no order to join them in
+            form = marker if _pairs(given) else f"{marker}-"  # pairs have no order: no line joins them
             apart = max(1, len(order) // MARKED) if few else 1
             axes.plot(
                 xs[order], column[order], form, color=colour, label=name or "_", markevery=apart, **style
@@ -121,7 +121,7 @@ def ridge_path(
 
 
 def _of_path(path: Any) -> tuple[Sequence[Any], HostArray, str]:
-    """The ridges, a column for each line, and what it shows."""
+    """The ridges, an array with a column for each line, and the label of the values."""
     cls = type(path.solutions[0])
     if path.totals is not None:
         return path.ridges, np.asarray(path.totals)[:, None], f"{cls.score_label}, test rows"
@@ -164,17 +164,17 @@ def _names(solution: Any, names: Sequence[str] | None, count: int) -> list[str]:
 
 
 def cross_validation(result: Any, *, folds: bool = True, ax: Axes | None = None) -> Axes:
-    """Draw the scores of cross-validation: over the ridge, a line for each k, or over k if there is one ridge.
+    """Draw the scores of cross-validation over the ridge, with a line for each k, or over k if there is one ridge.
 
     Parameters
     ----------
     result : object
-        With `scores` of shape (splits, ridges, ks), `mean` and `standard_error` of shape (ridges, ks), `ridges`, `ks`,
-        `label`, `best` and `one_standard_error`, as cross-validation returns it.
+        A result as `linspec.cross_validate` returns it: with `scores` of shape (splits, ridges, ks), `mean` and
+        `standard_error` of shape (ridges, ks), `ridges`, `ks`, `label`, `best` and `one_standard_error`.
     folds : bool, default True
-        Whether the scores of the splits are drawn thin behind their mean, where there is one line.
+        Whether to draw the scores of the splits as thin lines behind their mean, if there is one line.
     ax : matplotlib.axes.Axes, optional
-        Where to draw. The default is a new figure.
+        The axes to draw into. By default those of a new figure.
 
     Returns
     -------
@@ -185,9 +185,9 @@ def cross_validation(result: Any, *, folds: bool = True, ax: Axes | None = None)
     Raises
     ------
     InvalidProblem
-        The result has no scores.
+        If the result has no scores.
     MissingPackage
-        matplotlib is not installed.
+        If matplotlib is not installed.
 
     Examples
     --------
@@ -243,7 +243,7 @@ def cross_validation(result: Any, *, folds: bool = True, ax: Axes | None = None)
 
 
 def _settings(axes: Axes, result: Any, xs: HostArray, *, over_k: bool) -> None:
-    """Lines at the best setting, and at the simplest one within a standard error."""
+    """Mark the best setting, and the simplest one within one standard error, by lines."""
 
     def place(setting: Any) -> float:
         at = result.ks.index(setting.k) if over_k else result.ridges.index(setting.ridge)
@@ -272,7 +272,7 @@ def _settings(axes: Axes, result: Any, xs: HostArray, *, over_k: bool) -> None:
 
 
 def _places(ridges: Sequence[Any]) -> tuple[HostArray, HostArray]:
-    """Abscissae of ridges, and their order: numbers where they are numbers, else places side by side."""
+    """Abscissae of ridges and their order: the ridges if they are numbers, positions 0, 1, … for pairs."""
     sizes: HostArray = np.array([float(np.sum(ridge)) for ridge in ridges])
     order = np.argsort(sizes, kind="stable")
     if _pairs(ridges):
@@ -288,12 +288,12 @@ def _distinct(ridge: Any) -> list[float]:
 
 
 def _pairs(ridges: Sequence[Any]) -> bool:
-    """Whether some ridge is a pair of numbers that differ."""
+    """Whether some ridge is a pair of different numbers."""
     return any(len(_distinct(ridge)) > 1 for ridge in ridges)
 
 
 def _in_words(ridge: Any, *, in_full: bool) -> str:
-    """A pair in full, or the number that both are."""
+    """Format a ridge, as a pair if `in_full`, otherwise by its first number."""
     found = np.atleast_1d(np.asarray(ridge, dtype=float)).tolist()
     return f"{found[0]:g}" if not in_full else f"({', '.join(f'{value:g}' for value in found)})"
 
@@ -325,7 +325,7 @@ def _ridge_axis(axes: Axes, ridges: Sequence[Any], xs: HostArray) -> None:
 
 
 def _mark(axes: Axes, x: float, text: str, *, right: bool = True) -> None:
-    """A line at an abscissa, with words at the top."""
+    """Draw a vertical line at an abscissa, with text at the top."""
     axes.axvline(x, zorder=1, **THIN)
     place: Any = {"xycoords": ("data", "axes fraction"), "textcoords": "offset points"}
     side: Any = {"xytext": (4 if right else -4, -2), "ha": "left" if right else "right", "va": "bottom"}

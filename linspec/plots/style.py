@@ -1,9 +1,9 @@
-"""The look of all pictures: colours, lines, new axes.
+"""The style of all plots: colours, lines, new axes.
 
-Problem: pictures should look alike, be readable in print and with every kind of colour vision, and change no setting of
-the program that draws them.
-Method: settings hold within a context while artists are made, and axes that are given are dressed one by one. Figures
-are made without pyplot, so there is no list of open figures and no window.
+Problem: plots should have the same style, be readable in print and with every kind of colour vision, and change no
+setting of the program that draws them.
+Method: settings hold within a context while artists are created, and axes passed by the caller are styled one by one.
+Figures are created without pyplot, so there is no list of open figures and no window.
 Source: Okabe & Ito 2008, Color Universal Design (the first six colours).
 """
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#6A3D9A", "#7F7F7F")
-"""Distinguishable with every kind of colour vision."""
+"""Colours that are distinguishable with every kind of colour vision."""
 
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
 
@@ -28,12 +28,12 @@ MUTED, BAND, GRID = "#555555", "#D9D9D9", "#E6E6E6"
 DASHED = (0, (4, 3))
 
 THIN: dict[str, Any] = {"color": MUTED, "linewidth": 0.9, "linestyle": DASHED}
-"""A line to compare with."""
+"""The style of reference lines."""
 
 LINE: dict[str, Any] = {"linewidth": 1.4, "markersize": 4.5}
 
 IN_A_COLUMN = 16
-"""Entries below each other in a legend."""
+"""Largest number of entries in a column of a legend."""
 
 STYLE: dict[Any, Any] = {
     "font.size": 10,
@@ -58,7 +58,7 @@ STYLE: dict[Any, Any] = {
 
 @contextmanager
 def new_figure(size: tuple[float, float]) -> Iterator[Any]:
-    """A figure in this style, in inches; within the context further artists have the style, too."""
+    """Create a figure of this size in inches; artists created within the context have the style, too."""
     with styled():
         from matplotlib.figure import Figure
 
@@ -67,12 +67,12 @@ def new_figure(size: tuple[float, float]) -> Iterator[Any]:
 
 @contextmanager
 def styled() -> Iterator[None]:
-    """Settings of this style, for as long as artists are made.
+    """Apply the settings of this style within a context.
 
     Raises
     ------
     MissingPackage
-        matplotlib is not installed.
+        If matplotlib is not installed.
     """
     try:
         from matplotlib import rc_context
@@ -86,7 +86,7 @@ def styled() -> Iterator[None]:
 
 @contextmanager
 def axes_for(ax: Axes | None, size: tuple[float, float] = (4.8, 3.6)) -> Iterator[Axes]:
-    """The axes that were given, in this style, or those of a new figure."""
+    """Style the given axes, or create those of a new figure, within the context of this style."""
     with styled():
         if ax is None:
             with new_figure(size) as figure:
@@ -97,7 +97,7 @@ def axes_for(ax: Axes | None, size: tuple[float, float] = (4.8, 3.6)) -> Iterato
 
 
 def _dress(ax: Axes) -> None:
-    """What the style says of axes, for axes that were made without it."""
+    """Apply the style to axes that were created without it."""
     for side, spine in ax.spines.items():
         spine.set_visible(side not in ("top", "right"))
         spine.set_linewidth(STYLE["axes.linewidth"])
@@ -108,21 +108,21 @@ def _dress(ax: Axes) -> None:
 
 
 def whole_numbers(ax: Axes) -> None:
-    """Ticks of the horizontal axis at whole numbers only."""
+    """Restrict ticks of the horizontal axis to integers."""
     from matplotlib.ticker import MaxNLocator
 
     ax.xaxis.set_major_locator(MaxNLocator(integer=True, min_n_ticks=1))
 
 
 def bare(ax: Axes) -> None:
-    """Axes of an image: without a grid and without a frame."""
+    """Remove grid and frame from the axes of an image."""
     ax.grid(visible=False)
     for spine in ax.spines.values():
         spine.set_visible(False)
 
 
 def legend_beside(ax: Axes, title: str = "") -> None:
-    """A legend to the right of what is drawn, so that it hides nothing; what is transparent there is opaque here."""
+    """Add a legend to the right of the axes, so that it hides nothing, with opaque marks."""
     entries = len(ax.get_legend_handles_labels()[1])
     style: dict[str, Any] = {"loc": "upper left", "bbox_to_anchor": (1.0, 1.0), "borderaxespad": 0.0}
     legend = ax.legend(ncols=1 + (entries - 1) // IN_A_COLUMN, title=title or None, **style)

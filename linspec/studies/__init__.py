@@ -1,4 +1,4 @@
-"""Questions that take more than one solve: which solver is better, and which ridge or rank holds on rows set aside.
+"""Studies with more than one solve: comparison of solvers, and choice of ridge and rank by held-out rows.
 
 Read `comparison` first; `held_out` is cross-validation.
 """

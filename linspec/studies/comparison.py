@@ -1,10 +1,10 @@
-"""Several solvers on one problem or on several, side by side: what each finds, and what it costs.
+"""Comparison of solvers on one or several problems: results and costs, side by side.
 
 Problem: which solver, which kernel, which ridge? Correlations of fitted rows always grow as the ridge falls and as
-kernels narrow, so they cannot choose among problems; and the figures of runs that were made differently cannot choose
+kernels narrow, so they cannot choose among problems; and figures from runs under different conditions cannot choose
 among solvers.
-Method: every solver solves every problem with the same seed and the same budgets. With `held_out`, some rows take no
-part in any solve, the same ones for all, and `solution.score` of these rows compares the answers (Stone 1974,
+Method: every solver solves every problem with the same seed and the same budgets. With `held_out`, the same rows are
+excluded from all solves, and the solutions are compared by `solution.score` on these rows (Stone 1974,
 doi:10.1111/j.2517-6161.1974.tb00994.x, for choosing by rows that were left out). Costs are those that the solution
 counts, and wall and CPU seconds of the call.
 Where we differ: the rows are left out once and not in turn. So a comparison costs one solve for each row of the table.
@@ -63,39 +63,39 @@ __all__ = [
 AUTO, FAILED = "auto", "FAILED"
 
 COLUMNS = ("problem", "solver", "score", "objective", "residual", "status", "passes", "products", "seconds")
-"""What a table shows of a comparison; `Comparison.rows` has more."""
+"""The columns of the printed table of a comparison; `Comparison.rows` has more."""
 
 FEWEST = 2
-"""The fewest rows that can be held out: one has no correlation."""
+"""The smallest number of rows that can be held out, because one row has no correlation."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Entry:
-    """What became of one solver on one problem.
+    """The result of one solver on one problem.
 
     Attributes
     ----------
     problem, solver : str
-        What they are called in this comparison.
+        Their names in this comparison.
     status, message : str
         The name of the status and the message of the solution; "FAILED" and the error if there is no solution.
     converged : bool
     tol : float or None
         The tolerance that the residual was compared with.
     score : float or None
-        `solution.score` of the held-out rows: the larger the better.
+        `solution.score` on the held-out rows; larger is better.
     objective : float or None
-        What the problem maximises, on the fitted rows: a sum of correlations, say. Of problems that differ in ridges or
-        kernels the objectives cannot be compared.
+        The quantity that the problem maximises, on the fitted rows, such as a sum of correlations. Objectives of
+        problems with different ridges or kernels cannot be compared.
     residual : float or None
-        By the law of the problem. Not a number where the law cannot judge the answer.
+        The residual by the law of the problem; NaN if the law cannot compute it.
     passes : float or None
-        Passes over the data, set-up and certificate included.
+        Passes over the data, including set-up and certificate.
     iterations : int
     products : float or None
         Products with one column, forward or adjoint, during the iterations; None for direct solvers.
     seconds, cpu_seconds : float or None
-        Of the call, by the clock of the wall and by that of the process (all threads together).
+        Wall time and CPU time (of all threads together) of the call.
     solution : Solution or None
     """
 
@@ -117,19 +117,19 @@ class Entry:
 
     @property
     def failed(self) -> bool:
-        """Whether there is no solution."""
+        """Whether the solver failed, so that there is no solution."""
         return self.status == FAILED
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Comparison:
-    """What several solvers have found, one entry for each solver and problem, in the order of the runs.
+    """The results of several solvers, one entry for each solver and problem, in the order of the runs.
 
     Attributes
     ----------
     entries : tuple of Entry
     held_out : int
-        How many rows the scores belong to; 0 without any.
+        The number of held-out rows, on which scores are computed; 0 without any.
     interrupted : bool
         Whether Ctrl-C ended the series. Then it has only the entries so far.
 
@@ -151,23 +151,23 @@ class Comparison:
 
     @property
     def rows(self) -> list[dict[str, Any]]:
-        """One dict for each entry, with all its figures but not the solution: ``pandas.DataFrame(found.rows)``."""
+        """One dict for each entry, with all fields except the solution, as for ``pandas.DataFrame(found.rows)``."""
         names = [field.name for field in dataclasses.fields(Entry) if field.name != "solution"]
         return [{name: getattr(entry, name) for name in names} for entry in self.entries]
 
     @property
     def solutions(self) -> tuple[Any, ...]:
-        """The solution of each entry; None where a solver failed."""
+        """The solution of each entry; None if the solver failed."""
         return tuple(entry.solution for entry in self.entries)
 
     @property
     def best(self) -> Entry:
-        """The entry with the largest score on the held-out rows; among equal ones the first.
+        """The entry with the largest score on the held-out rows; the first if scores are equal.
 
         Raises
         ------
         InvalidProblem
-            No rows were held out, or no solver has a score.
+            If no rows were held out, or no entry has a score.
         """
         scored = [entry for entry in self.entries if entry.score is not None]
         if not scored:
@@ -198,7 +198,7 @@ class Comparison:
         return words + (", interrupted" if self.interrupted else "")
 
     def _table(self) -> list[list[str]]:
-        """The head and the rows of a table, without columns that say nothing."""
+        """The header and the rows of a table, without empty columns, and without the name of a single problem."""
         rows = self.rows
         columns = [name for name in COLUMNS if any(row[name] is not None for row in rows)]
         columns = [name for name in columns if name != "problem" or len({row["problem"] for row in rows}) > 1]
@@ -216,14 +216,14 @@ def _in_words(value: Any, name: str) -> str:
 
 @dataclass(frozen=True)
 class Rows:
-    """Rows of the matrices of a problem, such as those that answers are scored on.
+    """Rows of the matrices of a problem, such as held-out rows.
 
     Attributes
     ----------
     matrices : tuple of LinearOperator
         The rows of each matrix of the problem, in their order.
     confounds : numpy.ndarray of shape (n, c) or None
-        Those of the rows, if the problem has any.
+        The confounds of these rows, if the problem has any.
     """
 
     matrices: tuple[LinearOperator, ...]
@@ -231,14 +231,14 @@ class Rows:
 
     @classmethod
     def of(cls, problem: Problem[Any]) -> Rows:
-        """All rows of a problem."""
+        """Return all rows of a problem."""
         return cls(tuple(problem.matrices.values()), problem.confounds)
 
     def __len__(self) -> int:
         return int(self.matrices[0].shape[0])
 
     def spread(self, most: int) -> Rows:
-        """These rows, or so many of them, evenly spaced."""
+        """Return at most `most` of these rows, evenly spaced."""
         n = len(self)
         if n <= most:
             return self
@@ -248,7 +248,7 @@ class Rows:
 
     @property
     def arguments(self) -> tuple[tuple[LinearOperator, ...], dict[str, Any]]:
-        """What `solution.score` and `solution.transform` take for these rows."""
+        """The arguments of `solution.score` and `solution.transform` for these rows."""
         return self.matrices, {} if self.confounds is None else {"confounds": self.confounds}
 
 
@@ -264,26 +264,26 @@ def compare(
     callback: Callable[[Progress], Any] | None = None,
     **options_: Any,
 ) -> Comparison:
-    """Solve one problem, or several, by several solvers.
+    """Solve one problem or several by several solvers, and compare results and costs.
 
     Parameters
     ----------
     problems : Problem, iterable of Problem, or mapping from str to Problem
-        What is solved. Several may differ in kernels, ridges or anything else, and in their kind: the keys of a mapping
-        are what the table calls them, and otherwise the fields in which they differ.
+        The problems to solve. They may differ in kernels, ridges, kind or anything else. In the table they are named by
+        the keys of a mapping, otherwise by the fields in which they differ.
     solvers : iterable of str or Solver, or mapping from str to these, optional
-        Names or instances; the keys of a mapping are what the table calls them. A solver runs on every problem that it
-        is for. By default all solvers of each problem but demonstrations of failure.
+        Names or instances; in the table they are named by the keys of a mapping. A solver runs on every problem that it
+        can solve. By default all solvers of each problem, except demonstrations of failure.
     held_out : float, sequence of data, or mapping from str to data, optional
-        Rows that no solver sees, on which `solution.score` judges the answers. A number between 0 and 1 holds out that
-        fraction of the rows, drawn at random once for all problems. Else rows of each matrix of the problems, in
-        their order or by their names, beside which ``"confounds"`` may stand; then all rows of the problems are fitted.
+        Rows that no solver sees, on which `solution.score` is computed. A number between 0 and 1 holds out that
+        fraction of the rows, drawn at random once for all problems. Otherwise rows of each matrix of the problems, in
+        their order or by name, in a mapping also ``"confounds"``; then all rows of the problems are fitted.
     rng : None, int, sequence of int, or numpy.random.Generator
-        The seed of every solve, and of the rows that are held out.
+        The seed of every solve, and of the choice of held-out rows.
     max_passes, max_seconds, callback
-        Of each solve; see `linspec.solve`.
+        Budgets and callback of each solve; see `linspec.solve`.
     **options_
-        Options of solvers that are given by name: each goes to every solver that has it.
+        Options of solvers passed by name: each is used for every solver that has it.
 
     Returns
     -------
@@ -292,11 +292,11 @@ def compare(
     Raises
     ------
     InvalidProblem, InvalidOption, UnknownName, UnknownOption
-        Before any solve: for rows, names and options that make no sense.
+        Before any solve, if rows, names or options are invalid.
     NonFiniteData
-        When the data hold NaN or infinities.
+        If the data contain NaN or infinities.
     KeyboardInterrupt
-        When Ctrl-C comes before there is an answer. Later, the entries so far are returned.
+        If Ctrl-C comes before the first solution. Later, the entries so far are returned.
 
     Notes
     -----
@@ -333,9 +333,9 @@ def compare(
                 raise
             interrupted = True
             break
-        except NonFiniteData:  # no other solver will fare better
+        except NonFiniteData:  # every other solver would fail, too
             raise
-        except Exception as error:  # noqa: BLE001  (whatever it is, the other solvers are still to run)
+        except Exception as error:  # noqa: BLE001  (whatever it is, the other solvers should still run)
             entry = Entry(
                 problem=label,
                 solver=name,
@@ -361,7 +361,7 @@ def measured(
     rows: Rows | None = None,
     **limits: Any,
 ) -> Entry:
-    """Solve a problem, and gather the figures of the run.
+    """Solve a problem, and record the figures of the run.
 
     Parameters
     ----------
@@ -370,7 +370,7 @@ def measured(
     options_ : mapping
         The solver's options.
     rows : Rows, optional
-        To score the answer on.
+        Rows on which the solution is scored.
     **limits
         The other arguments of `linspec.solve`.
 
@@ -378,7 +378,7 @@ def measured(
     -------
     Entry
     """
-    if isinstance(solver, str) and solver != AUTO:  # imports are no part of the time of a run
+    if isinstance(solver, str) and solver != AUTO:  # imports should not count in the time of a run
         with_parts(options.build(registry.get_solver(solver, problem), options_))
     wall, cpu = time.perf_counter(), time.process_time()
     solution = solve(problem, solver, **limits, **options_)
@@ -407,7 +407,7 @@ def measured(
 
 
 def solvers_to_compare(problem: str) -> list[str]:
-    """The solvers of a problem, but for demonstrations of failure."""
+    """The solvers of a problem, except demonstrations of failure."""
     return [
         name
         for name in registry.solvers(problem)
@@ -422,21 +422,21 @@ def split(problem: Problem[Any], fraction: float, rng: Any) -> tuple[Any, Rows]:
     ----------
     problem : Problem
     fraction : float
-        Between 0 and 1.
+        The fraction to hold out, between 0 and 1.
     rng : None, int, sequence of int, or numpy.random.Generator
-        Equal seeds hold out the same rows of problems with equally many.
+        Equal seeds hold out the same rows of problems with the same number of rows.
 
     Returns
     -------
     Problem, Rows
-        The problem on the other rows, and the rows that are held out.
+        The problem on the remaining rows, and the held-out rows.
 
     Raises
     ------
     InvalidProblem
-        The answers of the problem have no score, or too few rows would be on one side.
+        If solutions of the problem have no score, or too few rows would be on one side.
     MissingCapability
-        Rows of the data cannot be read by their numbers.
+        If rows of the data cannot be selected by number.
     """
     _check_scored(problem)
     if not (options.is_number(fraction) and 0 < fraction < 1):
@@ -455,18 +455,18 @@ def split(problem: Problem[Any], fraction: float, rng: Any) -> tuple[Any, Rows]:
             f"at least {FEWEST} rows must be held out, and as many be left; got {count} of {n}. Change held_out."
         )
     chosen = np.zeros(n, dtype=bool)
-    # A generator beside that of the solvers: what they draw does not depend on the rows that are held out.
+    # A spawned generator, so that the random numbers of the solvers do not depend on the held-out rows.
     chosen[random_generator(rng).spawn(1)[0].choice(n, count, replace=False)] = True
     train, test = (problem.on_rows(np.flatnonzero(side)) for side in (~chosen, chosen))
     train.check_sizes()
     return train, Rows.of(test)
 
 
-# ---- what is asked for ------------------------------------------------------------------------
+# ---- arguments --------------------------------------------------------------------------------
 
 
 def _named(problems: Any) -> dict[str, Problem[Any]]:
-    """The problems by what they are called."""
+    """Check the problems, and return them by their names in the table."""
     if isinstance(problems, Problem):
         return {problems.name: problems}
     if isinstance(problems, Mapping):
@@ -491,7 +491,7 @@ def _check_problem(problem: Any) -> None:
 
 
 def _labels(problems: Sequence[Problem[Any]]) -> list[str]:
-    """For each problem the fields in which it differs from others, or its number."""
+    """A label for each problem: the fields in which it differs from others, and a number if that is not unique."""
     stated = [
         {
             field.name: str(getattr(problem, field.name))
@@ -514,11 +514,11 @@ def _labels(problems: Sequence[Problem[Any]]) -> list[str]:
 
 
 RunRequest = tuple[str, str, str | Solver, dict[str, Any]]
-"""The label of a problem, that of a solver, the solver, and its options."""
+"""The label of a problem, the label of a solver, the solver, and its options."""
 
 
 def _runs(named: Mapping[str, Problem[Any]], solvers: Any, given: Mapping[str, Any]) -> list[RunRequest]:
-    """Every run, its solver and its options checked."""
+    """Check solvers and options, and list all runs."""
     listed = _listed(solvers)
     runs: list[RunRequest] = []
     taken: set[str] = set()
@@ -539,7 +539,7 @@ def _runs(named: Mapping[str, Problem[Any]], solvers: Any, given: Mapping[str, A
 
 
 def _listed(solvers: Any) -> dict[str, str | Solver] | None:
-    """Solvers by what they are called; None for all."""
+    """Check the solvers, and return them by their names in the table; None for all solvers."""
     if solvers is None:
         return None
     if isinstance(solvers, Mapping):
@@ -556,7 +556,7 @@ def _listed(solvers: Any) -> dict[str, str | Solver] | None:
 
 
 def _called(solver: Any) -> str:
-    """A name, or the name of an instance with the options that are not its defaults."""
+    """The name of a solver in the table; for an instance with the options that differ from their defaults."""
     if not isinstance(solver, Solver):
         return str(solver)
     spec = registry.spec_of(type(solver))
@@ -568,7 +568,7 @@ def _called(solver: Any) -> str:
 
 
 def _is_for(solver: str | Solver, problem: Problem[Any]) -> bool:
-    """Whether a solver is one of a problem, or may be."""
+    """Whether a solver is registered for a problem, or is not registered at all."""
     if isinstance(solver, Solver):
         return registry.spec_of(type(solver)) is None or registry.spec_of(type(solver), problem) is not None
     if solver == AUTO:
@@ -581,7 +581,7 @@ def _is_for(solver: str | Solver, problem: Problem[Any]) -> bool:
 
 
 def _options(solver: str | Solver, problem: Problem[Any], given: Mapping[str, Any]) -> dict[str, Any]:
-    """Those of the options that a solver has, checked."""
+    """Select the options that a solver has, and check their values."""
     if isinstance(solver, Solver):
         return {}
     if solver == AUTO:
@@ -598,20 +598,20 @@ def _options(solver: str | Solver, problem: Problem[Any], given: Mapping[str, An
 def _check_all_used(
     named: Mapping[str, Problem[Any]], listed: Mapping[str, Any] | None, runs: Sequence[RunRequest]
 ) -> None:
-    """Refuse a solver that no problem has."""
+    """Raise if a listed solver is not for any of the problems."""
     used = {name for _, name, _, _ in runs}
     for name, solver in (listed or {}).items():
         if name not in used:
             problem = next(iter(named.values()))
             if isinstance(solver, str):
-                registry.get_spec("solver", solver, problem)  # says what there is, and what was perhaps meant
+                registry.get_spec("solver", solver, problem)  # raises, and lists the solvers
             raise InvalidOption(
                 f"{name} is no solver of {', '.join(dict.fromkeys(p.name for p in named.values()))}."
             )
 
 
 def _seed(rng: Any) -> Any:
-    """What every solve is given: the seed itself, or one that a generator draws."""
+    """The seed passed to every solve: `rng` itself, or a number drawn from it if it is a generator or None."""
     generator = random_generator(rng)
     drawn = rng is None or isinstance(rng, np.random.Generator | np.random.BitGenerator)
     return int(generator.integers(2**62)) if drawn else rng
@@ -621,7 +621,7 @@ def _seed(rng: Any) -> Any:
 
 
 def _parted(problem: Problem[Any], held_out: Any, seed: Any) -> tuple[Problem[Any], Rows | None]:
-    """The problem that is solved, and the rows that answers are scored on, if any."""
+    """The problem to solve, and the held-out rows, if any."""
     if held_out is None:
         return problem, None
     _check_scored(problem)
@@ -654,7 +654,7 @@ def _parted(problem: Problem[Any], held_out: Any, seed: Any) -> tuple[Problem[An
 
 
 def _test_rows(problem: Problem[Any], given: Mapping[str, Any]) -> Iterator[LinearOperator]:
-    """Rows to score on, checked against the matrices of the problem."""
+    """Yield held-out rows, checked against the matrices of the problem."""
     first: tuple[str, LinearOperator] | None = None
     for name, data in given.items():
         A, of = as_operator(data, f"the held-out rows of {name}"), problem.matrices[name]
@@ -681,7 +681,7 @@ def _check_scored(problem: Problem[Any]) -> None:
 
 
 def _score(solution: Any, rows: Rows | None) -> tuple[float | None, str]:
-    """The score of the rows, or why there is none."""
+    """The score on the rows, and a message if there is none."""
     if rows is None:
         return None, ""
     matrices, named = rows.arguments

@@ -1,4 +1,4 @@
-"""The correlation captured by weights: the part of the correlation of two views that they have."""
+"""The correlation captured by given weights, in total (`tcc`), relative to a reference (`pcc`), and pair by pair."""
 
 from __future__ import annotations
 
@@ -21,25 +21,25 @@ __all__ = ["correlations", "pcc", "tcc"]
 
 
 def tcc(X: Any, Y: Any, x_weights: Any, y_weights: Any, *, ridge: Any = 0.0, center: Any = False) -> float:
-    """Total correlation captured: the sum of the canonical correlations of XΦ and YΨ.
+    """Compute the total correlation captured: the sum of the canonical correlations of XΦ and YΨ.
 
     With Sx = XᵀX + rx·I, Sy = YᵀY + ry·I and C = XᵀY it is the sum of the singular values of
-    (ΦᵀSxΦ)^(-1/2) ΦᵀCΨ (ΨᵀSyΨ)^(-1/2), the largest sum that any rotation or scaling of the given columns
-    reaches. It lies between 0 and k.
+    (ΦᵀSxΦ)^(-1/2) ΦᵀCΨ (ΨᵀSyΨ)^(-1/2), the largest sum over all rotations and scalings of the given columns.
+    It is between 0 and k.
 
     Parameters
     ----------
     X : data of shape (n, p), or Moments
-        Anything `linspec.as_operator` takes. Moments of two views replace both of them; Y is None then.
+        Anything `linspec.as_operator` accepts. Moments of two views replace both of them; Y is then None.
     Y : data of shape (n, q)
     x_weights, y_weights : array of shape (p, k), (q, k)
-        Φ and Ψ; one-dimensional arrays are one column. Columns that depend on the others add nothing.
+        Φ and Ψ; a one-dimensional array is one column. Linearly dependent columns add nothing.
     ridge : float or pair of floats, default 0.0
-        rx and ry: the problem's, or 0 for plain correlations. The exact solution of a problem with a ridge is
-        the best for the score with that ridge and not for the plain one.
+        rx and ry: the ridges of the problem, or 0 for plain correlations. The exact solution of a problem with a
+        ridge maximises the score with that ridge, and not the plain one.
     center : bool or pair of arrays, default False
-        Whether column means are subtracted. A pair of means is subtracted as given: score new rows with
-        ``center=(solution.x_mean, solution.y_mean)``.
+        Whether to subtract the column means. A pair of arrays is subtracted instead of the means of these rows: score
+        new rows with ``center=(solution.x_mean, solution.y_mean)``.
 
     Returns
     -------
@@ -48,15 +48,15 @@ def tcc(X: Any, Y: Any, x_weights: Any, y_weights: Any, *, ridge: Any = 0.0, cen
     Raises
     ------
     InvalidProblem
-        Shapes that do not fit, a negative ridge.
+        If shapes do not fit or a ridge is negative.
     NonFiniteData
-        NaN or infinity in the weights or in the data.
+        If the weights or the data contain NaN or infinity.
 
     Notes
     -----
-    One sweep over the data, and one more if ``center=True`` and the means are not known yet.
-    Directions of XΦ and YΨ below the rounding of float32 data, or below half the digits of float64, add
-    nothing.
+    It takes one sweep over the data, and one more if ``center=True`` and the means are still unknown.
+    Directions of XΦ and YΨ with a relative length below the rounding of float32 data, or below half the digits of
+    float64, add nothing.
 
     Examples
     --------
@@ -85,7 +85,7 @@ def pcc(
     ridge: Any = 0.0,
     center: Any = False,
 ) -> float:
-    """Proportion of correlation captured: `tcc` over that of reference weights, on the same rows.
+    """Compute the proportion of correlation captured: `tcc` divided by `tcc` of reference weights on the same rows.
 
     Parameters
     ----------
@@ -97,13 +97,13 @@ def pcc(
     Returns
     -------
     float
-        1 if the weights capture as much as the reference. More than 1 is possible if the reference is not the
-        best for this score: on other rows, or with another ridge than that of its problem.
+        1 if the weights capture as much as the reference. More than 1 is possible if the reference does not maximise
+        this score: on other rows, or with another ridge than that of its problem.
 
     Raises
     ------
     InvalidProblem
-        As for `tcc`, and if the reference captures nothing.
+        As for `tcc`; also if the reference captures nothing.
     NonFiniteData
         As for `tcc`.
 
@@ -150,7 +150,7 @@ def pcc(
 def correlations(
     X: Any, Y: Any, x_weights: Any, y_weights: Any, *, ridge: Any = 0.0, center: Any = False
 ) -> HostArray:
-    """The correlation of each pair of columns as given: φᵢᵀCψᵢ / √(φᵢᵀSxφᵢ · ψᵢᵀSyψᵢ).
+    """Compute the correlation of each pair of columns, φᵢᵀCψᵢ / √(φᵢᵀSxφᵢ · ψᵢᵀSyψᵢ), without rotation.
 
     Unlike `tcc` it depends on the rotation of the columns, so it measures each component by itself.
 
@@ -187,7 +187,7 @@ def correlations(
 
 
 class _Swept:
-    """All products of several pairs of blocks, from one sweep."""
+    """All products of several pairs (Φ, Ψ), from one sweep."""
 
     def __init__(self, problem: CCA, pairs: list[tuple[Array, Array]]) -> None:
         widths = [phi.shape[1] for phi, _ in pairs]
@@ -199,12 +199,12 @@ class _Swept:
         self.arrays = (phi, Sphi + phi * rx, psi, Spsi + psi * ry, Cpsi)
         edges = np.cumsum([0, *widths]).tolist()
         self.slices = [slice(a, b) for a, b in pairwise(edges)]
-        # Products with float32 rows have float32 accuracy; the rounding of weights enters squares as its square.
+        # Products with float32 rows have float32 accuracy; the rounding of weights is squared in squared lengths.
         rounded = max(float(np.finfo(host_dtype(W)).eps) for pair in pairs for W in pair)
         self.cut = max(EPS, rounded**2, float(np.finfo(problem.dtype).eps))
 
     def canonical(self, which: int) -> HostArray:
-        """The canonical correlations of one pair."""
+        """Canonical correlations of XΦ and YΨ for the pair of blocks with this index."""
         cut = self.cut
         phi, Sphi, psi, Spsi, Cpsi = (V[:, self.slices[which]] for V in self.arrays)
         Tx, Ty = (self.home.place(whitening(to_host(V.T @ SV), cut)) for V, SV in ((phi, Sphi), (psi, Spsi)))
@@ -215,7 +215,7 @@ class _Swept:
         return canonical_rotation(Gx, C, Gy, min(C.shape))[1]
 
     def componentwise(self) -> HostArray:
-        """The correlation of each column of Φ with the same of Ψ."""
+        """The correlation of each column of XΦ with the same column of YΨ."""
         xp = self.home.xp
         phi, Sphi, psi, Spsi, Cpsi = self.arrays
         sums = [xp.sum(A * B, axis=0) for A, B in ((phi, Sphi), (psi, Spsi), (phi, Cpsi))]
@@ -224,7 +224,7 @@ class _Swept:
 
 
 def _problem(X: Any, Y: Any, ridge: Any, center: Any) -> CCA:
-    """The problem that the scores belong to. It checks shapes, places and the ridge."""
+    """The problem that the scores belong to; it checks shapes, devices and the ridge."""
     if not isinstance(center, tuple | list):
         return CCA(X, Y, k=1, ridge=ridge, center=bool(center)).adjusted()
     if isinstance(X, Moments) or len(center) != 2:
@@ -245,7 +245,7 @@ def _problem(X: Any, Y: Any, ridge: Any, center: Any) -> CCA:
 
 
 def _weights(problem: CCA, phi: Any, psi: Any, names: tuple[str, str]) -> tuple[Array, Array]:
-    """Both blocks of weights as two-dimensional arrays that fit the data and each other."""
+    """Check that both blocks of weights fit the data and each other; return them as two-dimensional arrays."""
     phi, psi = finite_block(phi, names[0]), finite_block(psi, names[1])
     for W, A, name, view in zip((phi, psi), (problem.X, problem.Y), names, "XY", strict=True):
         if W.shape[0] != A.shape[1]:

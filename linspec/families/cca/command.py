@@ -1,4 +1,4 @@
-"""How the command line states canonical correlations and shows the answer."""
+"""The command-line options of canonical correlations, and the output of their solution."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def _cca_parameters() -> list[click.Parameter]:
 
 
 def _with_ridge_pair(matrices: list[Any], values: dict[str, Any]) -> tuple[list[Any], dict[str, Any]]:
-    """One ridge, or a pair of them."""
+    """Combine --ridge and --ridge-y into a pair, if the second is present."""
     if "ridge_y" in values:
         values["ridge"] = (values.get("ridge", 0.0), values.pop("ridge_y"))
     return matrices, values
@@ -48,7 +48,7 @@ def _sum_of_correlations(fields: Mapping[str, Any]) -> float:
 
 
 def _explained(solution: Any, matrices: Sequence[Any], confounds: Any) -> tuple[list[str], list[list[str]]]:
-    """The mean over the columns of a view, standardized, of the share that a variate explains: of either view."""
+    """Table of the mean share of each view's standardized columns explained by its own and the other's variates."""
     import numpy as np
 
     from linspec.arrays import to_host
@@ -77,4 +77,4 @@ COMMAND = Kind(
     scored=True,
     variates=True,
 )
-"""How the command line states the problem and shows its answer."""
+"""The description of the problem for the command line."""

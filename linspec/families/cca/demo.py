@@ -2,7 +2,7 @@
 
 The data are the 1797 digits that scikit-learn ships (8 x 8 pixels; Alpaydin & Kaynak 1998, UCI repository). CCA
 finds the relations between the left and the right half of an image. For 32 + 32 columns the iterative solvers would
-hold Gram matrices. Here they are told to sweep the data instead, as they do with data that do not fit into memory.
+hold Gram matrices. The demo makes them sweep the data instead, as they do with data that do not fit into memory.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ ENTRIES = (
 )
 def demo(plot: str | None, quick: bool, save: bool) -> None:
     """Solve CCA of handwritten digits by three solvers, and draw it."""
-    from linspec.cli.measured import Limits  # which loads array libraries
+    from linspec.cli.measured import Limits  # it loads array libraries
     from linspec.process.blas_threads import one_blas_thread
 
     here = Path.cwd()
@@ -107,7 +107,7 @@ def demo(plot: str | None, quick: bool, save: bool) -> None:
 
 
 def _show(exact: Any, outcomes: list[Outcome], limits: Limits) -> None:
-    """Show the exact answer, and how near the others came to it."""
+    """Print the exact correlations, and a table of the other solvers compared with them."""
     from linspec.families.cca.command import COMMAND  # here: it imports linspec.cli, which imports this file
 
     correlations = "  ".join(f"{value:.3f}" for value in exact.correlations)
@@ -142,7 +142,7 @@ def _halves(images: Array) -> tuple[Array, Array]:
 
 
 def _solved(left: Array, right: Array, limits: Limits) -> tuple[Any, list[Outcome], bool]:
-    """The exact solution, what each solver found, and whether an interrupt has ended the series."""
+    """The exact solution, the outcome of each solver, and whether an interrupt has ended the series."""
     import linspec
     from linspec.cli.measured import loaded, solved
     from linspec.families.cca.command import COMMAND
@@ -159,7 +159,7 @@ def _solved(left: Array, right: Array, limits: Limits) -> tuple[Any, list[Outcom
             break
         try:
             outcome = solved(problem, entry.solver, entry.options, limits, score=COMMAND.score)
-        except KeyboardInterrupt:  # before there was an answer
+        except KeyboardInterrupt:  # before there was a solution
             return exact, outcomes, True
         outcomes.append(outcome)
         stopped = outcome.solution.status is linspec.Status.INTERRUPTED

@@ -1,9 +1,9 @@
-"""The gain of the correlations that an iteration still expects, and the residual that counts it.
+"""The expected further gain of the sum of correlations in an iteration, and a residual that includes it.
 
-Problem: the residual is known in the norm of a preconditioner. Where columns are nearly dependent it is far smaller
-than what the sum of the correlations still gains.
+Problem: the residual is known in the norm of a preconditioner. If columns are nearly dependent, it may be far smaller
+than the amount by which the sum of the correlations will still grow.
 Method: if each gain of the sum is q < 1 times the gain before it, the gains still to come add up to q/(1 − q) times
-the last one. The larger of the residual and this expected gain is judged.
+the last one. The larger of the residual and this expected gain is compared with the tolerance.
 Source: Aitken 1926, On Bernoulli's numerical solution of algebraic equations, for the extrapolation.
 Where we differ: q comes from gains several steps apart, because single gains fluctuate, and it is bounded.
 """
@@ -16,18 +16,18 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 USUAL = 0.5
-"""The ratio of gains before two gains are known."""
+"""The ratio q of successive gains, as long as two gains are not known."""
 
 OPTIMISTIC = 3.0
-"""A residual may be below the loss by this factor, as the residual of CCA is if columns are nearly independent."""
+"""Permitted ratio of the expected gain to the residual, which CCA with nearly independent columns may reach."""
 
 PROGRESS = 0.9
-"""Within `patience` steps the residual must fall by this factor."""
+"""Within `patience` steps the residual must fall below this fraction of its value."""
 
 
 @dataclass(frozen=True)
 class ExpectedGain:
-    """The sums of correlations that an iteration has reached, and what they say of the gains to come.
+    """The history of the sum of correlations in an iteration, with an estimate of its further gain.
 
     Parameters
     ----------
@@ -43,7 +43,7 @@ class ExpectedGain:
     Attributes
     ----------
     residual : float
-        The larger of the law and the expected gain of the last step.
+        The larger of the law and the expected gain (divided by 3) after the last step.
     expected : float
         Relative gain in the sum of the correlations that is still expected; infinity before there are two sums.
     turned : bool
@@ -73,16 +73,16 @@ class ExpectedGain:
     since: int = 0
 
     def after(self, law: float, total: float, *, whole: bool) -> ExpectedGain:
-        """That after another step. The first sum has none to compare with, so it does not end the iteration.
+        """Return the state after another step; without a gain yet, its residual is at least 2 tol unless `whole`.
 
         Parameters
         ----------
         law : float
-            The law in the known norm.
+            The residual of the law in the known norm.
         total : float
             The sum of the correlations.
         whole : bool
-            Whether the law is complete: its norm is exact, or the subspaces are the whole spaces.
+            Whether the residual needs no expected gain: its norm is exact, or the subspaces are the whole spaces.
         """
         gains, expected = self.gains, self.expected
         if self.total is not None:
@@ -91,7 +91,7 @@ class ExpectedGain:
             expected /= max(total, float(np.finfo(np.float64).tiny))
         judged = 0.0 if whole else expected
         residual = max(law, min(judged / OPTIMISTIC, 1.0) if math.isfinite(judged) else 2 * self.tol)
-        # Compare with the values at the last such decrease and not with the last step: slow is not stagnant.
+        # Compare with the values at the last such decrease and not with the last step: slow progress is no stagnation.
         least, since = self.least, self.since + 1
         if residual < PROGRESS * least[0] or law < PROGRESS * least[1]:
             least, since = (min(least[0], residual), min(least[1], law)), 0

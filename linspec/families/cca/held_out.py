@@ -1,4 +1,4 @@
-"""The correlation that canonical weights of training rows hold on other rows.
+"""The correlation that canonical weights of training rows reach on held-out rows.
 
 Problem: score all ridges and all k of one split from second moments of its training rows and of its held-out rows.
 Method: Sx = UΛUᵀ and Sy = VMVᵀ are decomposed once. For each pair of ridges the leading singular triplets of
@@ -59,7 +59,7 @@ class TotalCaptured(HeldOutScore):
         return scores
 
     def of_solutions(self, problem: Any, solutions: Sequence[Any], ks: Sequence[int | None]) -> HostArray:
-        """All variates by one product with each view: the solutions differ in nothing but their weights."""
+        """Score all solutions by one product with each view, because they differ only in their weights."""
         xp = namespace(solutions[0].x_weights)
         weights = {
             name: xp.concat([getattr(solution, name) for solution in solutions], axis=1)
@@ -88,7 +88,7 @@ class TotalCaptured(HeldOutScore):
         rows: int,
         ks: Sequence[int | None],
     ) -> HostArray:
-        """For each k, from the Gram matrix of all variates of X and of Y, of which still ones count for nothing."""
+        """Score each k from the Gram matrix of all variates of X and Y; variates that do not vary count as zero."""
         if problem.center:
             live = ~still(np.diag(G), means, count, rows)
             G = G * np.outer(live, live)
@@ -105,7 +105,7 @@ class TotalCaptured(HeldOutScore):
 
 
 class SumOfCorrelations(TotalCaptured):
-    """The sum of the correlations of the pairs as they stand, with their signs: chance adds as much as it takes."""
+    """The sum of the signed correlations of the pairs, without rotation; chance does not change it on average."""
 
     label = "sum of correlations"
 
@@ -114,9 +114,9 @@ class SumOfCorrelations(TotalCaptured):
 
 
 def _weights(problem: Any, split: Split, ridges: Sequence[Any], k: int) -> Any:
-    """Per ridge, canonical weights of both views for the training rows, k columns or as many as there are.
+    """Yield for each ridge the canonical weights of both views on the training rows, and a condition number.
 
-    And the sum of the condition numbers of both views.
+    There are k columns or fewer; the condition number is the sum of those of both views.
     """
     training = split.training
     X, Y = (

@@ -1,8 +1,8 @@
-"""How an iteration for canonical pairs begins, and what it yields.
+"""The start and the iterates of an iteration for canonical pairs.
 
-Problem: iterations on a block of columns of each view differ in their step alone. They begin in the same way, at random
-columns behind those of an earlier answer, and are judged in the same way.
-Method: the sweep of the first blocks also makes the norms in which residuals are measured. What is yielded are the
+Problem: iterations on a block of columns of each view differ only in their step. They start in the same way, from the
+columns of an earlier solution followed by random ones, and use the same stopping rule.
+Method: the sweep of the first blocks also computes the norms in which residuals are measured. Iterates are the
 canonical pairs of the two spans, with the residual of the law or the gain that is still expected.
 """
 
@@ -30,17 +30,18 @@ class PairsIterate(Iterate):
     Parameters
     ----------
     pairs : Pairs
-        Canonical: `Pairs.canonical` has made them.
+        Canonical pairs, as `Pairs.canonical` returns them.
     k : int
-        The pairs that are asked for; others are carried beside them.
+        The number of requested pairs; the blocks may have more.
     gain : ExpectedGain, optional
-        After this step. Its residual is judged; without it the residual of the pairs in their norms.
+        The expected gain after this step. Its residual is compared with the tolerance; by default the residual of the
+        pairs in their norms is.
     complete : bool, default False
-        Whether the law shows that no pair is missed.
+        Whether the law should prove that no pair is missed.
     ending : Status, optional
-        How the run ends with this iterate; by default the run decides.
+        The status with which the run ends at this iterate; by default the run decides.
     **state
-        What the next step reads beside the pairs.
+        Further state that the next step needs in addition to the pairs.
 
     Examples
     --------
@@ -88,11 +89,11 @@ class PairsIterate(Iterate):
         self.pairs, self.k, self.gain, self.complete = pairs, k, gain, complete
 
     def weights(self) -> dict[str, Array]:
-        """The leading columns of both blocks."""
+        """The leading k columns of both blocks."""
         return {"x_weights": self.pairs[0].V[:, : self.k], "y_weights": self.pairs[1].V[:, : self.k]}
 
     def answer(self) -> dict[str, Any]:
-        """All columns, with facts by which the law judges the leading ones."""
+        """All columns of both blocks, with the evidence from which the law computes the certificate."""
         pairs, k = self.pairs, self.k
         leading = pairs.leading(k)
         known = Evidence(
@@ -106,26 +107,26 @@ class PairsIterate(Iterate):
 
 
 KEPT: tuple[type, ...] = (PairsIterate, ExpectedGain, *PARTS_OF_PAIRS)
-"""For `kept` of solvers that yield such iterates."""
+"""The classes that solvers with such iterates list in `kept`, so that checkpoints can restore them."""
 
 
 def first_pairs(
     problem: CCA, run: Run, moments: Moments, test_matrix: Any, columns: int, *, diagonal: bool = False
 ) -> Pairs:
-    """Blocks for both views with their products, and the norms that judge residuals, in one sweep.
+    """Compute starting blocks for both views with their products, and the norms of residuals, in one sweep.
 
     Parameters
     ----------
     problem : CCA
     run : Run
     moments : Moments
-        Of both views.
+        The moments of both views.
     test_matrix : TestMatrix
-        Draws the blocks, the same numbers on every backend. Weights of an earlier answer come first.
+        Draws the blocks, the same numbers on every backend. Weights of an earlier solution come first.
     columns : int
-        Of each block.
+        The number of columns of each block.
     diagonal : bool, default False
-        Whether residuals are judged in the norms of the diagonals.
+        Whether residuals are measured in the norms of the diagonals.
 
     Returns
     -------
@@ -163,7 +164,7 @@ def first_pairs(
         tails = [basis.SV[:, V.shape[1] :] for basis, V in zip(both, blocks, strict=True)]
         norms = inverse_norms(problem, moments, sent, tails, judging=False)
     cuts = tuple(metric_rounding(A.shape[1], A.dtype) for A in (problem.X, problem.Y))
-    # Weights of zero columns have no product, and steps that scale blocks up would let them grow without limit.
+    # Weights of zero columns do not affect products, and would grow without limit in steps that scale blocks up.
     live = [home.xp.astype(d > 0, d.dtype)[:, None] for d in diagonals]
     bases = []
     for V, basis, on in zip(blocks, both, live, strict=True):
@@ -173,9 +174,9 @@ def first_pairs(
 
 
 def behind_an_answer(run: Run, drawn: list[Array], home: Home) -> tuple[list[Array], int]:
-    """Blocks whose first columns are the run's starting weights, if any, and the number of these columns.
+    """Replace the first columns of drawn blocks by the run's starting weights, if any; also return their number.
 
-    The other columns are of their size: weights are in units of one over the data, and drawn numbers have no unit.
+    The other columns are scaled to the size of these weights, which depends on the units of the data.
 
     Parameters
     ----------
@@ -204,7 +205,7 @@ def behind_an_answer(run: Run, drawn: list[Array], home: Home) -> tuple[list[Arr
 
 
 def block_width(problem: CCA, oversample: int) -> int:
-    """k columns and additional ones, as the shapes allow.
+    """The number of columns of a block: k plus `oversample`, limited by the shapes of the data.
 
     Examples
     --------

@@ -36,7 +36,7 @@ from linspec.solving.problem import Problem, shared_moments
 from linspec.solving.solution import Solution
 
 LONGEST = 250
-"""The binary exponent of weights beyond which no data in the range have any."""
+"""Binary exponent (of either sign) beyond which weights cannot belong to data in the permitted range."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -49,9 +49,9 @@ class CCA(Problem[CCASolution]):
     Parameters
     ----------
     X : data of shape (n, p), or Moments
-        Anything that `linspec.as_operator` takes. Moments of two views replace both X and Y.
+        Anything that `linspec.as_operator` accepts. Moments of two views replace both X and Y.
     Y : data of shape (n, q)
-        The second view. Each view has the dtype of its own data, and the narrower dtype determines the
+        The second view. Each view is multiplied in the dtype of its own data, and the narrower dtype determines the
         precision. If one view is float64, bools and integers in the other are multiplied in float64.
     k : int, optional
         The number of pairs, at most min(n, p, q). The default is min(n, p, q) if that is at most 4096. If the
@@ -62,8 +62,8 @@ class CCA(Problem[CCASolution]):
     center : bool, default True
         Whether to centre the columns; sparse data stay sparse.
     scale : bool, default False
-        Whether to divide each column by its root mean square once means and confounds are out; with `center` this is
-        its standard deviation.
+        Whether to divide each column by its root mean square after means and confounds are subtracted; with `center`
+        this is its standard deviation.
     sample_weight : array of shape (n,), optional
         How often each row counts: zero or more, and 0 leaves a row out. The row count n becomes their sum.
     confounds : array of shape (n, c) or (n,), optional
@@ -73,9 +73,9 @@ class CCA(Problem[CCASolution]):
     Notes
     -----
     Residual: Σ‖ϱᵢ‖² / Σρᵢ with ϱᵢ = (Cψᵢ − ρᵢ Sx φᵢ, Cᵀφᵢ − ρᵢ Sy ψᵢ) in the norm of S⁻¹, S = diag(Sx, Sy) as
-    block matrices. With a gap gᵢ between ρᵢ and the correlations left out, the relative loss in the sum of
-    the correlations is about Σ‖ϱᵢ‖²/2gᵢ over Σρᵢ. `linspec.families.cca.law.judging` explains how the norm is
-    computed, and the certificate.
+    block matrices. With a gap gᵢ between ρᵢ and the left-out correlations, the relative loss in the sum of
+    the correlations is about Σ‖ϱᵢ‖²/2gᵢ over Σρᵢ. `linspec.families.cca.law.judging` explains the computation of
+    the norm and the certificate.
 
     Examples
     --------
@@ -133,7 +133,7 @@ class CCA(Problem[CCASolution]):
             for name, A, other in (("X", X, Y), ("Y", Y, X)):
                 if (
                     A.stored_dtype.kind in "biu"
-                ):  # classes and counts are exact; floats have the precision they have
+                ):  # bools and integers are exact; floats keep their own precision
                     self.promote(name, other.dtype)
         self.adopt_rows()
         object.__setattr__(self, "every", self.k is None)
@@ -141,14 +141,14 @@ class CCA(Problem[CCASolution]):
         object.__setattr__(self, "ridge", self.checked_ridge(self.ridge))
 
     def checked_ridge(self, ridge: Any) -> tuple[float, float]:
-        """A number for both views, or one for each."""
+        """Check a ridge, one number for both views or a pair, and return a pair."""
         pair = ridge if isinstance(ridge, tuple | list) else (ridge, ridge)
         if len(pair) != 2:
             raise InvalidProblem(f"ridge must be a number or a pair; got {len(pair)} numbers.")
         return check_ridge(pair[0]), check_ridge(pair[1])
 
     def check_sizes(self) -> None:
-        """Check that X and Y have equally many rows, and that k is at most the smallest size."""
+        """Check that X and Y have the same number of rows, and that k is at most the smallest size."""
         (n, p), (m, q) = self.X.shape, self.Y.shape
         check_rows("X", self.X, "Y", self.Y)
         sizes = {"rows": min(n, m), "columns of X": p, "columns of Y": q}
@@ -156,11 +156,11 @@ class CCA(Problem[CCASolution]):
 
     @property
     def certificate_products(self) -> int:
-        """One; float32 weights are turned by the first and judged, rounded as they are returned, by another."""
+        """1; for float32 weights 2: one product for the rotation, and one for the residual after rounding."""
         return 2 if self.single else 1
 
     def start(self, given: Any) -> dict[str, Array]:
-        """The weights of an earlier answer: of both views, equally many columns, finite."""
+        """Check the weights of an earlier solution, finite and with the same number of columns, and return them."""
         found = {}
         for name, A in (("x_weights", self.X), ("y_weights", self.Y)):
             W = given.get(name) if isinstance(given, Mapping) else getattr(given, name, None)
@@ -177,7 +177,7 @@ class CCA(Problem[CCASolution]):
         return found
 
     def as_solved(self, start: Mapping[str, Any]) -> dict[str, Any]:
-        """The weights to start from; their lengths do not matter, and those that no data ask for are scaled."""
+        """The weights to start from; their lengths do not matter, so extremely large or small ones are rescaled."""
         found = super().as_solved(start)
         for name, W in found.items():
             exponent = math.frexp(largest_magnitude(W))[1]
@@ -186,7 +186,7 @@ class CCA(Problem[CCASolution]):
         return found
 
     def unregularised(self) -> dict[str, float]:
-        """Both views."""
+        """The ridges of both views."""
         return {"X": self.ridge[0], "Y": self.ridge[1]}
 
     def moments(self, form: str, expect: tuple[int, int]) -> Moments:
@@ -204,7 +204,7 @@ class CCA(Problem[CCASolution]):
         ranks: tuple[int, int] | None = None,
         evidence: Evidence = NO_EVIDENCE,
     ) -> Conclusion:
-        """Scale to unit length, rotate to canonical pairs unless they are given as such, judge."""
+        """Scale to unit length, rotate to canonical pairs unless correlations are passed, and apply the law."""
         weights = [moments.home.place(x_weights), moments.home.place(y_weights)]
         found = judged(self, moments, terms, weights, correlations, ranks, evidence)
         found = dataclasses.replace(found, findings=(*found.findings, *self.lost_to_centring(moments)))
@@ -213,7 +213,7 @@ class CCA(Problem[CCASolution]):
         return found
 
     def _is_uncorrelated(self, moments: Moments) -> bool:
-        """Whether XᵀY is zero, but for rounding."""
+        """Whether XᵀY is zero up to rounding."""
         if moments.columns.vanishes(0) or moments.columns.vanishes(1):
             return True
         home = moments.home

@@ -33,7 +33,8 @@ class CCASolution(Solution):
     x_mean, y_mean : array or None
         Column means, if the problem centres.
     x_scale, y_scale : array or None
-        What columns were divided by, if the problem scales. The weights multiply columns that are not divided.
+        The numbers that the columns were divided by, if the problem scales. The weights belong to the undivided
+        columns.
     confound_mean : numpy.ndarray of shape (c,) or None
         The means of the confounds, if the problem has any (0 without centring).
     x_slopes, y_slopes : array of shape (c, p), (c, q), or None
@@ -42,25 +43,25 @@ class CCASolution(Solution):
         Coefficients of the columns of X (of Y) on the variates P of X, by least squares on the training rows and
         without a ridge: XᵀP(PᵀP)⁻¹ and YᵀP(PᵀP)⁻¹. `inverse_transform` and `predict` multiply by them.
     x_from_y, y_from_y : array of shape (p, k), (q, k), or None
-        The same on the variates of Y.
+        The coefficients on the variates of Y.
     residuals : numpy.ndarray of shape (k,)
         For each pair ‖ϱ‖² in the norm of S⁻¹, with the residual ϱ of its equations. `residual` is their sum
-        over the sum of the correlations. `residual_kind` tells how the norm was computed. "exact": by a
+        over the sum of the correlations. `residual_kind` names how the norm was computed. "exact": by a
         factor of S. "quadrature": by conjugate gradients on a held sparse S, to the first digit and from
         below. "preconditioned": by a preconditioner of S, within a factor of about two.
     bounds : numpy.ndarray of shape (k,) or None
         For each correlation a distance within which there is an exact correlation; None if there is no bound
         (ridge 0 with a norm that is not exact).
     law_bounds : (float, float)
-        Lower and upper bound of the residual by the exact law. The upper bound is infinite if there is none.
+        Lower and upper bound of the residual in the exact norm. The upper bound is infinite if none is known.
         They are for information, and do not change the status.
     loss_estimate : float or None
-        The estimated fraction of the exact sum of the leading correlations that is missing: ‖ϱᵢ‖²/2gᵢ for
-        each pair over the sum, with the gap gᵢ to the correlations that were left out. None if these are not
+        The estimated missing fraction of the exact sum of the leading correlations: the sum of ‖ϱᵢ‖²/2gᵢ
+        over the sum of the correlations, with the gap gᵢ to the left-out correlations. None if these are not
         known.
     loss_bounds : (float, float or None)
-        Bounds on that fraction. The lower bound is the gain from a second block in addition to the answer; it
-        is negative by the rounding that a correlation may have. There is an upper bound only if it is proved
+        Bounds on that fraction. The lower bound is the gain from a second block in addition to the weights; it
+        may be negative by the rounding of the correlations. There is an upper bound only if it is proved
         that no pair was missed: by "gram" and "direct", for views with few columns, and with the option
         complete=True.
     ranks : tuple of int or None
@@ -137,14 +138,14 @@ class CCASolution(Solution):
 
     @at_home
     def transform(self, X: Any = None, Y: Any = None, *, confounds: Any = None) -> Any:
-        """Canonical variates of rows: X minus the training means, times the weights.
+        """Compute canonical variates of rows: X minus the training means, times the weights.
 
         Parameters
         ----------
         X, Y : data of shape (n, p), (n, q), optional
-            Any kind of data that `linspec.as_operator` takes.
+            Any kind of data that `linspec.as_operator` accepts.
         confounds : array of shape (n, c), optional
-            Those of the rows, if the problem had confounds: their effect, as learnt from the training rows, is
+            The confounds of these rows, if the problem had any: their effect, as learnt from the training rows, is
             subtracted.
 
         Returns
@@ -163,14 +164,14 @@ class CCASolution(Solution):
         return single_or_pair(given, "transform needs X, Y or both")
 
     def _new_rows(self, name: str) -> NewRows:
-        """What is subtracted from rows of X or Y. Their scale is in the weights."""
+        """The adjustment of new rows of X or Y: means and confounds; the scale is contained in the weights."""
         side = name.lower()
         mean, slopes = getattr(self, f"{side}_mean"), getattr(self, f"{side}_slopes")
         return NewRows(mean, slopes, self.confound_mean, **self.names_of(name))
 
     @at_home
     def predict(self, X: Any = None, Y: Any = None, *, confounds: Any = None) -> Any:
-        """The other view of rows, by least squares on their variates.
+        """Predict the other view of rows by least squares on their variates.
 
         For rows of X it is Ŷ = ȳ + P B with the variates P of these rows and B = (PᵀP)⁻¹PᵀY of the training rows. It is
         a regression of rank k. The ridge of the problem determines the variates and does not shrink B.
@@ -178,21 +179,21 @@ class CCASolution(Solution):
         Parameters
         ----------
         X, Y : data of shape (n, p), (n, q), optional
-            Any kind of data that `linspec.as_operator` takes.
+            Any kind of data that `linspec.as_operator` accepts.
         confounds : array of shape (n, c), optional
-            Those of the rows, if the problem had confounds. Their effect is part of the prediction.
+            The confounds of these rows, if the problem had any. Their effect is part of the prediction.
 
         Returns
         -------
         array of shape (n, q) for X, (n, p) for Y, or a pair of both when both are given
-            In the library, on the device and in the working dtype of the rows given.
+            In the library, on the device and in the working dtype of these rows.
 
         Raises
         ------
         InvalidProblem
-            Other columns than the training data have, or neither X nor Y.
+            If the rows do not have the columns of the training data, or neither X nor Y is passed.
         MissingCapability
-            The solution has no coefficients (`y_from_x`, `x_from_y`).
+            If the solution has no coefficients (`y_from_x`, `x_from_y`).
 
         Examples
         --------
@@ -222,29 +223,29 @@ class CCASolution(Solution):
 
     @at_home
     def inverse_transform(self, X: Any = None, Y: Any = None, *, confounds: Any = None) -> Any:
-        """Rows of a view from their variates, by least squares: X̂ = x̄ + P (PᵀP)⁻¹PᵀX.
+        """Estimate rows of a view from their variates by least squares: X̂ = x̄ + P (PᵀP)⁻¹PᵀX.
 
-        ``inverse_transform(transform(X))`` is the part of the rows that their variates explain. Multiplying by the
-        transposed weights, or by their pseudo-inverse, is something else unless the columns are uncorrelated.
+        ``inverse_transform(transform(X))`` is the part of the rows that their variates explain. Products with the
+        transposed weights, or with their pseudo-inverse, give another result unless the columns are uncorrelated.
 
         Parameters
         ----------
         X, Y : data of shape (n, k), optional
             Variates of rows of X, of rows of Y, or of both.
         confounds : array of shape (n, c), optional
-            Those of the rows, if the problem had confounds. Their effect is added.
+            The confounds of these rows, if the problem had any. Their effect is added.
 
         Returns
         -------
         array of shape (n, p) for X, (n, q) for Y, or a pair of both when both are given
-            In the library, on the device and in the working dtype of the variates given.
+            In the library, on the device and in the working dtype of these variates.
 
         Raises
         ------
         InvalidProblem
-            There are not k columns, or neither X nor Y.
+            If there are not k columns, or neither X nor Y is passed.
         MissingCapability
-            The solution has no coefficients (`x_from_x`, `y_from_y`).
+            If the solution has no coefficients (`x_from_x`, `y_from_y`).
         """
         check_order({"X": X, "Y": Y, "confounds": confounds})
         given = [
@@ -255,7 +256,7 @@ class CCASolution(Solution):
         return single_or_pair(given, "inverse_transform needs variates of X, of Y or of both")
 
     def _combined(self, scores: Any, name: str, field: str, to: str, confounds: Any) -> Array:
-        """Rows of X or of Y: variates times coefficients, plus what was subtracted from the training rows."""
+        """Compute rows of X or Y: variates times coefficients, plus the means and confound effects."""
         coefficients = getattr(self, field)
         if coefficients is None:
             raise MissingCapability(
@@ -266,35 +267,35 @@ class CCASolution(Solution):
 
     @at_home
     def score(self, X: Any, Y: Any, *, confounds: Any = None) -> CCAScore:
-        """The correlations that the weights capture on rows, usually on new rows.
+        """Compute the correlations of the variates on rows, usually on new rows.
 
-        They are the correlations of the variates, about the training means and without the ridge of the
+        They are computed about the training means and without the ridge of the
         problem. `linspec.metrics.tcc` computes the same total with a ridge, or for other weights.
 
         Parameters
         ----------
         X, Y : data of shape (n, p), (n, q)
-            Matching rows, as anything that `linspec.as_operator` takes, including row slices. Each view is
+            Matching rows: anything that `linspec.as_operator` accepts, including row slices. Each view is
             read once; sparse rows stay sparse.
         confounds : array of shape (n, c), optional
-            Those of the rows, if the problem had confounds: their effect, as learnt from the training rows, is
+            The confounds of these rows, if the problem had any: their effect, as learnt from the training rows, is
             subtracted.
 
         Returns
         -------
         CCAScore
-            ``correlations`` of shape (k,), one for each pair; ``total``, that of the best rotation; and
+            ``correlations`` of shape (k,), one for each pair; ``total``, their sum after the best rotation; and
             ``rows``. It unpacks: ``correlations, total = solution.score(X, Y)``.
 
         Raises
         ------
         InvalidProblem
-            The number of columns differs from the training data, there are no rows, or X and Y have different
+            If the number of columns differs from the training data, there are no rows, or X and Y have different
             numbers of rows.
         NonFiniteData
-            The variates have NaN or infinity.
+            If the variates contain NaN or infinity.
         UnsupportedData
-            X and Y have different libraries or devices.
+            If X and Y are in different libraries or on different devices.
 
         Examples
         --------
@@ -314,18 +315,18 @@ class CCASolution(Solution):
     def loadings(
         self, X: Any = None, Y: Any = None, *, confounds: Any = None, sample_weight: Any = None
     ) -> Any:
-        """Structure correlations: of each column of a view with each of its variates.
+        """Compute structure correlations, of each column of a view with each of its variates.
 
-        Weights tell how a variate is computed. If columns are similar, their weights may have any sign and
-        size. Loadings tell how the variate is related to the columns.
+        Weights show how a variate is computed. If columns are similar, their weights may have any sign and
+        size. Loadings show how the variate is related to the columns.
 
         Parameters
         ----------
         X, Y : data of shape (n, p), (n, q), optional
-            The training rows or other rows, of one view or of both. If the problem centres, the means are
-            those of these rows. Slices are read twice.
+            The training rows or other rows, of one view or of both. If the problem centres, the means of these
+            rows are subtracted. Slices are read twice.
         confounds : array of shape (n, c), optional
-            Those of the rows, if the problem had confounds: their effect in these rows is subtracted.
+            The confounds of these rows, if the problem had any: their effect in these rows is subtracted.
         sample_weight : array of shape (n,), optional
             How often each row counts.
 
@@ -337,9 +338,9 @@ class CCASolution(Solution):
         Raises
         ------
         InvalidProblem
-            Other columns than the training data have, or neither X nor Y.
+            If the rows do not have the columns of the training data, or neither X nor Y is passed.
         MissingCapability
-            For operators that are known by their products only.
+            If an operator is known only by its products.
         """
         X, Y = paired_views(X, Y, confounds=confounds, sample_weight=sample_weight)
         rows = self._rows(X, Y, confounds, sample_weight)
@@ -399,7 +400,7 @@ class CCASolution(Solution):
         return scores_tables(self, X, Y, library, confounds=confounds)
 
     def _rows(self, X: Any, Y: Any, confounds: Any, sample_weight: Any) -> dict[str, Any]:
-        """What correlations with columns are taken about, after a check of the confounds."""
+        """Check columns and confounds, and return the row options for correlations with columns."""
         for name, data, slopes in (("X", X, self.x_slopes), ("Y", Y, self.y_slopes)):
             if data is not None:
                 self.check_columns(name, data)
@@ -416,22 +417,22 @@ class CCASolution(Solution):
     def cross_loadings(
         self, X: Any, Y: Any, *, confounds: Any = None, sample_weight: Any = None
     ) -> tuple[Array, Array]:
-        """The correlation of each column of a view with each variate of the other view.
+        """Compute the correlation of each column of a view with each variate of the other view.
 
         Parameters
         ----------
         X, Y : data of shape (n, p), (n, q)
-            The training rows or other rows. If the problem centres, the means are those of these rows.
+            The training rows or other rows. If the problem centres, the means of these rows are subtracted.
         confounds : array of shape (n, c), optional
-            Those of the rows, if the problem had confounds: their effect in these rows is subtracted.
+            The confounds of these rows, if the problem had any: their effect in these rows is subtracted.
         sample_weight : array of shape (n,), optional
             How often each row counts.
 
         Returns
         -------
         pair of arrays of shapes (p, k) and (q, k)
-            Of the columns of X with the variates of Y, and of the columns of Y with the variates of X. 0 for a column
-            that does not vary.
+            Correlations of the columns of X with the variates of Y, and of the columns of Y with the variates of X; 0
+            for a column that does not vary.
 
         Raises
         ------
@@ -440,7 +441,7 @@ class CCASolution(Solution):
 
         Notes
         -----
-        On the training rows with ridge 0 they are the loadings times the correlations of the pairs.
+        On the training rows with ridge 0 they equal the loadings times the correlations of the pairs.
         """
         X, Y = paired_views(X, Y, confounds=confounds, sample_weight=sample_weight)
         rows = self._rows(X, Y, confounds, sample_weight)
@@ -460,7 +461,7 @@ class CCASolution(Solution):
         Returns
         -------
         numpy.ndarray of shape (k,), or a pair of them when both views are given
-            Means of the squared loadings, over the columns that vary: columns count alike, whatever their units.
+            Means of the squared loadings over the columns that vary; all columns count equally, whatever their units.
 
         Raises
         ------
@@ -470,7 +471,7 @@ class CCASolution(Solution):
         Notes
         -----
         Source: Stewart & Love 1968, Psychological Bulletin 70:160, doi:10.1037/h0026143. The shares of several
-        variates add up where the variates are uncorrelated: on the training rows with ridge 0.
+        variates add up if the variates are uncorrelated, as on the training rows with ridge 0.
         """
         X, Y = paired_views(X, Y, confounds=confounds, sample_weight=sample_weight)
         loaded = [
@@ -494,8 +495,8 @@ class CCASolution(Solution):
         Returns
         -------
         pair of numpy.ndarray of shape (k,)
-            Of X given the variates of Y, and of Y given the variates of X: means of the squared cross-loadings, over
-            the columns that vary.
+            Indices of X given the variates of Y, and of Y given the variates of X: means of the squared cross-loadings
+            over the columns that vary.
 
         Raises
         ------
@@ -505,8 +506,8 @@ class CCASolution(Solution):
         Notes
         -----
         Source: Stewart & Love 1968, Psychological Bulletin 70:160, doi:10.1037/h0026143. Their index is the variance
-        extracted times the squared correlation. It is the same on the training rows with ridge 0. On other rows, and
-        with a ridge, only the mean of the squared cross-loadings is a share of variance, so that is returned.
+        extracted times the squared correlation. On the training rows with ridge 0 both agree. On other rows, and
+        with a ridge, only the mean of the squared cross-loadings is a share of variance, so this mean is returned.
 
         Examples
         --------
@@ -537,13 +538,13 @@ class CCASolution(Solution):
         """The number of leading pairs whose correlations are certified to be above a level.
 
         A pair counts if its correlation minus its error is above the level, and if all pairs before it count.
-        The error is in `bounds`, the largest distance to the nearest exact correlation. If there are no
+        The error is in `bounds`, a bound of the distance to the nearest exact correlation. If there are no
         bounds (ridge 0), it is the estimate √(`residuals` / 2) of this distance.
 
         Parameters
         ----------
         level : float, default 0.0
-            The level to compare with, such as the largest correlation by chance
+            The level to compare with, such as the largest correlation due to chance
             (`linspec.null_correlations`).
 
         Returns
@@ -554,14 +555,14 @@ class CCASolution(Solution):
         Raises
         ------
         InvalidProblem
-            The level is not a number.
+            If the level is not a number.
 
         Notes
         -----
-        The count tells which pairs are accurate enough to be above the level, and not which pairs would be
-        found in other rows: use `score` and `linspec.permutation_test` for that. All solvers of linspec
-        rotate their answer within its spans, so a returned correlation is never above the exact one of the
-        same rank. So at least this many exact correlations are above the level, too.
+        The count is the number of pairs computed accurately enough to be above the level, and not of pairs that
+        would be found in other rows: use `score` and `linspec.permutation_test` for that. All solvers of linspec
+        rotate their weights within their spans, so the i-th returned correlation is at most the i-th exact one.
+        Hence at least this many exact correlations are above the level, too.
         """
         if isinstance(level, bool) or not isinstance(level, int | float | np.number) or np.isnan(level):
             raise InvalidProblem(f"level must be a number; got {level!r}.")

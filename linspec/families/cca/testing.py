@@ -1,4 +1,4 @@
-"""Planted cases of canonical correlations, and the exact answers and the law, computed a second time."""
+"""Planted test cases of canonical correlations, and an independent computation of exact solutions and the law."""
 
 from __future__ import annotations
 
@@ -51,16 +51,16 @@ def planted_cca(  # noqa: PLR0913
     name: str = "planted",
     gentle: bool = True,
 ) -> Case:
-    """Two views with known canonical correlations.
+    """Construct two views with known canonical correlations.
 
     Parameters
     ----------
     n, p, q : int
         Rows, columns of X, columns of Y.
     correlations : sequence of float
-        Of the planted directions, before the ridge; the others are uncorrelated.
+        The correlations of the planted directions, without the ridge; the others are uncorrelated.
     k : int
-        Pairs wanted.
+        The number of pairs to compute.
     values_x, values_y : sequence of float, optional
         The nonzero singular values of the (centred) views; by default p (q) ones.
     ridge : float or pair of floats, default 0.0
@@ -137,7 +137,7 @@ def _cca_cases() -> list[Case]:
         make(60, 9, 8, rho[:4], 6, **low, name="k-above-rank"),
         make(60, 8, 6, (0.8, 0.8, 0.8, 0.3), 3, name="repeated"),
         make(60, 8, 6, (0.9, 0.7, 0.7, 0.3), 2, name="repeated-at-k", gentle=False),
-        # A Krylov space of one vector has one copy of a value, and no residual shows that others are missing.
+        # A Krylov space of one vector contains one copy of a value, and no residual shows that others are missing.
         make(110, 40, 36, (*[0.9] * 12, *geometric(0.4, 0.05, 20)), 12, name="many-copies"),
         zeroed_columns(make(60, 6, 5, rho[:4], 2), "zero-columns", "X", "Y"),
         constant_columns(make(60, 6, 5, rho[:4], 2), "constant-columns"),
@@ -166,7 +166,7 @@ def _cca_cases() -> list[Case]:
 
 
 class CCAOracle:
-    """The exact canonical correlations, and the law."""
+    """The exact canonical correlations of a case, and its law."""
 
     def __init__(self, case: Case, reading: Reading) -> None:
         self.k = int(case.parameters["k"])
@@ -180,7 +180,7 @@ class CCAOracle:
         T = self.x.factor.T @ self.y.factor
         self.left, rho, _ = np.linalg.svd(T)
         self.all = np.clip(rho, 0.0, 1.0)
-        # With a ridge every direction has a length, so weights beyond the rank exist (of correlation 0).
+        # With a ridge every direction has a positive length, so there are pairs beyond the rank, with correlation 0.
         ranks = [view.rank for view in (self.x, self.y) if view.ridge == 0]
         self.count = min(self.k, *ranks) if ranks else self.k
         padded = np.concatenate([self.all, np.zeros(max(self.count - len(rho), 0) + 1)])
@@ -195,16 +195,16 @@ class CCAOracle:
 
     def _floor(self, total: float) -> float:
         columns = self.x.S.shape[0] + self.y.S.shape[0]
-        # Weights are as long as short directions make them, and so are residuals in the norm of the inverse.
+        # Short directions make weights long, and residuals in the norm of the inverse as well.
         return ratio((ROUNDING * self.unit * self.condition) ** 2 * columns * 2 * self.count, total)
 
     @property
     def rounding(self) -> float:
-        """The error of a correlation by rounding."""
+        """The error of a correlation caused by rounding."""
         return ROUNDING * self.unit * self.condition
 
     def law(self, solution: Any) -> Law:
-        """Σ‖ϱᵢ‖² / Σρᵢ in the norm of S⁻¹ = diag(Sx, Sy)⁻¹ as block matrices."""
+        """The residual Σ‖ϱᵢ‖² / Σρᵢ in the norm of S⁻¹ = diag(Sx, Sy)⁻¹ (block diagonal), and its rounding."""
         phi, psi = as_host(solution.x_weights), as_host(solution.y_weights)
         rho = as_host(solution.correlations)
         squares = 0.0
@@ -225,7 +225,7 @@ class CCAOracle:
         return found
 
     def errors(self, solution: Any) -> list[str]:
-        """Errors of the answer that are larger than its own residual explains."""
+        """Messages about errors of the solution that are larger than its residual explains."""
         rho = as_host(solution.correlations)
         order = np.argsort(-rho, kind="stable")
         rho, phi, psi = (
@@ -272,14 +272,14 @@ class CCAOracle:
 
 
 NORM_KINDS = frozenset({"exact", "quadrature", "preconditioned"})
-"""The values of `residual_kind` for a law in the norm of an inverse."""
+"""The values of `residual_kind` if the residual is measured in the norm of an inverse."""
 
 SILENT = 10.0
-"""The loss may be larger than the solution reports by this factor."""
+"""Factor by which the loss may exceed the loss that the solution reports."""
 
 
 def check_bounds(trial: Trial) -> Iterator[str]:
-    """The bounds of correlations, law and loss hold."""
+    """The bounds on correlations, residual and loss hold."""
     solution, oracle = trial.solution, trial.oracle
     rho, law = as_host(solution.correlations), trial.law
     if solution.bounds is not None:
@@ -331,7 +331,7 @@ def _rounding_of_loss(trial: Trial) -> float:
 
 
 FOR_EACH_COLUMN = ("weights", "from_x", "from_y")
-"""Fields of a view with a row for each of its columns and a column for each pair."""
+"""Suffixes of the fields that have a row for each column of a view and a column for each pair."""
 
 
 def _shapes(case: Case, solution: Any) -> dict[str, tuple[int, ...]]:
@@ -345,7 +345,7 @@ def _shapes(case: Case, solution: Any) -> dict[str, tuple[int, ...]]:
 
 
 def _start_case() -> Case:
-    """A case with many columns, and with further correlations below the leading k."""
+    """A case with many columns and many correlations below the leading k."""
     behind = np.linspace(0.6, 0.1, 40)
     return planted_cca(120, 60, 50, (0.9, 0.8, *behind), 2, name="many-columns")
 
@@ -359,4 +359,4 @@ TESTING = ProblemTesting(
     start_case=_start_case,
     answer_checks={"bounds": check_bounds, "loss": check_loss},
 )
-"""How solvers of CCA are judged."""
+"""The conformance tests of CCA solvers."""

@@ -2,12 +2,12 @@
 
 Problem: score the canonical variates of rows, usually of rows that were not fitted.
 Method: variates take one product with each view (`linspec.solving.new_rows`). Correlations come from the small Gram
-matrix of the variates about the means of the training rows. The total is that of the best rotation of the variates
-(total correlation captured), so it does not depend on how a solver turned its columns.
+matrix of the variates about the means of the training rows. The total is the sum after the best rotation of the
+variates (total correlation captured), so it does not depend on the rotation that a solver returns.
 Source: Ma, Lu & Foster 2015, ICML, section 4.
-Where we differ: the data are multiplied once, forward. Scores of given weights on the rows of a problem
-(`linspec.metrics`) also multiply by the adjoint. Centred variates that do not vary over the rows have correlation 0.
-A quotient of sums would differ, because the means are those of other rows.
+Where we differ: only one forward product is needed, while scores of given weights on the rows of a problem
+(`linspec.metrics`) also need an adjoint product. Centred variates that do not vary over the rows have correlation 0.
+Their quotient of sums is not 0, because the means are those of other rows.
 """
 
 from __future__ import annotations
@@ -47,11 +47,11 @@ class CCAScore(_Score):
     Attributes
     ----------
     correlations : numpy.ndarray of shape (k,)
-        The correlation of each pair of variates as given, between -1 and 1, float64. It is negative if a pair
-        that fits the training rows has the opposite sign on these rows, and 0 if a variate does not vary.
+        The correlation of each pair of variates, without rotation, between -1 and 1, float64. It is negative if a
+        pair that fits the training rows has the opposite sign on these rows, and 0 if a variate does not vary.
     total : float
-        Total correlation captured: the sum of the canonical correlations of the k variates of X with the k of Y, the
-        largest sum that any rotation or scaling of them reaches. Between 0 and k.
+        Total correlation captured: the sum of the canonical correlations of the k variates of X with the k of Y, which
+        is the largest sum over all rotations and scalings. Between 0 and k.
     rows : int
         The number of rows scored. With hardly more rows than components, `total` is near k for any weights.
     """
@@ -59,7 +59,7 @@ class CCAScore(_Score):
     rows: int = 0
 
     def __new__(cls, correlations: HostArray, total: float, rows: int = 0) -> Self:
-        """A tuple of two values; `rows` is an attribute of it."""
+        """Create a tuple of two values, with `rows` as an attribute."""
         score = super().__new__(cls, correlations, total)
         score.rows = rows
         return score
@@ -68,7 +68,7 @@ class CCAScore(_Score):
         return (*self, self.rows)
 
     def _replace(self, **fields: Any) -> Self:
-        """The same score with other values."""
+        """Return the score with some values replaced."""
         return type(self)(**{**self._asdict(), "rows": self.rows, **fields})
 
     def __eq__(self, other: object) -> bool:
@@ -89,7 +89,7 @@ class CCAScore(_Score):
 
 
 def score_variates(P: Array, Q: Array, *, centered: bool) -> CCAScore:
-    """The correlations of two blocks of variates.
+    """Compute the correlations of two blocks of variates.
 
     Parameters
     ----------
@@ -100,11 +100,11 @@ def score_variates(P: Array, Q: Array, *, centered: bool) -> CCAScore:
     Raises
     ------
     InvalidProblem
-        When they have no rows, or different numbers of rows.
+        If they have no rows, or different numbers of rows.
     NonFiniteData
-        When they are not finite.
+        If they are not finite.
     UnsupportedData
-        When they are in different libraries or on different devices.
+        If they are in different libraries or on different devices.
     """
     joint, k = _joint(P, Q), P.shape[1]
     G, sums, rows = joint.gram, joint.sums, joint.rows
@@ -123,22 +123,22 @@ def score_variates(P: Array, Q: Array, *, centered: bool) -> CCAScore:
 
 
 def score_views(solution: Any, X: Any, Y: Any, *, centered: bool, **beside: Any) -> CCAScore:
-    """The correlations that the variates of a solution have on rows of both views.
+    """Compute the correlations of a solution's variates on rows of both views.
 
     Parameters
     ----------
     solution : Solution
-        With a method `transform` that takes both views.
+        A solution whose method `transform` accepts both views.
     X, Y : data of shape (n, p), (n, q)
     centered : bool
         As for `score_variates`.
     **beside
-        What else `transform` takes, such as confounds.
+        Further arguments of `transform`, such as confounds.
 
     Raises
     ------
     InvalidProblem
-        A view is missing; else as for `score_variates`.
+        If a view is missing; otherwise as for `score_variates`.
     """
     if X is None or Y is None:
         raise InvalidProblem("score needs the rows of both views; got one. Pass X and Y.")
@@ -147,18 +147,18 @@ def score_views(solution: Any, X: Any, Y: Any, *, centered: bool, **beside: Any)
 
 
 def paired_views(X: Any, Y: Any, **beside: Any) -> tuple[Any, Any]:
-    """The views as operators, after a check that nothing has the rows in another order; None for a missing view.
+    """Check that row labels are in the same order, and return the views as operators; None for a missing view.
 
     Parameters
     ----------
     X, Y : data of shape (n, p), (n, q), or None
     **beside
-        What else has a row for each of their rows, such as confounds.
+        Further data with a row for each of their rows, such as confounds.
 
     Raises
     ------
     InvalidProblem
-        Two of them have the same labels of rows in another order.
+        If two of them have the same row labels in different orders.
     """
     X, Y = (data if data is None else as_operator(data, name) for name, data in (("X", X), ("Y", Y)))
     check_order({"X": X, "Y": Y, **beside})
@@ -166,14 +166,14 @@ def paired_views(X: Any, Y: Any, **beside: Any) -> tuple[Any, Any]:
 
 
 def single_or_pair(found: list[Any], needs: str) -> Any:
-    """What was made of one view, or a pair of what was made of both: the answer of a method of two optional views.
+    """Return the result for one view, or the pair of results for both, in a method with two optional views.
 
     Parameters
     ----------
     found : list
-        One entry for each view that was given.
+        One entry for each view that was passed.
     needs : str
-        What the message says where none was: "transform needs X, Y or both".
+        The error message if there was none, such as "transform needs X, Y or both".
 
     Returns
     -------
@@ -183,7 +183,7 @@ def single_or_pair(found: list[Any], needs: str) -> Any:
     Raises
     ------
     InvalidProblem
-        The list is empty.
+        If the list is empty.
 
     Examples
     --------
@@ -200,7 +200,7 @@ def single_or_pair(found: list[Any], needs: str) -> Any:
 
 @dataclass(frozen=True)
 class _Joint:
-    """The Gram matrix and the sums of both blocks side by side, on the host, and the rounding of their products."""
+    """Gram matrix and column sums of [P, Q] on the host, the number of rows, and the rounding of products."""
 
     gram: HostArray
     sums: HostArray
@@ -235,13 +235,13 @@ def _joint(P: Array, Q: Array) -> _Joint:
 
 
 def componentwise(G: HostArray, k: int) -> HostArray:
-    """The correlation of each column of one block with the same of the other."""
+    """The correlation of each column of one block with the same column of the other, from G = [P, Q]ᵀ[P, Q]."""
     squares = np.diag(G)
     return cosines(squares[:k], squares[k:], np.diag(G[:k, k:]))
 
 
 def cosines(xx: HostArray, yy: HostArray, xy: HostArray) -> HostArray:
-    """Products of columns over their lengths, of which the squares are given; 0 for a column that is zero."""
+    """Cosines xy / √(xx · yy) from inner products and squared lengths of columns; 0 for a zero column."""
     lengths = np.sqrt(np.maximum(xx, 0.0)) * np.sqrt(np.maximum(yy, 0.0))
     found = np.divide(xy, lengths, out=np.zeros_like(xy), where=lengths > 0)
     clipped: HostArray = np.clip(found, -1.0, 1.0)
@@ -249,7 +249,7 @@ def cosines(xx: HostArray, yy: HostArray, xy: HostArray) -> HostArray:
 
 
 def captured(G: HostArray, k: int, cut: float) -> float:
-    """The sum of the canonical correlations of both blocks."""
+    """The sum of the canonical correlations of both blocks, from G = [P, Q]ᵀ[P, Q]."""
     Tx, Ty = whitening(G[:k, :k], cut), whitening(G[k:, k:], cut)
     if 0 in (Tx.shape[1], Ty.shape[1]):
         return 0.0

@@ -1,10 +1,10 @@
-"""Answers that take two views to variates: their scores and their correlations with columns, in tables.
+"""Solutions that map two views to variates: scores, loadings, and tables of both.
 
-Problem: the functions of kernel CCA and the nets of deep CCA have no weight for a column of the data, and yet one wants
-to know which columns they follow.
+Problem: the functions of kernel CCA and the nets of deep CCA have no weight for a column of the data, but it is of
+interest which columns they are related to.
 Method: structure correlations. The variates of rows are computed, and the correlation of each column with each of them.
 Source: Thompson 1984, Canonical Correlation Analysis, doi:10.4135/9781412983570 (structure coefficients).
-Where we differ: a column can be related to a curved variate and have a correlation of 0 with it, as x with x².
+Where we differ: variates may be nonlinear, and then a related column may have correlation 0, as x with x².
 """
 
 from __future__ import annotations
@@ -21,18 +21,18 @@ __all__ = ["TwoViewSolution", "loadings_tables", "scores_tables"]
 
 
 def scores_tables(solution: Solution, X: Any, Y: Any, library: str | None, **beside: Any) -> Any:
-    """The variates of one view or of both in tables, with the labels of the rows."""
+    """Tables of the variates of one view or both, with the labels of the rows."""
     given = [data for data in (X, Y) if data is not None]
-    found = solution.transform(X, Y, **beside)  # type: ignore[attr-defined]  # answers of two views have it
+    found = solution.transform(X, Y, **beside)  # type: ignore[attr-defined]  # solutions of two views have it
     parts = found if len(given) == 2 else (found,)
     tables = [solution.table_of_rows(part, data, library) for part, data in zip(parts, given, strict=True)]
     return single_or_pair(tables, "scores_table needs X, Y or both")
 
 
 def loadings_tables(solution: Solution, X: Any, Y: Any, library: str | None, **beside: Any) -> Any:
-    """The loadings of one view or of both in tables, with the names of the columns."""
+    """Tables of the loadings of one view or both, with the names of the columns."""
     given = {name: data for name, data in (("X", X), ("Y", Y)) if data is not None}
-    found = solution.loadings(X, Y, **beside)  # type: ignore[attr-defined]  # answers of two views have it
+    found = solution.loadings(X, Y, **beside)  # type: ignore[attr-defined]  # solutions of two views have it
     parts = found if len(given) == 2 else (found,)
     tables = [
         solution.table_of_columns(name, solution.vectors_by_name(part), library, data=given[name])
@@ -42,14 +42,16 @@ def loadings_tables(solution: Solution, X: Any, Y: Any, library: str | None, **b
 
 
 class TwoViewSolution(Solution):
-    """What answers share whose variates may be any functions of the rows of two views: scores, loadings, tables.
+    """Base class of solutions whose variates may be any functions of the rows of two views.
+
+    It computes scores, loadings and their tables.
 
     A class that derives from it has the fields of `linspec.Solution` and its own, and a method `transform`.
 
     Attributes
     ----------
     center_of : mapping of str to str
-        For "X" and "Y" the field that is None where the problem does not centre: by default "x_mean" and "y_mean".
+        For "X" and "Y" the field that is None if the problem does not centre: by default "x_mean" and "y_mean".
 
     Examples
     --------
@@ -71,7 +73,7 @@ class TwoViewSolution(Solution):
     }  # the field that is None without centring
 
     def transform(self, X: Any = None, Y: Any = None) -> Any:
-        """Variates of rows of X, of Y, or of both.
+        """Compute variates of rows of X, of Y, or of both.
 
         Parameters
         ----------
@@ -85,12 +87,12 @@ class TwoViewSolution(Solution):
         Raises
         ------
         NotImplementedError
-            The class has no `transform` of its own.
+            If the subclass does not define `transform`.
         """
         raise NotImplementedError
 
     def checked_views(self, X: Any, Y: Any) -> tuple[Any, Any]:
-        """The views as operators, after a check of their columns and of the order of their rows: for `transform`.
+        """Check columns and row order of the views, and return them as operators, for `transform`.
 
         Parameters
         ----------
@@ -103,7 +105,7 @@ class TwoViewSolution(Solution):
         Raises
         ------
         InvalidProblem
-            A view has not the columns of the training data by name, or Y has the rows of X in another order.
+            If the column names of a view differ from the training data, or Y has the rows of X in another order.
         """
         X, Y = paired_views(X, Y)
         for name, data in (("X", X), ("Y", Y)):
@@ -115,7 +117,7 @@ class TwoViewSolution(Solution):
 
     @at_home
     def score(self, X: Any, Y: Any) -> CCAScore:
-        """The correlations that the variates have on rows, usually on new rows; without the ridge.
+        """Compute the correlations of the variates on rows, usually on new rows, without the ridge.
 
         Parameters
         ----------
@@ -132,7 +134,7 @@ class TwoViewSolution(Solution):
         Raises
         ------
         InvalidProblem
-            A view is missing, has other columns than the training rows, or other rows than the other view.
+            If a view is missing, does not have the columns of the training rows, or not the rows of the other view.
         """
         return score_views(self, X, Y, centered=self._centers("X"))
 
@@ -149,35 +151,35 @@ class TwoViewSolution(Solution):
         Returns
         -------
         list of dict, pandas.DataFrame, polars.DataFrame or pyarrow.Table
-            A column for each pair; two tables when both views are given. The index of a pandas frame, or what
-            `linspec.labelled` was given, labels the rows.
+            A column for each pair; two tables when both views are given. The rows are labelled by the index of a pandas
+            frame, or by the labels passed to `linspec.labelled`.
         """
         return scores_tables(self, X, Y, library)
 
     @at_home
     def loadings(self, X: Any = None, Y: Any = None, *, sample_weight: Any = None) -> Any:
-        """Structure correlations: of each column of a view with each of its variates, at the same rows.
+        """Compute structure correlations, of each column of a view with each of its variates on the same rows.
 
         Parameters
         ----------
         X, Y : data of shape (n, p), (n, q), optional
-            The training rows or other rows, of one view or of both. If the problem centres, the means are those of
-            these rows. They are read three times: for the variates, and twice for the correlations.
+            The training rows or other rows, of one view or of both. If the problem centres, the means of these rows are
+            subtracted. They are read three times: once for the variates, and twice for the correlations.
         sample_weight : array of shape (n,), optional
             How often each row counts.
 
         Returns
         -------
         array of shape (p, k), or a pair of arrays of shapes (p, k) and (q, k) when both are given
-            Between -1 and 1; 0 for a column that does not vary. A column that a variate follows by a curve may have
-            a correlation of 0 with it.
+            Between -1 and 1; 0 for a column that does not vary. A column that is related to a variate nonlinearly may
+            have correlation 0 with it.
 
         Raises
         ------
         InvalidProblem
-            Other columns than the training data have, or neither X nor Y.
+            If the rows do not have the columns of the training data, or neither X nor Y is passed.
         MissingCapability
-            For operators that are known by their products only.
+            If an operator is known only by its products.
         """
         X, Y = paired_views(X, Y, sample_weight=sample_weight)
         found: list[Array] = [

@@ -1,4 +1,4 @@
 """Linear discriminants, orthonormal partial least squares and hypergraph subspaces.
 
-Read `problem` first, which has the certificate, too; `classifier` predicts classes.
+Read `problem` first, which also holds the certificate; `classifier` predicts classes.
 """

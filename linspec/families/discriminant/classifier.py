@@ -1,13 +1,13 @@
-"""Linear discriminant classifiers: the likeliest class of rows, by their variates.
+"""Linear discriminant classifiers: the most probable class of rows, computed from their variates.
 
-Problem: a discriminant subspace tells classes apart; which class is a new row in, and how sure is that?
-Method: in every class the variates of rows are taken for normal, with a mean of the class and one covariance. The
+Problem: a discriminant subspace separates classes; which class does a new row belong to, and with what probability?
+Method: in every class the variates of rows are modelled as normal, with one mean per class and a common covariance. The
 posterior probabilities are then a softmax of linear functions of the row. With all discriminant directions this is the
-classifier in the space of all columns, because what lies outside their span is as likely in one class as in another.
+classifier in the space of all columns, because the part of a row outside their span is equally likely in all classes.
 Source: Hastie, Tibshirani & Friedman 2009, The elements of statistical learning, section 4.3; for the ridge
 Friedman 1989, doi:10.1080/01621459.1989.10478752.
-Where we differ: the covariance is estimated in the subspace, by one sweep or by none. The ridge of the problem is part
-of it: without the ridge, the rows that were fitted scatter less than others do.
+Where we differ: the covariance is estimated in the subspace, by one sweep or by none. The ridge of the problem is added
+to it: without the ridge, the fitted rows scatter less than other rows.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ from linspec.sweeps.blocks import brought_here
 __all__ = ["LinearClassifier", "pooled"]
 
 DISTINCT = 1e3
-"""Scatter within classes counts as zero below this multiple of the rounding of the scatter of all rows."""
+"""Scatter within classes is treated as zero below this multiple of the rounding of the scatter of all rows."""
 
 OF_ROWS = 1e4
-"""The same for the rounding of variates, whose squares are the scatter."""
+"""The same multiple for the rounding of variates; its square applies to the scatter."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,22 +40,22 @@ class LinearClassifier:
     Attributes
     ----------
     classes : numpy.ndarray of shape (c,)
-        The classes as they were given, in sorted order.
+        The classes, with the labels of the training data, in sorted order.
     priors : numpy.ndarray of shape (c,)
         The probability of each class before a row is seen. They add up to 1.
     means : numpy.ndarray of shape (c, k)
         The mean of each class's variates, float64.
     covariance : numpy.ndarray of shape (k, k)
-        Of the variates within the classes, float64: the pooled scatter plus the ridge of the problem, divided by the
-        number of rows. At ridge 0 it is the estimate of maximum likelihood.
+        The covariance of the variates within the classes, float64: the pooled scatter plus the ridge of the problem,
+        divided by the number of rows. At ridge 0 it is the maximum likelihood estimate.
     weights : array of shape (p, k)
-        Of the solution.
+        The weights of the solution.
     new_rows : NewRows
         The adjustment of rows before they are multiplied by the weights.
 
     Notes
     -----
-    At ridge 0, with a direction for each class but one, probabilities are those of ``LinearDiscriminantAnalysis`` of
+    At ridge 0, with c − 1 directions for c classes, the probabilities are those of ``LinearDiscriminantAnalysis`` of
     scikit-learn.
 
     References
@@ -86,14 +86,14 @@ class LinearClassifier:
 
     @at_home
     def decision(self, X: Any, *, confounds: Any = None) -> Array:
-        """The discriminant functions: the logarithm of each class's prior times likelihood, up to a term of the row.
+        """The discriminant functions: log(prior times likelihood) of each class, up to a constant for each row.
 
         Parameters
         ----------
         X : data of shape (n, p)
-            Any kind of data that `linspec.as_operator` takes.
+            Any kind of data that `linspec.as_operator` accepts.
         confounds : array of shape (n, c), optional
-            Those of the rows, if the problem had confounds.
+            The confounds of these rows, if the problem had any.
 
         Returns
         -------
@@ -103,7 +103,7 @@ class LinearClassifier:
         Raises
         ------
         InvalidProblem
-            When the rows do not have the columns of the training data.
+            If the rows do not have the columns of the training data.
         """
         Z = brought_here(self.new_rows.images(X, self.weights, "X", confounds))
         home = Home.of(Z)
@@ -117,7 +117,7 @@ class LinearClassifier:
 
     @at_home
     def log_probabilities(self, X: Any, *, confounds: Any = None) -> Array:
-        """The logarithms of `probabilities`, which are exact where probabilities underflow; shape (n, c)."""
+        """The logarithms of `probabilities`, shape (n, c); accurate even if probabilities underflow."""
         D = self.decision(X, confounds=confounds)
         xp = namespace(D)
         D = D - xp.max(D, axis=1, keepdims=True)
@@ -130,9 +130,9 @@ class LinearClassifier:
         Parameters
         ----------
         X : data of shape (n, p)
-            Any kind of data that `linspec.as_operator` takes.
+            Any kind of data that `linspec.as_operator` accepts.
         confounds : array of shape (n, c), optional
-            Those of the rows, if the problem had confounds.
+            The confounds of these rows, if the problem had any.
 
         Returns
         -------
@@ -144,19 +144,19 @@ class LinearClassifier:
 
     @at_home
     def predict(self, X: Any, *, confounds: Any = None) -> HostArray:
-        """The likeliest class of each row.
+        """The most probable class of each row.
 
         Parameters
         ----------
         X : data of shape (n, p)
-            Any kind of data that `linspec.as_operator` takes.
+            Any kind of data that `linspec.as_operator` accepts.
         confounds : array of shape (n, c), optional
-            Those of the rows, if the problem had confounds.
+            The confounds of these rows, if the problem had any.
 
         Returns
         -------
         numpy.ndarray of shape (n,)
-            Classes as they were given.
+            Labels as in the training data.
         """
         D = self.decision(X, confounds=confounds)
         found: HostArray = self.classes[to_host(namespace(D).argmax(D, axis=1))]
@@ -170,7 +170,7 @@ class LinearClassifier:
 def pooled(
     Z: Array, codes: HostArray, count: int, weights: HostArray | None = None
 ) -> tuple[HostArray, HostArray, HostArray]:
-    """Sizes and means of classes, and the scatter about these means.
+    """Compute sizes and means of classes, and the scatter about these means.
 
     Parameters
     ----------
@@ -179,7 +179,7 @@ def pooled(
     codes : numpy.ndarray of shape (n,)
         The index of each row's class, -1 for rows without class, which are left out.
     count : int
-        The number of classes, each with a row that counts.
+        The number of classes; each has a row of positive weight.
     weights : numpy.ndarray of shape (n,), optional
         How often each row counts.
 
@@ -199,21 +199,21 @@ def pooled(
 
 
 def covariance_of(within: HostArray, means: HostArray, sizes: HostArray, least: float) -> HostArray:
-    """The covariance within classes, after a check that there is one.
+    """Compute the covariance within classes, after a check that it is nonsingular.
 
     Parameters
     ----------
     within : numpy.ndarray of shape (k, k)
-        The scatter about the means of the classes, and the ridge.
+        The scatter about the means of the classes, plus the ridge.
     means : numpy.ndarray of shape (c, k)
     sizes : numpy.ndarray of shape (c,)
     least : float
-        The share of the scatter of all rows below which the scatter within classes is rounding.
+        The share of the scatter of all rows up to which the scatter within classes is rounding.
 
     Raises
     ------
     InvalidProblem
-        When the rows of each class do not differ along some direction.
+        If there is a direction along which the rows within every class are equal.
     """
     rows = float(sizes.sum())
     centred = (means - (sizes @ means) / rows) * np.sqrt(sizes)[:, None]
@@ -228,7 +228,7 @@ def covariance_of(within: HostArray, means: HostArray, sizes: HostArray, least: 
 
 
 def prior_probabilities(priors: Any, sizes: HostArray) -> HostArray:
-    """Priors that add up to 1: the frequencies, equal ones, or those given in the order of the classes."""
+    """Priors that add up to 1: class frequencies, uniform, or the given numbers in the order of the classes."""
     if priors is None:
         priors = sizes
     if isinstance(priors, str) and priors == "uniform":

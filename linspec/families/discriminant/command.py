@@ -1,4 +1,4 @@
-"""How the command line states discriminants and shows the answer."""
+"""The command-line options of discriminants, and the output of their solution."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from linspec.cli.kinds import (
 )
 
 NO_TARGET = "none"
-"""The file of labels is the target matrix itself."""
+"""The value of --target for a file that holds the target matrix itself, and not labels."""
 
 TARGETS: dict[str, tuple[str, dict[str, Any]]] = {
     "lda": ("lda", {}),
@@ -30,11 +30,11 @@ TARGETS: dict[str, tuple[str, dict[str, Any]]] = {
     "hsl-clique": ("hsl", {"laplacian": "clique"}),
     "hsl-star": ("hsl", {"laplacian": "star"}),
 }
-"""The functions of `linspec.targets` that make targets of labels, with their arguments."""
+"""By value of --target, the function of `linspec.targets` that makes targets from labels, and its arguments."""
 
 
 WEIGHTED = ("lda", "cca", "hsl")
-"""Those whose targets count rows."""
+"""The functions that take row weights, because the scaling of their targets counts rows."""
 
 
 def _discriminant_parameters() -> list[click.Parameter]:
@@ -56,7 +56,7 @@ def _discriminant_parameters() -> list[click.Parameter]:
 
 
 def _with_targets(matrices: list[Any], values: dict[str, Any]) -> tuple[list[Any], dict[str, Any]]:
-    """Replace labels by targets."""
+    """Replace the matrix of labels by targets made from them."""
     data, labels = matrices
     name = values.pop("target", NO_TARGET)
     if name == NO_TARGET:
@@ -74,13 +74,13 @@ def _with_targets(matrices: list[Any], values: dict[str, Any]) -> tuple[list[Any
 
 
 def _target(values: Mapping[str, Any]) -> list[str]:
-    """The name of the targets that are made of the labels."""
+    """The name of the targets made from labels, as a list; empty if the file holds the targets."""
     name = values.get("target", NO_TARGET)
     return [] if name == NO_TARGET else [str(name)]
 
 
 def _as_labels(matrix: Any) -> Any:
-    """A single column as a class vector; any other matrix unchanged."""
+    """Return a single column as a class vector, and any other matrix unchanged."""
     if len(matrix.shape) == 1 or matrix.shape[1] > 1:
         return matrix
     if hasattr(matrix, "dense"):  # rows of files that are read in slices
@@ -115,4 +115,4 @@ COMMAND = Kind(
     labels=("Y",),
     varied=("target", "ridge"),
 )
-"""How the command line states the problem and shows its answer."""
+"""The description of the problem for the command line."""

@@ -1,12 +1,12 @@
-"""How much of held-out targets discriminant directions of training rows explain.
+"""Scores of how much discriminant directions of training rows explain of held-out targets.
 
 Problem: score all ridges and all k of one split from second moments of its training rows and of its held-out rows.
 Method: M = XᵀX = UΛUᵀ is decomposed once. For each ridge the left singular vectors of (Λ + r)^(-1/2) UᵀXᵀH give the
 weights W. The score is Pillai's trace of the held-out rows, the sum of the squared canonical correlations of X W with
-the targets, about their own means where X is centred. It lies between 0 and k, and neither the scale of the targets nor
-the ridge is in it.
+the targets, about their own means if X is centred. It is between 0 and k, and depends neither on the scale of the
+targets nor on the ridge.
 Source: Pillai 1955, Ann. Math. Stat. 26:117, doi:10.1214/aoms/1177728599.
-Where we differ: targets of `linspec.targets.lda` are made anew from the classes of the training rows.
+Where we differ: targets of `linspec.targets.lda` are scaled anew by the class sizes of the training rows.
 """
 
 from __future__ import annotations
@@ -65,14 +65,14 @@ class PillaiTrace(HeldOutScore):
 
 
 def _turn(problem: Any, squares: HostArray) -> HostArray:
-    """What multiplies the labels to be the targets of the training rows."""
+    """The matrix K for which labels times K are the targets of the training rows."""
     if problem.factor is not None:
         return np.asarray(to_host(problem.factor))
     return np.diag(np.ones(len(squares)) if problem.classes is None else reciprocal(np.sqrt(squares)))
 
 
 def _traces(S: HostArray, C: HostArray, ks: Sequence[int | None]) -> HostArray:
-    """‖TᵀC‖² for each k, with T that whitens the leading k variates."""
+    """‖TᵀC‖² for each k, where T whitens the leading k variates."""
     found = np.zeros(len(ks))
     for j, k in enumerate(ks):
         T = whitening(S[:k, :k])

@@ -61,20 +61,20 @@ class Discriminant(Problem[DiscriminantSolution]):
     Parameters
     ----------
     X : data of shape (n, p), or Moments
-        Anything `linspec.as_operator` takes. Moments of two views replace X and H.
+        Anything `linspec.as_operator` accepts. Moments of two views replace X and H.
     H : data of shape (n, t)
         Targets. If their dtype is narrower than that of X, they are multiplied in the dtype of X. A product of sparse
         labels and a small dense block (``linspec.targets.cca`` of sparse labels) is never formed.
     k : int, optional
-        The number of directions, at most min(n, p, t). None: as many as the numerical rank of XᵀH.
+        The number of directions, at most min(n, p, t). By default it is the numerical rank of XᵀH.
     ridge : float, default 0.0
         Added to the unnormalised XᵀX. With ridge 0 and dependent columns of X, the weights are those of least norm,
         which lie in the span of its rows.
     center : bool, default True
-        Subtract the column means of X; sparse data stay sparse. The means of H do not matter then.
+        Whether to subtract the column means of X; sparse data stay sparse. The means of H then do not matter.
     scale : bool, default False
-        Whether to divide each column by its root mean square once means and confounds are out; with `center` this is
-        its standard deviation.
+        Whether to divide each column by its root mean square after means and confounds are subtracted; with `center`
+        this is its standard deviation.
     sample_weight : array of shape (n,), optional
         How often each row counts: zero or more, and 0 leaves a row out. The row count n becomes their sum.
         Targets whose scaling counts rows take the same weights: ``linspec.targets.lda(y, sample_weight=w)``.
@@ -84,14 +84,14 @@ class Discriminant(Problem[DiscriminantSolution]):
 
     Notes
     -----
-    Residual: ‖XᵀHHᵀXW − MWΛ‖ / ‖XᵀHHᵀXW‖. It is linear in the error of W, while that of CCA is quadratic, and its
+    Residual: ‖XᵀHHᵀXW − MWΛ‖ / ‖XᵀHHᵀXW‖. It is linear in the error of W, while that of CCA is quadratic; the
     default tolerance is 1e-6. If the solver passes an object that measures it, the norm is that of M⁻¹,
     ‖R‖² = tr RᵀM⁻¹R (`residual_kind` "exact"). Then some eigenvalue lies within `residual` ‖Λ‖ of each returned one.
     "two-stage" also counts ‖XᵀH − MWWᵀXᵀH‖ / ‖XᵀH‖ over its whole span. The square of this ratio is the missing
-    fraction of the sum of all eigenvalues. Other solvers use the Frobenius norm, which shows little about short
-    directions of X. If a direction v of X was cut as null and ‖Xv‖ > 10 eps ‖X‖ ‖v‖, `converged` is False.
+    fraction of the sum of all eigenvalues. For other solvers the Frobenius norm is used, which is insensitive to
+    short directions of X. If a direction v of X was cut as null and ‖Xv‖ > 10 eps ‖X‖ ‖v‖, `converged` is False.
 
-    A solver finds the labels in `H`. `factor` is the block that multiplies the labels, or None; `gram_and_targets`
+    For a solver, `H` holds the labels. `factor` is the block that multiplies the labels, or None; `gram_and_targets`
     multiplies by it.
 
     Examples
@@ -140,7 +140,7 @@ class Discriminant(Problem[DiscriminantSolution]):
                 "Discriminant needs targets; got no H. Make H from labels: "
                 f"Discriminant(X, linspec.targets.lda(y), k).{of_pairs(self.X)}"
             )
-        flat = getattr(self.H, "ndim", 2) == 1  # also of arrays that only an adapter knows
+        flat = getattr(self.H, "ndim", 2) == 1  # also for arrays that only an adapter knows
         if flat or is_series(self.H) or is_flat_list(self.H):
             got = (
                 f"shape ({len(self.H)},)"
@@ -167,7 +167,7 @@ class Discriminant(Problem[DiscriminantSolution]):
         self.check_sizes()
 
     def check_sizes(self) -> None:
-        """X and H have equally many rows, and k is at most what the shapes allow."""
+        """Check that X and H have the same number of rows, and that k is at most min(n, p, t)."""
         check_rows("X", self.X, "H", self.H)
         sizes = {
             "rows": min(self.X.shape[0], self.H.shape[0]),
@@ -179,21 +179,21 @@ class Discriminant(Problem[DiscriminantSolution]):
 
     @property
     def targets(self) -> int:
-        """The columns of H."""
+        """The number of targets, t."""
         return int(self.H.shape[1] if self.factor is None else self.factor.shape[1])
 
     @property
     def width(self) -> int:
-        """Columns of the blocks that iterate: one for each target."""
+        """The number of columns of iterates: one for each target."""
         return self.targets
 
     @property
     def certificate_products(self) -> int:
-        """One. For float32 weights two: the first product turns them, the second judges them after rounding."""
+        """1; for float32 weights 2: one product for Rayleigh-Ritz, and one for the residual after rounding."""
         return 2 if self.single else 1
 
     def on_rows(self, numbers: HostArray) -> Self:
-        """The same problem on some rows; targets of classes are made anew for the sizes of the classes there."""
+        """Return the problem on some rows; targets of classes are scaled anew by the class sizes in these rows."""
         twin = super().on_rows(numbers)
         if self.classes is not None:
             made = targets_of_classes(twin.H.matrix, self.classes[0], twin.sample_weight)
@@ -203,20 +203,20 @@ class Discriminant(Problem[DiscriminantSolution]):
         return twin
 
     def looked_at(self) -> dict[str, FirstLook]:
-        """The looks at X, at the labels and at the block that multiplies the labels."""
+        """The first look at X, at the labels, and at the block that multiplies the labels."""
         looks = super().looked_at()
         if self.factor is not None:
             looks["factor"] = FirstLook(Magnitude(largest_magnitude(self.factor)))
         return looks
 
     def in_range(self, looks: Mapping[str, FirstLook]) -> Self:
-        """The problem on matrices whose entries are in the range, and so is the block that multiplies the labels."""
+        """Check the range of the block that multiplies the labels, and return the problem on matrices in range."""
         if self.factor is not None:
             check_magnitude("H", looks["factor"].size)
         return super().in_range(looks)
 
     def unregularised(self) -> dict[str, float]:
-        """X."""
+        """The ridge of X."""
         return {"X": self.ridge}
 
     def moments(self, form: str, expect: tuple[int, int]) -> Moments:
@@ -226,7 +226,7 @@ class Discriminant(Problem[DiscriminantSolution]):
         )
 
     def gram_and_targets(self, moments: Moments, V: Array | None = None) -> tuple[Array | None, Array]:
-        """XᵀX V and XᵀH in one sweep; XᵀH is kept, and later sweeps need not form it again.
+        """Compute XᵀX V and XᵀH in one sweep; XᵀH is kept, so that later sweeps do not compute it again.
 
         Parameters
         ----------
@@ -259,22 +259,23 @@ class Discriminant(Problem[DiscriminantSolution]):
         complete: bool = False,
         lost: bool = False,
     ) -> Conclusion:
-        """Turn the weights into eigenvectors within their span, scale them to unit length, and judge them.
+        """Compute the eigenvectors within the span of the weights, at unit length, and their residual.
 
         Parameters
         ----------
         moments : Moments
         weights, eigenvalues : array
-            Weights given with eigenvalues are eigenvectors already, and are not turned.
+            Weights passed with eigenvalues are eigenvectors already, and Rayleigh-Ritz is skipped.
         rank : int, optional
             The numerical rank of X.
         inverse : object with squares(R), optional
-            Squared lengths in the norm of M⁻¹, which replace the plain norm. It may also have product(W), which is
-            XᵀXW and replaces the moments, and within(C), which is XᵀH without rounding outside the span of the rows.
+            Computes squared lengths in the norm of M⁻¹, used in place of the Frobenius norm. It may also have
+            product(W), which returns XᵀXW and is used in place of the moments, and within(C), which removes from XᵀH
+            the rounding outside the span of the rows.
         complete : bool
-            Whether the span of the weights should hold every eigenvector: then the law also counts what is missing.
+            Whether the span of the weights should contain every eigenvector: then the residual also counts `lacking`.
         lost : bool
-            Whether directions with entries in the data were cut as null.
+            Whether directions were cut as null although their images are longer than rounding.
         """
         home, multiply = moments.home, getattr(inverse, "product", None)
         W = self._rounded(home.place(weights), home)
@@ -316,10 +317,10 @@ class Discriminant(Problem[DiscriminantSolution]):
         return conclusion
 
     def _of_classes(self, W: Array, MW: Array, C: Array, n: float) -> dict[str, Any]:
-        """What a classifier needs, if the targets know a class of every row.
+        """Class sizes, class means and scatter for a classifier, if the targets give every row a class.
 
-        Column j of XᵀH is √nⱼ times the mean of class j, and H of such targets has orthonormal columns: what
-        WᵀXᵀHHᵀXW leaves of WᵀMW is the scatter within the classes, and the ridge.
+        Column j of XᵀH is √nⱼ times the mean of class j, and such an H has orthonormal columns. So
+        WᵀMW − WᵀXᵀHHᵀXW is the scatter within the classes plus the ridge.
         """
         if self.classes is None or not math.isclose(self.classes[1].sum(), n, rel_tol=1e-12):
             return {}
@@ -335,13 +336,13 @@ class Discriminant(Problem[DiscriminantSolution]):
         }
 
     def _rounded(self, W: Array, home: Home) -> Array:
-        """The weights rounded as they will be returned, because the rounded weights are judged."""
+        """The weights rounded to the dtype in which they are returned, so that the residual is theirs."""
         return home.place(self.X.home.place(W, self.X.dtype)) if self.single else W
 
     def residual(
         self, W: Array, MW: Array, C: Array, values: HostArray, home: Home, inverse: Any = None
     ) -> float:
-        """The law: ‖C CᵀW − MWΛ‖ / ‖C CᵀW‖ for C = XᵀH.
+        """Compute the residual ‖C CᵀW − MWΛ‖ / ‖C CᵀW‖ for C = XᵀH.
 
         Parameters
         ----------
@@ -357,7 +358,7 @@ class Discriminant(Problem[DiscriminantSolution]):
         return ratio(*(_length(V, home, inverse) for V in (gap, image)))
 
     def lacking(self, W: Array, MW: Array, C: Array, moments: Moments, inverse: Any = None) -> float:
-        """‖C − MQQᵀC‖ / ‖C‖ for C = XᵀH and an orthonormal basis Q of the span of W: the part outside the span.
+        """‖C − MQQᵀC‖ / ‖C‖, the part of C = XᵀH outside the span of W, for Q that spans it with QᵀMQ = I.
 
         In the norm of M⁻¹ its square is the fraction of the sum of all eigenvalues that the span misses.
         """
@@ -369,7 +370,7 @@ class Discriminant(Problem[DiscriminantSolution]):
     def within_span(
         self, W: Array, MW: Array, C: Array, moments: Moments, inverse: Any = None
     ) -> tuple[HostArray, HostArray]:
-        """The leading eigenvectors within the span of a block, as its rotation, and their eigenvalues: Rayleigh-Ritz.
+        """Rayleigh-Ritz: the matrix T for which W T are the leading eigenvectors within span W, and their eigenvalues.
 
         Parameters
         ----------
@@ -394,7 +395,7 @@ class Discriminant(Problem[DiscriminantSolution]):
         return T @ V[:, :count], s[:count] ** 2
 
     def _orthonormal(self, W: Array, MW: Array, moments: Moments, inverse: Any) -> HostArray:
-        """T with TᵀWᵀMWT = I over the directions v of the span that X does not annihilate.
+        """T with TᵀWᵀMWT = I, whose columns span those directions v of span W for which Xv is more than rounding.
 
         A held Gram matrix gives ‖Xv‖² up to the rounding of ‖X‖²‖v‖². Products with the rows give ‖Xv‖ up to the
         rounding of ‖X‖‖v‖.
@@ -414,12 +415,12 @@ class Discriminant(Problem[DiscriminantSolution]):
         return whitening_of_products(G, D, entries)
 
     def rounding(self, moments: Moments) -> float:
-        """The Frobenius norm of XᵀH up to which XᵀH is only rounding: the columns of X do not explain the targets.
+        """The Frobenius norm up to which XᵀH is only rounding, so that the columns of X do not explain the targets.
 
         Parameters
         ----------
         moments : Moments
-            Their column norms are known, or cost a sweep.
+            A sweep is made if their column norms are unknown.
         """
         xp = moments.home.xp
         squares = [float(to_host(xp.sum(d))) for d in moments.diagonal()]
@@ -453,7 +454,7 @@ class Discriminant(Problem[DiscriminantSolution]):
 
 
 def _taken_apart(H: LinearOperator, *, center: bool) -> tuple[LinearOperator, Array | None]:
-    """Labels and the block that multiplies them; if X is centred, the labels before their own centring."""
+    """Split H into labels and the block that multiplies them; undo centring of the labels if X is centred."""
     factor = None
     if isinstance(H, ProductOperator) and isinstance(H.parts[1], DenseOperator):
         H, block = H.parts
@@ -464,5 +465,5 @@ def _taken_apart(H: LinearOperator, *, center: bool) -> tuple[LinearOperator, Ar
 
 
 def _length(V: Array, home: Home, inverse: Any) -> float:
-    """The Frobenius norm, or the norm of `inverse`."""
+    """The Frobenius norm of V, or its norm by `inverse`."""
     return home.norm(V) if inverse is None else math.sqrt(max(float(inverse.squares(V).sum()), 0.0))

@@ -30,8 +30,8 @@ from linspec.sweeps.blocks import brought_here
 from linspec.targets.class_vectors import class_codes
 
 DEPENDENT = 1e-12
-"""Combinations of targets, or of variates, with a smaller share of the squares are rounding: centred classes depend on
-each other."""
+"""Combinations of targets or variates with a smaller share of the squares are treated as null; centred classes, for
+example, are linearly dependent."""
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -41,15 +41,16 @@ class DiscriminantSolution(Solution):
     Attributes
     ----------
     weights : array of shape (p, k)
-        Of unit length in the metric of M = XᵀX + ridge·I, and orthogonal in it: WᵀMW = I.
+        Discriminant weights W, orthonormal in the metric M = XᵀX + ridge·I: WᵀMW = I.
     eigenvalues : numpy.ndarray of shape (k,)
-        In decreasing order, float64. Their sum is the part of the targets that the directions explain. If the targets
-        have orthonormal columns (CCA, and LDA if every row has a class), each eigenvalue lies between 0 and 1. It is
-        then a squared canonical correlation of data and labels, with the ridge on the side of the data.
+        Eigenvalues in decreasing order, float64. Their sum is the part of the targets that the directions explain. If
+        the targets have orthonormal columns (CCA, and LDA if every row has a class), each eigenvalue is between 0 and
+        1. It is then a squared canonical correlation of data and labels, with the ridge on the side of the data.
     mean : array of shape (p,) or None
         Column means of X, if the problem centres.
     scale : array of shape (p,) or None
-        What columns were divided by, if the problem scales. The weights multiply columns that are not divided.
+        The numbers that the columns were divided by, if the problem scales. The weights belong to the undivided
+        columns.
     confound_mean : numpy.ndarray of shape (c,) or None
         The means of the confounds, if the problem has any (0 without centring).
     slopes : array of shape (c, p) or None
@@ -59,15 +60,15 @@ class DiscriminantSolution(Solution):
     penalty : numpy.ndarray of shape (k, k)
         ridge·WᵀW, float64.
     classes : numpy.ndarray of shape (c,) or None
-        The classes, if the targets are those of `linspec.targets.lda` for a class of every row, given on the host as a
-        vector or a sparse matrix. `predict` needs them.
+        The classes, if the targets come from `linspec.targets.lda` and every row has a class; its argument must be a
+        vector or a sparse matrix on the host. `predict` needs them.
     class_sizes : numpy.ndarray of shape (c,) or None
         The number of training rows of each class, or the sum of their weights.
     class_means : numpy.ndarray of shape (c, k) or None
         The mean of each class's variates, float64.
     within : numpy.ndarray of shape (k, k) or None
-        The scatter of the variates within the classes plus `penalty`, float64: the identity less the part between the
-        classes, which is diag(`eigenvalues`).
+        The scatter of the variates within the classes plus `penalty`, float64. It is I − diag(`eigenvalues`): the
+        identity minus the scatter between the classes.
 
     Examples
     --------
@@ -121,14 +122,14 @@ class DiscriminantSolution(Solution):
 
     @at_home
     def transform(self, X: Any, *, confounds: Any = None) -> Array:
-        """The rows in the subspace: X times the weights, after the training means are subtracted.
+        """Compute the variates of rows: X times the weights, after the training means are subtracted.
 
         Parameters
         ----------
         X : data of shape (n, p)
-            Any kind of data that `linspec.as_operator` takes; sparse rows stay sparse.
+            Any kind of data that `linspec.as_operator` accepts; sparse rows stay sparse.
         confounds : array of shape (n, c), optional
-            Those of the rows, if the problem had confounds: their effect, as learnt from the training rows, is
+            The confounds of these rows, if the problem had any: their effect, as learnt from the training rows, is
             subtracted.
 
         Returns
@@ -139,32 +140,32 @@ class DiscriminantSolution(Solution):
 
     @at_home
     def score(self, X: Any, H: Any, *, confounds: Any = None) -> float:
-        """How much the directions explain of the targets of rows, usually of new rows: Pillai's trace.
+        """Compute Pillai's trace on some rows, usually new ones: how much of their targets the directions explain.
 
         It is the sum of the squared canonical correlations of the variates with the targets, about the means of these
-        rows if the problem centres. It lies between 0 and k. Neither the ridge nor the scale of the targets matters.
+        rows if the problem centres. It is between 0 and k. Neither the ridge nor the scale of the targets matters.
 
         Parameters
         ----------
         X : data of shape (n, p)
-            Any kind of data that `linspec.as_operator` takes.
+            Any kind of data that `linspec.as_operator` accepts.
         H : data of shape (n, t)
-            The targets of the same rows, such as those that `linspec.targets` makes of their labels. They may have
-            other columns than the training targets.
+            The targets of the same rows, such as those that `linspec.targets` makes from their labels. Their columns
+            may differ from those of the training targets.
         confounds : array of shape (n, c), optional
-            Those of the rows, if the problem had confounds.
+            The confounds of these rows, if the problem had any.
 
         Returns
         -------
         float
-            The larger, the better. With few rows chance adds about k t / n to it.
+            Larger is better. Chance alone adds about k t / n, which matters for few rows.
 
         Raises
         ------
         InvalidProblem
             The numbers of columns or of rows differ, or there are no rows.
         NonFiniteData
-            The variates or the targets have NaN or infinity.
+            The variates or the targets contain NaN or infinity.
 
         Examples
         --------
@@ -194,7 +195,7 @@ class DiscriminantSolution(Solution):
 
     @at_home
     def scores_table(self, X: Any, *, confounds: Any = None, library: str | None = None) -> Any:
-        """The rows in the subspace, as `transform` gives them, in a table with the labels of the rows.
+        """The variates of `transform` in a table with the labels of the rows.
 
         Parameters
         ----------
@@ -212,7 +213,7 @@ class DiscriminantSolution(Solution):
 
     @property
     def _new_rows(self) -> NewRows:
-        """What is subtracted from rows. Their scale is in the weights."""
+        """The adjustment of new rows: means and confounds; the scale is contained in the weights."""
         return NewRows(self.mean, self.slopes, self.confound_mean, **self.names_of("X"))
 
     @at_home
@@ -226,12 +227,12 @@ class DiscriminantSolution(Solution):
         confounds: Any = None,
         sample_weight: Any = None,
     ) -> LinearClassifier:
-        """A classifier in the subspace: linear discriminant analysis of the variates.
+        """Fit a classifier in the subspace: linear discriminant analysis of the variates.
 
         Parameters
         ----------
         X : data of shape (n, p), optional
-            The training rows, which are read once. They are not needed if the solution knows the `classes`.
+            The training rows, which are read once. They are not needed if the solution has `classes`.
         y : class vector of length n, optional
             The class of each of these rows, as for `linspec.targets.lda`. Rows without a class are left out.
         priors : None, "uniform" or sequence of c positive numbers, default None
@@ -240,9 +241,9 @@ class DiscriminantSolution(Solution):
         unlabelled : value or collection of values, default ()
             Entries of y that mean "no class". None and NaN always mean this.
         confounds : array of shape (n, c), optional
-            Those of the rows X, if the problem had confounds.
+            The confounds of the rows X, if the problem had any.
         sample_weight : array of shape (n,), optional
-            How often each of the rows X counts, as in the problem. A class of which no row counts is left out.
+            How often each of the rows X counts, as in the problem. A class whose rows all have weight 0 is left out.
 
         Returns
         -------
@@ -251,17 +252,17 @@ class DiscriminantSolution(Solution):
         Raises
         ------
         InvalidProblem
-            X without y or the reverse; rows and classes that differ in number; fewer than two classes; training rows
-            that do not differ within the classes along a direction: add a ridge.
+            If X comes without y or y without X, their numbers of rows differ, there are fewer than two classes, or the
+            training rows within the classes are equal along some direction (add a ridge).
         InvalidOption
-            For `priors` and `unlabelled`.
+            If `priors` or `unlabelled` is invalid.
         MissingCapability
-            Without X and y, if the solution does not know the classes.
+            Without X and y, if the solution has no classes.
 
         Notes
         -----
-        With X and y the variates are held, n x k. They serve for any targets: classes of a GPU, hypergraphs of classes,
-        rows of which some have no class.
+        With X and y an array of n x k variates is held. This works for any targets: classes on a GPU, hypergraphs of
+        classes, rows without a class.
 
         Examples
         --------
@@ -313,26 +314,26 @@ class DiscriminantSolution(Solution):
 
     @at_home
     def predict(self, X: Any, *, priors: Any = None, confounds: Any = None) -> HostArray:
-        """The likeliest class of each row, for targets that `linspec.targets.lda` made of classes.
+        """The most probable class of each row, for targets that `linspec.targets.lda` made from classes.
 
         Parameters
         ----------
         X : data of shape (n, p)
-            Any kind of data that `linspec.as_operator` takes.
+            Any kind of data that `linspec.as_operator` accepts.
         priors : None, "uniform" or sequence of c positive numbers, default None
             As for `classifier`.
         confounds : array of shape (n, c), optional
-            Those of the rows, if the problem had confounds.
+            The confounds of these rows, if the problem had any.
 
         Returns
         -------
         numpy.ndarray of shape (n,)
-            Classes as they were given.
+            Labels as in the training data.
 
         Raises
         ------
         MissingCapability
-            If the solution does not know the classes: call `classifier` with the training rows and their classes.
+            If the solution has no classes: call `classifier` with the training rows and their classes.
         InvalidProblem, InvalidOption
             As for `classifier`.
         """
@@ -352,7 +353,7 @@ class DiscriminantSolution(Solution):
         return self.classifier(priors=priors).probabilities(X, confounds=confounds)
 
     def _known(self) -> tuple[HostArray, HostArray, HostArray, HostArray, float]:
-        """What the solution knows of the classes, and the share of scatter that is rounding."""
+        """Classes, sizes, means and scatter stored in the solution, and the share of scatter that is rounding."""
         if (
             self.classes is None
             or self.class_sizes is None
@@ -368,7 +369,7 @@ class DiscriminantSolution(Solution):
 
 
 def _that_count(codes: HostArray, classes: HostArray, often: HostArray) -> tuple[HostArray, HostArray]:
-    """Codes and classes without the classes of which no row counts, whose rows are then in no class."""
+    """Drop the classes whose rows all have weight 0, and give these rows the code -1 (no class)."""
     there = np.bincount(codes[codes >= 0], often[codes >= 0], minlength=len(classes)) > 0
-    numbers = np.append(np.where(there, np.cumsum(there) - 1, -1), -1)  # the last is that of no class
+    numbers = np.append(np.where(there, np.cumsum(there) - 1, -1), -1)  # the last: no class
     return numbers[codes], classes[there]

@@ -1,4 +1,4 @@
-"""Planted cases of discriminants, and the exact answers and the law, computed a second time."""
+"""Planted test cases of discriminants, and an independent computation of the exact solutions and the law."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def planted_discriminant(  # noqa: PLR0913
     name: str = "planted",
     gentle: bool = True,
 ) -> Case:
-    """Data and targets with known discriminant eigenvalues.
+    """Construct data and targets with known discriminant eigenvalues.
 
     Parameters
     ----------
@@ -174,7 +174,7 @@ def _discriminant_cases() -> list[Case]:
         _labels(),
         tall.with_arrays(lambda x: x * 1e15, "large-units"),
         tall.with_arrays(lambda x: x * 1e-15, "small-units"),
-        # With so many columns and targets a basis of a few times k vectors does not span the whole space.
+        # With this many columns and targets a basis of a few times k vectors does not span the whole space.
         make(110, 90, 40, geometric(9, 0.1, 40), 2, values=geometric(3, 1, 90), name="many-columns"),
         make(60, 100, 40, geometric(9, 0.1, 40), 2, values=geometric(3, 1, 50), name="many-columns-wide"),
     ]
@@ -188,7 +188,7 @@ def _classes(k: int | None, name: str) -> Case:
 
 
 class DiscriminantOracle:
-    """The exact eigenpairs of XᵀHHᵀX w = λ M w with M = XᵀX + ridge, and the law.
+    """The exact eigenpairs of XᵀHHᵀX w = λ M w with M = XᵀX + ridge for a case, and its law.
 
     With X = U S Vᵀ, D = S (S² + ridge)^(-1/2) and D UᵀH = P diag(t) Qᵀ: λ = t² and W = V (S² + ridge)^(-1/2) P.
     """
@@ -231,7 +231,7 @@ class DiscriminantOracle:
 
     @property
     def attainable(self) -> float:
-        """The residual that rounding alone leaves, below the law's floor, which bounds a sum of errors."""
+        """The residual that rounding alone may leave: a third of `_floor`, which adds up worst cases."""
         return self._floor(self.weights, self.eigenvalues) / 3
 
     def _image(self, W: HostArray) -> HostArray:
@@ -243,14 +243,14 @@ class DiscriminantOracle:
         return product
 
     def _floor(self, W: HostArray, values: HostArray) -> float:
-        """The residual from rounding of the data; rounding of C has the size of the factors of C."""
+        """Bound of the residual caused by rounding; the rounding of C = XᵀH is relative to ‖X‖‖H‖."""
         C = float(np.linalg.norm(self.X.T @ self.H, 2))
         spread = C * math.sqrt(self.size) * self.targets * float(np.linalg.norm(W))
         spread += self.size * float(np.linalg.norm(W * values))
         return ROUNDING * self.unit * ratio(spread, float(np.linalg.norm(self._image(W))))
 
     def law(self, solution: Any) -> Law:
-        """‖CCᵀW − MWΛ‖ / ‖CCᵀW‖ for C = XᵀH, in the Frobenius norm or in that of M⁻¹ (kind "exact").
+        """The residual ‖CCᵀW − MWΛ‖ / ‖CCᵀW‖ for C = XᵀH, in the Frobenius norm or for kind "exact" that of M⁻¹.
 
         It is at most ‖C − MWWᵀC‖ / ‖C‖, the defect of the whole span.
         """
@@ -265,7 +265,7 @@ class DiscriminantOracle:
         return Law(ratio(gap, size), floor, most=ratio(lacking, whole))
 
     def _halved(self, R: HostArray) -> HostArray:
-        """Columns whose lengths are those of the columns of R in the norm of M⁻¹."""
+        """M^(-1/2) R up to a rotation: its columns have the lengths of those of R in the norm of M⁻¹."""
         inside = self.V.T @ R
         found: HostArray = inside / self.shrunk[:, None]
         if self.ridge > 0:
@@ -273,7 +273,7 @@ class DiscriminantOracle:
         return found
 
     def errors(self, solution: Any) -> list[str]:
-        """Errors of the answer that are larger than its own residual explains."""
+        """Messages about errors of the solution that are larger than its residual explains."""
         order = np.argsort(-as_host(solution.eigenvalues), kind="stable")
         values, W = as_host(solution.eigenvalues)[order], as_host(solution.weights)[:, order]
         if len(values) != self.count:
@@ -318,7 +318,7 @@ class DiscriminantOracle:
 
 
 def check_targets(subject: Subject) -> Iterator[str]:
-    """Targets may be dense, sparse, or labels times a block, centred or not; every form is answered alike."""
+    """Targets may be dense, sparse, or labels times a block, centred or not; the solution is the same for all."""
     rng = np.random.default_rng(4)
     plain = planted_discriminant(60, 8, 6, (3.0, 1.0), 2, values=np.geomspace(3, 1, 8), ridge=0.5)
     labels = (rng.random((60, 6)) < np.linspace(0.1, 0.6, 6)) * 1.0
@@ -336,7 +336,7 @@ def check_targets(subject: Subject) -> Iterator[str]:
 
 
 def _targets(labels: HostArray, block: HostArray) -> dict[str, tuple[Any, HostArray]]:
-    """Forms of targets, each with its entries."""
+    """By description, targets in several forms, each with its entries."""
     mean = labels.mean(axis=0)
     dense, sparse = as_operator(labels), as_operator(scipy.sparse.csr_array(labels))
     last, product, about = as_operator(block), labels @ block, (labels - mean) @ block
@@ -356,7 +356,7 @@ def _target_issues(subject: Subject, case: Case, H: Any) -> Iterator[str]:
     for X in (case.main.copy(), scipy.sparse.csr_array(case.main)):
         result = attempt(case.state({"X": X, "H": H}), subject.for_case(case), rng=0)
         if isinstance(result.error, MissingCapability):
-            continue  # the check "declared-needs" judges what a solver needs of its data
+            continue  # the check "declared-needs" tests such solvers
         if result.error is not None:
             yield result.raised
             continue
@@ -380,12 +380,12 @@ def _shapes(case: Case, solution: Any) -> dict[str, tuple[int, ...]]:
 
 
 def _moved(case: Case, factor: float, seed: int) -> Case:
-    """The case in other coordinates: targets are only rotated, because stretching changes the eigenvalues."""
+    """Transform the coordinates of the case; targets are only rotated, as stretching changes the eigenvalues."""
     return in_other_coordinates(case, factor, seed, rotated=("H",))
 
 
 def _labels() -> Case:
-    """A case of zeros and ones: rows have several labels or none, and one label is on no row."""
+    """A case with 0/1 targets: rows have several labels or none, and one label does not occur."""
     case = planted_discriminant(60, 8, 5, (3.0, 1.0), 3, values=geometric(3, 1, 8), ridge=1.0, name="labels")
     labels = np.random.default_rng(1).random((60, 5)) < (0.5, 0.4, 0.3, 0.1, 0.0)
     return replace(case, arrays={**case.arrays, "H": labels.astype(np.int8)}, truth={})
@@ -399,4 +399,4 @@ TESTING = ProblemTesting(
     residual_kinds=KINDS | {"exact"},
     behaviour_checks={"targets": check_targets},
 )
-"""How solvers of discriminants are judged."""
+"""The conformance tests of discriminant solvers."""

@@ -1,5 +1,5 @@
 """Least squares and ridge regression.
 
-Read `problem` first, which has the certificate, too; `uncertainty` says how far coefficients may be off, `generalized`
-scores ridges without leaving rows out.
+Read `problem` first, which also holds the certificate; `uncertainty` estimates the error of coefficients, and
+`generalized` scores ridges without leaving rows out.
 """

@@ -1,4 +1,4 @@
-"""How the command line states least squares and shows the answer."""
+"""The command-line options of least squares, and the output of its solution."""
 
 from __future__ import annotations
 
@@ -33,4 +33,4 @@ COMMAND = Kind(
     path=True,
     varied=("ridge",),
 )
-"""How the command line states the problem and shows its answer."""
+"""The description of the problem for the command line."""

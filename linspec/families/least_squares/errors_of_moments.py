@@ -1,10 +1,10 @@
-"""Coefficients from second moments, the squared errors of their predictions, and how much of these is rounding.
+"""Coefficients from second moments, the squared errors of their predictions, and the rounding in these errors.
 
 Problem: ‖B − A x‖² is a quadratic form of the second moments of the rows of A and B. Where the fit is good its terms
-are much larger than their sum, so the sum may be rounding; and no number in it shows that.
-Method: the form is taken about the means of the rows, so that large means do not take part; what the means add is a
-square by itself. The rounding of the form is at most ε times the sum of the magnitudes of its terms. Besides, x is off:
-the Gram matrix G and AᵀB are known up to ε‖G‖ and ε‖A‖‖B‖, which moves fitted values A x by at most
+are much larger than their sum, so the sum may be rounding, and its value does not show that.
+Method: the form is taken about the means of the rows, so that large means do not enter it; the part of the means is a
+square by itself. The rounding of the form is at most ε times the sum of the magnitudes of its terms. In addition, x has
+an error: the Gram matrix G and AᵀB are known up to ε‖G‖ and ε‖A‖‖B‖, which moves fitted values A x by at most
 ε (‖G‖‖x‖ + ‖A‖‖B‖) max √λ/(λ + r), for eigenvalues λ of G.
 Source: Higham 2002, Accuracy and Stability of Numerical Algorithms, sections 3.1 and 20.4,
 doi:10.1137/1.9780898718027 (inner products, and normal equations).
@@ -24,12 +24,12 @@ from linspec.studies.held_out.scores import Metric
 
 
 def metric(problem: Any, training: Grams) -> Metric:
-    """The Gram matrix of A, whose factors all ridges share."""
+    """The Gram matrix of A as a `Metric`, whose factorisation all ridges share."""
     return Metric(training["A", "A"], problem.A, None if problem.center else training.spread("A", "A"))
 
 
 def solved(eigen: Metric, training: Grams, ridges: Sequence[Any]) -> Iterator[tuple[HostArray, float]]:
-    """The coefficients for each ridge, and how far rounding may move the fitted values of a training row."""
+    """Yield for each ridge the coefficients and a bound of the rounding in the fitted value of a training row."""
     AtB, turned = training["A", "B"], None
     length = float(np.sqrt(np.trace(training["B", "B"])))
     for ridge in ridges:
@@ -51,14 +51,14 @@ def solved(eigen: Metric, training: Grams, ridges: Sequence[Any]) -> Iterator[tu
 
 
 def squared_error(split: Split, x: HostArray, off: float) -> tuple[float, float]:
-    """‖B − A x‖² of the held-out rows, and how much of it may be rounding.
+    """Compute ‖B − A x‖² of the held-out rows, and a bound of the rounding in it.
 
     Parameters
     ----------
     split : Split
     x : numpy.ndarray of shape (p, m)
     off : float
-        How far rounding may move the fitted values of a row.
+        Bound of the rounding in the fitted values of a row.
     """
     errors = split.images([{"A": -x, "B": np.eye(x.shape[1])}])
     error = float(errors.squares.sum())
@@ -66,22 +66,23 @@ def squared_error(split: Split, x: HostArray, off: float) -> tuple[float, float]
 
 
 def moved_by(off: float, error: float, count: float) -> float:
-    """The largest change of an error whose fitted values are off by `off` for rows of a total weight `count`."""
+    """The largest change of a squared error if fitted values change by `off` per row, for total weight `count`."""
     moved = off * float(np.sqrt(count))
     return moved * (2 * float(np.sqrt(error)) + moved)
 
 
 def rounded_fits(squares: HostArray, x: HostArray, of_b: HostArray, rows: float) -> float:
-    """How far rounding moves the error of a row that comes from the row itself: as far as its products.
+    """Rounding in b − aᵀx of an average row, if it is computed from the row itself: that of the products aⱼxⱼ.
 
     Parameters
     ----------
     squares : numpy.ndarray of shape (p,)
-        Of the columns of A, summed over the rows.
+        Squared lengths of the columns of A over all rows.
     x : numpy.ndarray of shape (p, m)
     of_b : numpy.ndarray of shape (m,)
-        The same of B.
+        Squared lengths of the columns of B.
     rows : float
+        The number of rows, or the sum of their weights.
     """
     size = np.sqrt(np.maximum(squares, 0.0)) @ np.abs(x) + np.sqrt(of_b)
     return ROUNDING * float(np.linalg.norm(size)) / float(np.sqrt(rows))

@@ -1,21 +1,21 @@
 """Generalized cross-validation: the error of predictions for rows that were not fitted, without leaving rows out.
 
-Problem: score all ridges by one criterion of all rows. With the hat matrix H(r) = A(AᵀA + rI)⁻¹Aᵀ, which makes fitted
-values of right-hand sides,
+Problem: score all ridges by one criterion on all rows. With the hat matrix H(r) = A(AᵀA + rI)⁻¹Aᵀ, which maps
+right-hand sides to fitted values,
 
     GCV(r) = (1/n) ‖b − H(r) b‖² / ((1/n) (n − s − tr H(r)))²
 
 for the s directions that are subtracted from all rows (the mean, confounds).
-Method: one eigendecomposition gives tr H(r) = Σ λ/(λ + r) and the squares of the errors for every ridge: of AᵀA, which
-one sweep gathers, or of AAᵀ where the rows are fewer. Where neither is affordable, all ridges are solved for in one
-run, and random signs z, which are further right-hand sides of that run, estimate the trace: E zᵀHz = tr H.
+Method: one eigendecomposition gives tr H(r) = Σ λ/(λ + r) and the squared errors for every ridge: that of AᵀA, which
+one sweep computes, or of AAᵀ if there are fewer rows than columns. If neither is affordable, one run solves for all
+ridges, and random signs z, which are further right-hand sides of that run, estimate the trace: E zᵀHz = tr H.
 Source: Golub, Heath & Wahba 1979, Technometrics 21:215, doi:10.1080/00401706.1979.10489751, equation 2.3;
 Hutchinson 1990, Commun. Stat. Simul. Comput. 19:433, doi:10.1080/03610919008812866, and Girard 1989,
 doi:10.1007/BF01395775 (the random signs).
 Where we differ: their model has no intercept, s = 0. The columns of several right-hand sides count together, and n is
-the sum of the weights where rows are weighted. Signs are drawn for weighted rows, and the mean and confounds are taken
-out of them as of right-hand sides, so that the estimate is of H alone. An estimated score comes with its standard
-error: the spread of the zᵀHz gives that of the trace, and 2 GCV / (n − s − tr H) times it is that of the score.
+the sum of the weights if rows are weighted. Signs are drawn for weighted rows, and the mean and confounds are
+subtracted from them as from right-hand sides, so that the trace of H alone is estimated. An estimated score comes with
+its standard error: that of the trace, from the spread of the zᵀHz, times 2 GCV / (n − s − tr H).
 """
 
 from __future__ import annotations
@@ -48,11 +48,11 @@ from linspec.studies.held_out.row_sums import bytes_held, gathered, union
 from linspec.studies.held_out.scores import LOST, Generalized, Metric
 
 PROBES = 20
-"""Random signs a row where the trace is estimated: the standard deviation of the estimate of n − s − tr H is at most
-√(2 (n − tr H) / PROBES)."""
+"""Number of random sign vectors that estimate the trace: the standard deviation of the estimate of n − s − tr H is at
+most √(2 (n − tr H) / PROBES)."""
 
 SPENT = 1e-9
-"""Of the rows' count: with fewer degrees of freedom left than this, none is left."""
+"""Degrees of freedom up to this fraction of the row count are treated as none."""
 
 
 def generalized(
@@ -66,9 +66,9 @@ def generalized(
     ridges : sequence of float
     form : str
         "dense": by an eigendecomposition; "auto": by one if that is affordable, and by random signs otherwise; any
-        other: by random signs.
+        other value: by random signs.
     solver, options
-        As for `linspec.solve`, where all ridges are solved for.
+        As for `linspec.solve`; used only if random signs estimate the trace.
     rng : None, int or numpy.random.Generator
 
     Returns
@@ -78,7 +78,7 @@ def generalized(
     Raises
     ------
     NoSuitableSolver
-        Nothing, or with ``form="dense"`` no eigendecomposition, fits into half of the available memory.
+        No way, or with ``form="dense"`` no eigendecomposition, fits into half of the available memory.
     """
     estimates = _estimates(problem, ridges, solver)
     way, reason = _chosen(estimates, form, problem.A.home)
@@ -90,7 +90,7 @@ def generalized(
 
 
 def _estimates(problem: Any, ridges: Sequence[float], solver: Any) -> dict[str, cost.Estimate]:
-    """What each way takes, of those that the data allow."""
+    """Estimated time and memory of each way that the data permit: "dense", "rows" and "solve"."""
     sizes = cost.sizes_of([problem.A, problem.B], 1)
     n, p, q = sizes.n, sizes.p, sizes.q
     found: dict[str, cost.Estimate] = {}
@@ -117,7 +117,7 @@ def _estimates(problem: Any, ridges: Sequence[float], solver: Any) -> dict[str, 
 
 
 def _chosen(estimates: dict[str, cost.Estimate], form: str, home: Home) -> tuple[str, str]:
-    """The way that is taken, and why. Sums over rows are made where the data are, eigendecompositions on the host."""
+    """The chosen way and the reason. Sums over rows need memory with the data, eigendecompositions on the host."""
     memory = min(machine.available_memory(), home.free_memory()) / 2
     exact = cost.least_time({name: e for name, e in estimates.items() if name != "solve"}, memory)
     costs = "; ".join(f"{name}: {e} ({e.note})" for name, e in estimates.items())
@@ -149,7 +149,7 @@ def _everything(rows: int) -> Folds:
 
 
 def _of_columns(problem: Any, ridges: Sequence[float], reason: str, *, again: bool) -> Generalized:
-    """By AᵀA = UΛUᵀ, in one pass; errors that are rounding there come from a second one."""
+    """Score the ridges by AᵀA = UΛUᵀ in one pass; a second pass recomputes errors that are mostly rounding."""
     total = union(gathered(problem, _everything(int(min(A.shape[0] for A in problem.matrices.values())))))
     split = split_of(problem, total, total)
     training = split.training
@@ -181,7 +181,7 @@ def _of_columns(problem: Any, ridges: Sequence[float], reason: str, *, again: bo
 
 
 def _trace(eigen: Metric, ridge: float) -> tuple[float, float]:
-    """tr (S + r I)⁻¹ S, and its rounding: where r is small the rank of S less r tr (S + r I)⁻¹."""
+    """tr (S + r I)⁻¹ S and its rounding; for small r computed as rank S − r tr (S + r I)⁻¹."""
     if eigen.shares(ridge):
         return float(np.sum(eigen.values / (eigen.values + ridge))), 0.0
     factor = eigen.whitener(ridge)
@@ -190,7 +190,7 @@ def _trace(eigen: Metric, ridge: float) -> tuple[float, float]:
 
 
 def _errors_of_rows(problem: Any, x: Sequence[HostArray]) -> tuple[list[float], float]:
-    """‖B − A x‖² for the coefficients of each ridge, from the rows, and the sweeps over them."""
+    """Compute ‖B − A x‖² for the coefficients of each ridge from the rows; also return the number of sweeps."""
     twin = problem.adjusted()
     B, found, sweeps = _right_hand_sides(twin), [0.0] * len(x), 1.0
     for some, fits, swept in _fits(twin.A, twin.A.home.place(np.stack(x)), B.shape[0]):
@@ -201,7 +201,7 @@ def _errors_of_rows(problem: Any, x: Sequence[HostArray]) -> tuple[list[float], 
 
 
 def _of_rows(problem: Any, ridges: Sequence[float], reason: str) -> Generalized:
-    """By AAᵀ = UΛUᵀ, of fewer rows than columns."""
+    """Score the ridges by AAᵀ = UΛUᵀ, for data with fewer rows than columns."""
     count, freedom = _freedom(problem)
     twin = problem.adjusted()
     twin = twin.in_range(twin.looked_at())
@@ -229,7 +229,7 @@ def _of_rows(problem: Any, ridges: Sequence[float], reason: str) -> Generalized:
 
 
 def _block(n: int, p: int, home: Home) -> int:
-    """Columns of the identity that are multiplied at once."""
+    """The number of identity columns that are multiplied at once."""
     return int(min(n, max(16, cost.spare_bytes(home) // (16 * max(p, 1)))))
 
 
@@ -241,7 +241,7 @@ def _scores(
     count: float,
     freedom: float,
 ) -> HostArray:
-    """The scores from eigenvalues and the squares of right-hand sides along the eigenvectors, (rank, m), and beyond."""
+    """The scores from eigenvalues and squared components of B: along the eigenvectors (rank, m), and outside them."""
     found = np.empty(len(ridges))
     for i, ridge in enumerate(ridges):
         error = beyond + float(np.sum((ridge / (values + ridge))[:, None] ** 2 * squares))
@@ -253,7 +253,7 @@ def _scores(
 def _lost_of_rows(
     values: HostArray, along: HostArray, beyond: float, length: float, ridges: Sequence[float]
 ) -> HostArray:
-    """How much of the errors is rounding: those of K = AAᵀ move bᵀ f(K) b, f(λ) = (r/(λ + r))².
+    """The share of each squared error that rounding in K = AAᵀ may cause in bᵀ f(K) b, f(λ) = (r/(λ + r))².
 
     The derivative of f(K) has the entries f[λ, μ] = −(g h² + g² h)/r with g = r/(λ + r), h = r/(μ + r).
     """
@@ -284,15 +284,13 @@ def _of_signs(
     reason: str,
     generator: np.random.Generator,
 ) -> Generalized:
-    """By one run for all ridges, right-hand sides and signs."""
+    """Score the ridges by one run for all ridges, right-hand sides and random signs."""
     count, freedom = _freedom(problem)
     B = _right_hand_sides(problem)
     n, m = B.shape
     signs = generator.choice([-1.0, 1.0], size=(n, PROBES))
     w = problem.sample_weight
-    weighted = (
-        signs if w is None else signs * reciprocal(np.sqrt(w))[:, None]
-    )  # which the problem multiplies by √w
+    weighted = signs if w is None else signs * reciprocal(np.sqrt(w))[:, None]  # the problem multiplies by √w
     home = problem.A.home
     block = as_operator(home.place(np.hstack([B, weighted]), problem.A.dtype))
     run = problem.with_matrices({"B": block}).with_numbers(ridge=tuple(ridges))
@@ -322,7 +320,7 @@ def _of_signs(
 
 
 def _fits(A: Any, x: Any, n: int) -> Iterator[tuple[range, list[HostArray], float]]:
-    """Fitted values, for as many ridges in one sweep as fit into the memory."""
+    """Yield ridges, their fitted values and the sweeps made, with as many ridges per sweep as memory permits."""
     count, _, columns = x.shape
     blocks = A.home.blocks
     most = int(max(1, min(cost.spare_bytes(), cost.spare_bytes(blocks)) // (16 * n * columns)))
@@ -337,7 +335,7 @@ def _fits(A: Any, x: Any, n: int) -> Iterator[tuple[range, list[HostArray], floa
 
 
 def _freedom(problem: Any) -> tuple[float, float]:
-    """What the rows count together, and that less the directions that are subtracted from them."""
+    """The total row weight n, and the degrees of freedom n − s for s directions subtracted from the rows."""
     w = problem.sample_weight
     count = float(problem.B.shape[0] if w is None else w.sum())
     if not np.isfinite(count):

@@ -1,9 +1,9 @@
 """The error of predictions for rows that were not fitted, and generalized cross-validation.
 
 Problem: score all ridges of one split from second moments of its training rows and of its held-out rows.
-Method: AᵀA = UΛUᵀ is decomposed once, and x = U(Λ + r)⁻¹UᵀAᵀB for each ridge. The sum of squares of the errors on
-held-out rows is that of (B − A x), a quadratic form of their second moments about their means. Its terms cancel where
-the fit is good. So each error has a bound of its rounding, and errors that are rounding come from the rows themselves.
+Method: AᵀA = UΛUᵀ is decomposed once, and x = U(Λ + r)⁻¹UᵀAᵀB for each ridge. The squared error ‖B − A x‖² on
+held-out rows is a quadratic form of their second moments about their means. Its terms cancel if the fit is good. So
+each error has a bound of its rounding, and errors that may be rounding are recomputed from the rows themselves.
 Generalized cross-validation needs no split: see `linspec.families.least_squares.generalized`.
 """
 
@@ -30,7 +30,7 @@ from linspec.studies.held_out.scores import Generalized, HeldOutScore, Rounded, 
 
 
 class SquaredErrors(HeldOutScore):
-    """The mean of the squared errors of predictions, over held-out rows (by weight) and right-hand sides."""
+    """The mean squared error of predictions, over held-out rows (weighted) and right-hand sides."""
 
     label = "mean squared error"
     higher = False
@@ -87,14 +87,14 @@ class SquaredErrors(HeldOutScore):
 
 
 def _errors_of_rows(problem: Any, solution: Any) -> tuple[HostArray, HostArray, HostArray]:
-    """B, its errors, and the weight of each row."""
+    """B, the prediction errors B − A x, and the weight of each row."""
     predicted, w = weighted_rows(solution.predict(problem.A, confounds=problem.confounds), problem)
     B = np.asarray(to_host(problem.B.dense()), dtype=np.float64)
     return B, B - np.reshape(predicted, B.shape), w
 
 
 class Explained(SquaredErrors):
-    """R²: one less the squared errors over the squares of the held-out right-hand sides about their own means."""
+    """R²: 1 minus the squared errors over the squares of the held-out right-hand sides about their means."""
 
     label = "R²"
     higher = True

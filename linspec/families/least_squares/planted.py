@@ -1,4 +1,4 @@
-"""Planted cases of least squares, and the exact answers and the law, computed a second time."""
+"""Planted test cases of least squares, and an independent computation of the exact solutions and the law."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def planted_least_squares(
     name: str = "planted",
     gentle: bool = True,
 ) -> Case:
-    """min ‖A x − B‖² + ridge ‖x‖² with known singular values of A and known x.
+    """Construct min ‖A x − B‖² + ridge ‖x‖² with known singular values of A and known x.
 
     Parameters
     ----------
@@ -89,7 +89,7 @@ def planted_least_squares(
 
 
 def least_squares_cases() -> list[Case]:
-    """The planted cases that every least-squares solver is given."""
+    """The planted cases on which every least-squares solver is tested."""
     make = planted_least_squares
     tall = make(60, 8, geometric(3, 1, 8), name="tall")
     zero_rhs = replace(
@@ -133,7 +133,7 @@ def least_squares_cases() -> list[Case]:
 
 
 class LeastSquaresOracle:
-    """The exact solution of least norm, and the law."""
+    """The exact least-norm solution of a case, and its law."""
 
     def __init__(self, case: Case, reading: Reading) -> None:
         self.unit = precision(case)
@@ -173,7 +173,7 @@ class LeastSquaresOracle:
         return Law(worst, self._floor(x))
 
     def errors(self, solution: Any) -> list[str]:
-        """Errors of the answer that are larger than its own residual explains."""
+        """Messages about columns of x whose error is larger than the residual of the solution explains."""
         x = as_host(solution.x).reshape(self.A.shape[1], -1)
         law = self.law(solution)
         gap = np.linalg.norm(x - self.x, axis=0)

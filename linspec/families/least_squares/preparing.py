@@ -1,10 +1,10 @@
 """Checks of `prepare`, which prepares a least-squares solver for one matrix, as a part of another method.
 
-Problem: only outer methods call `prepare`, so it may be wrong although `solve` is right. It may keep the
+Problem: only outer methods call `prepare`, so it may be wrong although `solve` is right. It may reuse the
 first right-hand side, write to the start, sweep beyond the budget, or never call `watch`.
-Method: the state is made for a matrix in each form that outer methods pass: an operator, a centred operator,
+Method: the state is prepared for a matrix in each form that outer methods pass: an operator, a centred operator,
 and the moments of a view, held or not. The data have only the capabilities that the record declares. The
-state solves for one right-hand side after the other. Each answer is compared with NumPy's, up to the error
+state solves for one right-hand side after the other. Each solution is compared with NumPy's, up to the error
 that the tolerance explains: ‖x − x*‖ ≤ ‖Aᵀ(b − Ax) − rx‖ / λmin.
 """
 
@@ -39,15 +39,15 @@ ROUGH = 1e-2
 """Tolerance of the checks on other array libraries."""
 
 SLACK = 1e-12
-"""Relative rounding of answers, and rounding of residuals."""
+"""Permitted rounding: relative in solutions, absolute in residuals and pass counts."""
 
 BUDGETS = (2, 3, 4, 5, 6, 8, 11, 16)
 
 FRACTION = 0.1
-"""By which `reduce` is to reduce a residual."""
+"""The factor by which `reduce` must reduce a residual."""
 
 AGREES = 0.01
-"""Relative error allowed in the residual that `watch` is given."""
+"""Relative error allowed in the residual that `watch` receives."""
 
 
 def _planted() -> Case:
@@ -56,7 +56,7 @@ def _planted() -> Case:
 
 
 class _Prepared:
-    """A state for a matrix with singular values between 1 and 3, its run, and NumPy's answers.
+    """A run for a matrix with singular values between 1 and 3, from which states are made, and NumPy's solutions.
 
     Parameters
     ----------
@@ -98,11 +98,11 @@ class _Prepared:
 
     @property
     def sweep(self) -> float:
-        """The passes that one product with AᵀA takes."""
+        """The passes of one product with AᵀA."""
         return 1.0 if self.counted.access == "rows" else 2.0
 
     def begin(self) -> LeastSquaresState:
-        """Make the state; Skip if that fails (the check "prepare" reports it)."""
+        """Make the state; raise Skip if that fails, because the check "prepare" reports it."""
         try:
             state = self.solver.prepare(self.A, self.ridge, self.run)
         except Exception as error:
@@ -120,18 +120,18 @@ class _Prepared:
         return found
 
     def AtB(self, B: HostArray) -> HostArray:
-        """AᵀB."""
+        """Compute AᵀB."""
         product: HostArray = self.entries.T @ B
         return product
 
     def residual(self, x: HostArray, B: HostArray) -> float:
-        """The largest ‖Aᵀ(b − A x) − r x‖ / ‖Aᵀb‖ of a column."""
+        """The largest ‖Aᵀ(b − A x) − r x‖ / ‖Aᵀb‖ over all columns."""
         gaps = np.linalg.norm(self.AtB(B - self.entries @ x) - self.ridge * x, axis=0)
         sizes = np.linalg.norm(self.AtB(B), axis=0)
         return float((gaps[sizes > 0] / sizes[sizes > 0]).max(initial=0.0))
 
     def issue(self, x: Any, B: HostArray, tol: float = TOL) -> str:
-        """How an answer differs from NumPy's by more than the tolerance explains; "" if it does not."""
+        """Message if x has a wrong type or differs from NumPy's solution beyond the tolerance; otherwise ""."""
         shape = (self.entries.shape[1], B.shape[1])
         if not is_array(x) or tuple(x.shape) != shape or not str(x.dtype).endswith("float64"):
             got = f"{x.dtype} of shape {tuple(x.shape)}" if is_array(x) else type(x).__name__
@@ -167,7 +167,7 @@ FORMS: dict[str, Callable[[LinearOperator], Any]] = {
 def _right_hand_sides(
     n: int, wrap: Callable[[HostArray], Any] = np.copy
 ) -> Iterator[tuple[str, HostArray, LinearOperator]]:
-    """Blocks of several widths: one has a column of zeros, and one is a product that is never formed."""
+    """Yield right-hand sides of several widths, one with a column of zeros, one a product that is never formed."""
     rng = np.random.default_rng(12)
     for columns in (2, 3, 1):
         B = rng.standard_normal((n, columns))
@@ -195,13 +195,13 @@ def check_prepare(subject: Subject) -> Iterator[str]:
     for backend in BACKENDS[1:]:
         if backend.is_array and backend.float64 and not backend.missing():
             ready = _Prepared(subject, "an operator", RIDGES[1], wrap=backend.wrap)
-            with on_device(ready.counted):  # where the outer method's run is
+            with on_device(ready.counted):  # as the run of the outer method does
                 issues = list(_answer_issues(ready, ROUGH, 1))
             yield from (f"{backend.name}: {issue}" for issue in issues)
 
 
 def _answer_issues(ready: _Prepared, tol: float = TOL, count: int | None = None) -> Iterator[str]:
-    """What is wrong with the answers to the first `count` blocks of right-hand sides."""
+    """Yield messages about wrong solutions for the first `count` blocks of right-hand sides."""
     try:
         state = ready.solver.prepare(ready.A, ready.ridge, ready.run)
     except Exception as error:  # noqa: BLE001 (whatever it raises is reported)
@@ -211,7 +211,7 @@ def _answer_issues(ready: _Prepared, tol: float = TOL, count: int | None = None)
         yield f"prepare must return a linspec.LeastSquaresState; got {type(state).__name__}"
         return
     for i, (what, B, operator) in enumerate(islice(_right_hand_sides(len(ready.entries), ready.wrap), count)):
-        # AᵀB is given with every second block, and with the others where the data have less.
+        # AᵀB is passed with every second block; for data with the declared needs only, with the other blocks.
         known = {"AtB": ready.counted.home.blocks.place(ready.AtB(B))} if (i + ready.tight) % 2 else {}
         where = f"{what}{', AtB given' if known else ''}"
         try:
@@ -230,7 +230,7 @@ def _answer_issues(ready: _Prepared, tol: float = TOL, count: int | None = None)
 
 
 def check_prepare_start(subject: Subject) -> Iterator[str]:
-    """A state begins at `x0`: a wrong start leads to the answer, and the answer as start saves sweeps."""
+    """A state starts from `x0`: a wrong start still gives the solution, and the solution as start saves sweeps."""
     _needs_prepare(subject)
     for form in ("an operator", "moments that are held"):
         ready = _Prepared(subject, form, RIDGES[1])
@@ -261,7 +261,7 @@ def check_prepare_start(subject: Subject) -> Iterator[str]:
 def _reduction_issues(
     ready: _Prepared, state: LeastSquaresState, B: HostArray, operator: LinearOperator
 ) -> Iterator[str]:
-    """`reduce` ends where the residual is the given fraction of that of another iterate, with a start and without."""
+    """`reduce` ends at the given fraction of another iterate's residual, with a start and without."""
     AtB = ready.AtB(B)
     other = ready.exact(B) + np.random.default_rng(3).standard_normal((len(AtB), B.shape[1]))
     AtAx = ready.AtB(ready.entries @ other)
@@ -275,12 +275,12 @@ def _reduction_issues(
 
 
 def _sooner_issues(subject: Subject) -> Iterator[str]:
-    """A state begun at the answer makes fewer sweeps than without a start."""
+    """A state that starts from the solution makes fewer sweeps than without a start."""
     ready = _Prepared(subject, "an operator", RIDGES[1])
     state = ready.begin()
     _, B, operator = next(_right_hand_sides(len(ready.entries)))
     AtB, exact = ready.AtB(B), ready.exact(B)
-    state.solve(operator, tol=TOL, AtB=AtB)  # the state does here what it does only once
+    state.solve(operator, tol=TOL, AtB=AtB)  # the first solve includes work that the state does only once
     spent = []
     for x0 in (None, exact):
         before = ready.run.passes
@@ -339,7 +339,7 @@ def _budget_issues(ready: _Prepared, promised: float) -> Iterator[str]:
 
 
 def check_prepare_watch(subject: Subject) -> Iterator[str]:
-    """`watch` sees the residual and the iterate before each step, and can end the iteration."""
+    """`watch` receives the residual and the iterate before each step, and can end the iteration."""
     _needs_prepare(subject)
     if not subject.trait("iterative"):
         raise Skip("the solver is not iterative")
@@ -395,4 +395,4 @@ PREPARE_CHECKS: dict[str, Callable[[Subject], Iterator[str]]] = {
     "prepare-budget": check_prepare_budget,
     "prepare-watch": check_prepare_watch,
 }
-"""By name, as in test ids and expected failures."""
+"""The checks by their names in test ids and expected failures."""

@@ -36,8 +36,7 @@ from linspec.solving.problem import Problem
 from linspec.solving.solution import Solution, Status
 
 NEGLECTED = 1e-2
-"""A finding is reported if a step along one column lowers the sum of squares by more than (this times
-‖b‖)²."""
+"""A small column is reported if a step along it lowers the sum of squares by more than (NEGLECTED ‖b‖)²."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -47,7 +46,7 @@ class LeastSquares(Problem[LeastSquaresSolution]):
     Parameters
     ----------
     A : data of shape (n, p)
-        Anything that `linspec.as_operator` takes. The solution has its dtype and precision.
+        Anything that `linspec.as_operator` accepts. The solution has its dtype and precision.
     B : data of shape (n, m), or an array, a series or a list of shape (n,)
         Right-hand sides. If their dtype is narrower, they are multiplied in the dtype of A.
     ridge : float or sequence of floats, default 0.0
@@ -56,8 +55,8 @@ class LeastSquares(Problem[LeastSquaresSolution]):
     center : bool, default False
         Whether to fit an intercept, which no ridge shrinks: A and B are centred, and sparse data stay sparse.
     scale : bool, default False
-        Whether to divide each column of A by its root mean square once means and confounds are out; with `center`
-        this is its standard deviation.
+        Whether to divide each column of A by its root mean square after means and confounds are subtracted; with
+        `center` this is its standard deviation.
     sample_weight : array of shape (n,), optional
         How often each row counts: zero or more, and 0 leaves a row out. The row count n becomes their sum.
     confounds : array of shape (n, c) or (n,), optional
@@ -68,8 +67,8 @@ class LeastSquares(Problem[LeastSquaresSolution]):
     -----
     Residual: max over right-hand sides and ridges of ‖Aᵀ(b − Ax) − ridge x‖ / ‖Aᵀb‖.
 
-    For a solver, a path is more columns: all right-hand sides for the first ridge, then for the second, and
-    so on. `column_ridges` has the ridge of each column, and `run.finish` takes an x with all these columns.
+    For a solver, a path only adds columns: all right-hand sides for the first ridge, then for the second, and
+    so on. `column_ridges` holds the ridge of each column, and `run.finish` expects an x with all these columns.
 
     Examples
     --------
@@ -126,7 +125,7 @@ class LeastSquares(Problem[LeastSquaresSolution]):
         self.check_sizes()
 
     def check_sizes(self) -> None:
-        """Check that A and B have equally many rows."""
+        """Check that A and B have the same number of rows."""
         check_rows("A", self.A, "B", self.B)
 
     @property
@@ -146,13 +145,13 @@ class LeastSquares(Problem[LeastSquaresSolution]):
 
     @property
     def width(self) -> int:
-        """Columns of a solution: right-hand sides times ridges."""
+        """The number of columns of a solution: right-hand sides times ridges."""
         return int(self.B.shape[1]) * len(self.ridges)
 
     def start(self, given: Any) -> dict[str, Array]:
-        """The coefficients of an earlier answer, one column for each right-hand side and ridge.
+        """Check the coefficients of an earlier solution; return a column for each right-hand side and ridge.
 
-        Those of one ridge serve for every ridge of a path.
+        The coefficients of one ridge serve for every ridge of a path.
         """
         x = given.get("x") if isinstance(given, Mapping) else given
         x = x if x is None or is_array(x) else getattr(x, "x", None)
@@ -174,7 +173,7 @@ class LeastSquares(Problem[LeastSquaresSolution]):
         )
 
     def unregularised(self) -> dict[str, float]:
-        """A, with its ridge, or with the least ridge of a path."""
+        """The ridge of A; for a path the smallest one."""
         return {"A": min(self.ridges)}
 
     def moments(self, form: str, expect: tuple[int, int]) -> Moments:
@@ -190,7 +189,7 @@ class LeastSquares(Problem[LeastSquaresSolution]):
         rank: int | None = None,
         least: Any = None,
     ) -> Conclusion:
-        """Residual of the normal equations, column by column.
+        """Compute the residual of the normal equations, column by column, and the fields of the solution.
 
         Parameters
         ----------
@@ -198,10 +197,10 @@ class LeastSquares(Problem[LeastSquaresSolution]):
         terms : Terms
         x : array of shape (p, w)
         rank : int, optional
-            The numerical rank of A, of a solver that has decomposed A itself and not its Gram matrix.
+            The numerical rank of A, from a solver that has decomposed A itself and not its Gram matrix.
         least : array of shape (w,) or float, optional
-            The least eigenvalue of AᵀA + ridge that an iteration has met, such as its least Ritz value. Without it,
-            the law may make a few more products to see whether the coefficients are certain.
+            The smallest eigenvalue of AᵀA + ridge that an iteration has found, such as its smallest Ritz value. Without
+            it, a few more products may be made to bound the error of the coefficients.
         """
         if x.shape[1] != self.width:
             raise BrokenPlugin(
@@ -235,7 +234,7 @@ class LeastSquares(Problem[LeastSquaresSolution]):
         return Conclusion(fields, float(residuals.max()), (*findings, *self.lost_to_centring(moments)))
 
     def _neglected(self, gap: Array, small: HostArray, moments: Moments) -> tuple[tuple[Status, str], ...]:
-        """Small columns of A that could still lower the sum of squares noticeably.
+        """A finding if a step along a small column of A could still lower the sum of squares noticeably.
 
         A step along column j lowers the sum of squares by gⱼ²/(‖aⱼ‖² + ridge), for the gap g of the normal
         equations. If ‖aⱼ‖ is small, the norm of g does not show it.
@@ -258,12 +257,12 @@ class LeastSquares(Problem[LeastSquaresSolution]):
         return ((Status.ILL_CONDITIONED, text + 'choose "direct".'),)
 
     def as_given(self, arrays: Mapping[str, Any], *, returned: bool = True) -> dict[str, Any]:
-        """The arrays of an answer, or of an iterate, for the columns as they were given."""
+        """Transform the arrays of a solution or iterate to the columns before scaling."""
         found = super().as_given({name: value for name, value in arrays.items() if name != "x"})
         return found | self.in_given_columns({"x": arrays["x"]}, axis=1 if self.path and returned else 0)
 
     def _shaped(self, x: Array) -> Array:
-        """Columns in the form of the solution: a vector if B is one, stacked for several ridges."""
+        """Reshape columns to the x of a solution: a vector if B is one, stacked for several ridges."""
         if self.path:
             xp = self.A.home.xp
             x = xp.permute_dims(xp.reshape(x.T, (len(self.ridges), -1, x.shape[0])), (0, 2, 1))

@@ -28,8 +28,8 @@ class LeastSquaresSolution(Solution):
     a_mean, b_mean : array of shape (p,), (m,), or None
         The column means of A and B, if the problem centres.
     a_scale : array of shape (p,) or None
-        What columns of A were divided by, if the problem scales. The coefficients multiply columns that are not
-        divided.
+        The numbers that the columns of A were divided by, if the problem scales. The coefficients belong to the
+        undivided columns.
     confound_mean : numpy.ndarray of shape (c,) or None
         The means of the confounds, if the problem has any (0 without centring).
     a_slopes, b_slopes : array of shape (c, p), (c, m), or None
@@ -96,7 +96,7 @@ class LeastSquaresSolution(Solution):
         return found
 
     def _named_vectors(self, matrix: str) -> dict[str, HostArray]:
-        """The coefficients of each right-hand side, by its name; of a path also by the place of the ridge in it."""
+        """The coefficients by the name of the right-hand side, and for a path also the index of the ridge."""
         x = to_host(self.x)
         x = x if self.path else x[None]
         x = x[..., None] if x.ndim == 2 else x
@@ -111,7 +111,7 @@ class LeastSquaresSolution(Solution):
     @property
     @at_home
     def intercept(self) -> Array | None:
-        """What is added to A x: b̄ − āᵀx, of the shape of x without the columns of A; None without centring.
+        """The intercept b̄ − āᵀx, added to A x; shaped as x without the axis of A's columns; None without centring.
 
         With confounds it is added to A x + (Z − z̄)γ, for the means z̄ of the confounds and γ, `confound_coefficients`.
         """
@@ -131,7 +131,7 @@ class LeastSquaresSolution(Solution):
         return xp.stack([self._rest(b, a) for b, a in rows], axis=1 if self.path else 0)
 
     def _rest(self, b: Array | None, a: Array | None) -> Array | None:
-        """b − aᵀx for a number each of the columns of B and of A."""
+        """Compute b − aᵀx, for a with one number for each column of A, and b with one for each column of B."""
         if a is None or b is None:
             return None
         home, xp = Home.of(self.x), namespace(self.x)
@@ -147,7 +147,7 @@ class LeastSquaresSolution(Solution):
 
     @at_home
     def along_path(self) -> list[Self]:
-        """A solution for each ridge of a path, in the order of the ridges; each has the costs and status of all."""
+        """Split a path into one solution for each ridge, in order; each keeps the costs and status of the path."""
         if not self.path:
             return [self]
         return [
@@ -159,34 +159,34 @@ class LeastSquaresSolution(Solution):
 
     @at_home
     def predict(self, A: Any, *, confounds: Any = None) -> Array:
-        """A x, plus the intercept if there is one: the right-hand sides that the coefficients give to rows.
+        """Compute A x, plus the intercept if there is one: the predicted right-hand sides of these rows.
 
         Parameters
         ----------
         A : data of shape (n, p)
-            Any kind of data that `linspec.as_operator` takes; sparse rows stay sparse.
+            Any kind of data that `linspec.as_operator` accepts; sparse rows stay sparse.
         confounds : array of shape (n, c), optional
-            Those of the rows, if the problem had confounds. Their effect is part of the prediction.
+            The confounds of these rows, if the problem had any. Their effect is part of the prediction.
 
         Returns
         -------
         array of shape (n, m), or (n,) for one-dimensional B
             In the library, on the device and in the working dtype of the rows. For r ridges the shape is (r, n, m)
-            or (r, n). Of rows in blocks an array of dask for data of dask, else an operator of shape (n, m); for r
-            ridges an array of this process.
+            or (r, n). For rows in blocks: a dask array if the data are one, otherwise an operator of shape (n, m); for
+            r ridges an array of this process.
 
         Raises
         ------
         InvalidProblem
-            When the rows do not have the columns, or the confounds, of the training data.
+            If the rows do not have the columns, or the confounds, of the training data.
 
         Notes
         -----
-        The rows are read once, for all right-hand sides and ridges. With an intercept they are multiplied about the
-        training means, which loses nothing where these are large.
+        The rows are read once, for all right-hand sides and ridges. With an intercept the training means are subtracted
+        from the rows before the product, so large means cost no digits.
         """
         x, xp = self.x, namespace(self.x)
-        axis = 1 if self.path else 0  # of the columns of A
+        axis = 1 if self.path else 0  # the axis of the columns of A
         columns = xp.reshape(xp.moveaxis(x, axis, 0), (x.shape[axis], -1))
         copies = x.shape[0] if self.path else 1
         offset = None if self.b_mean is None else xp.concat([self.b_mean] * copies)

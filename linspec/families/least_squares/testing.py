@@ -1,4 +1,4 @@
-"""How least-squares solvers are judged: planted cases, an oracle, paths of ridges, and what `prepare` promises."""
+"""The conformance tests of least-squares solvers: planted cases, an oracle, paths of ridges, and `prepare`."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ RIDGES = (2.0, 0.5, 30.0)
 
 
 def check_path(subject: Subject) -> Iterator[str]:
-    """With the trait 'path', each of several ridges has its solution; without it they are refused."""
+    """With the trait 'path' each of several ridges has its solution; without it several ridges raise an error."""
     for case in least_squares_cases():
         if case.main.dtype != np.float64 or not subject.must_converge(case) or case.dense_offset:
             continue
         if case.parameters.get("ridge"):
-            continue  # gentle with that ridge
+            continue  # gentle only with its ridge
         several = replace(case, parameters={"ridge": list(RIDGES)})
         result = attempt(several.state(host_data(case)), subject.for_case(case), rng=0)
         if not subject.trait("path"):
@@ -81,12 +81,12 @@ def _shapes(case: Case, _: Any) -> dict[str, tuple[int, ...]]:
 
 
 def _moved(case: Case, factor: float, _: int) -> Case:
-    """x(cB) = c x(B)."""
+    """The case with B multiplied by c: x(cB) = c x(B)."""
     return replace(case, arrays={**case.arrays, "B": case.arrays["B"] * factor}, truth={})
 
 
 def _start_case() -> Case:
-    """A case that takes conjugate gradients some ten iterations."""
+    """A case for which conjugate gradients need about ten iterations."""
     return planted_least_squares(120, 40, np.geomspace(1.0, 0.1, 40), name="many-columns")
 
 
@@ -99,4 +99,4 @@ TESTING = ProblemTesting(
     start_case=_start_case,
     behaviour_checks={"path": check_path, **PREPARE_CHECKS},
 )
-"""How least-squares solvers are judged."""
+"""The conformance tests of least-squares solvers."""

@@ -1,16 +1,16 @@
-"""Coefficients that the gradient leaves open.
+"""Detection of coefficients that a small gradient does not determine.
 
-Problem: the gradient of x is g = AᵀB − (AᵀA + r) x, so its error is e = (AᵀA + r)⁻¹ g. Along directions in which A is
-short, a gradient within the tolerance allows a large error.
-Method: what is known decides. A ridge bounds e by ‖g‖/r. Else:
-1. With a Gram matrix that is held, or that one more sweep makes of few columns, e is computed. Directions that are too
-   short for the Gram matrix are multiplied by A itself, which tells them from null directions.
-2. A solver that has met short directions hands over the least eigenvalue λ of AᵀA + r that it has seen, an upper bound
-   of the least: the error may be ‖g‖/λ.
-3. Otherwise a few conjugate gradient steps on (AᵀA + r) e = g: their norms increase up to ‖e‖ (Steihaug 1983,
-   doi:10.1137/0720042), so a long step is a proof. A short one is none.
-A gradient that is rounding shows nothing to these steps. Solvers that decompose A itself hand over its rank: they are
-not judged.
+Problem: the gradient of x is g = AᵀB − (AᵀA + r) x, so its error is e = (AᵀA + r)⁻¹ g. Along directions with a short
+image under A, a gradient within the tolerance permits a large error.
+Method: it depends on what is known. A ridge bounds e by ‖g‖/r. Otherwise:
+1. With a held Gram matrix, or with few columns, whose Gram matrix takes one more sweep, e is computed. Directions that
+   are too short for the Gram matrix are multiplied by A itself, which separates them from null directions.
+2. A solver that has met short directions passes the smallest eigenvalue λ of AᵀA + r that it has found, an upper bound
+   of the true one: the error may be ‖g‖/λ.
+3. In all other cases a few conjugate gradient steps are made on (AᵀA + r) e = g: the norms of their iterates increase
+   up to ‖e‖ (Steihaug 1983, doi:10.1137/0720042), so a long iterate proves a large error. A short one proves nothing.
+If the gradient is only rounding, these steps are useless. Solvers that decompose A itself pass its rank, and are not
+checked here.
 """
 
 from __future__ import annotations
@@ -26,16 +26,16 @@ from linspec.solving.conclusion import Terms
 from linspec.solving.solution import Status
 
 UNCERTAIN = 0.01
-"""The relative error of coefficients that is reported."""
+"""Relative errors of coefficients above this are reported."""
 
 ROUNDING = 20
 """A relative gradient below this, in units of the data's rounding, is noise."""
 
 HELD, SWEPT = 1024, 256
-"""The most columns for which the Gram matrix is factored: of one that is held, and of one that takes a sweep."""
+"""Largest number of columns for which the Gram matrix is factored: if it is held, and if it takes a sweep."""
 
 STEPS = 8
-"""Steps of conjugate gradients."""
+"""Number of conjugate gradient steps."""
 
 REMEDY = 'Lower tol, add a ridge, or choose "direct" or "sketch-precondition".'
 
@@ -51,19 +51,19 @@ def uncertain(
     terms: Terms,
     least: Any,
 ) -> Findings:
-    """A finding if the coefficients are uncertain although the gradient is within the tolerance.
+    """Return a finding if the coefficients are uncertain although the gradient is within the tolerance.
 
     Parameters
     ----------
     moments : Moments
-        Of A and B.
+        The moments of A and B.
     gap, x : arrays of shape (p, w)
         Gradients and coefficients.
     ridges, ratios : numpy.ndarray of shape (w,)
         The ridge and the relative gradient of each column.
     terms : Terms
     least : array of shape (w,), float or None
-        The least eigenvalue of AᵀA + ridge that the solver has seen.
+        The smallest eigenvalue of AᵀA + ridge that the solver has found.
     """
     cost = moments.view(0).sweep_cost
     home, p = moments.home, gap.shape[0]
@@ -93,7 +93,7 @@ def uncertain(
 def _by_factor(
     moments: Moments, gap: Array, sizes: HostArray, ridges: HostArray, judged: HostArray, terms: Terms
 ) -> Findings:
-    """The error by a factor of the Gram matrix."""
+    """Compute the error from a factor of the Gram matrix, and return a finding if it is large."""
     view, worst = moments.view(0), 0.0
     for ridge in np.unique(ridges[judged]).tolist():
         columns = judged[ridges[judged] == ridge]
@@ -113,7 +113,7 @@ def _by_factor(
 
 
 def _by_steps(moments: Moments, gap: Array, ridge: float, steps: int) -> float:
-    """The length of the error of one column after some steps of conjugate gradients (Hestenes & Stiefel 1952)."""
+    """Lower bound of ‖e‖ of one column by some steps of conjugate gradients (Hestenes & Stiefel 1952)."""
     home = moments.home
     e, r, d = gap * 0.0, gap, gap
     rr = float(home.column_norms(r)[0]) ** 2

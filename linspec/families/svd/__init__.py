@@ -1,4 +1,4 @@
 """Truncated SVD and principal components.
 
-Read `problem` first, which has the certificate, too: it is the shortest of the families.
+Read `problem` first, which also holds the certificate. This is the shortest of the families.
 """

@@ -1,4 +1,4 @@
-"""How the command line states a truncated SVD and shows the answer."""
+"""The command-line options of a truncated SVD, and the output of its solution."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def _singular_values(solution: Any) -> list[tuple[str, str]]:
 
 
 def _explained(solution: Any) -> list[tuple[str, str]]:
-    """The share of the variance in each component; without centring, of the squares about zero."""
+    """The share of the variance in each component; without centring, the share of the squares about zero."""
     shares = solution.explained_variance_ratio
     if shares is None or not len(shares):
         return []
@@ -43,4 +43,4 @@ COMMAND = Kind(
     answer=_singular_values,
     score=Score("sum of squared singular values", "sum of S²", _captured),
 )
-"""How the command line states the problem and shows its answer."""
+"""The description of the problem for the command line."""

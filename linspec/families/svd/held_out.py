@@ -1,10 +1,10 @@
-"""How well singular vectors of training rows describe other rows.
+"""Scores of how well singular vectors of training rows describe held-out rows.
 
 Problem: score all k of one split from second moments of its training rows and of its held-out rows.
-Method: the eigenvectors of the training moments, decreasing, and the squares of the held-out rows along them. They make
-two scores. The share of the squares that k vectors reconstruct grows with k, so it says how much there is and not
-where to stop. The likelihood of rows under probabilistic principal components (Tipping & Bishop 1999) counts what is
-left out as noise of equal variance in all other directions, and is largest at some k.
+Method: compute the eigenvectors of the training moments, with decreasing eigenvalues, and the squares of the held-out
+rows along them. They give two scores. The share of the squares that k vectors reconstruct grows with k, so it shows how
+much they explain, and not which k to choose. The likelihood of rows under probabilistic principal components (Tipping &
+Bishop 1999) models the remaining directions as noise of equal variance, and is largest at some k.
 Source: Tipping & Bishop 1999, J. R. Stat. Soc. B 61:611, doi:10.1111/1467-9868.00196, equations 4 and 8.
 """
 
@@ -23,7 +23,7 @@ from linspec.studies.held_out.scores import HeldOutScore, Rounded, weighted_rows
 
 
 class Reconstruction(HeldOutScore):
-    """The share of the squares of the held-out rows, less the training means, that k vectors reconstruct."""
+    """The share of the squares of the held-out rows, about the training means, that k vectors reconstruct."""
 
     label = "share reconstructed"
 
@@ -41,13 +41,13 @@ class Reconstruction(HeldOutScore):
         return Rounded(np.tile(found, (len(ridges), 1)), np.tile(lost, (len(ridges), 1)))
 
     def _lost(self, k: int, values: HostArray) -> float:
-        """The rounding of a score: no terms of a share of squares cancel."""
+        """The rounding of a score; 0 here, because no terms of a share of squares cancel."""
         return 0.0
 
     def of_solution(self, problem: Any, solution: Any, ks: Sequence[int | None]) -> HostArray:
         scores, w = weighted_rows(solution.transform(problem.A, confounds=problem.confounds), problem)
         rows = np.asarray(to_host(problem.A.dense()), dtype=np.float64)
-        back = solution._new_rows  # of the same family
+        back = solution._new_rows  # private, but of the same family
         if back.mean is not None:
             rows = rows - to_host(back.mean)
         Z = back.confounds_less_mean(problem.confounds, {})
@@ -69,7 +69,7 @@ class Reconstruction(HeldOutScore):
     def _of(
         self, k: int, p: int, values: HostArray, total: float, along: HostArray, squares: float, count: float
     ) -> float:
-        """Of k vectors: variances of training rows along them and in all, squares of held-out rows likewise."""
+        """Score k vectors from training variances (along vectors, total) and held-out squares (along, total)."""
         return float(along[:k].sum()) / squares if squares > 0 else np.nan
 
 
@@ -79,7 +79,7 @@ class LogLikelihood(Reconstruction):
     label = "log-likelihood of a row"
 
     def _lost(self, k: int, values: HostArray) -> float:
-        """Each variance, and that of the noise, is known up to the rounding of the largest: so are their logarithms."""
+        """The rounding of a score, whose logarithms contain variances with the rounding of their sum."""
         p, total = len(values), float(values.sum())
         widths = [*values[:k], *([float(values[k:].sum()) / (p - k)] if k < p else [])]
         least = min(widths, default=0.0)
@@ -93,7 +93,7 @@ class LogLikelihood(Reconstruction):
         noise = (total - float(values[:k].sum())) / max(p - k, 1)
         least = p * np.finfo(np.float64).eps * total
         if (k < p and noise <= least) or np.min(values[:k], initial=math.inf) <= least:
-            return -math.inf  # the model has no width in some direction
+            return -math.inf  # the model has variance zero in some direction
         mahalanobis = float(np.sum(along[:k] / values[:k]))
         logarithms = float(np.sum(np.log(values[:k])))
         if k < p:

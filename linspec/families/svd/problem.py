@@ -42,10 +42,10 @@ class SVD(Problem[SVDSolution]):
     center : bool, default False
         Whether to centre the columns (principal components).
     left : bool, default False
-        Whether to compute the left singular vectors, those of the adjusted rows: with weights, rows times √w.
+        Whether to compute the left singular vectors. They belong to the adjusted rows: with weights, rows times √w.
     scale : bool, default False
-        Whether to divide each column by its root mean square once means and confounds are out; with `center` this is
-        its standard deviation.
+        Whether to divide each column by its root mean square after means and confounds are subtracted; with `center`
+        this is its standard deviation.
     sample_weight : array of shape (n,), optional
         How often each row counts: zero or more, and 0 leaves a row out. The row count n becomes their sum.
     confounds : array of shape (n, c) or (n,), optional
@@ -108,7 +108,7 @@ class SVD(Problem[SVDSolution]):
         object.__setattr__(self, "k", largest_k(sizes) if self.every else check_k(self.k, sizes))
 
     def start(self, given: Any) -> dict[str, Array]:
-        """The right singular vectors of an earlier answer, any number of rows that the columns of A allow."""
+        """Check the right singular vectors of an earlier solution (1 to p of them), and return them as a start."""
         Vh = given.get("Vh") if isinstance(given, Mapping) else given
         Vh = Vh if Vh is None or is_array(Vh) else getattr(Vh, "Vh", None)
         Vh = None if Vh is None else finite_array(Vh, "the Vh of start")
@@ -135,7 +135,7 @@ class SVD(Problem[SVDSolution]):
         S: HostArray | None = None,
         U: Any = None,
     ) -> Conclusion:
-        """Residual of the eigen-equations of AᵀA. If no singular values are given, the vectors give them."""
+        """Compute the residual ‖AᵀAv − σ²v‖ / σ₁² and the solution; without S, σ = ‖Av‖ comes from the vectors."""
         home = moments.home
         V = home.place(Vh).T
         judged = not (moments.spent and S is not None)
@@ -153,7 +153,7 @@ class SVD(Problem[SVDSolution]):
         residual = residual if judged else math.nan
         V = _flipped(V, flips, home, AtAV if judged and self.A.readable else None)
         fields: dict[str, Any] = {"S": S, "Vh": self.A.home.place(V, self.A.dtype).T}
-        if isinstance(U, BlockOperator):  # whose rows stay where those of A are
+        if isinstance(U, BlockOperator):  # its rows stay with those of A
             turned = np.eye(U.shape[1])[:, order] * flips
             narrow: Any = U.in_dtype(self.A.dtype)
             rows = row_images(narrow, turned)
@@ -181,7 +181,7 @@ class SVD(Problem[SVDSolution]):
 
 
 def _distances(W: Array, V: Array, factors: HostArray, unit: float, home: Home) -> HostArray:
-    """‖w − f v‖ / unit a column; on the host some rows at a time: fresh memory costs more than the arithmetic."""
+    """‖w − f v‖ / unit for each column; on the host by runs of rows, as new memory costs more than arithmetic."""
     if not home.on_host:
         return home.column_norms(W / unit - V * home.place(factors / unit)[None, :])
     squares = np.zeros(V.shape[1])
@@ -193,14 +193,14 @@ def _distances(W: Array, V: Array, factors: HostArray, unit: float, home: Home) 
 
 
 def _select(V: Array, order: HostArray, home: Home) -> Array:
-    """Columns in the given order, without a copy if they are the first ones in their order."""
+    """Columns of V in the given order; a view without copy if the order is 0, 1, 2, …."""
     if (order[1:] > order[:-1]).all() and (not len(order) or order[-1] == len(order) - 1):
         return V[:, : len(order)]
     return home.xp.take(V, home.xp.asarray(order, device=home.device), axis=1)
 
 
 def _flipped(V: Array, signs: HostArray, home: Home, spare: Array | None) -> Array:
-    """Columns times signs; on the host in the memory of `spare`, if it fits."""
+    """Columns of V times signs; on the host written to `spare`, if that has the right shape."""
     if (
         home.on_host
         and spare is not None

@@ -29,12 +29,12 @@ class SVDSolution(Solution):
     Vh : array of shape (k, p)
         Right singular vectors as rows.
     U : array of shape (n, k) or None
-        Left singular vectors, if the problem has left=True. Of rows in blocks elsewhere they stay there: an array of
-        dask for data of dask, else an operator.
+        Left singular vectors, if the problem has left=True. For rows in blocks of other processes they stay there, as a
+        dask array for dask data, otherwise as an operator.
     mean : array of shape (p,) or None
         Column means, if the problem centres.
     scale : array of shape (p,) or None
-        What columns were divided by, if the problem scales.
+        The numbers that the columns were divided by, if the problem scales.
     confound_mean : numpy.ndarray of shape (c,) or None
         The means of the confounds, if the problem has any (0 without centring).
     slopes : array of shape (c, p) or None
@@ -45,12 +45,12 @@ class SVDSolution(Solution):
         The length of each column of the (centred, scaled) data, which the sweeps of the solve compute at no extra cost.
         None for operators that only give products. `loadings` divides by it.
     total_squares : float or None
-        The sum of the squares of all singular values, which is that of all entries of the (centred) data. The
+        The sum of the squares of all singular values, or of all entries of the (centred) data. The
         sweeps of the solve compute it at no extra cost. It is None for operators that only give products,
         which would need a product with each column of the identity. If you know it from elsewhere, divide
         ``S**2`` by it. It is 0 or infinite if it underflows or overflows.
     total_norm : float or None
-        The square root of total_squares, the Frobenius norm of the data. It is finite if the entries are.
+        The square root of total_squares, the Frobenius norm of the data. It is finite if the entries are finite.
 
     Examples
     --------
@@ -104,9 +104,9 @@ class SVDSolution(Solution):
         """The fraction of `total_squares` in each component, shape (k,); None if `total_squares` is None.
 
         With centring it is the fraction of the variance, as in ``PCA`` of scikit-learn. Without centring it
-        is the fraction of the sum of squares about zero. ``TruncatedSVD`` of scikit-learn divides variances
-        about the means there, although its components contain the means. Its fractions need neither decrease
-        nor add up to one.
+        is the fraction of the sum of squares about zero. In that case ``TruncatedSVD`` of scikit-learn divides
+        variances about the means, although its components contain the means; so its fractions need not decrease
+        or add up to one.
         """
         if self.total_squares is None:
             return None
@@ -152,14 +152,14 @@ class SVDSolution(Solution):
 
     @at_home
     def transform(self, A: Any, *, confounds: Any = None) -> Array:
-        """Scores of rows: the rows minus the training means, if the problem centres, times the vectors.
+        """Compute scores of rows: the rows, minus the training means with centring, times the vectors.
 
         Parameters
         ----------
         A : data of shape (n, p)
-            Any kind of data that `linspec.as_operator` takes; sparse rows stay sparse.
+            Any kind of data that `linspec.as_operator` accepts; sparse rows stay sparse.
         confounds : array of shape (n, c), optional
-            Those of the rows, if the problem had confounds: their effect, as learnt from the training rows, is
+            The confounds of these rows, if the problem had any: their effect, as learnt from the training rows, is
             subtracted.
 
         Returns
@@ -171,12 +171,12 @@ class SVDSolution(Solution):
         Raises
         ------
         InvalidProblem
-            When the rows do not have the columns of the training data.
+            If the rows do not have the columns of the training data.
         """
         return self._new_rows.images(A, self.Vh.T, "A", confounds)
 
     def saved_parts(self) -> dict[str, Any]:
-        """All fields; left vectors that lie in blocks elsewhere come here for it."""
+        """All fields; left vectors in blocks of other processes are copied to this process."""
         parts = super().saved_parts()
         return parts if self.U is None else {**parts, "U": brought_here(self.U)}
 
@@ -187,13 +187,13 @@ class SVDSolution(Solution):
 
     @at_home
     def scores_table(self, A: Any = None, *, confounds: Any = None, library: str | None = None) -> Any:
-        """The scores of rows, as `transform` gives them, in a table with the labels of the rows.
+        """The scores of `transform` in a table with the labels of the rows.
 
         Parameters
         ----------
         A : data of shape (n, p), optional
-            By default the training rows, of an answer with left singular vectors: the table is U diag(S), which is made
-            of the rows times √w if the problem had weights.
+            By default the training rows, if the solution has left singular vectors: the table is U diag(S), which
+            belongs to the rows times √w if the problem had weights.
         confounds : array of shape (n, c), optional
         library : {"pandas", "polars", "pyarrow", ""}, optional
             As for `weights_table`; by default the library of A.
@@ -201,13 +201,13 @@ class SVDSolution(Solution):
         Returns
         -------
         list of dict, pandas.DataFrame, polars.DataFrame or pyarrow.Table
-            A column for each component. The index of a pandas frame, or what `linspec.labelled` was given, labels the
-            rows.
+            A column for each component. The rows are labelled by the index of a pandas frame, or by the labels passed
+            to `linspec.labelled`.
 
         Raises
         ------
         InvalidProblem
-            As `transform`; or there are no rows, and no left singular vectors either.
+            As for `transform`; or there are neither rows nor left singular vectors.
         """
         if A is None:
             if self.U is None or confounds is not None:
@@ -227,26 +227,26 @@ class SVDSolution(Solution):
         A : data of shape (n, p), optional
             Rows to correlate on. By default these are the training rows, which are not read again.
         confounds : array of shape (n, c), optional
-            Those of the rows A, if the problem had confounds: their effect in these rows is subtracted.
+            The confounds of the rows A, if the problem had any: their effect in these rows is subtracted.
         sample_weight : array of shape (n,), optional
             How often each of the rows A counts.
 
         Returns
         -------
         array of shape (p, k)
-            Between -1 and 1; 0 for a column that does not vary. Without centring they are cosines, about 0.
+            Between -1 and 1; 0 for a column that does not vary. Without centring they are cosines about the origin.
 
         Raises
         ------
         InvalidProblem
-            Other columns than the training data have; confounds or weights without rows.
+            If the rows do not have the columns of the training data, or confounds or weights come without rows.
         MissingCapability
             For operators that are known by their products only.
 
         Notes
         -----
         On the training rows the correlation of column j with component i is Sᵢ Vᵢⱼ / ‖aⱼ‖, because AᵀA vᵢ = Sᵢ² vᵢ and
-        ‖A vᵢ‖ = Sᵢ; aⱼ is the column less its mean (without its confounds, with its weights), and its length is in
+        ‖A vᵢ‖ = Sᵢ; aⱼ is the adjusted column (centred, weighted, confounds subtracted), and its length is in
         `column_norms`. So the squares of a row add up to the share of the column that the components explain
         (Jolliffe 2002, Principal Component Analysis, section 2.3, doi:10.1007/b98835). They are as accurate as the
         triplets.
@@ -301,17 +301,17 @@ class SVDSolution(Solution):
 
     @at_home
     def inverse_transform(self, scores: Any, *, confounds: Any = None) -> Array:
-        """The rows in the subspace that have the given scores: scores times `Vh`, plus the training means.
+        """Compute the rows in the subspace with the given scores: scores times `Vh`, plus the training means.
 
-        ``inverse_transform(transform(A))`` is the projection of the rows on the subspace: of all matrices of
-        rank k about the means, the nearest to the training rows.
+        ``inverse_transform(transform(A))`` is the projection of the rows on the subspace: for the training rows, the
+        nearest matrix of rank k about the means.
 
         Parameters
         ----------
         scores : data of shape (n, k)
-            Any kind of data that `linspec.as_operator` takes.
+            Any kind of data that `linspec.as_operator` accepts.
         confounds : array of shape (n, c), optional
-            Those of the rows, if the problem had confounds. Their effect is added.
+            The confounds of these rows, if the problem had any. Their effect is added.
 
         Returns
         -------
@@ -321,6 +321,6 @@ class SVDSolution(Solution):
         Raises
         ------
         InvalidProblem
-            When there is not one column of scores for each row of `Vh`.
+            If the number of columns of the scores is not the number of rows of `Vh`.
         """
         return self._new_rows.restored(scores, self.Vh, "scores", confounds)

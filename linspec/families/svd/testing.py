@@ -1,4 +1,4 @@
-"""Planted cases of truncated SVD, and the exact answers and the law, computed a second time."""
+"""Planted test cases of truncated SVD, and an independent computation of the exact solutions and the law."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def planted_svd(  # noqa: PLR0913
     name: str = "planted",
     gentle: bool = True,
 ) -> Case:
-    """A matrix with known singular triplets.
+    """Construct a matrix with known singular triplets.
 
     Parameters
     ----------
@@ -91,7 +91,7 @@ def planted_svd(  # noqa: PLR0913
 
 
 COPIES = [*[4.0] * 12, *geometric(1, 0.1, 20)]
-"""A singular value that is repeated more often than rounding brings copies back, and smaller ones."""
+"""A singular value with more copies than a Krylov space of one vector finds by rounding, and smaller values."""
 
 
 def _svd_cases() -> list[Case]:
@@ -110,7 +110,7 @@ def _svd_cases() -> list[Case]:
         make(50, 12, [5, 4, 3, 2], 4, name="k-equals-rank"),
         make(50, 12, [5, 4, 3, 2], 6, name="k-above-rank"),
         make(50, 10, [4, 4, 4, 1, 1, 0.5], 3, name="repeated"),
-        # A Krylov space of one vector has one copy of a value, and no residual shows that others are missing.
+        # A Krylov space of one vector contains one copy of a value, and no residual shows that others are missing.
         make(100, 60, COPIES, 12, name="many-copies"),
         make(100, 60, COPIES, 12, center=True, name="many-copies-centred"),
         zeroed_columns(make(40, 8, geometric(8, 0.5, 8), 3), "zero-columns", "A"),
@@ -128,7 +128,7 @@ def _svd_cases() -> list[Case]:
         make(1, 6, [2.0], 1, name="one-row"),
         make(20, 1, [2.0], 1, name="one-column"),
         zero,
-        # With so many columns a basis of a few times k vectors does not span the whole space.
+        # With this many columns a basis of a few times k vectors does not span the whole space.
         make(110, 90, geometric(10, 1, 90), 2, name="many-columns"),
         make(60, 100, geometric(10, 2, 50), 2, center=True, name="many-columns-wide"),
         make(100, 12, geometric(1, 1e-4, 12), 12, name="small-values"),
@@ -136,7 +136,7 @@ def _svd_cases() -> list[Case]:
 
 
 class SVDOracle:
-    """The exact leading triplets, and the law."""
+    """The exact leading triplets of a case, and its law."""
 
     def __init__(self, case: Case, reading: Reading) -> None:
         A = case.arrays["A"].astype(np.float64)
@@ -159,21 +159,21 @@ class SVDOracle:
         return ROUNDING * self.unit
 
     def law(self, solution: Any) -> Law:
-        """max ‖AᵀAv − σ²v‖ / σ₁²."""
+        """The residual max ‖AᵀAv − σ²v‖ / σ₁², and its rounding."""
         V, S = as_host(solution.Vh).T, as_host(solution.S)
         gap = np.linalg.norm(self.A.T @ (self.A @ V) - V * S**2, axis=0)
         residual = max((ratio(float(g), float(S.max() ** 2)) for g in gap), default=0.0)
         return Law(residual, ROUNDING * self.unit)
 
     def _errors_of_fewer(self, S: HostArray, V: HostArray) -> list[str]:
-        """Errors of fewer leading values. With orthonormal vectors the residuals bound them."""
+        """Messages about wrong values if fewer than k are returned; residuals bound the errors of orthonormal V."""
         left = np.linalg.norm(self.A.T @ (self.A @ V) - V * S**2, axis=0).max(initial=0.0)
         off = np.abs(S**2 - self.S[: len(S)] ** 2).max(initial=0.0)
         allowed = left + ROUNDING * self.unit * self.S[0] ** 2
         return [] if off <= allowed else [f"σ² is wrong by {off:.2g}; the residual explains {allowed:.2g}"]
 
     def _errors_of_left(self, U: HostArray, V: HostArray, S: HostArray, error: float) -> list[str]:
-        """Errors of left vectors, which must be A V / σ and orthonormal: errors in V grow by σ₁/σ."""
+        """Messages about wrong left vectors: U must be A V / σ and orthonormal; errors in V grow by σ₁/σ."""
         spread = float(self.S[0] / self.S[-1])
         found = []
         misfit = float(np.linalg.norm(self.A @ V - U * S, axis=0).max() / self.S[0])
@@ -191,7 +191,7 @@ class SVDOracle:
         return found
 
     def errors(self, solution: Any) -> list[str]:
-        """Errors of the answer that are larger than its own residual explains."""
+        """Messages about errors of the solution that are larger than its residual explains."""
         order = np.argsort(-as_host(solution.S), kind="stable")
         S, V = as_host(solution.S)[order], as_host(solution.Vh).T[:, order]
         # A solver that reports lost digits may return fewer triplets; those must be right.
@@ -229,12 +229,12 @@ def _shapes(case: Case, solution: Any) -> dict[str, tuple[int, ...]]:
 
 
 def _moved(case: Case, factor: float, _: int) -> Case:
-    """S(cA) = |c| S(A)."""
+    """The case with A multiplied by c: S(cA) = |c| S(A)."""
     return replace(case, arrays={"A": case.main * factor}, truth={})
 
 
 def _start_case() -> Case:
-    """A case that takes some ten sweeps: many values, of which none is far from the next."""
+    """A case that takes about ten sweeps: many singular values without a large gap."""
     return planted_svd(400, 300, np.arange(1, 301.0) ** -0.5, 4, left=False, name="many-columns")
 
 
@@ -245,4 +245,4 @@ TESTING = ProblemTesting(
     moved=_moved,
     start_case=_start_case,
 )
-"""How SVD solvers are judged."""
+"""The conformance tests of SVD solvers."""

@@ -1,10 +1,10 @@
-"""Choosing the numbers of a problem by rows that were not fitted. Read `folds` first.
+"""Choice of ridge and k by rows that were not fitted. Read `folds` first.
 
-- `folds`: which rows are fitted and which are held out, and how few sets of rows all splits are made of;
-- `row_sums`: the moments of a set of rows, gathered for all sets in one sweep and merged;
-- `grams`: Gram matrices of training and held-out rows, with what the training rows say subtracted from both;
-- `scores`: what a problem scores, and the factorisations that its ridges share;
-- `forms`: what either way takes, and so which one "auto" is;
-- `by_solving`: the same where no Gram matrices can be held, one solve a ridge and split;
-- `result`, `validation`: what is returned, and `linspec.cross_validate`.
+- `folds`: training and held-out rows of each split, and the cells of rows that all these sets are unions of;
+- `row_sums`: the moments of all cells, computed in one sweep, and their merging;
+- `grams`: Gram matrices of training and held-out rows, both adjusted by means and slopes of the training rows;
+- `scores`: the base class of scores, and the factorisations that all ridges share;
+- `forms`: cost estimates of the two ways, from which "auto" chooses;
+- `by_solving`: scores without Gram matrices, by one solve for each ridge and split;
+- `result`, `validation`: the result, and `linspec.cross_validate`.
 """

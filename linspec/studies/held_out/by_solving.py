@@ -1,9 +1,9 @@
-"""Scores of one split by solving: what is done where no Gram matrices can be held.
+"""Cross-validation by one solve for each ridge and split, if Gram matrices cannot be held.
 
 Problem: views may be too wide for Gram matrices, and a score need not be a function of second moments.
 Method: for each split the problem on the training rows is solved for each ridge (`linspec.solving.ridges`) with the
 largest k. The leading columns of a solution are scored for the smaller k.
-Where we differ: passes are readings of all rows. A sweep over the training rows counts as their share.
+Where we differ: one pass is a reading of all rows. A sweep over the training rows counts as their fraction of it.
 """
 
 from __future__ import annotations
@@ -33,17 +33,17 @@ def scored_by_solving(  # noqa: PLR0913, PLR0917 (the arguments of cross_validat
     options: dict[str, Any],
     rounding: HostArray | None = None,
 ) -> tuple[HostArray, float]:
-    """The scores of all splits, shape (splits, ridges, ks), and the passes.
+    """Compute the scores of all splits, of shape (splits, ridges, ks), and the number of passes.
 
-    Where `rounding` is given, an array of the same shape, it holds what moves the answers, and the rounding of the
-    scores is put there.
+    `rounding`, if passed, is an array of the same shape. On entry it holds the perturbation of fitted values
+    (`Rounded.moved`), on return the rounding of the scores.
 
     Raises
     ------
     MissingCapability
-        Rows cannot be taken from a matrix.
+        If rows of a matrix cannot be selected.
     KeyboardInterrupt
-        When Ctrl-C ends a solve: the scores would be those of an unfinished answer.
+        If Ctrl-C ends a solve, because scores of an unfinished solution would be wrong.
     """
     for name, A in problem.matrices.items():
         if A.access != "rows":
@@ -63,7 +63,7 @@ def scored_by_solving(  # noqa: PLR0913, PLR0917 (the arguments of cross_validat
             raise nothing_yet()
         made = [by_ridge[i] for i in range(len(ridges))]
         found[split] = score.of_solutions(rest, made, ks)
-        if rounding is not None:  # the predictions once more, and the lengths of the columns
+        if rounding is not None:  # predicts once more, and reads column lengths
             rounding[split] = score.rounding_of_solutions(rest, made, rounding[split])
             passes += (len(made) + 1) * len(held_out) / folds.rows
         passes += (swept * len(training) + (1 if score.together else len(made)) * len(held_out)) / folds.rows

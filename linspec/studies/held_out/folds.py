@@ -1,12 +1,11 @@
-"""Which rows are fitted and which are held out, split by split, and the sets of rows that all splits are made of.
+"""Training and held-out rows of each split, and the cells of rows that all these sets are unions of.
 
 Problem: splits come as a number of folds, as labels, as pairs of row numbers or from a splitter of scikit-learn, and
-the moments of all their rows are to be gathered in one sweep.
-Method: two rows that are on the same side of every split are never told apart. Such rows make up a cell. Each training
-set and each held-out set is a union of cells, so the moments of the cells are enough. k folds are k cells, and k splits
-of a growing time series are k + 1.
-Where we differ: splits drawn at random may make up as many cells as there are rows. Beyond a few cells a split, each
-training set and each held-out set is a cell of its own, and cells overlap.
+the moments of all their rows should be computed in one sweep.
+Method: rows that are on the same side in every split form a cell. Each training set and each held-out set is a union
+of cells, so the moments of the cells are enough. k folds give k cells, and k splits of a growing time series k + 1.
+Where we differ: random splits may have as many cells as rows. If there are more than a few cells per split, each
+training set and each held-out set becomes a cell by itself, and cells overlap.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ from linspec.frames import class_vector, is_series
 from linspec.registry.options import is_number
 
 CELLS_A_SPLIT = 2
-"""More cells a split than this are not worth keeping apart: a split by itself has two sets of rows."""
+"""Largest useful number of cells per split, because a split by itself has two sets of rows."""
 
 NEVER = -1
 """The label of rows that are in every training set, as in scikit-learn's PredefinedSplit."""
@@ -32,18 +31,18 @@ NEVER = -1
 
 @dataclass(frozen=True, eq=False)
 class Folds:
-    """Splits of n rows into those that are fitted and those that are held out.
+    """Splits of n rows into training rows and held-out rows.
 
     Attributes
     ----------
     rows : int
-        How many rows there are.
+        The number of rows.
     splits : tuple of (numpy.ndarray, numpy.ndarray)
         Per split, the numbers of the training rows and of the held-out rows, in increasing order.
     cells : tuple of numpy.ndarray
         Sets of row numbers, in increasing order.
     training, held_out : tuple of tuple of int
-        Per split, the cells of which each side is the union.
+        Per split, the indices of the cells whose union is this side.
     """
 
     rows: int
@@ -54,9 +53,9 @@ class Folds:
 
     @property
     def complements(self) -> bool:
-        """Whether every split holds out one cell and fits all others, each cell once.
+        """Whether split i holds out cell i and fits all other cells.
 
-        Then the moments of all training sets come from those of prefixes and suffixes of the cells.
+        Then the moments of all training sets can be merged from those of prefixes and suffixes of the cells.
         """
         count = len(self.cells)
         if [list(held) for held in self.held_out] != [[i] for i in range(count)]:
@@ -65,27 +64,27 @@ class Folds:
 
 
 def folds_of(splitter: Any, rows: float, *, y: Any = None, groups: Any = None, rng: Any = None) -> Folds:
-    """The splits that a splitter makes of n rows.
+    """Compute the splits of n rows by a splitter, and their cells.
 
     Parameters
     ----------
     splitter : int, array or series of n labels, object with a method split, or iterable of pairs of row numbers
     rows : int or infinity
-        Infinity for a stream, whose rows have not been counted.
+        The number of rows; infinity for a stream whose rows have not been counted.
     y : array of shape (n,), optional
-        What ``splitter.split`` is given as y.
+        Passed to ``splitter.split`` as y.
     groups : array of shape (n,), optional
         Rows of one group stay together.
     rng : None, int or numpy.random.Generator
-        It shuffles the rows of a number of folds.
+        Shuffles the rows if the splitter is a number of folds.
 
     Raises
     ------
     InvalidOption
-        The splitter is none of these.
+        If the splitter is none of these.
     InvalidProblem
-        There are no splits, a side of a split has no row, or rows that are not there, or row numbers twice; labels or
-        groups of another number of rows.
+        If there are no splits; if a side of a split is empty, or has row numbers out of range or twice; or if labels or
+        groups do not have one entry for each row.
     """
     labels = _labels(splitter)
     n = _count(rows, labels, groups)
@@ -107,7 +106,7 @@ def folds_of(splitter: Any, rows: float, *, y: Any = None, groups: Any = None, r
 
 
 def _labels(splitter: Any) -> HostArray | None:
-    """The splitter as an array of labels, if it is one."""
+    """The splitter as an array of fold labels; None if it is not one."""
     if is_series(splitter):
         return class_vector(splitter)
     if is_array(splitter) and splitter.ndim == 1:
@@ -145,7 +144,7 @@ def _of_rows(values: Any, n: int, name: str) -> HostArray:
 
 
 def _drawn(folds: int, n: int, groups: HostArray | None, rng: Any) -> HostArray:
-    """A label for each row: of rows in random order, or of whole groups, the largest first into the smallest fold."""
+    """Draw a fold label for each row; groups stay together, and the largest ones go first to the smallest fold."""
     numbers = None if groups is None else np.unique(groups, return_inverse=True)[1]
     most = n if numbers is None else int(numbers.max(initial=-1)) + 1
     if not 2 <= folds <= most:
@@ -218,7 +217,7 @@ def _checked(pair: Any, n: int, number: int) -> tuple[HostArray, HostArray]:
 
 
 def _with_cells(n: int, splits: Sequence[tuple[HostArray, HostArray]]) -> Folds:
-    """The coarsest sets of which all sides are unions; the sides themselves where these are too many."""
+    """Compute the coarsest cells whose unions are all sides; if there are too many, take the sides themselves."""
     codes = np.zeros(n, dtype=np.int64)
     for training, held_out in splits:
         side = np.zeros(n, dtype=np.int64)
@@ -240,11 +239,11 @@ def _with_cells(n: int, splits: Sequence[tuple[HostArray, HostArray]]) -> Folds:
 
 
 def _within(cell: HostArray, side: HostArray) -> bool:
-    """Whether a cell is on one side of a split: its first row tells."""
+    """Whether a cell is in one side of a split; its first row decides."""
     at = int(np.searchsorted(side, cell[0]))
     return at < len(side) and bool(side[at] == cell[0])
 
 
 def _met(cell: HostArray, splits: Sequence[tuple[HostArray, HostArray]]) -> int:
-    """The first split that holds a cell out; cells in this order are those of k folds in theirs."""
+    """The first split that holds out the cell; with this sort key, cell i of k folds is fold i."""
     return next((i for i, split in enumerate(splits) if _within(cell, split[1])), len(splits))

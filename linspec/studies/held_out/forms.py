@@ -1,9 +1,9 @@
-"""What each form of cross-validation takes: the estimates by which it is chosen.
+"""Estimated time and memory of each form of cross-validation, from which one is chosen.
 
 Problem: all scores can come from Gram matrices of training and of held-out rows, or from a solve for each ridge and
-split. With few columns the first takes one reading. With many columns their decompositions take longer than solves.
-Method: the operations of both, at the rates of `linspec.cost`; those of a solve are the estimate of its solver, for the
-share of the rows that a training set has. Solves of one split share the moments of its rows.
+split. With few columns the first takes one reading. With many columns the decompositions take longer than solves.
+Method: count the operations of both, at the rates of `linspec.cost`; for a solve use the estimate of its solver, with
+the number of rows of a training set. Solves of one split share the moments of its rows.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ from linspec.studies.held_out.row_sums import bytes_held
 from linspec.studies.held_out.scores import HeldOutScore
 
 MERGING = 40
-"""Entries of Gram matrices that are read or written a split, over those of one: merging, and what is subtracted."""
+"""Entries read or written per split to merge and adjust Gram matrices, in units of the size of one matrix."""
 
 A_SOLVE, A_SCORE = 2e-3, 1e-4
-"""Seconds that a solve, and a score from moments, take of the smallest problem."""
+"""Seconds of a solve, and of a score from moments, for the smallest problem."""
 
 
 def estimates_of(
@@ -33,7 +33,7 @@ def estimates_of(
     ks: Sequence[int | None],
     solver: Any,
 ) -> dict[str, cost.Estimate]:
-    """The estimates of "dense" and "solve", of those that the data and the score allow.
+    """Estimated time and memory of "dense" and "solve", as far as data and score permit them.
 
     Parameters
     ----------
@@ -57,7 +57,7 @@ def estimates_of(
 
 
 def _dense(problem: Any, folds: Folds, score: HeldOutScore, ridges: int) -> cost.Estimate:
-    """One sweep, and the decompositions of each split."""
+    """Estimate the form "dense": one sweep, and the decompositions of each split."""
     matrices = list(problem.matrices.values())
     columns = sum(A.shape[1] for A in matrices)
     columns += 0 if problem.confounds is None else problem.confounds.shape[1]
@@ -70,7 +70,7 @@ def _dense(problem: Any, folds: Folds, score: HeldOutScore, ridges: int) -> cost
 
 
 def _solving(problem: Any, folds: Folds, ridges: Sequence[Any], solver: Any) -> cost.Estimate | None:
-    """A solve for each ridge and split, or one for all ridges of a split."""
+    """Estimate the form "solve": a solve for each ridge and split, or one for all ridges of a split."""
     path = hasattr(problem, "path") and (solver == "auto" or has_trait(problem, solver, "path"))
     runs = 1 if path else len(ridges)
     stated = problem.with_numbers(ridge=tuple(ridges) if path else ridges[0])
@@ -92,6 +92,6 @@ def _solving(problem: Any, folds: Folds, ridges: Sequence[Any], solver: Any) -> 
 
 
 def _part(sizes: cost.Sizes, share: float) -> cost.Sizes:
-    """The sizes of a share of the rows."""
+    """The sizes of data with this fraction of the rows."""
     pairs = None if sizes.pairs is None else int(share * sizes.pairs)
     return replace(sizes, n=max(int(share * sizes.n), 1), nnz=int(share * sizes.nnz), pairs=pairs)

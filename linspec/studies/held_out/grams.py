@@ -1,11 +1,11 @@
-"""Gram matrices of training rows and of held-out rows, from which the same is subtracted.
+"""Gram matrices of training and held-out rows, both adjusted by the means and slopes of the training rows.
 
-Problem: means, slopes of confounds and lengths of columns are estimated on training rows alone, and subtracted from
-held-out rows as `transform` of a solution would take them out.
-Method: taking them out of a row is an affine map, a ↦ diag(f)(a − m − Γᵀ(z − m_z)). The Gram matrix of mapped rows
-follows from the Gram matrix about their own means, of rows and confounds side by side, and from these means. So the
-held-out rows need not be read again. What a score subtracts from each other may cancel; `Split.images` says how much.
-Where we differ: what confounds leave of a column they explain is rounding; such a column counts as zero, as in a solve.
+Problem: means, slopes of confounds and scales of columns are estimated on training rows only, and applied to held-out
+rows in the same way as `transform` of a solution does.
+Method: the adjustment of a row is an affine map, a ↦ diag(f)(a − m − Γᵀ(z − m_z)). The Gram matrix of mapped rows
+follows from the Gram matrix of [rows, confounds] about their own means, and from these means. So the held-out rows need
+not be read again. Differences in a score may cancel; `Split.images` estimates the rounding.
+Where we differ: a column that confounds explain completely leaves only rounding, and is set to zero, as in a solve.
 """
 
 from __future__ import annotations
@@ -22,24 +22,24 @@ from linspec.operators.adjustment import EXPLAINED
 from linspec.studies.held_out.row_sums import RowSums
 
 ROUNDING = 4 * EPS
-"""The relative rounding of an entry of a Gram matrix, merged from those of cells."""
+"""The relative rounding of an entry of a Gram matrix that is merged from cells."""
 
 
 @dataclass(frozen=True, eq=False)
 class Grams:
-    """Gram and cross matrices of some rows, with everything subtracted that the training rows say.
+    """Gram and cross matrices of some rows, adjusted by the means and slopes of the training rows.
 
     ``grams["X", "Y"]`` is XᵀY; the names are those of the matrices of the problem.
 
     Attributes
     ----------
     rows : int
-        Rows that count.
+        The number of rows with positive weight.
     count : float
-        What they count together.
+        The number of rows, or the sum of their weights.
     means : mapping from str to numpy.ndarray
-        Per matrix, the column means of these rows after that. They are zero for the training rows if the problem
-        centres.
+        Per matrix, the column means of these rows after the adjustment. They are zero for the training rows if the
+        problem centres.
     """
 
     rows: int
@@ -57,13 +57,13 @@ class Grams:
         return moved
 
     def spread(self, left: str, right: str) -> HostArray:
-        """The same about the means of these rows themselves."""
+        """The Gram or cross matrix about the means of these rows themselves."""
         spread: HostArray = self._spread[self._places[left], self._places[right]]
         return spread
 
 
 def share_lost(lost: Any, value: Any) -> HostArray:
-    """The rounding of values relative to them: 0 where there is none, infinite for a value of 0."""
+    """The quotient lost / value: 0 if nothing is lost, infinite if only the value is 0."""
     lost, value = np.asarray(lost, dtype=np.float64), np.asarray(value, dtype=np.float64)
     share = np.divide(lost, value, out=np.full(lost.shape, np.inf), where=value > 0)
     return np.where(lost > 0, share, 0.0)
@@ -71,15 +71,15 @@ def share_lost(lost: Any, value: Any) -> HostArray:
 
 @dataclass(frozen=True, eq=False)
 class Images:
-    """Linear combinations of the mapped columns of some rows.
+    """Linear combinations of the adjusted columns of some rows.
 
     Attributes
     ----------
     means : numpy.ndarray of shape (m,)
     count : float
-        What the rows count together.
+        The number of rows, or the sum of their weights.
     lost : numpy.ndarray of shape (m,)
-        The rounding of `squares`: that of the terms which cancel there.
+        The rounding of `squares`, which comes from terms that cancel.
     """
 
     means: HostArray
@@ -96,7 +96,7 @@ class Images:
 
     @property
     def share_lost(self) -> HostArray:
-        """`lost` relative to `squares`, shape (m,); 0 where both are 0."""
+        """`lost` relative to `squares`, shape (m,); 0 if both are 0."""
         return share_lost(self.lost, self.squares)
 
     @property
@@ -109,17 +109,17 @@ class Images:
 
 @dataclass(frozen=True, eq=False)
 class Split:
-    """What one split says.
+    """The adjusted Gram matrices of one split.
 
     Attributes
     ----------
     training, held_out : Grams
     spreads : mapping from str to numpy.ndarray
-        Per matrix, the sums of squares of the held-out columns as they were given, about their own means.
+        Per matrix, the sums of squares of the unadjusted held-out columns about their own means.
     squares : mapping from str to numpy.ndarray
-        Per matrix, the sums of squares of the training columns as they were given, about zero.
+        Per matrix, the sums of squares of the unadjusted training columns about zero.
     rank : int
-        The largest rank that the training rows can have: their number less the directions subtracted.
+        Upper bound of the rank of the training rows: their number minus the number of directions subtracted.
     """
 
     training: Grams
@@ -131,29 +131,29 @@ class Split:
     _rows: RowSums
 
     def factors(self, name: str) -> HostArray:
-        """What multiplies the columns of a matrix, shape (p,)."""
+        """The factors that multiply the columns of a matrix, shape (p,)."""
         return self._taken.factors[self._taken.places[name]]
 
     def images(self, weights: Sequence[Mapping[str, HostArray]]) -> Images:
-        """Combinations of the columns of held-out rows, without the Gram matrices of the columns.
+        """Compute linear combinations of the adjusted columns of held-out rows, with their rounding.
 
         Parameters
         ----------
         weights : sequence of mapping from str to numpy.ndarray of shape (p, m)
-            Per block of combinations, the weights of the columns of each matrix that takes part.
+            For each block of combinations, the weights of the columns of each matrix in it.
         """
         return self._taken.images(self._rows, weights)
 
 
 def split_of(problem: Any, training: RowSums, held_out: RowSums) -> Split:
-    """Take out of both sides what the training rows say.
+    """Adjust the moments of both sides by the means, slopes and scales of the training rows.
 
     Parameters
     ----------
     problem : Problem
-        Its matrices, `center`, `scale`, `scaled` and `confounds`.
+        Its matrices, `center`, `scale`, `scaled` and `confounds` are used.
     training, held_out : RowSums
-        Of the columns of the matrices, and of the confounds behind them.
+        Moments of the columns of the matrices, followed by the confounds.
     """
     places, width = {}, 0
     for name, A in problem.matrices.items():
@@ -168,7 +168,7 @@ def split_of(problem: Any, training: RowSums, held_out: RowSums) -> Split:
 
 
 class _Taken:
-    """What the training rows say: means, slopes of confounds, factors of columns."""
+    """The adjustment computed from training rows: means, slopes of confounds, factors of columns."""
 
     def __init__(self, problem: Any, training: RowSums, places: Mapping[str, slice], width: int) -> None:
         self.places, self.width = places, width
@@ -179,7 +179,7 @@ class _Taken:
         T = whitening(beside)
         self.confounds = T.shape[1]
         self.slopes = T @ (T.T @ S[width:, :width])
-        for name in places.keys() - problem.means.keys():  # targets, of which nothing is subtracted
+        for name in places.keys() - problem.means.keys():  # nothing is subtracted from targets
             self.slopes[:, places[name]] = 0.0
         self.factors = np.ones(width)
         left = np.diag(self._mapped(S))
@@ -192,7 +192,7 @@ class _Taken:
                 self.factors[own] = reciprocal(lengths)
 
     def out_of(self, sums: RowSums) -> Grams:
-        """The Gram matrices of mapped rows."""
+        """The Gram matrices of the adjusted rows."""
         matrix = self._mapped(sums.gram)
         if not np.all(self.factors == 1.0):
             matrix = matrix * self.factors[:, None] * self.factors[None, :]
@@ -207,7 +207,7 @@ class _Taken:
         )
 
     def images(self, sums: RowSums, weights: Sequence[Mapping[str, HostArray]]) -> Images:
-        """Combinations of mapped rows."""
+        """Linear combinations of the adjusted columns; see `Split.images`."""
         blocks = []
         for each in weights:
             block = np.zeros((self.width, next(iter(each.values())).shape[1]))
@@ -215,7 +215,7 @@ class _Taken:
                 block[self.places[name]] = W
             blocks.append(block)
         K = np.hstack(blocks) * self.factors[:, None]
-        K = np.vstack([K, -self.slopes @ K])  # of the columns as they were given, and of the confounds
+        K = np.vstack([K, -self.slopes @ K])  # weights of unadjusted columns and of confounds
         gap, size = sums.less(*self.point), np.abs(K)
         means, off = gap @ K, ROUNDING * (np.abs(gap) @ size)
         cancelled = ROUNDING * np.sum(size * (np.abs(sums.gram) @ size), axis=0)
@@ -223,7 +223,7 @@ class _Taken:
         return Images(means, sums.count, lost, K, sums.gram @ K)
 
     def _mapped(self, S: HostArray) -> HostArray:
-        """(I −Γᵀ) S (I −Γᵀ)ᵀ."""
+        """(I −Γᵀ) S (I −Γᵀ)ᵀ, the matrix of the columns with the effect of confounds subtracted."""
         A = S[: self.width, : self.width]
         if not self.confounds:
             return A

@@ -1,4 +1,4 @@
-"""What cross-validation returns: the scores of all settings on all splits, and the settings that they choose."""
+"""The result of cross-validation: the scores of all settings on all splits, and the chosen settings."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from linspec.solving.solve import solve
 from linspec.studies.held_out.scores import LOST
 
 MOST_ROWS = 8
-"""Settings that a short table shows."""
+"""The largest number of settings in the HTML table."""
 
 
 class Setting(NamedTuple):
-    """A ridge and a k. A problem without one of them has None."""
+    """A ridge and a k; None for a problem without one of them."""
 
     ridge: Any
     k: int | None
@@ -45,30 +45,30 @@ class CrossValidation:
     Attributes
     ----------
     scores : numpy.ndarray of shape (splits, ridges, ks)
-        float64, read-only.
+        The scores, float64, read-only.
     ridges : tuple
-        As the problem holds them: numbers, pairs for a CCA, None for a problem without a ridge.
+        Numbers, pairs for a CCA, None for a problem without a ridge.
     ks : tuple of int or None
     label : str
-        What is scored.
+        The name of the score.
     higher : bool
         Whether higher scores are better.
     method : {"folds", "gcv"}
     one_pass : bool
-        Whether the scores come from second moments that one sweep gathered. Otherwise each ridge and split was solved.
+        Whether the scores come from second moments computed in one sweep. Otherwise each ridge and split was solved.
     passes : float
-        Readings of all rows; a sweep over part of them counts as its share.
+        The number of readings of all rows; a sweep over a part of them counts as a fraction.
     sizes : tuple of (int, int)
         Per split, the numbers of training and of held-out rows.
     problem : Problem
-        The problem that was given.
+        The problem passed to `linspec.cross_validate`.
     reason : str
-        The figures on which the choice of the form rests.
+        The cost estimates behind the choice of the form.
     estimated : numpy.ndarray of shape (ridges, ks) or None
-        The standard errors of scores of generalized cross-validation that are estimates; None for exact scores.
+        The standard errors of estimated scores of generalized cross-validation; None for exact scores.
     rounding : numpy.ndarray of shape (splits, ridges, ks) or None
-        An estimate of the rounding of each score of second moments, relative to it, or to 1 for scores that are sums of
-        correlations or of logarithms; 0 where rows were read. None where all scores come from solutions.
+        An estimate of the rounding of each score from second moments, relative to it, or to 1 for scores that are sums
+        of correlations or of logarithms. None if all scores come from solutions.
 
     Examples
     --------
@@ -100,7 +100,7 @@ class CrossValidation:
 
     @property
     def uncertain(self) -> HostArray:
-        """Which mean scores may be rounding by more than a share of 1e-3, bool of shape (ridges, ks)."""
+        """Mask of mean scores with an estimated relative rounding above 1e-3 in some split, shape (ridges, ks)."""
         if self.rounding is None:
             return np.zeros(self.scores.shape[1:], dtype=bool)
         found: HostArray = np.any((self.rounding > LOST) & np.isfinite(self.scores), axis=0)
@@ -108,16 +108,16 @@ class CrossValidation:
 
     @property
     def mean(self) -> HostArray:
-        """The mean score over the splits, shape (ridges, ks). Each split counts once."""
+        """The mean score over the splits, shape (ridges, ks); all splits have equal weight."""
         mean: HostArray = np.mean(self.scores, axis=0)
         return mean
 
     @property
     def standard_error(self) -> HostArray:
-        """The standard deviation of the scores over the splits by the root of their number, shape (ridges, ks).
+        """The standard deviation of the scores over the splits divided by √splits, shape (ridges, ks).
 
-        NaN for one split. Training sets share rows, so it is a rough guide: an unbiased estimate does not exist. For
-        generalized cross-validation with an estimated trace it is the standard error of that estimate.
+        It is NaN for one split. Training sets share rows, so it is only a rough guide: an unbiased estimate does not
+        exist. For generalized cross-validation with an estimated trace it is the standard error of the score.
         """
         if self.estimated is not None:
             return self.estimated
@@ -130,25 +130,25 @@ class CrossValidation:
 
     @property
     def best(self) -> Setting:
-        """The setting with the best mean score; of equal ones that with the least k, and of these the largest ridge.
+        """The setting with the best mean score; if scores are equal, the smallest k, then the largest ridge.
 
         Raises
         ------
         MissingCapability
-            When no mean score is a number.
+            If no mean score is a number.
         """
         return self._simplest(self._gains() == np.max(self._gains()))
 
     @property
     def one_standard_error(self) -> Setting:
-        """The simplest setting whose mean score is within one standard error of the best: least k, then largest ridge.
+        """The simplest setting within one standard error of the best score: smallest k, then largest ridge.
 
         The standard error is that of the best setting (Breiman, Friedman, Olshen & Stone 1984, section 3.4.3).
 
         Raises
         ------
         MissingCapability
-            With one split, or by generalized cross-validation, where there is no standard error.
+            With one split or for generalized cross-validation, which have no standard error over splits.
         """
         gains = self._gains()
         i, j = self._place(self.best)
@@ -176,7 +176,7 @@ class CrossValidation:
         return solve(self.chosen(rule), solver, **options)
 
     def chosen(self, rule: str = "best") -> Problem[Any]:
-        """The problem with the chosen ridge and k.
+        """Return the problem with the chosen ridge and k.
 
         Parameters
         ----------
@@ -198,7 +198,7 @@ class CrossValidation:
         ]
 
     def _gains(self) -> HostArray:
-        """Mean scores of which higher ones are better; -inf where they are no numbers."""
+        """Mean scores with the sign for which higher is better; -inf in place of NaN."""
         gains = self.mean if self.higher else -self.mean
         gains = np.where(np.isnan(gains), -math.inf, gains)
         if np.all(gains == -math.inf):
@@ -237,7 +237,7 @@ class CrossValidation:
         return f"{settings}{splits}, {passes}, best {best}: {self.label} {value}"
 
     def _repr_html_(self) -> str:
-        """The best settings, and how good they are."""
+        """An HTML table of the best settings with their scores."""
         order = np.argsort(
             -np.where(np.isnan(self.mean), -math.inf, self.mean if self.higher else -self.mean), axis=None
         )

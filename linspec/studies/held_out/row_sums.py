@@ -1,13 +1,13 @@
-"""The moments of sets of rows: gathered for all sets in one sweep, and merged.
+"""The moments of sets of rows, computed for all sets in one sweep and merged.
 
-Problem: cross-validation asks for the moments of the training rows and of the held-out rows of every split.
-Method: the sweep gathers for each cell of rows (`linspec.studies.held_out.folds`) its count, its means and the Gram
-matrix of all columns about these means, of all matrices of the problem and its confounds side by side. It is one
-task: the rows of a block, wherever that lies, are sorted to their cells. Moments of unions come from merging (Chan,
-Golub & LeVeque 1983, doi:10.1080/00031305.1983.10483115); for k folds from k prefixes and k suffixes.
-Where we differ: the moments of a training set could be those of all rows minus those of the fold. That costs fewer
-merges and loses all digits by which the fold is larger than the rest. So nothing is subtracted here, and each cell has
-an origin of its own, its first row, in units of which its means are kept.
+Problem: cross-validation needs the moments of the training rows and of the held-out rows of every split.
+Method: the sweep computes for each cell of rows (`linspec.studies.held_out.folds`) its count, its means, and the Gram
+matrix about these means of [all columns of the matrices, confounds]. It is one task: the rows of a block, in whatever
+process it is, are sorted into their cells. Moments of unions come from merging (Chan, Golub & LeVeque 1983,
+doi:10.1080/00031305.1983.10483115); for k folds from k prefixes and k suffixes.
+Where we differ: the moments of a training set could be those of all rows minus those of the fold. That takes fewer
+merges, but loses all digits by which the fold is larger than the rest. So nothing is subtracted here, and each cell has
+its own origin, its first row, and stores its means minus this origin.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from linspec.sweeps.task import Task
 from linspec.sweeps.views import View, gram_rows, stored_rows
 
 ROWS_A_CELL = 512
-"""Rows of a cell that a block should have: adding its Gram matrix is to cost less than forming it."""
+"""Rows of each cell in a block, so that adding its Gram matrix costs less than forming it."""
 
 CANCELS = 1e6
 """Sparse columns whose mean square exceeds their variance by more than this factor are centred entry by entry."""
@@ -50,13 +50,13 @@ class RowSums:
     Attributes
     ----------
     count : float
-        What the rows count together: their number, or the sum of their weights.
+        The number of rows, or the sum of their weights.
     rows : int
-        How many count at all.
+        The number of rows with positive weight.
     origin, mean : numpy.ndarray of shape (d,)
-        The column means are their sum. It is not formed, since it would be rounded where means are large.
+        The column means are the sum origin + mean. It is not formed, because that would round large means.
     gram : numpy.ndarray of shape (d, d)
-        About these means.
+        The Gram matrix about these means.
     """
 
     count: float
@@ -66,7 +66,7 @@ class RowSums:
     gram: HostArray
 
     def merged(self, other: RowSums) -> RowSums:
-        """The moments of the rows of both."""
+        """Return the moments of the union of both sets of rows."""
         if 0 in (self.count, other.count):
             return other if self.count == 0 else self
         step, (weight, share) = self.less(other.origin, other.mean), merged(self.count, other.count)
@@ -77,24 +77,24 @@ class RowSums:
         return RowSums(self.count + other.count, self.rows + other.rows, self.origin, mean, gram)
 
     def less(self, origin: HostArray, mean: HostArray) -> HostArray:
-        """The column means less others, which are a sum as well."""
+        """The column means minus origin + mean of others, without forming either sum."""
         gap: HostArray = (self.origin - origin) + (self.mean - mean)
         return gap
 
     def about(self, origin: HostArray, mean: HostArray) -> HostArray:
-        """The Gram matrix about other points than the means."""
+        """The Gram matrix about the point origin + mean instead of the means."""
         gap = self.less(origin, mean)
         moved: HostArray = self.gram + np.outer(gap * self.count, gap)
         return moved
 
 
 def bytes_held(columns: int, folds: Folds) -> float:
-    """The memory for the moments of all cells and for merging them."""
+    """Bytes of memory for the moments of all cells and for merging them."""
     return 8.0 * columns**2 * (2 * len(folds.cells) + 6)
 
 
 def training_and_held_out(cells: Sequence[RowSums], folds: Folds) -> Iterator[tuple[RowSums, RowSums]]:
-    """The moments of both sides of each split, merged from those of the cells."""
+    """Yield the moments of training and held-out rows of each split, merged from those of the cells."""
     if folds.complements and len(cells) > 2:
         yield from _all_but_one(cells)
         return
@@ -103,7 +103,7 @@ def training_and_held_out(cells: Sequence[RowSums], folds: Folds) -> Iterator[tu
 
 
 def union(cells: Sequence[RowSums]) -> RowSums:
-    """The moments of all cells together."""
+    """The moments of the union of all cells."""
     return _union(cells, range(len(cells)))
 
 
@@ -115,7 +115,7 @@ def _union(cells: Sequence[RowSums], numbers: Sequence[int]) -> RowSums:
 
 
 def _all_but_one(cells: Sequence[RowSums]) -> Iterator[tuple[RowSums, RowSums]]:
-    """Each cell, beside all others: the cells before it are merged, and those behind it."""
+    """Yield the moments of all other cells and of the cell itself, from merged prefixes and suffixes."""
     behind = [cells[-1]]
     for cell in reversed(cells[1:-1]):
         behind.append(cell.merged(behind[-1]))
@@ -132,18 +132,18 @@ def _all_but_one(cells: Sequence[RowSums]) -> Iterator[tuple[RowSums, RowSums]]:
 
 @dataclass(frozen=True, eq=False)
 class CellRows(OfRows):
-    """To which cells rows belong, and their weights and confounds.
+    """The cells, weights and confounds of rows.
 
     Parameters
     ----------
     of : int
-        How many rows there are in all.
+        The number of all rows.
     cells : tuple of numpy.ndarray
         The numbers of the rows of each cell, in increasing order.
     weights : numpy.ndarray of shape (n,), or None
     confounds : numpy.ndarray of shape (n, c), or None
     first : int, default 0
-        The number of the row that weights and confounds begin with.
+        The number of the row to which the first weight and the first row of confounds belong.
     """
 
     of: int
@@ -154,16 +154,16 @@ class CellRows(OfRows):
 
     @property
     def rows(self) -> int:
-        """All of them."""
+        """The number of all rows."""
         return self.of
 
     @property
     def is_plain(self) -> bool:
-        """Never: every row is in a cell or in none."""
+        """False, because the rows have to be sorted into cells."""
         return False
 
     def of_rows(self, start: int, stop: int) -> Self:
-        """The members among some rows."""
+        """Restrict cells, weights and confounds to the rows start, …, stop − 1."""
         own = self._places(start, stop - start)
         weights = None if self.weights is None else self.weights[own]
         confounds = None if self.confounds is None else self.confounds[own]
@@ -171,14 +171,14 @@ class CellRows(OfRows):
         return replace(self, cells=cells, weights=weights, confounds=confounds, first=start)
 
     def members(self, start: int, stop: int) -> Iterator[tuple[int, HostArray, HostArray | None]]:
-        """The number of each cell that has some of the rows, the numbers of these, and their weights."""
+        """Yield for each cell with some of these rows its index, the numbers of these rows, and their weights."""
         for number, cell in enumerate(self.cells):
             own = _between(cell, start, stop)
             if own.size:
                 yield number, own, None if self.weights is None else self.weights[own - self.first]
 
     def confounds_of(self, numbers: HostArray | slice) -> HostArray:
-        """The confounds of some rows; no column without any."""
+        """The confounds of some rows; an array without columns if there are none."""
         if self.confounds is None:
             return np.zeros((len(numbers) if isinstance(numbers, np.ndarray) else 0, 0))
         if isinstance(numbers, slice):
@@ -194,7 +194,7 @@ def _between(cell: HostArray, start: int, stop: int) -> HostArray:
 
 @dataclass
 class CellPart:
-    """The sums of some rows of one cell: of dense rows, or of pairs of the entries of sparse ones."""
+    """The moments of some rows of one cell: `running` for dense rows, `pairs` for sparse ones."""
 
     count: float = 0.0
     rows: int = 0
@@ -203,7 +203,7 @@ class CellPart:
     pairs: RowSums | None = None
 
     def merged(self, other: CellPart) -> CellPart:
-        """Of the rows of both, in memory of its own."""
+        """Return the moments of the rows of both, in new memory."""
         both = CellPart(self.count + other.count, self.rows + other.rows, origin=self.origin)
         if self.pairs is not None and other.pairs is not None:
             both.pairs = self.pairs.merged(other.pairs)
@@ -213,7 +213,7 @@ class CellPart:
         return both
 
     def finished(self) -> RowSums:
-        """On the host."""
+        """Return the moments as `RowSums` on the host."""
         if self.pairs is not None:
             return replace(self.pairs, count=self.count, rows=self.rows)
         running: Any = self.running
@@ -223,13 +223,13 @@ class CellPart:
 
 @dataclass(frozen=True)
 class CellSums(Task[dict[int, CellPart]]):
-    """The moments of every cell, of all columns side by side with the confounds behind them.
+    """Moments of each cell of [all columns, confounds].
 
     Parameters
     ----------
     home : Home
-        Where sums are made.
-    taken : sequence of array or None
+        The library and device of the sums.
+    about : sequence of array or None
         Per view, a row that is subtracted from all rows.
     by_pairs : bool
         Whether sparse rows are multiplied as sparse matrices.
@@ -247,7 +247,7 @@ class CellSums(Task[dict[int, CellPart]]):
         first_row: int = 0,
         into: dict[int, CellPart] | None = None,
     ) -> dict[int, CellPart]:
-        """Of some rows, added to those before."""
+        """Add the moments of some rows to those before."""
         part, n = {} if into is None else into, rows[0].shape[0]
         if self.by_pairs:
             for number, own, w in self.model.members(first_row, first_row + n):
@@ -282,7 +282,7 @@ class CellSums(Task[dict[int, CellPart]]):
             cell.count, cell.rows = cell.count + count, cell.rows + counting
 
     def _dense(self, rows: Sequence[LinearOperator], some: slice, first_row: int) -> Array:
-        """The rows of all views and the confounds side by side, in float64."""
+        """The rows [all columns, confounds] of a block, dense in float64."""
         blocks = []
         for A, row in zip(rows, self.about, strict=True):
             block = self.home.place(stored_rows(A, some))
@@ -295,7 +295,7 @@ class CellSums(Task[dict[int, CellPart]]):
     def _of_pairs(
         self, operators: Sequence[Any], own: HostArray, weights: HostArray | None, first_row: int
     ) -> RowSums:
-        """Sparse rows by the products of their entries, about zero; columns that this would cancel one by one."""
+        """Moments of sparse rows from products of their entries; columns where centring cancels are made dense."""
         rows = own - first_row
         matrix = scipy.sparse.hstack([A.matrix[rows] for A in operators], format="csr").astype(np.float64)
         w = np.ones(len(rows)) if weights is None else weights
@@ -321,14 +321,14 @@ class CellSums(Task[dict[int, CellPart]]):
         return RowSums(count, 0, origin, mean, gram)
 
     def merge(self, left: dict[int, CellPart], right: dict[int, CellPart]) -> dict[int, CellPart]:
-        """Of the rows of both."""
+        """Merge the moments of both parts, cell by cell."""
         both = {**right, **left}
         for number in left.keys() & right.keys():
             both[number] = left[number].merged(right[number])
         return both
 
     def looked_at(self, part: dict[int, CellPart]) -> Iterable[Array]:
-        """The means and the diagonals."""
+        """The means and the Gram diagonals of all cells, which are finite if the rows are."""
         for _, cell in sorted(part.items()):
             if cell.pairs is not None:
                 yield cell.pairs.mean
@@ -339,32 +339,32 @@ class CellSums(Task[dict[int, CellPart]]):
 
 
 def _counted(own: HostArray, w: HostArray | None) -> tuple[float, int]:
-    """What some rows count together, and how many count at all."""
+    """The number of rows or sum of their weights, and the number of rows with positive weight."""
     return (float(own.size), own.size) if w is None else (float(w.sum()), int(np.count_nonzero(w)))
 
 
 def gathered(problem: Any, folds: Folds) -> list[RowSums]:
-    """The moments of every cell of rows, in one sweep over the matrices of a problem.
+    """Compute the moments of every cell of rows in one sweep over the matrices of a problem.
 
     Parameters
     ----------
     problem : Problem
-        Its matrices, `sample_weight` and `confounds`.
+        Its matrices, `sample_weight` and `confounds` are used.
     folds : Folds
 
     Returns
     -------
     list of RowSums
-        Of all columns of the matrices in their order, and of the confounds behind them.
+        One for each cell, for all columns of the matrices in their order, followed by the confounds.
 
     Raises
     ------
     MissingCapability
-        A matrix is known by its products only.
+        If a matrix is known only by its products.
     InvalidProblem
-        There are other numbers of rows than labels.
+        If the number of rows is not that of the splits.
     NonFiniteData
-        An entry is not finite, or a sum overflows.
+        If an entry is not finite, or a sum overflows.
     """
     views = [View(name, A) for name, A in problem.matrices.items()]
     by_products = [view for view in views if not (view.streamed or view.operator.access == "rows")]
@@ -376,7 +376,7 @@ def gathered(problem: Any, folds: Folds) -> list[RowSums]:
     model = CellRows(folds.rows, folds.cells, problem.sample_weight, problem.confounds)
     home, about = views[0].given.home.blocks, [view.adjustment.row for view in views]
     task = CellSums(home, about, _by_pairs(views), model)
-    with np.errstate(all="ignore"):  # what is not finite is found by the check
+    with np.errstate(all="ignore"):  # the check finds entries that are not finite
         part, seen = _swept(task, views, RowModel(center=False, weights=problem.sample_weight))
     if seen != folds.rows:
         names = " and ".join(view.name for view in views)
@@ -387,7 +387,7 @@ def gathered(problem: Any, folds: Folds) -> list[RowSums]:
 
 
 def _check_sizes(views: Sequence[View], total: RowSums, weights: HostArray | None) -> None:
-    """Refuse matrices whose largest entry is out of the range; rows are read again only if their squares ask for it."""
+    """Raise if the largest entry of a matrix is out of range; read rows again only if their squares are extreme."""
     squares, start = np.diag(total.gram) + total.count * (total.origin + total.mean) ** 2, 0
     for view in views:
         A, stop = view.operator, start + view.operator.shape[1]
@@ -404,7 +404,7 @@ def _check_sizes(views: Sequence[View], total: RowSums, weights: HostArray | Non
 
 
 def _swept(task: CellSums, views: list[View], model: RowModel) -> tuple[dict[int, CellPart], int]:
-    """What the task makes of all rows, wherever they are, and how many these are."""
+    """Run the task over all rows, in this process or others; return its part and the number of rows."""
     operators = [view.operator for view in views]
     named = {view.name: view.operator for view in views}
     streamed = any(view.streamed for view in views) and not any(A.access == "blocks" for A in operators)
@@ -428,7 +428,7 @@ def _swept(task: CellSums, views: list[View], model: RowModel) -> tuple[dict[int
 
 
 def _check(task: CellSums, part: dict[int, CellPart], named: Mapping[str, LinearOperator]) -> None:
-    """Refuse sums that are not finite, and name the entry that is at fault."""
+    """Raise if sums are not finite, with the entry that causes it."""
     if all(np.isfinite(float(to_host(task.home.xp.sum(array)))) for array in task.looked_at(part)):
         return
     if any(first_non_finite(A) for A in named.values()):

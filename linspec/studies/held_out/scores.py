@@ -1,4 +1,4 @@
-"""What a problem scores on rows that were not fitted, and the factorisations that its ridges share."""
+"""The base class of scores on held-out rows, and the factorisations that all ridges share."""
 
 from __future__ import annotations
 
@@ -21,32 +21,32 @@ from linspec.studies.held_out.grams import Split
 from linspec.sweeps.blocks import brought_here
 
 LOST = 1e-3
-"""A score of which rounding may be a larger share than this means nothing."""
+"""Relative rounding above which a score is meaningless."""
 
 GAP = 1e8
-"""Eigenvalues below rounding are zero, if the largest is at most this many times the least of the others."""
+"""Eigenvalues below rounding count as zero if all others have at most this condition number."""
 
 SAFE = 1e-6
-"""A ridge below this fraction of the largest eigenvalue is factorised by itself, with the columns scaled first."""
+"""A ridge below this fraction of the largest eigenvalue gets its own factorisation, with scaled columns."""
 
 
 @dataclass(frozen=True, eq=False)
 class Generalized:
-    """What generalized cross-validation says.
+    """The scores of generalized cross-validation.
 
     Attributes
     ----------
     scores : numpy.ndarray of shape (ridges,)
-        Infinite where no degree of freedom is left.
+        The scores; infinite if no degree of freedom is left.
     errors : numpy.ndarray of shape (ridges,) or None
-        The standard errors of scores that are estimates; None for exact ones.
+        The standard errors of estimated scores; None for exact ones.
     passes : float
     one_pass : bool
-        Whether one sweep gathered second moments.
+        Whether the scores come from second moments computed in one sweep.
     reason : str
-        The figures on which the choice of the method rests.
+        The cost estimates behind the choice of the method.
     rounding : numpy.ndarray of shape (ridges,) or None
-        As of `Rounded`.
+        As in `Rounded`.
     """
 
     scores: HostArray
@@ -58,17 +58,17 @@ class Generalized:
 
 
 class Rounded(NamedTuple):
-    """Scores, and how much of each is rounding.
+    """Scores with an estimate of their rounding.
 
     Attributes
     ----------
     scores : numpy.ndarray of shape (ridges, ks)
     rounding : numpy.ndarray of shape (ridges, ks)
-        An estimate of the error that terms which cancel, and the condition of Gram matrices, cause; relative to the
-        score. Infinite where the moments do not determine it.
+        The estimated error caused by cancellation and by the condition of Gram matrices, relative to the score.
+        Infinite if the moments do not determine the score.
     moved : numpy.ndarray of shape (ridges, ks), optional
-        How far the rounding of Gram matrices moves the answers for the training rows, as `rounding_of_solutions` takes
-        it: solvers may use Gram matrices as well.
+        The perturbation of solutions on the training rows by the rounding of Gram matrices, an argument of
+        `rounding_of_solutions`, because solvers may use Gram matrices, too.
     """
 
     scores: HostArray
@@ -77,21 +77,21 @@ class Rounded(NamedTuple):
 
 
 class HeldOutScore(ABC):
-    """A number that says how well an answer fits rows that were not fitted.
+    """Base class of scores that measure how well a solution fits held-out rows.
 
-    A problem names its scores in `Problem.held_out_scores`. A score that is a function of second moments defines
-    `of_moments`, and takes part in cross-validation in one pass. Every score defines `of_solution`.
+    A problem lists its scores in `Problem.held_out_scores`. A score that is a function of second moments defines
+    `of_moments`, so that cross-validation takes one pass. Every score defines `of_solution`.
 
     Attributes
     ----------
     label : str
-        What tables call it.
+        The name of the score in tables.
     higher : bool
         Whether higher scores are better.
     together : bool
         Whether `of_solutions` reads the held-out rows once for all solutions.
     reads_again : bool
-        Whether scores of moments that are rounding are replaced by those of solutions, where rows can be read again.
+        Whether scores from moments that may be rounding are recomputed from solutions, if rows can be read again.
 
     Examples
     --------
@@ -113,14 +113,14 @@ class HeldOutScore(ABC):
 
     @abstractmethod
     def of_solution(self, problem: Any, solution: Any, ks: Sequence[int | None]) -> HostArray:
-        """The scores of a solution, and of the leading part of it for each k.
+        """Score a solution, or its leading part for each k.
 
         Parameters
         ----------
         problem : Problem
-            On the held-out rows, with their weights and confounds.
+            The problem on the held-out rows, with their weights and confounds.
         solution : Solution
-            Of the training rows, with the largest k.
+            The solution for the training rows, with the largest k.
         ks : sequence of int or None
 
         Returns
@@ -129,19 +129,19 @@ class HeldOutScore(ABC):
         """
 
     def of_solutions(self, problem: Any, solutions: Sequence[Any], ks: Sequence[int | None]) -> HostArray:
-        """The scores of the solutions for several ridges, shape (len(solutions), len(ks)), one after the other."""
+        """Score the solutions for several ridges one by one; shape (len(solutions), len(ks))."""
         return np.asarray([self.of_solution(problem, solution, ks) for solution in solutions])
 
     def rounding_of_solutions(self, problem: Any, solutions: Sequence[Any], moved: HostArray) -> HostArray:
-        """How much of the scores of solutions is rounding, relative to them. Scores with `reads_again` are asked.
+        """Estimate the relative rounding of the scores of solutions; only called for scores with `reads_again`.
 
         Parameters
         ----------
         problem : Problem
-            On the held-out rows.
+            The problem on the held-out rows.
         solutions : sequence of Solution
         moved : numpy.ndarray of shape (len(solutions), ks)
-            As of `Rounded`.
+            As in `Rounded`.
 
         Returns
         -------
@@ -152,14 +152,14 @@ class HeldOutScore(ABC):
     def of_moments(
         self, problem: Any, split: Split, ridges: Sequence[Any], ks: Sequence[int | None]
     ) -> HostArray | Rounded:
-        """The scores of all ridges and k of one split, from second moments alone.
+        """Compute the scores of all ridges and k of one split from second moments only.
 
         Parameters
         ----------
         problem : Problem
         split : Split
         ridges : sequence
-            Each as the problem holds it.
+            Ridges in the form in which the problem stores them.
         ks : sequence of int or None
 
         Returns
@@ -177,7 +177,7 @@ class HeldOutScore(ABC):
         rng: Any,
         options: dict[str, Any],
     ) -> Generalized:
-        """The scores of generalized cross-validation, for all rows.
+        """Compute the scores of generalized cross-validation for all rows.
 
         Parameters
         ----------
@@ -191,10 +191,10 @@ class HeldOutScore(ABC):
         )
 
     def seconds_of_split(self, problem: Any, ridges: int) -> float:
-        """The estimated seconds of `of_moments` for so many ridges, but for merging the moments.
+        """Estimate the seconds of `of_moments` for this number of ridges, without merging the moments.
 
-        By default an eigendecomposition of the Gram matrix of each matrix in which the problem has a ridge or looks for
-        vectors (`Problem.means`), and for each ridge two products with it of as many columns as the problem has.
+        By default the cost of an eigendecomposition of the Gram matrix of each matrix in `Problem.means`, and for each
+        ridge of two products with it and a block of `Problem.width` columns.
         """
         widths = [float(problem.matrices[name].shape[1]) for name in problem.means]
         decomposed = sum(cost.EIGEN * p**3 for p in widths) / cost.FACTOR_RATE
@@ -207,18 +207,18 @@ class HeldOutScore(ABC):
 
 
 class Metric:
-    """S + ridge·I for several ridges: one eigendecomposition S = UΛUᵀ, of which every ridge makes a factor.
+    """S + ridge·I for several ridges, factorised by one eigendecomposition S = UΛUᵀ.
 
-    The eigendecomposition knows eigenvalues up to the rounding of the largest one. A ridge far below that one gets a
-    factor of its own (`linspec.algebra.whitener.Whitener`), whose columns are scaled first and whose rank is decided.
+    The computed eigenvalues have the rounding of the largest one. A ridge far below that one gets its own factor
+    (`linspec.algebra.whitener.Whitener`), with columns scaled first and a rank decision.
 
     Parameters
     ----------
     S : numpy.ndarray of shape (p, p)
     operator : LinearOperator
-        The matrix that it is of: its shape and dtype say what is rounding.
+        The matrix whose Gram matrix S is; its shape and dtype determine the size of rounding.
     spread : numpy.ndarray of shape (p, p), optional
-        The same about the means, where S is about zero.
+        The Gram matrix about the means, if S is about zero.
     """
 
     def __init__(self, S: HostArray, operator: LinearOperator, spread: HostArray | None = None) -> None:
@@ -232,11 +232,11 @@ class Metric:
 
     @cached_property
     def largest(self) -> float:
-        """The largest eigenvalue, at least, within the order of the matrix."""
+        """Upper bound of the largest eigenvalue: the largest absolute column sum."""
         return float(np.max(np.sum(np.abs(self.S), axis=0), initial=0.0))
 
     def shares(self, ridge: float) -> bool:
-        """Whether the eigendecomposition serves for this ridge."""
+        """Whether the eigendecomposition is accurate enough for this ridge."""
         return ridge > SAFE * self.largest
 
     @property
@@ -246,20 +246,20 @@ class Metric:
 
     @property
     def values(self) -> HostArray:
-        """Λ, none below zero."""
+        """Λ, with negative values set to zero."""
         return self._pairs[0]
 
     def whitener(self, ridge: float) -> Whitener:
-        """The factor of a ridge of its own."""
+        """The factor of S + ridge·I; only the last one is kept."""
         if ridge not in self._whiteners:
             self._whiteners = {ridge: Whitener(self.S, ridge, self.cut, HOST)}
         return self._whiteners[ridge]
 
     def condition(self, ridge: float) -> float:
-        """How much the inverse of S + ridge·I amplifies roundings of S.
+        """Factor by which the inverse of S + ridge·I amplifies the rounding of S.
 
-        Infinite where directions of the columns are lost in S: eigenvalues that fall to the rounding of the largest one
-        without a gap, or means that hide how the columns vary.
+        Infinite if directions of the columns are lost in S: if eigenvalues decrease to the rounding of the largest one
+        without a gap, or if large means hide the variation of the columns.
         """
         if self.shares(ridge):
             return (self.largest + ridge) / ridge
@@ -280,13 +280,13 @@ class Metric:
 
 
 def still(squares: HostArray, means: HostArray, count: float, rows: int) -> HostArray:
-    """Which variates do not vary about their own means beyond rounding."""
+    """Mask of the variates that are constant up to rounding."""
     found: HostArray = squares - count * means**2 <= max(rows, 16) * EPS * squares
     return found
 
 
 def weighted_rows(block: Any, problem: Any) -> tuple[HostArray, HostArray]:
-    """Rows in float64 on the host and the weight of each, of a problem on these rows."""
+    """Copy rows to the host in float64, and return them with their weights in the problem."""
     rows = np.asarray(to_host(brought_here(block)), dtype=np.float64)
     w = problem.sample_weight
     return rows, np.ones(len(rows)) if w is None else w

@@ -1,11 +1,11 @@
-"""Choosing the ridge and k of a problem by rows that were not fitted.
+"""Choice of the ridge and k of a problem by rows that were not fitted.
 
-Problem: fit every ridge on the training rows of every split, and score every k on the rows held out.
-Method: where Gram matrices can be held, one sweep gathers the moments of all sets of rows that the splits are made of
-(`linspec.studies.held_out.row_sums`). Those of training sets are merged from them. A split costs an
-eigendecomposition of each metric, a ridge a small decomposition, and a k nothing but its score: the leading columns
-of an answer are the answer for a smaller k. Held-out scores are functions of the moments of the held-out rows, so no
-row is read again. Where no Gram matrices can be held, each ridge and split is solved
+Problem: fit every ridge on the training rows of every split, and score every k on the held-out rows.
+Method: if Gram matrices can be held, one sweep computes the moments of all cells of rows whose unions are the sets of
+the splits (`linspec.studies.held_out.row_sums`). Those of training sets are merged from them. A split costs an
+eigendecomposition of each metric, a ridge a small decomposition, and a k only its score: the leading columns
+of a solution are the solution for a smaller k. Held-out scores are functions of the moments of the held-out rows, so no
+row is read again. If Gram matrices cannot be held, each ridge and split is solved
 (`linspec.studies.held_out.by_solving`). Source: Stone 1974, J. R. Stat. Soc. B 36:111,
 doi:10.1111/j.2517-6161.1974.tb00994.x (cross-validatory choice). Where we differ: he holds out one row at a time.
 """
@@ -46,7 +46,7 @@ from linspec.studies.held_out.scores import LOST, HeldOutScore, Rounded
 __all__ = ["cross_validate"]
 
 Grid = tuple[tuple[Any, ...], tuple[int | None, ...]]
-"""Ridges and ks."""
+"""The ridges and the ks of a grid of settings."""
 
 METHODS, FORMS = ("folds", "gcv"), ("auto", "dense", "solve", "sparse", "implicit")
 
@@ -68,45 +68,45 @@ def cross_validate(  # noqa: PLR0913
     rng: Any = None,
     **options: Any,
 ) -> CrossValidation:
-    """Score every ridge and every k of a problem on rows that were not fitted, in one pass where that is possible.
+    """Score every ridge and every k of a problem on rows that were not fitted, in one pass if possible.
 
     Parameters
     ----------
     problem : Problem
-        Its data, centring, weights, confounds and scale are used. Means, slopes of confounds and lengths of columns are
-        those of the training rows of each split, and held-out rows count with their weights.
+        Its data, centring, weights, confounds and scale are used. Means, slopes of confounds and scales of columns are
+        estimated on the training rows of each split, and held-out rows are weighted.
     ridges : sequence, optional
-        Ridges as the problem takes one: numbers, for a CCA also pairs. The default is the ridge of the problem, or
-        those of its path.
+        Numbers, for a CCA also pairs. By default the ridge of the problem, or the ridges of its path.
     ks : sequence of int, optional
-        For problems with a k. The default is the k of the problem.
+        For problems with a k. By default the k of the problem.
     method : {"folds", "gcv"}, default "folds"
         "gcv" is generalized cross-validation of a `linspec.LeastSquares`: without splits, in one pass.
     splitter : int, array of n labels, object with a method split, or iterable of pairs, default 5
-        How many folds, of rows in random order; or the fold of each row (a row labelled -1 is in all training sets); or
-        a splitter of scikit-learn, whose ``split(X, y, groups)`` is called with n rows of zeros; or pairs of the
-        training rows and the held-out rows, by number. For rows in the order of time pass labels of blocks,
+        The number of folds, of rows in random order; or the fold of each row (a row labelled -1 is in all training
+        sets); or a splitter of scikit-learn, whose ``split(X, y, groups)`` is called with n rows of zeros; or pairs of
+        the training rows and the held-out rows, by number. For rows in temporal order pass labels of blocks,
         ``np.arange(n) * 5 // n``, or scikit-learn's ``TimeSeriesSplit``.
     groups : array of shape (n,), optional
         Rows of one group are on the same side of every split.
     y : array of shape (n,), optional
-        What a splitter is given as y, such as classes to stratify by.
+        Passed to the splitter as y, such as classes to stratify by.
     score : str, optional
-        One of the scores of the problem, by default the first. CCA: "correlations" (the sum of those of the pairs, with
-        their signs), "tcc" (total correlation captured). LeastSquares: "mse" (mean squared error), "r2". SVD:
+        One of the scores of the problem, by default the first. CCA: "correlations" (the sum of the signed correlations
+        of the pairs), "tcc" (total correlation captured). LeastSquares: "mse" (mean squared error), "r2". SVD:
         "reconstruction" (the share of squares), "log-likelihood". Discriminant: "pillai" (Pillai's trace).
     form : {"auto", "dense", "solve", "sparse", "implicit"}, default "auto"
-        "dense" holds the Gram matrices of all sets of rows. "solve" solves for each ridge and split, on what
-        `linspec.Moments` chooses to hold; "sparse" and "implicit" do so on sparse Gram matrices of each training set or
-        by sweeps. "auto" takes the least estimated time of "dense" and "solve" within half of the available memory, and
-        "solve" where a solver or its options are given. All ridges of least squares are solved for in one run. For
-        "gcv" "dense" decomposes a Gram matrix, of columns or of rows; "solve" estimates the trace by random signs.
+        "dense" holds the Gram matrices of all sets of rows. "solve" solves for each ridge and split, and
+        `linspec.Moments` chooses what to hold; "sparse" and "implicit" also solve, with sparse Gram matrices of each
+        training set or by sweeps. "auto" takes the faster of "dense" and "solve" by estimate, within half of the
+        available memory, and "solve" if a solver or its options are passed. All ridges of least squares are solved for
+        in one run. For "gcv", "dense" decomposes a Gram matrix, of columns or of rows; "solve" estimates the trace by
+        random signs.
     solver : str or Solver, default "auto"
-        As for `linspec.solve`, where each ridge and split is solved.
+        As for `linspec.solve`; used if each ridge and split is solved.
     rng : None, int or numpy.random.Generator
-        Shuffles the rows of a number of folds, and seeds each solve where each ridge and split is solved.
+        Shuffles the rows if the splitter is a number of folds, and seeds each solve.
     **options
-        Options of the solver and other arguments of `linspec.solve`, where each ridge and split is solved.
+        Options of the solver and other arguments of `linspec.solve`; used if each ridge and split is solved.
 
     Returns
     -------
@@ -115,32 +115,32 @@ def cross_validate(  # noqa: PLR0913
     Raises
     ------
     InvalidProblem
-        A k that a training set has not enough rows or columns for, a ridge or k for a problem without one, labels of
-        another number of rows, a split with an empty side, or training rows that all weigh nothing.
+        If k is too large for a training set, ridges or ks are passed for a problem without them, the number of labels
+        is not that of the rows, a side of a split is empty, or all its rows have weight 0.
     InvalidOption
-        An unknown method, form, score or splitter.
+        If method, form, score or splitter is unknown.
     MissingCapability
-        The rows cannot be taken; or Gram matrices cannot be held, and the rows come as slices; or the problem has no
+        If rows cannot be selected; or Gram matrices cannot be held, and the rows come as slices; or the problem has no
         scores.
     NoSuitableSolver
-        ``form="dense"`` and the Gram matrices do not fit into the memory.
+        If ``form="dense"`` and the Gram matrices do not fit into memory.
     NonFiniteData
-        An entry is not finite.
+        If an entry is not finite.
 
     Warns
     -----
     AccuracyWarning
-        Some scores may be rounding: `CrossValidation.uncertain` says which.
+        If some scores may be rounding; `CrossValidation.uncertain` marks them.
 
     Notes
     -----
-    For k take "correlations" and "log-likelihood", which have a maximum. More pairs capture more in all, also by
-    chance, and more vectors reconstruct more: "tcc" and "reconstruction" say what each further k adds, and their best k
-    is the largest. `CrossValidation.one_standard_error` takes the simplest setting that is about as good as the best.
+    To choose k, use "correlations" or "log-likelihood", which have a maximum. More pairs always capture more in total,
+    also by chance, and more vectors reconstruct more: "tcc" and "reconstruction" show what each further k adds, but
+    their best k is the largest. `CrossValidation.one_standard_error` is the simplest setting about as good as the best.
 
     The Gram matrices of the training rows square their condition number, and terms of scores cancel where a fit is
     good. The rounding of each score is estimated (`CrossValidation.rounding`). With ``form="auto"`` errors of least
-    squares that may be rounding are replaced by those of solutions, where rows can be taken, at the cost of more
+    squares that may be rounding are recomputed from solutions, if rows can be selected, at the cost of more
     passes. Other scores that may be rounding are flagged: pass ``form="implicit"``, with a solver such as "direct".
 
     Examples
@@ -171,7 +171,7 @@ def cross_validate(  # noqa: PLR0913
     asked = _form(scored, form)
     if asked == "dense":
         _refuse_options(solver, options)
-    elif solver != "auto" or options:  # who names a solver gets it
+    elif solver != "auto" or options:  # a solver passed by the caller is used
         asked = "solve"
     memory = problem.home.blocks.free_memory() / 2
     held, reason = _chosen(estimates_of(problem, folds, scored, ridges, ks, solver), asked, memory)
@@ -200,7 +200,7 @@ def cross_validate(  # noqa: PLR0913
 
 
 def _result(found: CrossValidation) -> CrossValidation:
-    """The result with read-only scores, and a warning where some of them are rounding."""
+    """Make the scores read-only, and warn if some of them may be rounding."""
     for array in (found.scores, found.rounding):
         if array is not None:
             array.flags.writeable = False
@@ -223,7 +223,7 @@ def _read_again(
     made: Rounded,
     rng: Any,
 ) -> float:
-    """Put scores of solutions in the place of those that are rounding; the passes that this takes."""
+    """Recompute scores that may be rounding from solutions, in place; return the number of passes."""
     ridges, ks = grid
     lost = made.rounding > LOST
     splits, some = np.flatnonzero(lost.any(axis=(1, 2))), np.flatnonzero(lost.any(axis=(0, 2)))
@@ -246,7 +246,7 @@ def _of_moments(
     ridges: tuple[Any, ...],
     ks: tuple[int | None, ...],
 ) -> Rounded:
-    """All scores from one sweep, and their rounding."""
+    """Compute all scores and their rounding from the moments of one sweep."""
     cells = gathered(problem, folds)
     found, rounding, moved = np.zeros((3, len(folds.splits), len(ridges), len(ks)))
     for number, (training, held_out) in enumerate(training_and_held_out(cells, folds)):
@@ -269,7 +269,7 @@ def _of_moments(
 def _generalized(
     problem: Problem[Any], score: HeldOutScore, grid: Grid, form: str, solver: Any, rng: Any, options: Any
 ) -> CrossValidation:
-    """Generalized cross-validation: no row is held out."""
+    """Run generalized cross-validation, which holds out no rows."""
     rows = min(A.shape[0] for A in problem.matrices.values())
     if rows == np.inf:
         raise InvalidProblem(
@@ -345,7 +345,7 @@ def _ks(problem: Problem[Any], ks: Any) -> tuple[int | None, ...]:
 
 
 def _check_training(problem: Problem[Any], folds: Folds, ks: tuple[int | None, ...]) -> None:
-    """Refuse a k that the columns, or the rows of some training set, are too few for, before anything is read."""
+    """Raise, before anything is read, if k exceeds the columns or the rows of some training set."""
     most = max((k for k in ks if k is not None), default=0)
     if most:
         problem.with_numbers(k=most).check_sizes()
@@ -368,7 +368,7 @@ def _check_rank(split: Split, number: int, ks: tuple[int | None, ...]) -> None:
 
 
 def _form(score: HeldOutScore, form: str) -> str:
-    """What was asked for: one of "auto", "dense" and "solve"; a score that is no function of moments needs solves."""
+    """The requested form, "auto", "dense" or "solve"; always "solve" for scores that are no functions of moments."""
     if form == "dense" and not score.by_moments:
         raise MissingCapability(
             f"the score {score.label} is not a function of second moments. Leave form out."
@@ -379,7 +379,7 @@ def _form(score: HeldOutScore, form: str) -> str:
 
 
 def _chosen(estimates: dict[str, cost.Estimate], form: str, memory: float) -> tuple[bool, str]:
-    """Whether the Gram matrices of all sets of rows are held, and why."""
+    """Whether to hold the Gram matrices of all sets of rows, and the reason."""
     costs = "; ".join(f"{name}: {e} ({e.note})" for name, e in estimates.items())
     if form == "dense" and estimates["dense"].bytes > memory:
         raise NoSuitableSolver(

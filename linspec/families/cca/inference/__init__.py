@@ -1,4 +1,4 @@
-"""Which canonical correlations are more than chance, and how far they may be off: permutations, bootstrap, tests.
+"""Significance and confidence intervals of canonical correlations: permutations, bootstrap, classical tests.
 
-Read `significance` first, the one entrance for users; `permutation` draws the null correlations it compares with.
+Read `significance` first, the main function for users; `permutation` computes the null correlations that it uses.
 """

@@ -1,29 +1,30 @@
 """Bootstrap intervals of canonical correlations, loadings and weights.
 
-Problem: how far would correlations, loadings and weights be from these with other rows from the same source?
-Method: rows are drawn with replacement, as many as there are, and each draw is solved. A draw is a vector of counts,
-which the problem takes as `sample_weight`, so the data are not copied. Solvers that can begin at the answer for all
-rows. Each draw is turned into the frame of the pairs of all rows by an orthogonal Procrustes rotation of each view.
-There its cross-covariance is a matrix M of size k x k, which varies about diag(ρ). The pairs of the draw are the
-singular vectors of M. Their signs are those of the pairs of all rows, and their order is that of their correlations.
+Problem: how much would correlations, loadings and weights change with other rows from the same source?
+Method: n of the n rows are drawn with replacement, and each draw is solved. A draw is a vector of counts,
+which is passed to the problem as `sample_weight`, so the data are not copied. Solvers with a warm start begin at the
+solution for all rows. Each draw is rotated to the pairs of all rows by an orthogonal Procrustes rotation of each view.
+In these coordinates its cross-covariance is a k x k matrix M, which varies about diag(ρ). The pairs of the draw are the
+singular vectors of M. Their signs are matched to the pairs of all rows, and they are ordered by their correlations.
 Source: Efron & Tibshirani 1993, An Introduction to the Bootstrap, chapter 13 (percentiles) and section 10.2 (bias);
 Field & Welsh 2007, J. R. Stat. Soc. B 69:369 (groups); Milan & Whittaker 1995, J. R. Stat. Soc. C 44:31
 (signs, order and rotation of bootstrapped singular vectors); Beran & Srivastava 1985, Ann. Statist. 13:95,
 doi:10.1214/aos/1176346579 (the bootstrap fails at ties); Hall, Lee, Park & Paul 2009, Bernoulli 15:380,
 doi:10.3150/08-BEJ154 (a bootstrap whose tied eigenvalues are made equal first).
-Where we differ, correlations: sample correlations are too large, those of a draw are so once more, and the interval of
-percentiles counts the bias twice. So by default the interval of a correlation is t − b ± z·e on the scale t = artanh ρ,
-with the bias b and the root mean square e of the differences between the draws and t. The mean square is the variance
-plus b²: the bias is an estimate too, and a corrected correlation varies more than the plain one.
+Where we differ, correlations: sample correlations are too large, those of a draw are too large once more, and the
+interval of percentiles contains the bias twice. So by default the interval of a correlation is t − b ± z·e on the scale
+t = artanh ρ, with the bias b and the root mean square e of the differences between the draws and t. The mean square is
+the variance plus b²: the bias is an estimate too, and a corrected correlation varies more than the plain one.
 Where we differ, loadings and weights: two correlations of a sample are further apart than those of the source, because
-noise splits them. Draws from the sample have its gap, so they turn less within the plane of both pairs than the sample
-has turned, and their percentiles are too narrow. Matching the pairs of a draw by their likeness, or rotating them onto
-the pairs of all rows, subtracts still more of that. So we estimate the gap without this bias. The singular values of a
-2 x 2 matrix with a positive determinant satisfy (s₁ − s₂)² = (M₁₁ − M₂₂)² + (M₁₂ + M₂₁)². Hence the expected square of
-the gap of a sample is the squared gap of the source plus v, the sum of the variances of M₁₁ − M₂₂ and M₁₂ + M₂₁, which
-the draws show. The gap g of neighbours is replaced by √max(g² − v, 0): diag(ρ − ρ̃) is subtracted from M, with the
-correlations ρ̃ that have these gaps, and the singular vectors are those of the difference. Then percentiles are taken.
-Hall et al. decide by a test which eigenvalues are tied; we need no level, and shrink every gap by what noise adds.
+noise separates them. Draws from the sample have its gap, so they rotate less within the plane of both pairs than the
+sample has rotated, and their percentiles are too narrow. Matching the pairs of a draw by similarity, or rotating them
+onto the pairs of all rows, makes them narrower still. So we estimate the gap without this bias. The singular values of
+a 2 x 2 matrix with a positive determinant satisfy (s₁ − s₂)² = (M₁₁ − M₂₂)² + (M₁₂ + M₂₁)². Hence the expected square
+of the gap of a sample is the squared gap of the source plus v, the sum of the variances of M₁₁ − M₂₂ and M₁₂ + M₂₁,
+which is estimated from the draws. The gap g of neighbours is replaced by √max(g² − v, 0): diag(ρ − ρ̃) is subtracted
+from M, with the correlations ρ̃ that have these gaps, and the pairs of the draw are the singular vectors of the
+difference. Then percentiles are taken.
+Hall et al. decide by a test which eigenvalues are tied; we need no level, and reduce every gap by the share of noise.
 If two correlations are equal, g² is about exponential with mean v, since both terms have mean 0 and equal variances:
 exp(−g²/v) is the p-value of a tie. Basic and normal intervals and BCa do not repair the plain draws (measured).
 """
@@ -58,43 +59,43 @@ __all__ = ["Bootstrap", "bootstrap"]
 METHODS = ("corrected", "percentile")
 
 LARGEST = 1 - 1e-15
-"""Of a correlation whose artanh is taken."""
+"""The largest correlation whose artanh is computed; larger ones are set to this."""
 
 
 @dataclass(frozen=True, eq=False)
 class Bootstrap:
-    """Intervals of the pairs of a solution; each interval has its lower ends first, then its upper ends.
+    """Intervals of the pairs of a solution; the first axis of each array holds lower ends, then upper ends.
 
     Attributes
     ----------
     solution : CCASolution
-        Of all rows.
+        The solution for all rows.
     correlations : numpy.ndarray of shape (2, k)
         Intervals of the i-th largest correlation.
     bias : numpy.ndarray of shape (k,)
-        The mean over the draws less the correlation of all rows: about what sample correlations are too large by.
+        The mean over the draws minus the correlation of all rows; it estimates the bias of sample correlations.
     x_loadings, y_loadings : numpy.ndarray of shape (2, p, k), (2, q, k)
         Intervals of the loadings.
     x_weights, y_weights : numpy.ndarray of shape (2, p, k), (2, q, k)
         Intervals of the weights.
     drawn : numpy.ndarray of shape (draws, k)
-        The correlations of each draw, decreasing. 0 for pairs that a draw does not have.
+        The correlations of each draw, decreasing; 0 for pairs that a draw lacks.
     gaps : numpy.ndarray of shape (k - 1,)
-        The differences between neighbouring correlations of the source, by estimate: those of all rows are larger,
-        because noise drives correlations apart. 0 if noise explains all of the difference.
+        Estimated differences between neighbouring correlations of the source. The differences in all rows are larger,
+        because noise drives correlations apart. 0 if noise explains the whole difference.
     ties : numpy.ndarray of shape (k - 1,)
         For each two neighbours, the p-value of the hypothesis that their correlations are equal in the source.
     agreement : numpy.ndarray of shape (k,)
-        The mean absolute cosine between a pair and the pair of the same place in the draws, as the intervals of
-        loadings and weights use it. If it is far below 1, the pair is no stable direction, and its intervals are wide.
+        The mean absolute cosine between the i-th pair of all rows and the i-th pair of a draw, as matched for the
+        intervals of loadings and weights. If it is far below 1, the pair is not stable, and its intervals are wide.
     level : float
     method : {"corrected", "percentile"}
     draws : int
-        Draws that were solved. If Ctrl-C ended it, there are fewer than requested.
+        The number of draws; fewer than requested after Ctrl-C.
     unconverged : int
-        Draws whose solutions have not converged; they count all the same.
+        The number of draws whose solutions have not converged; they are used as well.
     interrupted : bool
-        Whether Ctrl-C ended it.
+        Whether Ctrl-C ended the bootstrap early.
     """
 
     solution: CCASolution
@@ -115,20 +116,20 @@ class Bootstrap:
     interrupted: bool = HowItEnded(False)  # type: ignore[assignment]  # a descriptor
 
     def groups(self, alpha: float = 0.05) -> tuple[tuple[int, ...], ...]:
-        """The pairs, counted from 0, in runs of neighbours that these rows do not tell apart.
+        """Group the pairs, counted from 0, into runs of neighbours whose correlations may be equal.
 
-        The rows determine the span of such a run. Which directions of the span are the pairs is left open, and the
-        intervals of their loadings and weights are about as wide as the span allows.
+        The rows determine the span of such a run, but not the individual pairs in it; the intervals of their loadings
+        and weights are about as wide as the span allows.
 
         Parameters
         ----------
         alpha : float, default 0.05
-            Two neighbours are told apart if their p-value in `ties` is at most this.
+            Two neighbours are separated if their p-value in `ties` is at most this.
 
         Raises
         ------
         InvalidOption
-            When `alpha` is not between 0 and 1.
+            If `alpha` is not between 0 and 1.
         """
         check_fraction("alpha", alpha)
         pairs = np.arange(len(self.solution.correlations))
@@ -175,29 +176,30 @@ def bootstrap(
     rng: Any = None,
     **options: Any,
 ) -> Bootstrap:
-    """Intervals of correlations, loadings and weights, from rows that are drawn with replacement.
+    """Compute intervals of correlations, loadings and weights from rows drawn with replacement.
 
     Parameters
     ----------
     problem : CCA
-        All of it is used. Weights must be whole numbers, and count rows. The data are read many times.
+        The problem, with its ridge, centring, scale and confounds. Weights must be integers, which count rows. The
+        data are read many times.
     solver : str or Solver, default "auto"
         As for `linspec.solve`. "auto" chooses once. Solvers with the trait "warm-start" begin at the solution.
     solution : CCASolution, optional
-        Of this problem. It is computed if it is left out.
+        The solution of this problem; by default it is computed.
     draws : int, default 500
-        At least 2. The ends of an interval of 95 % need some hundreds.
+        The number of draws, at least 2. Intervals at 95 % need several hundred.
     level : float, default 0.95
         The coverage of the intervals.
     method : {"corrected", "percentile"}, default "corrected"
-        "corrected" takes the bias of sample correlations (`Bootstrap.bias`) out, which percentiles count twice, and
+        "corrected" removes the bias of sample correlations (`Bootstrap.bias`), which percentiles contain twice, and
         the bias of the gaps between them, which makes percentiles of loadings and weights too narrow. "percentile"
-        takes the percentiles of the draws as they are, for comparison.
+        takes plain percentiles of the draws, for comparison.
     groups : array of shape (n,), optional
-        A label for each row. Whole groups are drawn: families, subjects, sites. Rows of one group need not be
-        independent of each other.
+        A label for each row. Whole groups are drawn: families, subjects, sites. Rows within a group may depend on each
+        other.
     rng : None, int or numpy.random.Generator
-        For the draws and the solver.
+        Random numbers for the draws and the solver.
     **options
         The solver's options and the other arguments of `linspec.solve`. A larger ``tol`` saves time.
 
@@ -208,20 +210,20 @@ def bootstrap(
     Raises
     ------
     InvalidProblem
-        If the problem is no CCA or has Moments for its data, if its weights are fractions, if the rows can be read
-        once only, or if groups do not fit.
+        If the problem is not a CCA or its data are Moments, if its weights are not integers, if the rows can be read
+        only once, or if groups do not fit.
     InvalidOption
-        For `draws`, `level` and `method`.
+        If `draws`, `level` or `method` is invalid.
     NoSuitableSolver
         If the loadings and weights of all draws do not fit into memory.
 
     Notes
     -----
-    Each draw costs a solve and one sweep for the loadings. The intervals belong to the problem as it is, with its
-    ridge. Loadings and weights of the i-th pair are those of the i-th largest correlation of the source. If that is
-    close to the next one, their intervals are wide (`Bootstrap.groups`). The gap between the last pair and the pairs
-    that were not asked for is unknown: ask for one pair more than you mean to read. If a correlation of the source is
-    0, a bootstrap says little about it; `linspec.permutation_test` tests whether there is a pair.
+    Each draw costs a solve and one sweep for the loadings. The intervals belong to the problem with its ridge.
+    Loadings and weights of the i-th pair belong to the i-th largest correlation of the source. If that is
+    close to the next one, their intervals are wide (`Bootstrap.groups`). The gap between the last pair and the next one
+    is unknown: compute one pair more than you interpret. If a correlation of the source is
+    0, a bootstrap shows little about it; `linspec.permutation_test` tests whether there is a pair.
 
     Examples
     --------
@@ -275,15 +277,15 @@ def bootstrap(
 
 
 class _Draws:
-    """The draws so far, in the frame of the pairs of all rows."""
+    """The results of the draws so far, rotated to the pairs of all rows."""
 
     def __init__(self, solution: CCASolution, whole: Structure, rows: float) -> None:
         self.solution, self.whole, self.rows = solution, whole, rows
         self.k = len(solution.correlations)
         self.correlations: list[HostArray] = []
         self.unconverged = 0
-        self.pairs: list[int] = []  # how many each draw has, of the k
-        self.crossings: list[HostArray] = []  # M
+        self.pairs: list[int] = []  # the number of pairs of each draw, at most k
+        self.crossings: list[HostArray] = []  # the matrices M
         self.views = _View(), _View()
 
     @property
@@ -291,8 +293,8 @@ class _Draws:
         return len(self.correlations)
 
     def add(self, found: CCASolution, structured: Structure, rows: float) -> None:
-        """One more draw of so many rows."""
-        to_all = np.sqrt(rows / self.rows)  # weights of unit variates are shorter, the more rows there are
+        """Add the solution of one more draw; `rows` is its total row weight."""
+        to_all = np.sqrt(rows / self.rows)  # weights of unit variates shrink with the number of rows
         rotations = []
         for i, (W, view) in enumerate(zip(_weights(found), self.views, strict=True)):
             W = to_host(W).astype(np.float64)
@@ -309,7 +311,7 @@ class _Draws:
         self.correlations.append(np.pad(rho[: self.k], (0, max(self.k - len(rho), 0))))
 
     def result(self, level: float, method: str, *, interrupted: bool) -> Bootstrap:
-        """The intervals."""
+        """Compute the intervals."""
         drawn, rho, M = np.array(self.correlations), self.solution.correlations, np.array(self.crossings)
         gaps, ties = _gaps(rho, M)
         corrected = method == "corrected"
@@ -345,39 +347,39 @@ class _Draws:
 
 
 class _View:
-    """What the draws have of one view, in the frame of the pairs of all rows: one entry for each draw."""
+    """Results of the draws for one view, one entry for each draw, rotated to the pairs of all rows."""
 
     def __init__(self) -> None:
         self.weights: list[HostArray] = []
-        self.products: list[HostArray] = []  # of the columns, at unit length, with the variates
+        self.products: list[HostArray] = []  # of unit columns with variates
         self.grams: list[HostArray] = []  # of the variates
         self.cosines: list[HostArray] = []  # variates of all rows, at unit length, with those of the draw
 
     def lengths(self, turns: HostArray) -> HostArray:
-        """The lengths of the variates after each draw is turned."""
+        """Lengths of the variates after each draw is multiplied by its matrix in `turns`."""
         squares = np.sum(turns * (np.array(self.grams) @ turns), axis=1)
         return np.asarray(np.sqrt(np.maximum(squares, 0.0)))
 
     def cosines_after(self, turns: HostArray) -> HostArray:
-        """Of each pair of all rows with the pair of the same place, after each draw is turned."""
+        """Cosines of the i-th variate of all rows with the i-th of each draw, after the rotations `turns`."""
         found = np.einsum("dij,dji->di", np.array(self.cosines), turns)
         return np.asarray(found * reciprocal(self.lengths(turns)))
 
     def turn(self, turns: HostArray) -> None:
-        """Turn each draw, in place; the products become loadings."""
+        """Multiply each draw by its matrix in `turns`, in place; the products become loadings."""
         for i, (turn, length) in enumerate(zip(turns, self.lengths(turns), strict=True)):
             self.weights[i] = self.weights[i] @ turn
             self.products[i] = np.clip(self.products[i] @ turn * reciprocal(length), -1.0, 1.0)
 
 
 def _nearest_rotation(T: HostArray) -> HostArray:
-    """The orthogonal factor of T: its polar decomposition, which solves the orthogonal Procrustes problem."""
+    """The orthogonal polar factor of T, which solves the orthogonal Procrustes problem."""
     U, _, Vt = np.linalg.svd(T, full_matrices=False)
     return np.asarray(U @ Vt)
 
 
 def _gaps(rho: HostArray, crossings: HostArray) -> tuple[HostArray, HostArray]:
-    """Estimates of the gaps of the source, and the p-values of ties."""
+    """Estimate the gaps between correlations of the source, and the p-values of ties."""
     i = np.arange(len(rho) - 1)
     split = crossings[:, i, i] - crossings[:, i + 1, i + 1]
     turned = crossings[:, i, i + 1] + crossings[:, i + 1, i]
@@ -387,13 +389,13 @@ def _gaps(rho: HostArray, crossings: HostArray) -> tuple[HostArray, HostArray]:
 
 
 def _excess(rho: HostArray, gaps: HostArray) -> HostArray:
-    """ρ − ρ̃, where ρ̃ has these gaps and the mean of ρ."""
+    """ρ − ρ̃, where ρ̃ has the given gaps and the mean of ρ."""
     gains = np.append(np.cumsum((-np.diff(rho) - gaps)[::-1])[::-1], 0.0)
     return np.asarray(gains - gains.mean())
 
 
 def _corrected(drawn: HostArray, rho: HostArray, level: float) -> HostArray:
-    """t − b ± z·e on the scale t = artanh ρ."""
+    """Corrected intervals: t − b ± z·e on the scale t = artanh ρ, transformed back."""
     t, draws = (np.arctanh(np.clip(a, 0.0, LARGEST)) for a in (rho, drawn))
     center = 2 * t - draws.mean(axis=0)
     half = ndtri((1 + level) / 2) * np.sqrt(np.mean((draws - t) ** 2, axis=0))
@@ -406,7 +408,7 @@ def _corrected(drawn: HostArray, rho: HostArray, level: float) -> HostArray:
 def _drawn_counts(
     generator: np.random.Generator, n: int, counted: HostArray | None, numbers: HostArray | None
 ) -> HostArray:
-    """How often each row is drawn."""
+    """Draw rows or groups with replacement, and return how often each row is drawn."""
     if numbers is not None:
         count = int(numbers.max()) + 1
         w = generator.multinomial(count, np.full(count, 1 / count))[numbers].astype(np.float64)
@@ -432,7 +434,7 @@ def _weights(solution: CCASolution) -> tuple[Any, Any]:
 
 
 def _group_numbers(groups: Any, n: float) -> HostArray | None:
-    """A number for each row from 0 to the number of groups less one."""
+    """Number the groups from 0, and return the number of each row's group; None without groups."""
     if groups is None:
         return None
     labels = to_host(groups) if is_array(groups) else np.asarray(groups)
@@ -462,7 +464,7 @@ def _check(problem: Any, draws: Any, level: Any, method: Any) -> None:
 
 
 def _check_memory(problem: CCA, solution: CCASolution, draws: int) -> None:
-    """Refuse draws whose loadings and weights would not fit; quantiles need all of them, and a copy."""
+    """Raise if loadings and weights of all draws, and the copy that quantiles need, do not fit into memory."""
     columns = problem.X.shape[1] + problem.Y.shape[1]
     needed = 8.0 * 2 * 2 * draws * columns * len(solution.correlations)
     available = machine.available_memory() if needed > ALWAYS_AVAILABLE else needed

@@ -1,4 +1,4 @@
-"""The number of canonical correlations, by permutation of the rows, and the correlations that chance alone gives.
+"""Permutation test of the number of canonical correlations, and correlations of randomly paired rows.
 
 Problem: canonical correlations of samples are never zero, and with many columns they are large. Which of them are
 larger than those of rows paired at random?
@@ -8,15 +8,15 @@ these (or the largest of them, Roy's) is compared with that of the data. A pair 
 so its p-value is the largest of those up to it (closure). `null_correlations` is for data too large to compute all
 pairs: it returns the correlations that a solver finds when the rows of Y are permuted.
 Source: Winkler, Renaud, Smith & Nichols 2020, NeuroImage 220, 117065, doi:10.1016/j.neuroimage.2020.117065.
-Where we differ: the remaining variates of the data have no part in the removed pairs. Permuted variates have such a
-part, as any n numbers do, and therefore correlate less. With few rows and strong pairs the published test thus finds
+Where we differ: the remaining variates of the data are orthogonal to the removed pairs. Permuted variates are not, like
+any vector of n numbers, and therefore correlate less. With few rows and strong pairs the published test thus finds
 one pair too many more often than its level (measured at 5 %: 8 % with 40 rows, 10 and 8 columns and a pair of .9, 14 %
-with 30 rows, 10 and 10 columns and pairs of .99 and .95). Here the part that permuted variates of X share with removed
-variates of Y is subtracted from them again: 5 % and 3 %. This is the null distribution of Gaussian rows if the removed
-pairs are near 1, and conservative if they are not. ``projected=False`` is as published. All variates are kept as
+with 30 rows, 10 and 10 columns and pairs of .99 and .95). Here the projection of permuted variates of X on removed
+variates of Y is subtracted again: 5 % and 3 %. This is the null distribution of Gaussian rows if the removed
+pairs are near 1, and conservative if they are not. ``projected=False`` is the published test. All variates are kept as
 orthonormal bases of the two column spaces, which stay orthonormal under permutations of the rows. So a permutation
 costs one product M = UᵀPᵀV; every step uses blocks of it, and the leading minors of one Cholesky factor are Wilks'
-statistics of all steps. Columns that depend on others are cut by rank. Where only means are subtracted, this commutes
+statistics of all steps. Dependent columns are cut by rank. If only means are subtracted, this commutes
 with permutations. The residuals of confounds are not exchangeable: n rows of rank n − s. So the views are multiplied by
 Qᵀ for a matrix Q with orthonormal columns that are orthogonal to the constant and the confounds, and the n − s rows of
 the products are permuted (Huh & Jhun 2001, Commun. Stat. Theory Methods 30:2023, doi:10.1081/STA-100106060; Winkler et
@@ -70,22 +70,22 @@ __all__ = ["PermutationTest", "check_problem", "frequencies", "null_correlations
 STATISTICS = ("wilks", "roy")
 
 FEW_STEPS, LEAST_BLOCK, LARGEST_BLOCK = 160, 16, 256
-"""With more than so many steps, the test computes blocks of them together, of least and of largest size."""
+"""Number of steps above which the test computes them in blocks; smallest and largest size of a block."""
 
 TIE = 1e-9
-"""Two statistics are equal below this relative difference: permutations of equal rows are ties."""
+"""Two statistics with a smaller relative difference are ties, such as those from permutations of equal rows."""
 
 
 @dataclass(frozen=True, eq=False)
 class PermutationTest:
-    """The canonical correlations that are larger than chance gives; K is the lower rank of the two views.
+    """Canonical correlations with p-values by permutation; K is the smaller rank of the two views.
 
     Attributes
     ----------
     correlations : numpy.ndarray of shape (K,)
         All canonical correlations of the rows tested, without a ridge, in decreasing order.
     p_values : numpy.ndarray of shape (K,)
-        For each, the chance of a false finding at or before it. They never decrease and are at least
+        For each pair, the probability of a false finding at or before it. They never decrease and are at least
         1 / (permutations + 1).
     uncorrected : numpy.ndarray of shape (K,)
         The p-value of each step by itself, before the closure.
@@ -94,8 +94,8 @@ class PermutationTest:
         are significant), or Roy's largest root ρ².
     statistic : {"wilks", "roy"}
     permutations : int
-        The number of permutations, without the original order. If Ctrl-C or `max_seconds` ended the test, it is smaller
-        than requested.
+        The number of permutations, not counting the original order; smaller than requested if Ctrl-C or
+        `max_seconds` ended the test.
     interrupted : bool
         Whether Ctrl-C ended the test.
     """
@@ -114,12 +114,12 @@ class PermutationTest:
         Parameters
         ----------
         alpha : float, default 0.05
-            The accepted chance of one pair too many.
+            The accepted probability of one pair too many.
 
         Raises
         ------
         InvalidOption
-            When `alpha` is not between 0 and 1.
+            If `alpha` is not between 0 and 1.
         """
         return leading_pairs(self.p_values, alpha)
 
@@ -149,25 +149,25 @@ def permutation_test(
     ----------
     problem : CCA
         Its data, centring and confounds are used, with p + q less than n, or any p and q with a `solution`. Weights
-        must be whole numbers, and count rows: each row stands for so many equal ones. Its k, ridge and scale are not
-        used: all pairs are tested, without a ridge. Without centring, means that both views have stay in every
+        must be integers: the number of equal rows that each row stands for. Its k, ridge and scale are not
+        used: all pairs are tested, without a ridge. Without centring, nonzero means of both views correlate in every
         permutation.
     solution : CCASolution, optional
-        Test its variates of the rows of the problem instead of the columns themselves. **It must have been fitted to
+        Test its variates on the rows of the problem instead of the columns themselves. **It must have been fitted to
         other rows**: the solver maximised the correlation of the fitted rows, which permuted rows cannot match. Use
-        this test for solutions with a ridge, and for data too wide for the other test; it needs rows set aside. It
-        shows how many pairs the spans of the variates share beyond chance.
+        this test for solutions with a ridge, and for data too wide for the other test; it needs rows set aside. The
+        result is the number of pairs that the variates share beyond chance.
     permutations : int, default 999
-        The least p-value is 1 / (permutations + 1).
+        The number of permutations; the smallest p-value is 1 / (permutations + 1).
     statistic : {"wilks", "roy"}, default "wilks"
         Wilks' Λ combines all remaining pairs, which suits many weak pairs. Roy's largest root uses only the first
         remaining pair, and costs one more singular value decomposition for each step.
     projected : bool, default True
-        Whether the part that permuted variates share with the removed pairs is subtracted from them. False is the test
-        as published, which finds too many pairs with few rows and strong pairs.
+        Whether to subtract from permuted variates their projection on the removed pairs. False is the published test,
+        which finds too many pairs if rows are few and pairs are strong.
     max_seconds : float, default 3600.0
-        After so many seconds the test ends with the permutations made, and a ConvergenceWarning. Ctrl-C ends it in the
-        same way.
+        A time limit: the test then ends with the permutations made so far, and a ConvergenceWarning. Ctrl-C ends it
+        early, too.
     rng : None, int or numpy.random.Generator
 
     Returns
@@ -177,16 +177,16 @@ def permutation_test(
     Raises
     ------
     InvalidProblem
-        If the problem is no CCA, if its weights are fractions, or if it has no more rows than the columns span: then
-        the views share directions in any order of the rows.
+        If the problem is not a CCA, if its weights are not integers, or if it has no more rows than the columns have
+        dimensions: then the views share directions in any order of the rows.
     InvalidOption
-        For `permutations` and `statistic`.
+        If `permutations`, `statistic` or `max_seconds` is invalid.
     MissingCapability, NonFiniteData
         If entries cannot be read, or are not finite.
     NoSuitableSolver
         If orthonormal bases of both views do not fit into memory.
     BudgetTooSmall
-        If `max_seconds` are over before the first permutation is made.
+        If `max_seconds` have passed before the first permutation is made.
 
     Warns
     -----
@@ -270,40 +270,40 @@ def permutation_test(
 def null_correlations(
     problem: CCA, solver: str | Solver = "auto", *, permutations: int = 1, rng: Any = None, **options: Any
 ) -> HostArray:
-    """The canonical correlations after the rows of Y are permuted: those that chance alone gives.
+    """Compute canonical correlations after the rows of Y are permuted, which are due to chance alone.
 
     Parameters
     ----------
     problem : CCA
-        Its ridge, centring, scale, confounds and k are used. Weights must be whole numbers. With confounds, it is the
-        residuals of Y that are permuted.
+        Its ridge, centring, scale, confounds and k are used. Weights must be integers. With confounds, the residuals
+        of Y are permuted.
     solver : str or Solver, default "auto"
         As for `linspec.solve`.
     permutations : int, default 1
-        The number of problems to solve. On large data their answers differ little.
+        The number of problems to solve. On large data their solutions differ little.
     rng : None, int or numpy.random.Generator
-        For the permutations and the solver.
+        Random numbers for the permutations and the solver.
     **options
         The solver's options and the other arguments of `linspec.solve`.
 
     Returns
     -------
     numpy.ndarray of shape (permutations, k)
-        Decreasing along rows. If Ctrl-C ended it, there are fewer rows, and a ConvergenceWarning. The largest serve as
-        a level for `CCASolution.supported`, or for comparison with the correlations of the data: columns without any
-        relation reach this level on as many rows.
+        Each row is decreasing. After Ctrl-C there are fewer rows, and a ConvergenceWarning. The largest values serve as
+        a level for `CCASolution.supported`, or for comparison with the correlations of the data: unrelated columns
+        reach this level on the same number of rows.
 
     Raises
     ------
     MissingCapability
-        If Y has no row slices, so that its rows cannot be permuted.
+        If the rows of Y cannot be selected, and so cannot be permuted.
     InvalidProblem, InvalidOption
-        If the problem is no CCA, if its weights are fractions, or `permutations` no positive integer.
+        If the problem is not a CCA, if its weights are not integers, or if `permutations` is not a positive integer.
 
     Notes
     -----
-    Each permutation costs a solve, and memory for the permuted rows of Y. All pairs are compared with data that have
-    no pairs. `permutation_test` removes earlier pairs first, and this function does not, so the level for later pairs
+    Each permutation costs a solve, and memory for the permuted rows of Y. All pairs are compared with data without
+    pairs. Unlike `permutation_test`, this function does not remove earlier pairs first, so the level for later pairs
     is slightly higher than necessary.
 
     Examples
@@ -364,7 +364,7 @@ def null_correlations(
 
 
 def frequencies(problem: CCA, purpose: str) -> HostArray | None:
-    """The weights of the problem, after a check that they are whole numbers."""
+    """Check that the weights of the problem are integers, and return them (or None)."""
     w: HostArray | None = problem.sample_weight
     if w is not None and (w != np.round(w)).any():
         at = int(np.argmax(w != np.round(w)))
@@ -376,7 +376,7 @@ def frequencies(problem: CCA, purpose: str) -> HostArray | None:
 
 
 def _with_equal_rows(problem: CCA, function: str) -> CCA:
-    """The problem with each row as often as it counts."""
+    """Return the problem without weights, with each row repeated as often as it counts."""
     w = frequencies(problem, f"{function} permutes rows")
     if w is None:
         return problem
@@ -397,7 +397,7 @@ def _with_equal_rows(problem: CCA, function: str) -> CCA:
 
 
 def _residual_rows(problem: CCA) -> LinearOperator:
-    """Y, or what confounds leave of it: only that is exchangeable."""
+    """Y, or its residuals after confounds are subtracted, which are permuted in place of Y."""
     if problem.confounds is None:
         return problem.Y  # type: ignore[no-any-return]
     model = row_model(center=problem.center, weights=None, confounds=problem.confounds)
@@ -430,7 +430,7 @@ def _variates(
 
 
 def _reflections(L: HostArray) -> list[HostArray]:
-    """Unit vectors v of Householder reflections I − 2vvᵀ whose product takes the columns of L to the first rows."""
+    """Unit vectors v of Householder reflections I − 2vvᵀ whose product maps the span of L to the first rows."""
     L, found = L / np.sqrt(np.sum(L * L, axis=0)), []
     for j in range(L.shape[1]):
         v = np.concatenate([np.zeros(j), L[j:, j]])
@@ -442,9 +442,9 @@ def _reflections(L: HostArray) -> list[HostArray]:
 
 
 def _basis(name: str, A: LinearOperator, *, center: bool, reflections: list[HostArray]) -> Array:
-    """An orthonormal basis of the centred columns, in n − s rows where reflections take confounds out.
+    """An orthonormal basis of the centred columns; reflections remove confounds and leave n − s rows.
 
-    The columns are scaled alike, and dependent ones are cut by rank.
+    The columns are scaled to unit length, and dependent ones are cut by rank.
     """
     home = A.home.blocks
     xp = home.xp
@@ -471,7 +471,7 @@ def _basis(name: str, A: LinearOperator, *, center: bool, reflections: list[Host
 
 
 def _check_memory(views: dict[str, LinearOperator]) -> None:
-    """Refuse bases that would not fit, and entries that cannot be read."""
+    """Raise if entries cannot be read, or if orthonormal bases of both views do not fit into memory."""
     for name, A in views.items():
         if not A.readable:
             raise MissingCapability(
@@ -489,7 +489,7 @@ def _check_memory(views: dict[str, LinearOperator]) -> None:
 
 
 def check_problem(problem: Any, function: str) -> None:
-    """Refuse what is no CCA."""
+    """Raise if the problem is not a CCA."""
     if not isinstance(problem, CCA):
         raise InvalidProblem(
             f"{function} takes a linspec.CCA; got {type(problem).__name__}. Pass linspec.CCA(X, Y, k)."
@@ -503,13 +503,13 @@ def _checked_seconds(max_seconds: Any) -> float:
 
 
 def leading_pairs(p_values: HostArray, alpha: Any) -> int:
-    """How many leading pairs are significant: a pair cannot exist without the earlier ones (closure)."""
+    """The number of leading significant pairs; a pair cannot exist without the earlier ones (closure)."""
     check_fraction("alpha", alpha)
     return int(np.sum(np.maximum.accumulate(p_values) <= alpha))
 
 
 def sums_from(values: HostArray) -> HostArray:
-    """Σ over i ≥ j for each j, added from the smallest correlation on."""
+    """The sum over i ≥ j for each j, added up from the last value, which is the smallest."""
     found: HostArray = np.cumsum(values[::-1])[::-1]
     return found
 
@@ -521,7 +521,7 @@ def _wilks(M: HostArray, projected: bool) -> HostArray:
     """−log Λ at every step, from M = UᵀV for a permuted basis U.
 
     At step k the remaining variates are Uₖ and Vₖ, their product is Mₖ = M[k:, k:], and Λ = det(I − MₖᵀMₖ). With
-    `projected` the part shared with the removed V[:, :k] leaves Uₖ. For A = M[k:, :k] its Gram matrix is then
+    `projected` the projection on the removed V[:, :k] is subtracted from Uₖ. For A = M[k:, :k] its Gram matrix is then
     I − AAᵀ, and Λ = det(I − AAᵀ − MₖMₖᵀ) / det(I − AAᵀ). The numerators for all k are leading minors of one matrix.
     """
     logs = _projected_logs(M) if projected else _dropped_logs(M)
@@ -529,7 +529,7 @@ def _wilks(M: HostArray, projected: bool) -> HostArray:
 
 
 def _projected_logs(M: HostArray) -> HostArray:
-    """Log Λ at every step, with the projection."""
+    """Log Λ at every step, with the projection on removed pairs subtracted."""
     steps = range(min(M.shape))
     above = _minors(np.eye(len(M)) - M @ M.T, list(reversed(range(len(M)))))
     if above is None:  # a correlation of 1 to rounding
@@ -546,8 +546,8 @@ def _crossing_logs(M: HostArray) -> HostArray:
 
     They are principal minors of [[I, M], [Mᵀ, I]]: step k has the rows k, … of M and its columns 0, …, k − 1. Steps a,
     …, b − 1 have the rows b, … and the columns 0, …, a − 1 in common. These are eliminated once, by a Cholesky factor
-    of order a, and each step is a minor of what is left, of order b − a. So each block of steps takes about K³
-    operations, where all K steps by themselves would take K⁴/12.
+    of order a, and each step is a minor of order b − a of the Schur complement. So each block of steps takes about K³
+    operations, while all K steps one by one would take K⁴/12.
     """
     K = min(M.shape)
     if K <= FEW_STEPS:  # one by one is faster
@@ -556,13 +556,13 @@ def _crossing_logs(M: HostArray) -> HostArray:
 
 
 def _blocks_of_steps(K: int) -> list[tuple[int, int]]:
-    """The first step of each block, and the one after its last."""
+    """The first step of each block, and the step after its last."""
     size = min(max(K // 16, LEAST_BLOCK), LARGEST_BLOCK)
     return [(a, min(a + size, K)) for a in range(0, K, size)]
 
 
 def _logs_of_block(M: HostArray, a: int, b: int) -> HostArray:
-    """The steps a, …, b − 1."""
+    """The logarithms of `_crossing_logs` for the steps a, …, b − 1."""
     B, C, m = M[b:, :a], M[b:, a:b], b - a
     try:
         L = np.linalg.cholesky(np.eye(a) - B.T @ B)
@@ -582,7 +582,7 @@ def _logs_of_block(M: HostArray, a: int, b: int) -> HostArray:
 
 
 def _dropped_logs(M: HostArray) -> HostArray:
-    """Log Λ at every step, without it: [[I, Mₖ], [Mₖᵀ, I]] are leading blocks of one matrix with the pairs reversed."""
+    """Log Λ at every step, unprojected: [[I, Mₖ], [Mₖᵀ, I]] are leading blocks of a matrix with reversed pairs."""
     (p, q), K = M.shape, min(M.shape)
     H = np.eye(p + q)
     H[:p, p:], H[p:, :p] = M, M.T
@@ -606,14 +606,14 @@ def _minors(S: HostArray, order: list[int]) -> HostArray | None:
 
 
 def _log_unshared(B: HostArray) -> float:
-    """log det(I − BᵀB)."""
+    """log det(I − BᵀB); −∞ if the determinant is not positive."""
     B = B if B.shape[0] >= B.shape[1] else B.T
     sign, log = np.linalg.slogdet(np.eye(B.shape[1]) - B.T @ B)
     return float(log) if sign > 0 else -np.inf
 
 
 def _roy(M: HostArray, projected: bool) -> HostArray:
-    """The squared largest correlation at every step."""
+    """Roy's largest root, the square of the largest correlation, at every step."""
     found = np.zeros(min(M.shape))
     for k in range(len(found)):
         B, A = M[k:, k:], M[k:, :k]

@@ -1,22 +1,22 @@
-"""Significance of canonical correlations by the distributions of normal rows.
+"""Significance of canonical correlations by their distributions for normal rows.
 
-Problem: which canonical correlations are larger than chance gives, without permutations?
+Problem: which canonical correlations are larger than expected by chance? Answer it without permutations.
 Method: a sequence of hypotheses, "the correlations from the j-th on are zero", for j = 1, …, K = min(p, q). With
 squared sample correlations r², the statistics of the j-th hypothesis are, over i ≥ j, Wilks' Λ = ∏(1 − rᵢ²), Pillai's
 trace Σ rᵢ², the Hotelling-Lawley trace Σ rᵢ²/(1 − rᵢ²) and Roy's root rⱼ²/(1 − rⱼ²). Their distributions for normal
-rows are approximated by F distributions, that of Λ by a chi-square distribution too. With ν = n − 1 − c degrees of
-freedom (the mean and c confounds are subtracted), each approximation is that of the first hypothesis for p − j + 1
-columns, q − j + 1 columns and ν − j + 1 degrees of freedom.
+rows are approximated by F distributions, that of Λ also by a chi-square distribution. With ν = n − 1 − c degrees of
+freedom (the mean and c confounds are subtracted), the j-th hypothesis uses the approximation of the first one with
+p − j + 1 and q − j + 1 columns and ν − j + 1 degrees of freedom.
 Source: Rao 1973, Linear Statistical Inference and Its Applications, section 8c.5 (Λ to F); Bartlett 1941, Biometrika
 32:29, doi:10.1093/biomet/32.1.29, and Mardia, Kent & Bibby 1979, Multivariate Analysis, section 10.2.3 (Λ to
 chi-square, and the sequence); Pillai 1955, Ann. Math. Stat. 26:117, doi:10.1214/aoms/1177728599; McKeon 1974,
 Biometrika 61:381, doi:10.1093/biomet/61.2.381 (Hotelling-Lawley); Johnstone 2009, Ann. Appl. Stat. 3:1616,
 doi:10.1214/08-AOAS220 (the logarithm of Roy's root is nearly Tracy-Widom), with the gamma distribution of Chiani 2014,
 J. Multivar. Anal. 129:69, doi:10.1016/j.jmva.2014.04.002.
-Where we differ: McKeon's F needs (ν − p − q − 1)/2 above 1, or its numbers are negative; below that we take Pillai's F
-for the Hotelling-Lawley trace. The F of Roy's root, which other programs print, only gives a lower bound of the
-p-value, which is useless for many columns: the Tracy-Widom distribution gives the p-value. A pair cannot exist without
-the earlier ones, so `components` takes the largest p-value up to each step.
+Where we differ: McKeon's F needs (ν − p − q − 1)/2 > 1, otherwise its parameters are negative; below that we use
+Pillai's F for the Hotelling-Lawley trace. The F of Roy's root, which other programs print, only gives a lower bound of
+the p-value, which is useless for many columns: the p-value comes from the Tracy-Widom distribution. A pair cannot
+exist without the earlier ones, so `components` uses the largest p-value up to each step.
 """
 
 from __future__ import annotations
@@ -46,10 +46,10 @@ from linspec.solving.solve import solve
 __all__ = ["Approximation", "Significance", "significance"]
 
 NAMES = ("wilks", "bartlett", "pillai", "hotelling_lawley", "tracy_widom")
-"""The approximations with the right size."""
+"""The approximations whose p-values are usable: all but the F of Roy's root."""
 
 GAMMA = (46.446, 0.186054, 9.84801)
-"""Shape, scale and shift of the gamma distribution that is nearly the Tracy-Widom distribution of order 1."""
+"""Shape, scale and shift of the gamma distribution that approximates the Tracy-Widom distribution of order 1."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,13 +61,13 @@ class Approximation:
     values : numpy.ndarray of shape (K,)
         Wilks' Λ, Pillai's trace, the Hotelling-Lawley trace, or Roy's root r²/(1 − r²).
     statistics : numpy.ndarray of shape (K,)
-        F, or chi-square.
+        The F or chi-square statistic; for Roy's root by Tracy-Widom its centred and scaled logarithm.
     df : numpy.ndarray of shape (K,)
-        Degrees of freedom: of the numerator for F.
+        Degrees of freedom, for F those of the numerator.
     df_error : numpy.ndarray of shape (K,) or None
         Degrees of freedom of the denominator of F, which may be fractions. None for chi-square.
     p_values : numpy.ndarray of shape (K,)
-        Of each hypothesis by itself.
+        The p-value of each hypothesis by itself.
     """
 
     values: HostArray
@@ -79,27 +79,27 @@ class Approximation:
 
 @dataclass(frozen=True, eq=False)
 class Significance:
-    """The table of tests of canonical correlations; its j-th rows test that the j-th and all later ones are zero.
+    """Table of tests of canonical correlations; its j-th row tests that the j-th and all later ones are zero.
 
     Attributes
     ----------
     correlations : numpy.ndarray of shape (K,)
         All K = min(p, q) canonical correlations.
     df : float
-        ν = n − 1 − c: rows less the mean, if the problem centres, and less the confounds.
+        ν = n − 1 − c: the rows minus 1 for the mean, if the problem centres, minus the number c of confounds.
     wilks : Approximation
         Wilks' Λ by Rao's F, which is exact if p − j + 1 or q − j + 1 is 1 or 2.
     bartlett : Approximation
         Wilks' Λ by Bartlett's chi-square.
     pillai, hotelling_lawley : Approximation
-        The traces, by F.
+        The Pillai and Hotelling-Lawley traces, by F.
     roy : Approximation
-        Roy's root, by the F that other programs print. It takes no account of the choice of the combinations, so the
-        p-values are lower bounds. Use `tracy_widom`.
+        Roy's root, by the F that other programs print. It ignores that the combinations were chosen to correlate, so
+        its p-values are lower bounds. Use `tracy_widom`.
     tracy_widom : Approximation
         Roy's root by the Tracy-Widom distribution: log(root), centred and scaled. It has no degrees of freedom (NaN).
     permutation : PermutationTest or None
-        The test that was given for comparison.
+        The permutation test passed for comparison.
     """
 
     correlations: HostArray
@@ -118,13 +118,13 @@ class Significance:
         Parameters
         ----------
         alpha : float, default 0.05
-            The accepted chance of one pair too many.
+            The accepted probability of one pair too many.
         by : {"wilks", "bartlett", "pillai", "hotelling_lawley", "tracy_widom"}, default "wilks"
 
         Raises
         ------
         InvalidOption
-            When `alpha` is not between 0 and 1, or `by` is no statistic.
+            If `alpha` is not between 0 and 1, or `by` is not one of the statistics.
         """
         if by not in NAMES:
             raise InvalidOption(f"by must be one of {', '.join(NAMES)}; got {by!r}.")
@@ -154,12 +154,12 @@ def significance(
     Parameters
     ----------
     problem : CCA
-        With ridge 0, views of full rank, and more rows than p + q + 1 and its confounds. Weights must be whole
-        numbers, and count rows. Its k and scale are not used: all pairs are tested.
+        With ridge 0, views of full rank, and more than p + q + 1 + c rows for c confounds. Weights must be
+        integers, which count rows. Its k and scale are not used: all pairs are tested.
     solution : CCASolution, optional
-        A solution of this problem with all min(p, q) pairs. It is computed if it is left out.
+        A solution of this problem with all min(p, q) pairs; by default it is computed.
     permutation : PermutationTest, optional
-        Of the same problem, for comparison in the table (`linspec.permutation_test`).
+        A test of the same problem by `linspec.permutation_test`, for comparison in the table.
 
     Returns
     -------
@@ -168,12 +168,12 @@ def significance(
     Raises
     ------
     InvalidProblem
-        If a condition fails. The message offers `linspec.permutation_test`.
+        If one of these conditions fails. The message suggests `linspec.permutation_test`.
 
     Notes
     -----
-    The p-values hold for independent rows, normal in one view given the other; nothing but the correlations and the
-    sizes is used, so they cost nothing beside the solution. `linspec.permutation_test` needs no normal rows.
+    The p-values hold for independent rows that are normal in one view given the other. Only the correlations and the
+    sizes are used, so they cost no more than the solution. `linspec.permutation_test` does not need normal rows.
 
     Examples
     --------
@@ -217,7 +217,7 @@ def _refused(needed: str) -> InvalidProblem:
 
 
 def _of_all_pairs(problem: CCA) -> CCA:
-    """The same problem with k = min(p, q)."""
+    """Return the problem with k = min(p, q)."""
     pairs = min(problem.X.shape[1], problem.Y.shape[1])
     if pairs > problem.X.shape[0]:
         raise _refused(f"more rows than p + q; got {problem.X.shape[0]}")
@@ -248,7 +248,7 @@ def _check_solution(solution: CCASolution, problem: CCA) -> None:
 
 
 def _tests(rho: HostArray, p: int, q: int, df: float, permutation: PermutationTest | None) -> Significance:
-    """All tests of all hypotheses. The hypothesis at position j = 0, 1, … is that there are j pairs and no more."""
+    """Compute all tests; the hypothesis at index j = 0, 1, … is that there are exactly j pairs."""
     j = np.arange(len(rho))
     with np.errstate(divide="ignore", invalid="ignore"):  # a correlation of 1 has infinite statistics
         squares = rho**2
@@ -275,7 +275,7 @@ def _f(values: HostArray, F: HostArray, df: Any, df_error: Any) -> Approximation
 
 
 def _rao(logs: HostArray, p: Any, q: Any, df: Any) -> Approximation:
-    """Rao's F: (1 − Λ^(1/t)) / Λ^(1/t) times the quotient of the degrees of freedom."""
+    """Rao's F for Wilks' Λ: (1 − Λ^(1/t)) / Λ^(1/t) times the ratio of the degrees of freedom."""
     more = p**2 + q**2 - 5
     t = np.sqrt(np.where(more > 0, (p**2 * q**2 - 4) / np.where(more > 0, more, 1), 1.0))
     df_error = (df - (p + q + 1) / 2) * t - p * q / 2 + 1
@@ -283,21 +283,21 @@ def _rao(logs: HostArray, p: Any, q: Any, df: Any) -> Approximation:
 
 
 def _bartlett(logs: HostArray, p: Any, q: Any, df: Any) -> Approximation:
-    """−(ν − (p + q + 1)/2) log Λ, chi-square with pq degrees of freedom."""
+    """Bartlett's −(ν − (p + q + 1)/2) log Λ, chi-square with pq degrees of freedom."""
     squares = -(df - (p + q + 1) / 2) * logs
     freedom = np.asarray(p * q, dtype=np.float64)
     return Approximation(np.exp(logs), squares, freedom, None, chdtrc(freedom, squares))
 
 
 def _pillai(V: HostArray, p: Any, q: Any, df: Any) -> Approximation:
-    """Pillai's F of V = Σ r²."""
+    """Pillai's F for the trace V = Σ r²."""
     s, m, N = np.minimum(p, q), (abs(p - q) - 1) / 2, (df - p - q - 1) / 2
     free, error = s * (2 * m + s + 1), s * (2 * N + s + 1)
     return _f(V, error / free * V / (s - V), free, error)
 
 
 def _hotelling_lawley(U: HostArray, p: Any, q: Any, df: Any) -> Approximation:
-    """McKeon's F, or Pillai's where there are too few rows for it."""
+    """McKeon's F for the Hotelling-Lawley trace U, or Pillai's F if there are too few rows."""
     s, m, N = np.minimum(p, q), (abs(p - q) - 1) / 2, (df - p - q - 1) / 2
     few = N <= 1
     enough = np.where(few, 2.0, N)
@@ -309,14 +309,14 @@ def _hotelling_lawley(U: HostArray, p: Any, q: Any, df: Any) -> Approximation:
 
 
 def _roy(roots: HostArray, p: Any, q: Any, df: Any) -> Approximation:
-    """The F of a regression on one view, as if the combination of the other view had been chosen beforehand."""
+    """The F of Roy's root as in a regression on one view with a fixed combination of the other view."""
     free = np.maximum(p, q)
     error = df - free
     return _f(roots, roots * error / free, free, error)
 
 
 def _tracy_widom(roots: HostArray, p: Any, q: Any, df: Any) -> Approximation:
-    """(log(root) − μ)/σ with the angles γ and φ of the sizes."""
+    """(log(root) − μ)/σ by the Tracy-Widom distribution, with μ and σ from the angles γ and φ (Johnstone 2009)."""
     gamma, phi = (
         2 * np.arcsin(np.sqrt((size - 0.5) / (df - 1))) for size in (np.minimum(p, q), np.maximum(p, q))
     )

@@ -1,4 +1,5 @@
-"""The certificate of canonical correlations: residuals, bounds on every correlation, and what rounding may hide.
+"""The certificate of canonical correlations: residuals, bounds on every correlation, and losses by rounding.
 
-Read `judging` first. `answer` has the numbers that it is made of, `evidence` the norms of inverse Gram matrices.
+Read `judging` first. `answer` holds the weights and products that it uses, `evidence` the norms of inverse Gram
+matrices.
 """

@@ -1,10 +1,11 @@
-"""Canonical weights that are judged, with their products and those of the columns multiplied with them.
+"""Canonical weights and probes with their products, from which the law computes the certificate.
 
-Problem: the law needs the products of the weights with the Gram matrices, further columns that show the left-out
-correlations, and norms that measure the residuals. All of this may cost one product.
-Method: the further columns, called probes, are multiplied in the same sweep as the weights. The weights are turned to
-be canonical within their spans, and rounded as they will be returned. If the Gram matrices have lost too many digits by
-squaring, and orthogonal transformations can reduce the rows cheaply, products and norms come from the reduced rows.
+Problem: the law needs the products of the weights with the Gram matrices, further columns that reveal the left-out
+correlations, and norms that measure the residuals. All of this may cost only one product.
+Method: the further columns, called probes, are multiplied in the same sweep as the weights. The weights are rotated to
+canonical pairs within their spans, and rounded to the dtype in which they are returned. If the Gram matrices have lost
+too many digits by squaring, and orthogonal transformations can reduce the rows cheaply, products and norms come from
+the reduced rows.
 """
 
 from __future__ import annotations
@@ -30,25 +31,25 @@ from linspec.moments.moments import Moments
 from linspec.moments.row_reduction import ColumnBasis, column_basis
 
 CROOKED = 1e-6
-"""Columns are turned once more if the rounding of sums that cancel makes them less orthonormal than this."""
+"""Weights are rotated a second time if cancellation leaves an orthonormality error above this."""
 
 SQUARED_AWAY = 1e7
-"""From this condition number of a Gram matrix on, rows are reduced without squares if that is cheap."""
+"""Above this condition number of a Gram matrix, rows are reduced by orthogonal transformations if that is cheap."""
 
 REDUCTION = 0.2
-"""The reduction may take this many seconds, or a tenth of the time that the products have taken."""
+"""Seconds that the reduction may take, or a tenth of the time that the products have taken if that is more."""
 
 CERTIFIED_SHARE = 0.1
-"""The exact correlations of small views may take this fraction of the operations so far."""
+"""The largest cost of extra work for the certificate, as a fraction of the operations so far."""
 
 
 class Answer:
-    """Weights of both views and the probes, which are multiplied with them, and the products of both.
+    """Weights of both views, probes that are multiplied in the same sweep, and the products of both.
 
     Attributes
     ----------
     W : list of arrays
-        Φ and Ψ.
+        The weights Φ and Ψ.
     made : list of arrays
         SxΦ, SyΨ, CΨ, CᵀΦ.
     plain : list of arrays
@@ -56,9 +57,9 @@ class Answer:
     beside : list of arrays
         The probes: S⁻¹ϱ if residuals are known, then random columns, or the identity.
     beside_made : list of arrays
-        The same products for `beside`.
+        The four products of `made` for `beside`.
     cancelled : float
-        The rounding in units of that of unit columns. It is larger because turned columns are sums of longer ones.
+        Factor by which rounding exceeds that of unit columns, because rotated columns are sums of longer ones.
     """
 
     def __init__(
@@ -80,7 +81,7 @@ class Answer:
     # ---- products -----------------------------------------------------------------------------
 
     def multiply(self) -> list[Array]:
-        """The products of the weights, in one sweep. The first one also multiplies the probes."""
+        """Compute the products of the weights in one sweep; the first call also multiplies the probes."""
         if self.made is not None:
             return self.made
         if self.beside_made or not self._wants_probes():
@@ -110,16 +111,16 @@ class Answer:
         return not all(isinstance(norm, BasisNorm) for norm in self.norms or (None,))
 
     def _directions(self, i: int) -> list[Array]:
-        """S⁻¹ϱ of a view, if its norm and residuals are known and products cost a sweep."""
+        """S⁻¹ϱ of view i with unit columns, if norm and residuals are known and products cost a sweep; else []."""
         if self.evidence.residuals is None or self.norms is None or self.moments.form != "implicit":
             return []
         return [unit_columns(self.norms[i].solve(self.evidence.residuals[i]), self.home)]
 
     def _products(self, V: list[Array]) -> tuple[list[Array], list[Array]]:
-        """The four products of both blocks, and the first two without the ridges.
+        """Compute the four products of both blocks, and the first two without the ridges.
 
-        A ridge that is far above the squares of the data leaves no digit of them in SxΦ: the products without it are
-        kept. Reduced rows have the ridge in them, and are far from such a ridge.
+        If the ridge is far above the squares of the data, no digit of them is left in SxΦ, so the products without it
+        are kept. Reduced rows contain the ridge, and are used only with much smaller ridges.
         """
         (rx, ry), (x, y) = self.problem.ridge, V
         if self.reduced is not None:
@@ -130,7 +131,7 @@ class Answer:
         return self._ridged(V, list(self.moments.products(*V)))
 
     def _ridged(self, V: list[Array], products: list[Array]) -> tuple[list[Array], list[Array]]:
-        """The products of both blocks out of those of the moments, and the first two without the ridges."""
+        """Reorder the products of the moments and add the ridges; also return the first two without ridges."""
         (rx, ry), (x, y), (XtXV, CV, CtV, YtYV) = self.problem.ridge, V, products
         return [XtXV + x * rx, YtYV + y * ry, CV, CtV], [XtXV, YtYV]
 
@@ -141,11 +142,11 @@ class Answer:
         return self.moments.form != "implicit" or whole
 
     def product(self, i: int, V: Array) -> tuple[Array, Array]:
-        """The products of a block of one view: SV with its Gram matrix and ridge, and CᵀV or CV."""
+        """Compute SV (ridge included) and CᵀV or CV for a block of view i, without a sweep."""
         if self.reduced is not None:
             P = self.reduced[i] @ V
             return self.reduced[i].T @ P, self.reduced[1 - i].T @ P
-        if self.moments.form == "implicit":  # by the products with the identity
+        if self.moments.form == "implicit":  # the products with the identity are known
             by_identity = (self.beside_made[i], self.beside_made[3 - i])
             SV, other = (made[:, made.shape[1] - V.shape[0] :] @ V for made in by_identity)
             return SV, other
@@ -154,7 +155,7 @@ class Answer:
         return SV + V * self.problem.ridge[i], other
 
     def _find_norms(self) -> None:
-        """Take norms from the Gram matrices or the probes' products; keep the solver's norms if they are as good."""
+        """Compute norms from Gram matrices or probe products; keep the solver's norms if these are no better."""
         if not self._wants_probes():
             return
         sent = [E[:, E.shape[1] - r.block.shape[1] :] for E, r in zip(self.beside, self.probes, strict=True)]
@@ -171,7 +172,7 @@ class Answer:
             self._reduce()
 
     def _reducible(self, norms: tuple[InverseNorm, InverseNorm]) -> bool:
-        """Whether the rows can be reduced cheaply, and only squares are known of both views."""
+        """Whether the rows can be reduced cheaply, and the norms of both views come from Gram matrices."""
         views = self._views()
         if self.passes_left < 1 or not all(A.readable and not A.streamed for A in views):
             return False
@@ -183,7 +184,7 @@ class Answer:
         return bool(reducing < max(REDUCTION, CERTIFIED_SHARE * spent))
 
     def _reduce(self) -> None:
-        """Take products and norms from orthogonal transformations of the rows, in one more sweep."""
+        """Reduce the rows by orthogonal transformations in one more sweep, and recompute products and norms."""
         self.reduced = self.moments.reduced_rows(self.problem.ridge)
         pairs = zip(self.reduced, self._views(), self.problem.ridge, strict=True)
         self.bases = [
@@ -196,10 +197,10 @@ class Answer:
         self.norms, self.probes, self.beside, self.beside_made = (x, y), [], [], []
         self.made, self.plain = self._products(self.W)
 
-    # ---- turning ------------------------------------------------------------------------------
+    # ---- rotation -----------------------------------------------------------------------------
 
     def turn(self, turns: list[HostArray]) -> None:
-        """Φ Tx and Ψ Ty."""
+        """Replace the weights by Φ Tx and Ψ Ty, and the products accordingly."""
         Tx, Ty = (self.home.place(T) for T in turns)
         self.W = [self.W[0] @ Tx, self.W[1] @ Ty]
         if self.made is not None:
@@ -207,7 +208,7 @@ class Answer:
             self.plain = [V @ T for V, T in zip(self.plain, (Tx, Ty), strict=True)]
 
     def turn_canonical(self) -> HostArray:
-        """Turn the weights into the canonical pairs within their spans. Returns their correlations."""
+        """Rotate the weights to the canonical pairs within their spans, and return all correlations found there."""
         Sphi, Spsi, Cpsi, _ = self.multiply()
         x, y = self.W
         Gx, C, Gy = (to_host(G) for G in (x.T @ Sphi, x.T @ Cpsi, y.T @ Spsi))
@@ -219,7 +220,7 @@ class Answer:
         turns = (turns[0][:, : self.problem.k], turns[1][:, : self.problem.k])
         lengths: list[float] = []
         for T, G, (H, _) in zip(turns, (Gx, Gy), noise, strict=True):
-            # Columns that are nearly equal cancel, and their difference has their rounding.
+            # A difference of nearly equal columns has the rounding of these longer columns.
             own, plain = (np.abs(T).T @ np.sqrt(np.maximum(np.diag(M), 0.0)) for M in (G, H))
             held = self.moments.held and self.reduced is None
             lengths.append(float(np.max(plain * (plain if held else own), initial=1.0)))
@@ -228,7 +229,7 @@ class Answer:
         return rho
 
     def make_unit(self) -> None:
-        """Fix signs, scale to unit length, and round as they will be returned: the rounded weights are judged."""
+        """Fix signs, scale weights to unit length, and round them to their dtype before the residual is computed."""
         if self.made is None:
             self._round()
             self.multiply()
@@ -241,12 +242,12 @@ class Answer:
 
     @property
     def unit_of_sums(self) -> float:
-        """The rounding of the products, which are held or computed in the precision of the data."""
+        """The relative rounding of the products: of float64 for reduced rows, else that of the moments."""
         return EPS if self.reduced is not None else self.moments.rounding
 
     @property
     def unsettled(self) -> bool:
-        """Whether turned columns are orthonormal to few digits only, and their own products can be computed."""
+        """Whether rotated columns are orthonormal to few digits, and their products can be computed anew."""
         rounding = self.cancelled * self.unit_of_sums
         free = self.moments.held or self.reduced is not None
         return rounding > CROOKED and (free or self.passes_left >= 1)
@@ -254,8 +255,8 @@ class Answer:
     def regressions(self) -> dict[str, Array]:
         """Least-squares coefficients of the columns of both views on the variates of each, by field of the solution.
 
-        For the variates P = XΦ they are XᵀP (PᵀP)⁻¹ and YᵀP (PᵀP)⁻¹, without a ridge. Variates that depend on others to
-        rounding add nothing.
+        For the variates P = XΦ they are XᵀP (PᵀP)⁻¹ and YᵀP (PᵀP)⁻¹, without a ridge. Variates that are linearly
+        dependent up to rounding add nothing.
         """
         assert self.made is not None  # noqa: S101
         (XtP, YtQ), (_, _, XtQ, YtP) = self.plain, self.made
@@ -269,7 +270,7 @@ class Answer:
         return found
 
     def drop_null_parts(self) -> None:
-        """Take out of the weights the parts that the views annihilate: they may be far longer than the rest."""
+        """Remove from the weights the parts in null directions of the views, which may be far longer than the rest."""
         assert self.made is not None and self.norms is not None  # noqa: S101, PT018
         pairs = zip(self.W, self.made[:2], self.norms, strict=True)
         self.W = [
@@ -279,7 +280,7 @@ class Answer:
         self.made = None
 
     def present(self) -> HostArray:
-        """1 for pairs with weights in both views, 0 for others, which correlate with nothing."""
+        """1 for pairs with nonzero weights in both views, 0 for others, whose correlation is zero."""
         xp = self.home.xp
         there = (
             [to_host(xp.max(xp.abs(w), axis=0)) > 0 for w in self.W] if self.W[0].shape[1] else [np.ones(0)]
@@ -287,7 +288,7 @@ class Answer:
         return np.asarray(np.all(there, axis=0), dtype=np.float64)
 
     def _round(self) -> None:
-        """Round the weights to the dtype of the data, and drop products of the unrounded ones."""
+        """Round the weights to the dtype of the data; if that changes them, drop their products."""
         if not self.problem.single:
             return
         rounded = [

@@ -1,10 +1,10 @@
-"""The facts that a solver of CCA knows beside its answer, and those that one product with more columns shows.
+"""Facts that the law uses in addition to the weights: from the solver, and from one product with more columns.
 
-Problem: the law of CCA uses the norm of the inverses of the Gram matrices, and these are rarely known.
-Method: a Gram matrix that is held dense, or is diagonal but for what centring subtracts, is factored. If a view has few
+Problem: the law of CCA uses the norms of the inverse Gram matrices, and these are rarely known.
+Method: a Gram matrix that is held dense, or is diagonal before centring, is factored. If a view has few
 columns, its Gram matrix is multiplied by the identity, which gives the matrix itself. Otherwise it is multiplied by
 random signs. This product gives a preconditioner that replaces the Gram matrix (`linspec.algebra.preconditioner`).
-These columns, called probes, take part in a product that is made anyway.
+These columns, called probes, are appended to a product that is made anyway.
 """
 
 from __future__ import annotations
@@ -22,46 +22,46 @@ from linspec.arrays import Array, HostArray
 from linspec.solving.solution import Status
 
 SKETCH = 50
-"""A preconditioner is made from k and this many random columns."""
+"""A preconditioner is computed from k + SKETCH random columns."""
 
 SECOND = 10
-"""The random columns that look for missing pairs."""
+"""Number of random columns in the search for missing pairs."""
 
 CERTIFICATE = 0.1
-"""A certificate may multiply this fraction of the columns multiplied so far."""
+"""Columns that a certificate may multiply, as a fraction of the columns multiplied so far."""
 
 MOMENT = 0.1
-"""Seconds that a certificate may always take."""
+"""Seconds that a product for a certificate may take in any case."""
 
 TRIPS = 3
-"""The products with a column in a sweep: forward, and back onto both views."""
+"""The number of products with each column in a sweep: one forward, and one adjoint for each view."""
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Evidence:
-    """Facts that help to judge an answer. Solvers pass those that they have: ``run.finish(…, evidence=Evidence(…))``.
+    """Facts that sharpen the certificate; a solver passes what it knows: ``run.finish(…, evidence=Evidence(…))``.
 
     Parameters
     ----------
     norms : pair of InverseNorm, optional
         Norms of the inverses of the Gram matrices, ridges included.
     residuals : pair of arrays of shapes (p, k) and (q, k), optional
-        C Ψ − SxΦ diag(ρ) and CᵀΦ − SyΨ diag(ρ) from the iteration. If the norms given with them are not exact, S⁻¹
-        times these residuals is multiplied beside the weights, and gives better values of loss and norm.
+        C Ψ − SxΦ diag(ρ) and CᵀΦ − SyΨ diag(ρ) from the iteration. If the norms passed with them are not exact, S⁻¹
+        times these residuals is multiplied in the sweep of the weights, for better estimates of loss and norm.
     short : float, optional
-        The sum of the leading correlations if directions are included that the solver has cut as null although they
-        may be more than rounding.
+        The sum of the leading correlations when directions are included that the solver has cut as null, although
+        they may be more than rounding.
     carried : float, optional
-        The least correlation that the solver carries beyond the k-th. Those that it leaves out are not above it.
+        The smallest correlation in the solver's block beyond the k-th; left-out correlations are at most this.
     resolution : float, optional
-        For solvers that compute all correlations: the rounding error of one correlation. It shows that none is missed.
+        The rounding error of one correlation, from solvers that compute all correlations, so that none is missed.
     expected_gain : float, default 0.0
-        The relative growth of the sum of the correlations that its last gains still predict.
+        The relative growth of the sum of the correlations that is predicted from its last gains.
     doubts : tuple of (Status, str), default ()
-        Observations of the solver that may hide a loss. They are reported if the norms are not exact, because such
-        norms cannot show the loss themselves.
+        Observations of the solver that hint at a loss. They are reported if the norms are not exact, because such
+        norms may not reveal the loss.
     complete : bool, default False
-        Whether the inertia of [τSx −C; −Cᵀ τSy] is computed to show completeness.
+        Whether to prove completeness by the inertia of [τSx −C; −Cᵀ τSy].
 
     Examples
     --------
@@ -86,13 +86,13 @@ NO_EVIDENCE = Evidence()
 
 @dataclass(frozen=True, eq=False)
 class Probe:
-    """Columns of one view that are multiplied together with others.
+    """Columns of one view that are appended to a product.
 
     Attributes
     ----------
     block : array of shape (p, m)
     whole : bool
-        Whether it is the identity.
+        Whether the block is the identity.
     """
 
     block: Array
@@ -100,20 +100,20 @@ class Probe:
 
 
 def probes(problem: Any, moments: Any, *, known: bool = False) -> list[Probe]:
-    """Blocks that are multiplied beside a product that is made anyway: `inverse_norms` makes norms of the products.
+    """Choose blocks to append to a product that is made anyway; `inverse_norms` computes norms from their products.
 
     For each view the identity if it has few columns, otherwise random signs; no columns for factored Gram matrices.
-    Columns are few if they are at most as many as the random columns, or a tenth of the columns multiplied so far, or
-    if their product takes a fraction of a second.
+    Columns are few if their number is at most that of the random columns or a tenth of the columns multiplied so far,
+    or if their product takes a fraction of a second.
 
     Parameters
     ----------
     problem : CCA
     moments : Moments
-        Of its views.
+        The moments of its views.
     known : bool, default False
-        Whether norms of both Gram matrices and the gap are known. Then a few random columns are enough: they only look
-        for pairs that are missing.
+        Whether norms of both Gram matrices and the gap are known. Then a few random columns are enough, which only
+        search for missing pairs.
 
     Returns
     -------
@@ -148,13 +148,13 @@ def probes(problem: Any, moments: Any, *, known: bool = False) -> list[Probe]:
 
 
 def random_signs(rows: int, columns: int, seed: int) -> HostArray:
-    """Random signs, the same ones at every call.
+    """Random signs, the same at every call with the same seed.
 
     Parameters
     ----------
     rows, columns : int
     seed : int
-        Another seed draws other signs: views have their numbers, 0 and 1.
+        The two views use the seeds 0 and 1.
 
     Returns
     -------
@@ -176,19 +176,19 @@ def random_signs(rows: int, columns: int, seed: int) -> HostArray:
 def inverse_norms(
     problem: Any, moments: Any, sent: list[Probe], products: list[Array], *, judging: bool
 ) -> tuple[InverseNorm, InverseNorm]:
-    """Norms of the inverses of both Gram matrices, for `Evidence` or for a loop of one's own.
+    """Compute norms of the inverses of both Gram matrices, for `Evidence` or for an iteration.
 
     Parameters
     ----------
     problem : CCA
     moments : Moments
-        Of its views.
+        The moments of its views.
     sent : list of Probe
-        As `probes` made them.
+        The result of `probes`.
     products : list of arrays of shapes (p, m) and (q, l)
         The product of each probe's block with its Gram matrix, ridge included.
     judging : bool
-        Whether a held sparse Gram matrix gets iterations of its own: in a certificate yes, in a loop no.
+        Whether an iteration may solve with a held sparse Gram matrix: True for a certificate, False inside a loop.
 
     Returns
     -------
@@ -219,7 +219,7 @@ def inverse_norms(
         probe, SOmega = sent[i], products[i]
         if probe.whole:
             S = moments.gram_by_identity(i, SOmega - probe.block * ridge)
-            noise = A.shape[1] * moments.rounding  # of products in float32
+            noise = A.shape[1] * moments.rounding  # products may be in float32
             found.append(FactorNorm(Whitener(S, ridge, max(squared_cut(A), noise), home, noise), home))
             continue
         diagonals = moments.diagonal() if diagonals is None else diagonals
@@ -235,7 +235,7 @@ def inverse_norms(
 
 
 def _multiplied(moments: Any, index: int, ridge: float) -> Any:
-    """The map V ↦ SV + ridge V with a held Gram matrix."""
+    """The map V ↦ SV + ridge V for a held Gram matrix S."""
     alone = moments.view(index)
 
     def multiply(V: Array) -> Array:

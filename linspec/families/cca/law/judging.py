@@ -1,23 +1,23 @@
-"""The law of CCA: unit vectors, the residual of the returned pairs, and the loss that it shows.
+"""The law of CCA: unit vectors, the residual of the returned pairs, and estimates of the loss.
 
 Problem: Φ, Ψ and ρ are returned. How much of the sum of the leading correlations is missing?
 Method. With ϱᵢ = (Cψᵢ − ρᵢ Sx φᵢ, Cᵀφᵢ − ρᵢ Sy ψᵢ) in the norm of diag(Sx, Sy)⁻¹, the residual is Σ‖ϱᵢ‖² / Σρᵢ, and
-some correlation lies within ‖ϱᵢ‖/√2 of ρᵢ. To the second order a pair loses Σⱼ eᵢⱼ²/(ρᵢ − γⱼ). Here γⱼ are the
-correlations of the directions that were left out, and eᵢⱼ are the parts of ϱᵢ/√2 along these directions. None of this
-needs another sweep:
+some correlation is within ‖ϱᵢ‖/√2 of ρᵢ. To second order a pair loses Σⱼ eᵢⱼ²/(ρᵢ − γⱼ). Here γⱼ are the
+correlations of the directions that were left out, and eᵢⱼ are the components of ϱᵢ/√2 along these directions. None of
+this needs another sweep:
 
 - The norm comes from the Gram matrices, as far as they are known (`linspec.algebra.inverse_norm`,
   `linspec.families.cca.law.evidence`).
 - A second block is multiplied together with the weights. It holds S⁻¹ϱ if the solver knows its residuals beforehand,
   and random columns, or the identity if a view has few columns. The canonical pairs within the weights and this block
-  (Rayleigh-Ritz) have a sum that is at most the exact one, so their gain is a lower bound on the loss. Their parts
+  (Rayleigh-Ritz) have a sum that is at most the exact one, so their gain is a lower bound on the loss. Their components
   outside the answer give γⱼ and eᵢⱼ.
 - Squares in a Gram matrix lose digits, so that short directions may be cut as null. One product with these directions
-  shows whether the data have entries there. If so, these entries are lost, and nothing has converged.
+  shows whether their images are more than rounding. If so, they are lost, and the solution counts as not converged.
 
 Source: Golub & Meurant 1994 for the norm; Parlett 1998, The symmetric eigenvalue problem, sections 10 and 11, for
-residual and gap; Mathias 1998, doi:10.1137/S089547989631536X, for the quadratic bound if completeness is shown.
-Where we differ: the next correlation need not be known. The gap is taken to the correlations along the residuals
+residual and gap; Mathias 1998, doi:10.1137/S089547989631536X, for the quadratic bound if completeness is proved.
+Where we differ: the next correlation need not be known. The gap is measured to the correlations along the residuals
 themselves.
 """
 
@@ -44,31 +44,31 @@ from linspec.solving.conclusion import Conclusion, Terms, left_out_nearby
 from linspec.solving.solution import Status
 
 DEGENERATE = 1e-8
-"""A correlation this close to 1 is called 1. For float32 data the distance is that of their rounding."""
+"""A correlation within this distance of 1 is reported as 1; for float32 data within their rounding."""
 
 UNRESOLVED = 1e-4
-"""The largest distance from 1 that a residual may explain."""
+"""The largest distance from 1 that is attributed to a residual."""
 
 TOLERATED = 10.0
-"""The solution reports a loss that is above residual, estimate and tolerance by more than this factor."""
+"""A loss is reported if it exceeds residual and tolerance by more than this factor."""
 
 LIKELY = 2.5
-"""The same factor if only gains determine the gap. They lag behind: the loss was up to four times their value."""
+"""The same factor if only gains determine the gap; gains lag behind: the loss was up to four times their value."""
 
 SQUARED = 1e-6
-"""The least rounding of the correlations that the solution may report."""
+"""Rounding of the correlations below this is not reported."""
 
 BESIDE = {8: 1e-8, 4: 1e-4}
-"""A column is no direction of its own if a smaller fraction of it lies outside the others; by bytes of a number."""
+"""By bytes of a number: the fraction of a column's square outside the other columns up to which it is dependent."""
 
 SMALL_FLOPS = 2e8
-"""Up to this p q (p + q) all correlations of two views are computed for any answer, in a fraction of a second."""
+"""Up to this p q (p + q) the law always computes all correlations, which takes a fraction of a second."""
 
 EXPLAINED = 0.01
-"""The largest loss, as a fraction of the tolerance, that residuals may show if S⁻¹ϱ is left out of the second block."""
+"""S⁻¹ϱ is left out of the second block if the residuals bound the loss by this fraction of the tolerance."""
 
 STEPS = 3
-"""The steps of the second block if Gram matrices are held."""
+"""Number of power steps on the second block if Gram matrices are held."""
 
 
 def judged(
@@ -80,7 +80,7 @@ def judged(
     ranks: tuple[int, int] | None,
     evidence: Evidence,
 ) -> Conclusion:
-    """Judge weights by the law.
+    """Apply the law to weights: compute the solution, its residual, bounds and findings.
 
     Parameters
     ----------
@@ -89,7 +89,7 @@ def judged(
     terms : Terms
     weights : list of arrays of shapes (p, m) and (q, m)
     correlations : numpy.ndarray of shape (m,), optional
-        Given if the weights are canonical pairs already. Other weights are turned to be canonical within their spans.
+        Passed if the weights are canonical pairs already; otherwise they are rotated to canonical pairs in their spans.
     ranks : pair of int, optional
     evidence : Evidence
     """
@@ -110,7 +110,7 @@ def judged(
     answer.make_unit()
     rho = rho * answer.present()
     if answer.reduced is not None:
-        # The products are now better than those that turned the weights, and they cost nothing.
+        # The products of reduced rows are more accurate than those that rotated the weights, and cost no sweep.
         answer.made = None
         rho = answer.turn_canonical()
         answer.make_unit()
@@ -120,24 +120,24 @@ def judged(
 
 @dataclass(frozen=True, eq=False)
 class _Beside:
-    """The results from a second block.
+    """Results of Rayleigh-Ritz with a second block.
 
     Attributes
     ----------
     total : float
-        The sum of the leading correlations within answer and second block.
+        The sum of the leading correlations within the span of answer and second block.
     along : numpy.ndarray
         Correlations of the pairs outside the answer, decreasing.
-    parts : pair of numpy.ndarray of shape (pairs beside, k)
-        The parts of the residuals of both views along these.
+    parts : pair of numpy.ndarray of shape (pairs outside, k)
+        The components of the residuals of both views along these pairs.
     whole : bool
-        Whether nothing is left out: `total` is the exact sum.
+        Whether the span is the whole space, so that `total` is the exact sum.
     rounding : float
         The error of `total` by rounding.
     every : float
-        The sum of as many correlations as were asked for, which may be more than were returned.
+        The sum of the leading `problem.k` correlations; the answer may have fewer pairs.
     rest : numpy.ndarray of shape (k,), optional
-        Half the squared lengths of the residuals that remain of ϱᵢ after Galerkin's solution of (ρᵢ − T) e = ϱᵢ within
+        Half the squared lengths of the residuals after ϱᵢ is reduced by the Galerkin solution of (ρᵢ − T) e = ϱᵢ within
         the block. T is [0, C; Cᵀ, 0] in the metric.
     """
 
@@ -151,7 +151,7 @@ class _Beside:
 
 
 class _Law:
-    """Residual, bounds, loss and findings of an answer."""
+    """Residual, bounds, loss and findings of an answer, computed from its products and norms."""
 
     def __init__(
         self,
@@ -177,16 +177,16 @@ class _Law:
         self.rounding = self._rounding()
 
     def conclusion(self, ranks: tuple[int, int] | None) -> Conclusion:
-        """The whole conclusion."""
+        """Compute the conclusion: fields of the solution, residual and findings."""
         sides = self.sides = self._sides()
         squares = sides[0].squares + sides[1].squares
         below, above = (sides[0].below + sides[1].below), (sides[0].above + sides[1].above)
         noise, lost = self.rounding, self._lost()
         unseen = bool(
             self.terms.underflowing or self.moments.columns.underflowing
-        )  # columns whose squares are no numbers
+        )  # columns whose squares underflow
         if lost or unseen or any(basis.short.shape[1] for basis in self.answer.bases):
-            above = np.full_like(above, np.inf)  # directions that were cut, or have no squares, have no bound
+            above = np.full_like(above, np.inf)  # cut directions and underflowing squares have no bound
         below = np.maximum(np.sqrt(below) - noise, 0.0) ** 2
         above = (np.sqrt(above) + noise) ** 2
         total = float(self.rho.sum())
@@ -221,7 +221,7 @@ class _Law:
     # ---- the norm -----------------------------------------------------------------------------
 
     def _sides(self) -> list[Lengths]:
-        """Squared lengths of the residuals of both views."""
+        """Squared lengths of the residuals of both views, with bounds."""
         found = []
         for i, (norm, gap) in enumerate(zip(self.norms, self.gaps, strict=True)):
             if isinstance(norm, QuadratureNorm):  # its iteration also computes S⁻¹ϱ
@@ -234,7 +234,7 @@ class _Law:
         return found
 
     def _shift(self) -> float:
-        """The ratio of column means to the deviations from them. The rounding of entries grows by this factor."""
+        """Largest ratio of what is subtracted from a column to what remains, by which rounding is magnified."""
         worst = 1.0
         for i, d in enumerate(self.moments.diagonal()):
             squares = self.moments.columns.squares_subtracted(i)
@@ -254,8 +254,8 @@ class _Law:
         condition, subtracted = 1.0, 0.0
         sides = zip(self.norms, self.answer.W, self.answer.diagonals(), strict=True)
         for i, (norm, W, d) in enumerate(sides):
-            # A norm that is not exact gives too rough a condition number: take the lengths of the answer's columns.
-            scaled = W * self.home.xp.sqrt(d)[:, None]  # weights of short columns have no squares
+            # An inexact norm gives a rough condition number, so the lengths of the answer's weights are used.
+            scaled = W * self.home.xp.sqrt(d)[:, None]  # squares of weights of short columns may overflow
             met = to_host(self.home.xp.sum(scaled * scaled, axis=0)).max(initial=1.0)
             exact = isinstance(norm, FactorNorm | BasisNorm)
             own = norm.condition if exact else float(met)
@@ -268,35 +268,35 @@ class _Law:
         columns = sum(A.shape[1] for A in self._views())
         of_products = 4 * math.sqrt(columns) * max(self.shift * lost, subtracted)
         of_sums = self.answer.unit_of_sums * max(of_products, self.answer.cancelled)
-        return min(max(of_sums, 4 * self._subtracted()), 1.0)  # which is an estimate
+        return min(max(of_sums, 4 * self._subtracted()), 1.0)  # an estimate
 
     def _taken(self, i: int, W: Array, d: Array) -> float:
-        """‖T/√d‖‖TᵀW‖, where TTᵀW is subtracted from AᵀAW: the condition number multiplies the rounding of it."""
+        """‖T/√d‖‖TᵀW‖, the size of TTᵀW subtracted from AᵀAW; the condition number multiplies its rounding."""
         taken = self.moments.columns.squares_subtracted(i)
         if taken is None or self.moments.columns.centring_error(i) == 0:
             return 0.0
         xp = self.home.xp
-        with np.errstate(over="ignore"):  # of weights that are rounding
+        with np.errstate(over="ignore"):  # weights that are only rounding may be huge
             scaled = W * xp.sqrt(taken)[:, None]
             lengths = to_host(xp.sum(scaled * scaled, axis=0)).max(initial=0.0)
         share = to_host(taken / xp.where(d > 0, d, xp.ones_like(d)))[to_host(d) > 0].max(initial=0.0)
         return math.sqrt(float(lengths) * float(share))
 
     def _subtracted(self) -> float:
-        """The error of a correlation from what was subtracted from the Gram matrices that were factored."""
+        """The error of a correlation caused by centring and confounds in factored Gram matrices."""
         return max(self._condition(i) * self.moments.columns.centring_error(i) for i in (0, 1))
 
     def _condition(self, i: int) -> float:
-        """The condition number of the Gram matrix of a view, where it was factored; else 0."""
+        """The condition number of the Gram matrix of view i if it was factored, else 0."""
         norm = self.norms[i]
         return norm.factor.condition if isinstance(norm, FactorNorm) else 0.0
 
     def _bounds(self, above: HostArray) -> HostArray | None:
-        """The distance within which some correlation lies, for each pair: from the bound in the norm, or the ridge.
+        """For each pair a distance within which there is an exact correlation, from the norm or the ridge.
 
-        The residual bounds the distance to an eigenvalue of [0 C; Cᵀ 0], which are the correlations, with both signs,
-        and zeros where the views differ in size. Where such a zero is within the distance, nothing is known but that
-        correlations lie between 0 and 1.
+        The residual bounds the distance to an eigenvalue of [0 C; Cᵀ 0]. Its eigenvalues are the correlations with both
+        signs, and zeros if the views have different numbers of columns. If such a zero is within the distance, it is
+        only known that correlations are between 0 and 1.
         """
         found = above
         ridge = min(self.problem.ridge)
@@ -312,13 +312,13 @@ class _Law:
         return within
 
     def _resolution(self) -> float:
-        """The error of a correlation of a solver that computes all of them."""
+        """The error of a correlation, for solvers that compute all of them."""
         assert self.evidence.resolution is not None  # noqa: S101
         known = [norm.condition for norm in self.norms if isinstance(norm, FactorNorm | BasisNorm)]
         return max(self.evidence.resolution * self.shift, self._cancelled() * max(known, default=1.0))
 
     def _cancelled(self) -> float:
-        """The relative error of held Gram matrices from what is subtracted from them."""
+        """The relative error of held Gram matrices caused by centring and confounds."""
         held = self.moments.held and self.answer.reduced is None and not self.answer.bases
         return self.moments.columns.centring_error() if held else 0.0
 
@@ -327,7 +327,7 @@ class _Law:
     def _loss(
         self, squares: HostArray, above: HostArray, residual: float
     ) -> tuple[float | None, tuple[float, float | None], list[tuple[Status, str]]]:
-        """Estimate and bounds of the loss, and the findings from them."""
+        """Compute estimate and bounds of the relative loss, and the findings that follow from them."""
         total = float(self.rho.sum())
         beside = self._beside()
         more = 0.0 if beside is None else beside.every - beside.rounding - total
@@ -349,14 +349,14 @@ class _Law:
         lower = (least - total) / least if least > 0 else -math.inf
         upper = self._upper(beside, above)
         estimate = self._estimate(squares, beside, max(lower, 0.0))
-        # Near each returned correlation there is an exact one. A loss above these distances is in missed pairs.
+        # Near each returned correlation there is an exact one. A loss above these distances comes from missed pairs.
         within = float(np.sqrt(squares / 2).sum()) / total
         expected_gain = self.evidence.expected_gain if math.isfinite(self.evidence.expected_gain) else 0.0
         whole = beside is not None and beside.whole
         if estimate is not None and self.carried is None and not whole:
             estimate = max(
                 estimate, min(expected_gain, within)
-            )  # only gains show how near the left-out correlations are
+            )  # only the gains indicate how near the left-out correlations are
         sure = whole or self.carried is not None
         findings: list[tuple[Status, str]] = []
         if self.evidence.resolution is not None and lower > max(self.terms.tol, residual):
@@ -384,7 +384,7 @@ class _Law:
         return estimate, (lower, upper), findings
 
     def _estimate(self, squares: HostArray, beside: _Beside | None, lower: float) -> float | None:
-        """The relative loss, to the second order in the residuals; None if the left-out correlations are unknown."""
+        """The relative loss to second order in the residuals; None if the left-out correlations are unknown."""
         total = float(self.rho.sum())
         if beside is not None and beside.whole and beside.rounding <= self.terms.tol * total:
             return max(beside.total - total, 0.0) / max(beside.total, total)
@@ -403,7 +403,7 @@ class _Law:
         if not known:
             return lower or None
         if beside is not None and beside.rest is not None and self.carried is not None:
-            # At worst, the residuals of Galerkin's solutions belong to the least correlation that is carried.
+            # At worst, the residuals of the Galerkin solutions belong to the smallest correlation in the block.
             rest = np.minimum(beside.rest, squares / 2)
             estimate = float((found + raised(self.rho - self.carried, rest)).sum())
             return max(estimate / total, lower)
@@ -414,7 +414,7 @@ class _Law:
         return max(estimate / total, lower)
 
     def _explains(self, squares: HostArray) -> bool:
-        """Whether the residuals show a loss far below the tolerance even at the gap to the carried correlation."""
+        """Whether the residuals and the gap to the last correlation in the block bound the loss far below tol."""
         if self.carried is None or not self.moments.held:
             return False
         worst = float(raised(self.rho - self.carried, squares / 2).sum())
@@ -422,7 +422,7 @@ class _Law:
 
     @property
     def _leaves_out(self) -> bool:
-        """Whether there are more correlations than the returned ones."""
+        """Whether the answer has fewer pairs than the narrower view has columns."""
         return len(self.rho) < min(int(A.shape[1]) for A in self._views())
 
     @property
@@ -431,7 +431,7 @@ class _Law:
         return not self.explained and (self.answer.formed or self.evidence.residuals is not None)
 
     def _upper(self, beside: _Beside | None, above: HostArray) -> float | None:
-        """An upper bound on the relative loss; None unless completeness is shown."""
+        """An upper bound on the relative loss; None unless it is proved that no pair is missed."""
         total, k = float(self.rho.sum()), len(self.rho)
         if k < self.problem.k or not np.isfinite(above).all():
             return None
@@ -445,10 +445,10 @@ class _Law:
         return None
 
     def _by_inertia(self, above: HostArray) -> float | None:
-        """The bound from the number of correlations above τ, which is slightly below the last returned one.
+        """Bound the loss from the number of correlations above τ, slightly below the last returned one.
 
-        If this number is k, and E are the parts of the residuals outside, ‖E‖² = Σ‖ϱᵢ‖²/2, then the left-out
-        correlations are at most γ = τ + ‖E‖²/(ρ_k − τ), and the loss is at most ‖E‖²/(ρ_k − γ).
+        If this number is k, and E are the components of the residuals outside the answer, ‖E‖² = Σ‖ϱᵢ‖²/2, then the
+        left-out correlations are at most γ = τ + ‖E‖²/(ρ_k − τ), and the loss is at most ‖E‖²/(ρ_k − γ).
         """
         square, last = float(above.sum()) / 2, float(self.rho[-1])
         p, q = self.problem.X.shape[1], self.problem.Y.shape[1]
@@ -472,7 +472,7 @@ class _Law:
     # ---- the second block ---------------------------------------------------------------------
 
     def _beside(self) -> _Beside | None:
-        """The known facts about the views outside the answer."""
+        """Rayleigh-Ritz with the best second block at hand; None if there is none."""
         if self.answer.bases or self._factored():
             whole = self._whole()
             if whole is not None:
@@ -487,7 +487,7 @@ class _Law:
         return all(isinstance(norm, FactorNorm) for norm in self.norms)
 
     def _whole(self) -> _Beside | None:
-        """All correlations of two views with known factors; None if there are many."""
+        """Results with all correlations, from the factors of both views; None if that is too expensive."""
         p, q = self.problem.X.shape[1], self.problem.Y.shape[1]
         spent = CERTIFIED_SHARE * sum(
             self.moments.columns_made(i) * A.nnz for i, A in enumerate(self._views())
@@ -517,7 +517,7 @@ class _Law:
         return self._complete(rho, (along[0][k:], along[1][k:]))
 
     def _complete(self, rho: HostArray, parts: tuple[HostArray, HostArray]) -> _Beside:
-        """All correlations, and the parts of the residuals along the pairs that are not returned."""
+        """Combine all correlations `rho` with the components of the residuals along pairs that are not returned."""
         k, (p, q) = len(self.rho), (A.shape[1] for A in self._views())
         total, every = (float(np.clip(rho[:m], 0.0, 1.0).sum()) for m in (k, self.problem.k))
         condition = max(norm.condition for norm in self.norms)
@@ -527,7 +527,7 @@ class _Law:
         return _Beside(total, rho[k:], parts, whole=True, rounding=rounding, every=every)
 
     def _cross(self) -> Array:
-        """C, which is held or has been multiplied by the identity."""
+        """C, held or known from its product with the identity."""
         q = self.problem.Y.shape[1]
         if self.moments.form == "dense":
             return self.moments.dense()[1]
@@ -537,10 +537,10 @@ class _Law:
         return of_y[:, of_y.shape[1] - q :]
 
     def _second_blocks(self) -> tuple[list[Array], list[Array]]:
-        """S⁻¹ϱ, and a few steps of a power iteration on it and on random columns, from known Gram matrices.
+        """Compute second blocks by a few power steps on S⁻¹ϱ and random columns, with known Gram matrices.
 
-        S⁻¹ϱ finds the errors of the answer and their correlations, unless these are known to be small enough. Random
-        columns find pairs that are outside the answer. The blocks are returned with their products: those with the Gram
+        S⁻¹ϱ contains the errors of the answer; it is left out if these are known to be small enough. Random
+        columns find pairs outside the answer. The blocks are returned with their products: those with the Gram
         matrices, and CV and CᵀV.
         """
         home = self.home
@@ -562,13 +562,13 @@ class _Law:
         return [home.concat(side) for side in blocks], [Sx, Sy, CVy, CtVx]
 
     def _outside(self, i: int, V: Array) -> Array:
-        """V without its part in the answer, with columns of length 1."""
+        """V with its projection on the answer subtracted, and columns scaled to length 1."""
         assert self.answer.made is not None  # noqa: S101
         W, SW = self.answer.W[i], self.answer.made[i]
         return unit_columns(V - W @ (SW.T @ V), self.home)
 
     def _within(self, E: list[Array], made: list[Array]) -> _Beside | None:
-        """The canonical pairs within the answer and a second block."""
+        """Rayleigh-Ritz within the span of answer and second block E; None if E adds no direction."""
         W, k = self.answer.W, len(self.rho)
         assert self.answer.made is not None  # noqa: S101
         Sphi, Spsi, Cpsi, _ = self.answer.made
@@ -615,11 +615,11 @@ class _Law:
         E: list[Array],
         made: list[Array],
     ) -> HostArray:
-        """Half the squared lengths of the residuals of Galerkin's solutions: see `_Beside`."""
+        """Half the squared lengths of the residuals of the Galerkin solutions, `_Beside.rest`."""
         home, rho = self.home, self.rho[None, :]
         gamma = along[:, None]
         det = rho**2 - gamma**2
-        inverse = np.divide(1.0, det, out=np.zeros_like(det), where=det > EPS)  # elsewhere pairs are missing
+        inverse = np.divide(1.0, det, out=np.zeros_like(det), where=det > EPS)  # otherwise pairs are missing
         z = (rho * parts[0] + gamma * parts[1]) * inverse, (rho * parts[1] + gamma * parts[0]) * inverse
         (ex, wx), (ey, wy) = (
             tuple(home.place(T @ c) for T in basis) for basis, c in zip(bases, z, strict=True)
@@ -636,7 +636,7 @@ class _Law:
         for i, (norm, rest, Sw) in enumerate(zip(self.norms, left, (Sphi, Spsi), strict=True)):
             outside = rest - Sw @ (self.answer.W[i].T @ rest)
             if isinstance(norm, QuadratureNorm):
-                # A further iteration costs as much as the first: assume the same error of P as for the gap.
+                # Another iteration would cost as much as the first: assume that P has the same error as for the gap.
                 ours, whole = (
                     to_host(home.xp.sum(V * norm.P.solve(V + 0.0), axis=0)) for V in (outside, self.gaps[i])
                 )
@@ -649,7 +649,7 @@ class _Law:
     # ---- directions lost by squaring ----------------------------------------------------------
 
     def _lost(self) -> list[tuple[Status, str]]:
-        """Directions that were cut as null although the data have entries along them."""
+        """Findings about directions that were cut as null although their images may be more than rounding."""
         if not self._factored():
             return self._lost_of_rows()
         found = []
@@ -672,7 +672,7 @@ class _Law:
         return found
 
     def _lost_of_rows(self) -> list[tuple[Status, str]]:
-        """The same for reduced rows: the loss is the increase of the sum when the cut directions are included."""
+        """The findings of `_lost` for reduced rows: the sum of correlations increases with the cut directions."""
         total, bases = float(self.rho.sum()), self.answer.bases
         more = sum_with_short(bases[0], bases[1], len(self.rho), self.home) if bases else self.evidence.short
         if more is None or more - total <= TOLERATED * self.terms.tol * total:
@@ -682,7 +682,7 @@ class _Law:
         return [(Status.ILL_CONDITIONED, text)]
 
     def _ranks_of_rows(self, ranks: tuple[int, int]) -> tuple[tuple[int, int], list[tuple[Status, str]]]:
-        """The ranks of reduced rows, and the finding if the ranks of the Gram matrices are lower."""
+        """The ranks of the reduced rows, and a finding if a Gram matrix has a lower rank."""
         x, y = (basis.rank for basis in self.answer.bases)
         short = [name for name, rank, rows in zip("XY", ranks, (x, y), strict=True) if rank < rows]
         text = (
@@ -692,7 +692,7 @@ class _Law:
         return (x, y), [(Status.ILL_CONDITIONED, text)] if short else []
 
     def _squared(self) -> list[tuple[Status, str]]:
-        """Whether Gram matrices have lost so many digits that results from them cannot show a loss."""
+        """Findings about Gram matrices so ill-conditioned that the residual does not show the loss of digits."""
         found = []
         for i, name in enumerate("XY"):
             condition = self._condition(i)
@@ -710,12 +710,12 @@ class _Law:
 
 
 def _towards(norm: InverseNorm, R: Array) -> Array:
-    """S⁻¹ R, or P⁻¹ R if S⁻¹ R takes an iteration."""
+    """S⁻¹ R, or P⁻¹ R with the preconditioner P if S⁻¹ R would take an iteration."""
     return norm.P.solve(R + 0.0) if isinstance(norm, QuadratureNorm) else norm.solve(R)
 
 
 def _negative(M: HostArray) -> int:
-    """The number of negative eigenvalues of a symmetric matrix, by Sylvester's law on its LDLᵀ factors."""
+    """The number of negative eigenvalues of a symmetric matrix, by Sylvester's law from its LDLᵀ factors."""
     _, D, _ = scipy.linalg.ldl(M, overwrite_a=True)
     off = np.diag(D, -1)
     count, i = 0, 0
@@ -736,7 +736,7 @@ def facts_of(
     ranks: tuple[int, int] | None,
     diagonal: tuple[Array, Array | None],
 ) -> tuple[tuple[Status, str], ...]:
-    """The facts about the data that an answer shows.
+    """Findings about the data that follow from an answer: ranks, and correlations of 1.
 
     Parameters
     ----------
@@ -745,7 +745,7 @@ def facts_of(
         Correlations and the squared lengths of their residuals.
     ranks : pair of int, optional
     diagonal : pair of arrays
-        Of XᵀX and YᵀY.
+        The diagonals of XᵀX and YᵀY.
     """
     found: list[tuple[Status, str]] = []
     if len(rho) < problem.k and not problem.every:
