@@ -292,7 +292,7 @@ def describe(name: str) -> Description:
 
 
 def report(spec: Spec, what: str, fault: str) -> None:
-    """Record a fault of a plugin for `plugins` to report: in which record, in which part of it, and the fault in words."""
+    """Record a fault for `plugins` to report: the record, the part of the plugin that failed, and the fault as text."""
     default_registry().report(spec, what, fault)
 
 
