@@ -51,7 +51,7 @@ def of_list(data: list[Any]) -> BlockOperator:
 
 
 def blocks_of_array(data: Any) -> tuple[Engine, list[Any]]:
-    """Return the engine that holds the chunks of an array, and their handles; arguments and errors as for `of_array`."""
+    """Return the engine that holds the chunks of an array, and their handles; argument and errors as for `of_array`."""
     if data.ndim not in (1, 2):
         raise InvalidProblem(
             f"data must have two dimensions; got {data.ndim} with shape {data.shape}. Reshape the array."

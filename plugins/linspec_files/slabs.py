@@ -122,7 +122,7 @@ class SlabRows(RowOperator):
         return self.source.stored_dtype
 
     def in_memory(self, most: float) -> LinearOperator:
-        """Return the rows held in memory if they take at most `most` bytes and are read faster as a whole, else self."""
+        """Return rows held in memory if they take at most `most` bytes and are read faster as a whole; else self."""
         if self.shape[0] * self.shape[1] * self.stored_dtype.itemsize > most:
             return self
         with reading(self.source.name, "it"):

@@ -62,7 +62,7 @@ class VerySparse(TestMatrix):
         return SeededSketch(rows, columns, rng, partial(_tile, density), density=density)
 
     def share(self, rows: int) -> float:
-        """The fraction of nonzero entries in a matrix with this number of rows.
+        """Return the expected fraction of nonzero entries in a matrix with this number of rows.
 
         Parameters
         ----------
@@ -89,7 +89,7 @@ def _tile(density: float, rows: int, columns: int, rng: np.random.Generator) -> 
 
 
 def _successes(trials: int, probability: float, rng: np.random.Generator) -> HostArray:
-    """The indices of the successes among independent trials, in order."""
+    """Draw the indices of the successes among independent trials, in order."""
     if probability == 1.0:
         return np.arange(trials)
     found, last = [np.empty(0, np.int64)], -1
