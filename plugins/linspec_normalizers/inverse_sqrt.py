@@ -73,7 +73,7 @@ class InverseSqrt(Normalizer):
 
 
 def _polar(root: HostArray) -> tuple[HostArray, HostArray | None]:
-    """Return the orthogonal polar factor of `root`, and (rootᵀ root)^(−1/2); singular vectors and None if it is wide."""
+    """Return the orthogonal polar factor of `root` and (rootᵀ root)^(−1/2); singular vectors and None if it is wide."""
     if root.shape[0] < root.shape[1]:
         return _jacobi_svd(root.T)[2], None
     left, values, right = _jacobi_svd(root)
