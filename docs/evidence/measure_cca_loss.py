@@ -82,7 +82,7 @@ DIRECT = 2000
 """Columns up to which "direct", whose work grows with their cube, is run."""
 
 RESOLVED = 1e-10
-"""Loss that can be told from the error of the truth."""
+"""Least loss that is distinguishable from the error of the truth."""
 
 ROUNDING = 1e-20
 """Law below which it is rounding."""
@@ -153,7 +153,7 @@ class Truth:
 
 @dataclass
 class Spent:
-    """What judging took in one run."""
+    """The cost of judging in one run."""
 
     watch: Stopwatch = field(default_factory=Stopwatch)
     columns: float = 0.0

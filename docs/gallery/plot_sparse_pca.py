@@ -26,7 +26,7 @@ counts = texts.X
 
 
 def with_peak(work):
-    """What work returns, and the most megabytes that it held."""
+    """Return the result of work, and the largest number of megabytes that it held."""
     tracemalloc.start()
     result = work()
     peak = tracemalloc.get_traced_memory()[1] / 1e6
