@@ -9,10 +9,10 @@ where the Gram matrices are dense, otherwise a run of `lobpcg` to 1e-12 that car
 what is returned, Σ‖ϱᵢ‖² / Σρᵢ in the norm of the inverses of the Gram matrices, comes from the same factors, or from
 conjugate gradients on the sparse Gram matrices until the lengths have four digits.
 
-Median (worst) of the runs of a row. `loss` is 1 - Σρ / Σρ*; ratios to it are left out where it is below what can be
-told from rounding. `below` and `above` are `law_bounds` over the exact law, `least` is the lower one of `loss_bounds`
-over the loss. `sweep` is how many of a run's passes are its certificate's, `columns` and `CPU` the shares of products
-and of processor time that it takes.
+Median (worst) of the runs of a row. `loss` is 1 - Σρ / Σρ*; ratios to it are left out where it is too small to be
+distinguished from rounding. `below` and `above` are `law_bounds` over the exact law, `least` is the lower one of
+`loss_bounds` over the loss. `sweep` is how many of a run's passes are its certificate's, `columns` and `CPU` the
+shares of products and of processor time that it takes.
 
 Asked, and exit status 1 where it is missed: in every run that ends CONVERGED or CLUSTERED the residual is between 1/3
 and 2 of the exact law, and the bounds hold; the loss is at most ten times the residual where a run ends CONVERGED; of

@@ -3,7 +3,7 @@ Centred principal components of sparse counts take a fifth of the dense memory
 ==============================================================================
 
 Principal components describe deviations from the means. Sparse counts become dense if the means are subtracted,
-so many programs do not centre. Their first component is then nearly the vector of means: it says which words
+and therefore many programs do not centre. Their first component is then nearly the vector of means: it says which words
 are frequent, and nothing about documents. linspec corrects the products instead of the entries, and needs
 memory only for the sparse matrix and its Gram matrix.
 

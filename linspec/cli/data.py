@@ -1,6 +1,6 @@
 """Matrices from files: the text of an argument as a call of `linspec.open_rows`.
 
-Problem: a command line has one text for a file and for the part of it to read, and an error must end in a sentence.
+Problem: a command line has one text for a file and for the part of it to read, and an error must be one sentence.
 Method: the file, or pattern of files, is the longest front of ``FILE:REST`` that exists. The record of the adapter
 that reads such files says whether they are tables. If they are, the rest picks columns by name (``file.csv:a,b``,
 ``file.parquet:a..c``), else it is a part of the file: an array (``file.npz:name``), a layer

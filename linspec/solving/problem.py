@@ -280,7 +280,7 @@ class Problem(ABC, Generic[S_co]):
         return {}
 
     def in_range(self, looks: Mapping[str, FirstLook]) -> Self:
-        """Return the problem after a check of the range of entries; products are watched where the look is not enough.
+        """Check the range of entries, and return the problem; where the first look is not enough, products are watched.
 
         Raises
         ------

@@ -100,7 +100,7 @@ def _selected(problem: Problem[Any], sizes: cost.Sizes) -> Selection:
 
 @dataclass(frozen=True)
 class _Choice:
-    """A choice not yet put into words: for a small problem, that takes longer than the choice itself."""
+    """A choice whose explanation is not yet written: for small problems, writing it takes longer than choosing."""
 
     problem: Problem[Any]
     name: str

@@ -30,7 +30,7 @@ SEEDS = (1789460123, 1203987654)
 """Seeds of the states into which the global generators are put."""
 
 STATES = ("warn", "ignore")
-"""Error states of NumPy's arithmetic in which work is begun."""
+"""The error states of NumPy's arithmetic that are set before the function runs."""
 
 SLEEP = 10
 """Wall time that work may take, in multiples of its limit of CPU time: other processes may compute meanwhile."""

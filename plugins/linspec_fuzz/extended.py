@@ -1,6 +1,6 @@
 """Orthogonal factorisations in extended precision, for answers that float64 cannot judge.
 
-Problem: to tell whether an answer is right to 1e-6 at a condition number of 1e14, the truth must have more
+Problem: to decide whether an answer is right to 1e-6 at a condition number of 1e14, the truth must have more
 digits, and a larger range, than float64 has.
 Method: NumPy's ``longdouble`` (80 bits on x86: eps 1e-19, exponents to 4932). NumPy has no factorisations for
 it. So this module has the singular value decomposition by Householder QR with column pivoting and one-sided

@@ -1,9 +1,9 @@
-"""Many cases by many solvers: the trials, their verdicts, and their counts.
+"""Many cases solved by many solvers: the trials, their verdicts, and their counts.
 
 Problem: a fault that occurs once in a thousand problems shows only if thousands are solved, too many to read.
-Method: every registered solver of the family, and ``"auto"``, or some of them, drawn anew for each trial, solve it
-with default options. Cases that fail are made smaller (`linspec_fuzz.shrink`). Trials are independent and are
-distributed over processes.
+Method: each case is solved with default options by every registered solver of the family and by ``"auto"``, or by
+some of these, drawn anew for each trial. Cases that fail are made smaller (`linspec_fuzz.shrink`). Trials are
+independent and are distributed over processes.
 """
 
 from __future__ import annotations
