@@ -56,7 +56,7 @@ def measured(only: str) -> Figures:
 
 
 def figures_of(cls: Any, values: tuple[str, ...]) -> dict[str, Any] | None:
-    """Of one solver on one problem, from one run; None where it is skipped."""
+    """Return the figures of one solver on one problem, from one run; None if it is skipped."""
     bench = cls()
     tracks = [name for name in ("track_passes", "track_error") if hasattr(cls, name)]
     try:
@@ -66,7 +66,7 @@ def figures_of(cls: Any, values: tuple[str, ...]) -> dict[str, Any] | None:
         return {name.removeprefix("track_"): float(getattr(bench, name)(*values)) for name in tracks}
     except NotImplementedError:
         return None
-    except Exception as error:  # noqa: BLE001 - an error that is raised is what one commit does and the other not
+    except Exception as error:  # noqa: BLE001 - one commit may raise an error where the other does not
         return {"raised": f"{type(error).__name__}: {str(error)[:200]}"}
 
 
@@ -101,7 +101,7 @@ def figures_at(commit: str | None, only: str) -> Figures:
                 "PYTHONPATH": import_path(checkout, Path(folder)),
                 "LINSPEC_BENCH_BACKENDS": backends,
             },
-            cwd=folder,  # where no other linspec lies
+            cwd=folder,  # a folder without another linspec
             stdout=subprocess.PIPE,
             text=True,
             check=True,
@@ -111,7 +111,7 @@ def figures_at(commit: str | None, only: str) -> Figures:
 
 
 def rises(before: Figures, after: Figures, tolerance: float) -> list[str]:
-    """What is worse, one line each."""
+    """Return a line for each figure that is worse."""
     found = []
     for label in before.keys() & after.keys():
         old, new = before[label], after[label]

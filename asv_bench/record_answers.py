@@ -11,7 +11,7 @@ Times are left out. Runs end by iterations or passes, never by a clock. Exit sta
 difference is a line. With `--summary` differences are counted by solver and field instead, with the distance of numbers
 relative to the length of their array, estimated from a few random projections that are recorded, too. `--without
 message` leaves fields out. Last bits that differ between two runs of the same code, too, come from sums whose order
-follows where arrays happen to lie in memory: run it twice to tell.
+follows where arrays happen to lie in memory: run it twice to see these.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ from linspec.registry.options import options_of
 from linspec.testing import cases
 
 MOST_ITERATIONS = 60
-"""Of a solver on a planted case, where it has an option for it."""
+"""Limit of iterations of a solver on a planted case, if it has an option for it."""
 
 CLOCKS = frozenset({"seconds", "history"})
 """Fields that are left out, or recorded in part."""
@@ -62,10 +62,10 @@ FORMS = {
 }
 
 PROJECTIONS = 4
-"""Of an array, to estimate how far two of them are apart."""
+"""Number of random projections of an array, from which the distance of two arrays is estimated."""
 
 PASSES = 12
-"""Of an iteration on a measured set."""
+"""Limit of passes of an iteration on a measured set."""
 
 
 def main() -> int:

@@ -1,4 +1,4 @@
-"""What holds for every test: one BLAS thread, Hypothesis that repeats itself, and what is skipped.
+"""Settings of every test: one BLAS thread, Hypothesis that repeats itself, and the tests to skip.
 
 Environment variables:
 
@@ -116,7 +116,7 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
 
 @pytest.hookimpl(tryfirst=True)  # before the tests are shuffled
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Skip slow tests unless asked for, and data tests where there is no data."""
+    """Skip slow tests unless they are requested, and data tests if there is no data."""
     _note_generators(items)
     part, parts = _slice_of_slow_tests(config)
     slow = _slow(items)
@@ -217,7 +217,7 @@ class Clock:
         self._lock = threading.Lock()
 
     def perf_counter(self) -> float:
-        """The time, as `time.perf_counter` tells it."""
+        """Return the time, in place of `time.perf_counter`."""
         return self.now
 
     def tick(self, seconds: float) -> None:

@@ -90,7 +90,7 @@ NOWHERE = ("/proc", "/sys")
 
 
 class _Map(mmap.mmap):
-    """A map that cannot be told how it is used."""
+    """A memory map without `madvise`."""
 
     @property
     def madvise(self) -> Any:

@@ -43,7 +43,7 @@ FRIENDS = (
     "sklearn.pipeline",
     "sklearn.datasets",
 )
-"""What the server imports where it is there, before all modules of linspec that solve or command."""
+"""Modules that the server imports if they are installed, before all modules of linspec that solve or command."""
 READ_AT_START = ("PYTHON", "LD_", "OMP_", "OPENBLAS_", "MKL_", "MPL", "MALLOC_")
 """How variables begin that are read when an interpreter or a library starts."""
 

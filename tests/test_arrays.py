@@ -277,7 +277,7 @@ def test_all_finite_is_not_fooled_by_overflow_or_integers():
 
 
 def test_small_matrices_travel_together(backend):
-    """Both ways, of any shape, with those beside that are on the host already."""
+    """In both directions, of any shape, together with arrays that are on the host already."""
     home = Home.of(BACKENDS[backend](np.ones(1, np.float32))).blocks
     given = [np.arange(6.0).reshape(2, 3), np.zeros((0, 4)), np.array(7.0), np.arange(5.0), np.eye(3)]
     there = home.place_together(*given)

@@ -48,7 +48,7 @@ def checks_of_the_kit(monkeypatch) -> Checks:
 
 
 def caught() -> Checks:
-    """What the tables of the tests say is caught; those tests hold it."""
+    """Return the checks that the tables of the tests list as caught; those tests verify it."""
     found: Checks = set()
     for cls, *_, names in of_solvers.LIARS:
         found |= of_problem(of_solvers.problem_of(cls), names)

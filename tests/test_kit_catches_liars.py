@@ -44,7 +44,7 @@ def is_wide(x: Any) -> bool:
 
 
 def altered(solution: Any, **changes: Any) -> Any:
-    """The same solution with other contents: `solve` accepts no other than the one that `finish` made."""
+    """Change the contents of a solution in place: `solve` accepts no other than the one that `finish` made."""
     for name, value in changes.items():
         object.__setattr__(solution, name, value)
     return solution
@@ -252,7 +252,7 @@ class WrongSigns(HonestSVD):
 
 
 class ReturnsNoise(HonestSVD):
-    """As many triplets as asked for, whatever the rank."""
+    """Returns as many triplets as requested, whatever the rank."""
 
     def twist(self, solution, problem, run):
         missing = problem.k - len(solution.S)
@@ -326,7 +326,7 @@ class RaisesOnAll(Honest):
 
 
 class RefusesOneLibrary(RaisesOnOneLibrary):
-    """The same with the error that excuses data which lack what the record declares; arrays lack nothing."""
+    """Raises the error that excuses data which lack what the record declares; arrays lack nothing."""
 
     error = MissingCapability
 
@@ -476,7 +476,7 @@ class HonestDiscriminant(Solver):
 
 
 def centred(X: np.ndarray) -> np.ndarray:
-    """Column means taken out twice, and with them what rounding leaves of constant columns."""
+    """Subtract column means twice, and set columns to zero if only rounding is left."""
     size = np.linalg.norm(X, axis=0)
     X = X - X.mean(axis=0)
     X = X - X.mean(axis=0)
@@ -637,7 +637,7 @@ class ReturnsOneLess(HonestDiscriminant):
 
 
 class ReturnsNoiseToo(HonestDiscriminant):
-    """As many directions as asked for, whatever the rank."""
+    """Returns as many directions as requested, whatever the rank."""
 
     def twist(self, solution, problem, run):
         missing = 0 if problem.every else problem.k - len(solution.eigenvalues)
@@ -945,7 +945,7 @@ class SilencesWarnings(Honest):
 
 
 class SeedsNumPy(Honest):
-    """The same seed each time: between two of its own solves nothing changes."""
+    """Uses equal seeds each time: between two of its own solves nothing changes."""
 
     def twist(self, solution, problem, run):
         np.random.seed(0)  # noqa: NPY002
@@ -1114,7 +1114,9 @@ OF_LIBRARIES = (LiesAboutNeeds, ReturnsNumPy, RaisesOnOneLibrary, RefusesOneLibr
 @pytest.mark.parametrize("cls, needs, traits, caught", LIARS, ids=[row[0].__name__ for row in LIARS])
 @pytest.mark.slow(keep=24)
 def test_liar_fails_its_check_and_no_other(fresh_registry, cls, needs, traits, caught):
-    """The honest take every check; who lies, its own, and those of answers. With LINSPEC_SLOW=1, every one as well."""
+    """Honest solvers take every check; liars their own, and those of answers. With LINSPEC_SLOW=1, all take every
+    one.
+    """
     suite = Suite(declare(cls, needs, traits), backends=LIBRARIES if cls in OF_LIBRARIES else BACKENDS)
     failed, passed = set(), 0
     for check in suite.checks():
@@ -1416,7 +1418,7 @@ ALONE = ("cases", "target", "light-table")
 
 
 def test_a_start_without_the_trait_that_is_not_refused_is_caught(fresh_registry, monkeypatch):
-    """linspec itself refuses it; a solve that would not is told apart by the check."""
+    """linspec itself refuses the start; the check notices a solve that does not."""
     name = declare(HonestCCA, Needs(), ("iterative", "randomized"))
     monkeypatch.setattr("linspec.solving.solve._start", lambda problem, spec, name, start: None)
     (check,) = [check for check in Suite(name).checks() if check.name == "warm-start"]

@@ -17,7 +17,7 @@ from linspec_kernel.preimage.gradkcca import GradKCCA
 
 
 def altered(solution: Any, **changes: Any) -> Any:
-    """The same solution with other contents: `solve` accepts no other than the one that `finish` made."""
+    """Change the contents of a solution in place: `solve` accepts no other than the one that `finish` made."""
     for name, value in changes.items():
         object.__setattr__(solution, name, value)
     return solution

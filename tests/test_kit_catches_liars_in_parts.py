@@ -123,7 +123,7 @@ class NearlyRightT(HonestNormalizer):
 
 
 class NotOrthonormal(HonestNormalizer):
-    """What one Gram-Schmidt step in lower precision leaves: Q = VT all the same."""
+    """Leaves columns as nearly orthogonal as a Gram-Schmidt step in lower precision does, with Q = VT all the same."""
 
     def twist(self, V, Q, T):
         bend = np.eye(T.shape[1])

@@ -12,7 +12,7 @@ from conftest import pytest_collection_modifyitems
 
 @dataclass(eq=False)
 class Item:
-    """What is asked of a test while tests are collected."""
+    """The attributes of a test that are read while tests are collected."""
 
     nodeid: str
     marks: list[Any]

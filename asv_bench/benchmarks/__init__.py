@@ -1,4 +1,4 @@
-"""Benchmarks for asv: every solver x backend x problem, and what an import costs.
+"""Benchmarks for asv: every solver x backend x problem, and the cost of an import.
 
 Solvers are compared on one thread. A BLAS reads these variables once, when it is loaded, so they are set
 before any benchmark imports NumPy.

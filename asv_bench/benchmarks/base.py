@@ -1,4 +1,4 @@
-"""What the benchmarks of all solvers share: data of several kinds, backends, and the four measurements.
+"""The parts that the benchmarks of all solvers share: data of several kinds, backends, and the four measurements.
 
 Backends and data are listed here, families and solvers by their records (`benchmarks.records`). All lists are the same
 for every commit; what a machine or an old commit lacks is skipped with its reason.

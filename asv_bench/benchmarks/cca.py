@@ -71,7 +71,7 @@ SHARES = (0.99, 0.999)
 PAIRS = 10
 
 MOST_PASSES = 50
-"""Where a solver stops that has not got there. Those that end after some iterations by themselves are let go on."""
+"""Limit of passes of a solver that has not met the shares. Solvers that end after some iterations may run on."""
 
 
 def texts(rng: np.random.Generator) -> tuple[Any, Any]:
@@ -104,12 +104,12 @@ def scenes(rng: np.random.Generator) -> tuple[Any, Any]:
 
 
 def hard_views(problem: str) -> tuple[Any, Any]:
-    """The same on every machine."""
+    """Make the two views of a hard problem; the same on every machine."""
     return {"texts": texts, "scenes": scenes}[problem](np.random.default_rng(20_240_101))
 
 
 class Grams:
-    """What weights are scored by, without linspec: the Gram matrices with the ridge, and the exact sum."""
+    """Scores of weights, without linspec: the Gram matrices with the ridge, and the exact sum."""
 
     def __init__(self, X: Any, Y: Any) -> None:
         Sx, C, Sy = (dense(A.T @ B) for A, B in ((X, X), (X, Y), (Y, Y)))
@@ -214,7 +214,7 @@ class Sharing(ABC):
 
 
 class PassesToShares(Sharing):
-    """The same on every machine; nan where a share is not met within `MOST_PASSES`."""
+    """Passes to a share, the same on every machine; nan if it is not met within `MOST_PASSES`."""
 
     def setup(self, found: Any, solver: str, problem: str) -> None:
         """Nothing is run again."""
@@ -225,7 +225,7 @@ class PassesToShares(Sharing):
         return self.passes(0.99)
 
     def track_passes_to_999(self, found: Any, solver: str, problem: str) -> float:
-        """The same of 99.9 %."""
+        """Passes before the iterate that has 99.9 % of the sum of the correlations."""
         return self.passes(0.999)
 
     def passes(self, share: float) -> float:
@@ -258,7 +258,7 @@ class SecondsToShare(Sharing):
 
 
 class SecondsTo99(SecondsToShare):
-    """Of 99 % of the sum of the correlations."""
+    """Seconds until 99 % of the sum of the correlations."""
 
     share = 0.99
 
@@ -272,7 +272,7 @@ class SecondsTo99(SecondsToShare):
 
 
 class SecondsTo999(SecondsToShare):
-    """Of 99.9 %."""
+    """Seconds until 99.9 % of the sum of the correlations."""
 
     share = 0.999
 

@@ -59,7 +59,7 @@ def exact_weights(X: Any, H: Any) -> Any:
 
 
 def distance(W: Any, best: Any) -> float:
-    """‖WWᵀ − W₀W₀ᵀ‖ / ‖W₀W₀ᵀ‖, of which no matrix is formed."""
+    """Compute ‖WWᵀ − W₀W₀ᵀ‖ / ‖W₀W₀ᵀ‖ without forming either product."""
     R = np.linalg.qr(np.hstack([W, best]), mode="r")
     signs = np.repeat([1.0, -1.0], [W.shape[1], best.shape[1]])
     return float(np.abs(np.linalg.eigvalsh((R * signs) @ R.T)).max() / np.linalg.norm(best, 2) ** 2)
@@ -71,7 +71,7 @@ HARD = ["texts", "scenes"]
 REACHED = 1e-6
 
 MOST_PASSES = 200
-"""Where a solver stops that has not got there."""
+"""Limit of passes of a solver that has not reached the subspace."""
 
 
 def texts(rng: np.random.Generator) -> tuple[Any, Any]:
@@ -96,7 +96,7 @@ def scenes(rng: np.random.Generator) -> tuple[Any, Any]:
 
 
 def hard_data(problem: str) -> tuple[Any, Any]:
-    """The same on every machine."""
+    """Make the data of a hard problem; the same on every machine."""
     return {"texts": texts, "scenes": scenes}[problem](np.random.default_rng(20_240_101))
 
 

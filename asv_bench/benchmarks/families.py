@@ -1,6 +1,6 @@
-"""Every solver of the families that have no module here, as plugins bring them, on planted problems of their records.
+"""All solvers of families that have no module here, such as those of plugins, on planted problems of their records.
 
-These problems have a hundred rows or so: seconds are mostly those of the calls, passes and errors tell more.
+These problems have a hundred rows or so: most of the time is the cost of calls; passes and errors are more informative.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What a fresh interpreter pays before the first computation."""
+"""The cost of a fresh interpreter before the first computation."""
 
 from __future__ import annotations
 

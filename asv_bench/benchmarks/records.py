@@ -49,7 +49,7 @@ def _listed() -> dict[str, Any]:
 
 
 def read() -> dict[str, Any]:
-    """What is registered: by problem, solvers with their traits; of other families the names of planted problems."""
+    """Return the registered solvers by problem, with their traits; for other families the names of planted problems."""
     from linspec import registry
 
     found: dict[str, dict[str, list[str]]] = {problem: {} for problem in registry.problems()}
@@ -80,14 +80,14 @@ def _largest_cases(problem: str) -> list[str]:
 
 
 def _read_in_checkout() -> dict[str, Any]:
-    """The same of this checkout, in an interpreter of its own, because this one has another linspec."""
+    """Return `read()` of this checkout, from an interpreter of its own, because this one has another linspec."""
     with TemporaryDirectory() as folder:
         code = "import json; from benchmarks.records import read; print(json.dumps(read()))"
         path = os.pathsep.join((import_path(ROOT, Path(folder)), str(ROOT / "asv_bench")))
         run = subprocess.run(  # noqa: S603
             [sys.executable, "-c", code],
             env={**os.environ, "PYTHONPATH": path},
-            cwd=folder,  # where no other linspec lies
+            cwd=folder,  # a folder without another linspec
             stdout=subprocess.PIPE,
             text=True,
             check=True,

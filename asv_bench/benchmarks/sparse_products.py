@@ -54,7 +54,7 @@ class SparseProducts:
 
 
 class SparseReadings:
-    """What is read off a matrix before the iteration."""
+    """Readings of a matrix before the iteration: column statistics, and the search for entries that are not finite."""
 
     params = (list(MATRICES), [*DTYPES, "int16"])
     param_names = ("matrix", "dtype")

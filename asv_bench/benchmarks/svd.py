@@ -39,7 +39,7 @@ class SVDSolvers(SolverBenchmark):
     kind = "svd"
 
     def state(self, first: Any, second: Any) -> Any:
-        """Of the first view."""
+        """Make the problem of the first view."""
         return problem_class("svd")(first, K)
 
     def answer(self, solution: Any) -> Any:

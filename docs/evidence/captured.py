@@ -40,7 +40,7 @@ class Judge:
 
 @dataclass(frozen=True)
 class Look:
-    """What a run had after so much work."""
+    """The state of a run at one iterate: its cost, and the captured totals."""
 
     iteration: int
     passes: float

@@ -63,7 +63,7 @@ SETTINGS = {
 QUICK_SETTINGS = ((30, 4, 7), (40, 8, 12), (50, 12, 16))
 
 COMPONENTS, QUICK_COMPONENTS = 100, 15
-"""Of L-CCA."""
+"""Numbers of components of L-CCA."""
 
 OUTER, DIAGONAL = 5, 30
 """Iterations of L-CCA and G-CCA, and of D-CCA."""
@@ -75,10 +75,12 @@ TRIALS = 4
 """Runs to find the setting that takes equal time, at most."""
 
 MOST_COMPONENTS = 1500
-"""Of RPCCA, in search of equal time: half of the columns of the smaller view of words."""
+"""Largest number of components of RPCCA in the search for equal time: half of the columns of the smaller view of
+words.
+"""
 
 CLOSE, GOOD, POOR = 0.01, 0.95, 0.9
-"""What "the same", "close to the truth" and "not well" mean: shares of the sum of the correlations."""
+"""Meanings of "the same", "close to the truth" and "not well", as shares of the sum of the correlations."""
 
 
 @dataclass(frozen=True)
@@ -113,7 +115,7 @@ class Outcome:
 
 @dataclass(frozen=True)
 class Result:
-    """What one method found in one case."""
+    """The result of one method in one case."""
 
     method: str
     time: str
@@ -222,7 +224,7 @@ class Bench:
 
 
 def proposed(tried: list[tuple[int, float]], cpu: float) -> int:
-    """A setting for so many seconds, from those tried: a line through the two nearest, or through zero."""
+    """Return a setting that should take `cpu` seconds: on a line through the two nearest ones, or through zero."""
     near = sorted(tried, key=lambda pair: abs(np.log(pair[1] / cpu)))[:2]
     if len(near) == 2 and (near[0][1] - near[1][1]) * (near[0][0] - near[1][0]) > 0:
         (a, s), (b, t) = near
@@ -269,7 +271,7 @@ def measure(case: Case, ridge: float, seed: int) -> Found:
 
 
 def shares(found: list[Found], method: str, time: str = EQUAL) -> list[float]:
-    """Of the exact sum, case by case."""
+    """Return the shares of the exact sum, case by case."""
     return [one.share(method, time) for one in found]
 
 
@@ -282,7 +284,7 @@ def in_words(found: list[Found], methods: tuple[str, ...], time: str) -> str:
 
 
 def claims(name: str, found: list[Found]) -> Iterator[Claim]:
-    """What section 3.5 says, at the settings as printed and at equal time, and what is ours."""
+    """Yield the claims of section 3.5, at the settings as printed and at equal time, and our own."""
     methods = RPCCA, LCCA, GCCA
     if found[0].has(*methods):
         for time in (PRINTED, EQUAL):

@@ -42,7 +42,7 @@ STRAIGHT = 0.99
 """Correlation of the logarithms with the iterations from which convergence is called linear."""
 
 FOUND = 0.95
-"""An F1 of which is called recovery."""
+"""F1 score from which on a support counts as recovered."""
 
 RIDGES = (1.0, 10.0, 100.0, 1000.0)
 
@@ -177,7 +177,7 @@ def sparse_views(n: int, p: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def f1(weights: np.ndarray, columns: int) -> float:
-    """Of the columns whose weights are not zero against the first six."""
+    """Compute the F1 score of the columns with nonzero weights against the first six."""
     picked = np.any(weights != 0, axis=1)
     right = picked[:columns].sum()
     return float(2 * right / (picked.sum() + columns))

@@ -52,10 +52,10 @@ BATCH, STOCHASTIC, AS_PRINTED, OURS = (
 )
 
 ITERATIONS, QUICK_ITERATIONS = {"images": 2000, "words": 2000}, 20
-"""Of `appgrad`."""
+"""Numbers of iterations of `appgrad`."""
 
 STEPS, QUICK_STEPS = 4000, 50
-"""Of `stochastic-appgrad` with its authors' settings."""
+"""Numbers of steps of `stochastic-appgrad` with its authors' settings."""
 
 AUTHORS_OPTIONS: dict[str, Any] = {
     "step": 0.05, "batch": 50, "normalizer_rows": 200, "averaging": False, "epochs": 1e6,
@@ -68,13 +68,13 @@ EPOCHS, QUICK_EPOCHS = {"images": 30.0, "words": 60.0, "titles": 60.0, "wide": 2
 """Readings of all rows by `stochastic-appgrad`."""
 
 AUTHORS = {100: 0.768, 300: 0.856, 500: 0.890, 1000: 0.929, 3000: 0.968, 4000: 0.976}
-"""What the authors' code has captured on MNIST after so many stochastic steps."""
+"""Shares that the authors' code has captured on MNIST, by the number of stochastic steps."""
 
 MOST, LEVELS, LOWER = 0.9, (0.8, 0.9, 0.95, 0.99), (0.6, 0.7)
-"""What "nearly all" means, the shares at which the work is compared, and more of them where gains are."""
+"""Meaning of "nearly all", the shares at which the work is compared, and further ones at which there are gains."""
 
 MUCH_LESS = 0.5
-"""What "much less" work means: no more than this share of it."""
+"""Meaning of "much less" work: at most this share of it."""
 
 COMPONENTS, WIDE_COMPONENTS, QUICK_COMPONENTS = 1200, 300, 40
 """Principal components of PCA-CCA; 1200 are printed. The wide pair gets fewer for the time they take."""
@@ -85,7 +85,7 @@ STEP = 0.05
 
 @dataclass(frozen=True)
 class Point:
-    """What a method had after so much work; the shares held out are not a number where no rows are."""
+    """The shares of a method after some work; shares of held-out rows are NaN if there are none."""
 
     part: str
     data: str
@@ -124,7 +124,7 @@ class Task:
     def points(
         self, method: str, looks: list[Look], flops: Callable[[Look], float] | None = None
     ) -> list[Point]:
-        """What was seen, as shares."""
+        """Convert looks to points, with shares of the exact totals."""
         found = []
         for look in looks:
             shares = [total / exact for total, exact in zip(look.totals, self.exact, strict=True)]
@@ -162,7 +162,7 @@ def exact_solution(problem: ls.CCA) -> Any:
 
 
 def stochastic(given: argparse.Namespace) -> Iterator[tuple[str, Points, list[Claim]]]:
-    """Both sets, and the claim on the two."""
+    """Run both data sets; yield their points, and the claim on the two."""
     seen: dict[str, Points] = {}
     for data in ("images", "words"):
         views = split_halves(given) if data == "images" else next_words(given, 10_000, halves=True)
@@ -227,7 +227,7 @@ def of_sweeps(problem: ls.CCA, solver: str, **options: Any) -> Callable[[Look], 
 
 
 def work(points: list[Point], level: float) -> float:
-    """Flops to capture so much of the rows learnt from; infinite where it never was."""
+    """Return the flops to capture a share of the training rows; infinite if it is never reached."""
     return min((point.flops for point in points if point.captured >= level), default=np.inf)
 
 
@@ -431,7 +431,7 @@ def claims_on_naive(found: Points) -> Iterator[Claim]:
 
 
 def show(report: Report, data: str, found: Points) -> None:
-    """What every method had, at the levels and in the end."""
+    """Show the work and the shares of every method, at the levels and at the end."""
     table = report.table(
         "method", *(f"to {level}::.1e" for level in LEVELS), "captured::.4f", "held out::.4f", "sum::.4f", "flops::.1e",
         "passes::.1f", "CPU s::.1f", "iterations", title=data,

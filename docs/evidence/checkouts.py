@@ -1,4 +1,4 @@
-"""What scripts that measure another checkout have in common: its modules and its plugins, and no others."""
+"""The part that scripts share which measure another checkout: its modules and its plugins, and no others."""
 
 from __future__ import annotations
 

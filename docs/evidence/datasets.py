@@ -545,7 +545,7 @@ def label_set(given: argparse.Namespace, name: str) -> LabelSet:
 
 
 def _imitated(name: str) -> tuple[np.ndarray, Any]:
-    """A small set with correlated columns, a constant one, and columns that tell of the labels."""
+    """Make a small set with correlated columns, a constant one, and columns that depend on the labels."""
     kinds = LABELLED[name][2]
     rng = np.random.default_rng(kinds)
     n, p = 20 * kinds, 2 * kinds + 4

@@ -1,4 +1,4 @@
-"""What the measuring scripts know of discriminant subspaces without asking linspec: distance, optimum, the old way.
+"""Facts about discriminant subspaces that measuring scripts compute without linspec: distance, optimum, the old way.
 
 Problem: how far WWᵀ is from W₀W₀ᵀ, both p x p and of low rank, and what W₀ is.
 Method: with [W W₀] = QR the difference is Q R diag(I, −I) Rᵀ Qᵀ, whose norm is that of the small matrix in the middle.
@@ -22,7 +22,7 @@ from timing import Stopwatch
 import linspec as ls
 
 LSQR_TOL = 1e-10
-"""Of SciPy's lsqr, atol and btol."""
+"""Tolerances atol and btol of SciPy's lsqr."""
 
 NO_DIRECTION = 1e-10
 """Singular values below this share of the largest are no directions of the oracle."""
@@ -50,7 +50,7 @@ TARGETS: dict[str, Callable[[Any], Any]] = {
     "HSL star": partial(ls.targets.hsl, laplacian="star"),
     "HSL Zhou": partial(ls.targets.hsl, laplacian="zhou"),
 }
-"""What labels become, by technique."""
+"""Functions that turn labels into targets, by technique."""
 
 
 def dense_targets(H: Any) -> np.ndarray:
@@ -68,7 +68,7 @@ class Rows:
 
     @classmethod
     def of(cls, X: Any) -> Rows:
-        """Of rows that are not centred yet."""
+        """Decompose rows that are not centred yet."""
         A = X.toarray() if scipy.sparse.issparse(X) else X
         U, s, Vt = np.linalg.svd(A - A.mean(axis=0), full_matrices=False)
         rank = int(np.sum(s > max(A.shape) * np.finfo(float).eps * s[0]))
@@ -81,12 +81,12 @@ class Rows:
         return np.asarray(self.Vt.T @ (VBt[b > NO_DIRECTION * b[0]][:k].T / root[:, None]))
 
     def condition(self, ridge: float) -> float:
-        """Of XᵀX + γI within the span of the rows."""
+        """Condition number of XᵀX + γI within the span of the rows."""
         return float((self.s[0] ** 2 + ridge) / (self.s[-1] ** 2 + ridge))
 
 
 class Columns(NamedTuple):
-    """What LSQR column by column took."""
+    """The result and the cost of LSQR column by column."""
 
     weights: np.ndarray | None
     """None where only some columns were solved."""
@@ -94,7 +94,7 @@ class Columns(NamedTuple):
     columns: int
     solved: int
     sweeps: float
-    """Of all columns; from the mean where only some were solved."""
+    """Sweeps for all columns; estimated from the mean if only some were solved."""
     seconds: float
     cpu: float
 

@@ -1,4 +1,4 @@
-"""What a classifier loses by reducing the dimension first: Experiments 1 and 2 of Wojnowicz 2017.
+"""The loss of a classifier by reducing the dimension first: Experiments 1 and 2 of Wojnowicz 2017.
 
     python docs/evidence/lazy_accuracy.py --data FOLDER [--quick] [--seeds 3] [--ks 10 30 100] [--out FOLDER]
 
@@ -86,7 +86,7 @@ SOLVERS: dict[str, tuple[str, dict[str, Any]]] = {
 
 @dataclass(frozen=True)
 class Outcome:
-    """What one method had with one k and one Ω; accuracy is not a number where only the reduction was timed."""
+    """The result of one method with one k and one Ω; accuracy is NaN if only the reduction was timed."""
 
     data: str
     method: str
@@ -203,7 +203,7 @@ class Found:
 
 
 def claims(found: Found) -> Iterator[Claim]:
-    """What sections IV and V say."""
+    """Yield the claims of sections IV and V."""
     gaps = [
         (abs(spca.accuracy - lazy.accuracy), k)
         for label in MATRICES

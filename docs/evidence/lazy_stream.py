@@ -1,4 +1,4 @@
-"""What a stream costs lazy SPCA and SPCA: seconds by k and by rows, and the memory.
+"""The cost of lazy SPCA and SPCA on a stream: seconds by k and by rows, and the memory.
 
     python docs/evidence/lazy_stream.py [--quick] [--record]
 

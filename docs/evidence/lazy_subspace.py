@@ -88,14 +88,14 @@ LOUD = 1e-10
 """A loss beyond that of a stable method has to be said where it is larger than this."""
 
 PLAIN = {"CONVERGED", "APPROXIMATE", "EXACT"}
-"""What a solution says that warns of nothing."""
+"""Words of a solution that are no warning."""
 
 # ---- on data ---------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
 class Case:
-    """A matrix as it is, whether it is to be centred, and the numbers of directions asked for."""
+    """A matrix without adjustment, whether it should be centred, and the requested numbers of directions."""
 
     name: str
     A: Any
@@ -110,7 +110,7 @@ class Case:
 
 @dataclass(frozen=True)
 class Equality:
-    """What was found with one Ω."""
+    """The result with one Ω."""
 
     data: str
     k: int
@@ -214,7 +214,7 @@ def pairs_differ(P: np.ndarray, Q: np.ndarray) -> float:
 
 @dataclass(frozen=True)
 class Loss:
-    """What one solver made of one generated matrix."""
+    """The result of one solver on one generated matrix."""
 
     dtype: str
     ratio: float
@@ -288,7 +288,7 @@ def below(text: str, limit: float, *groups: tuple[float, ...]) -> Claim:
 
 
 def claims_on_losses(found: list[Loss]) -> Iterator[Claim]:
-    """What linspec says of its solvers."""
+    """Yield the claims of linspec on its own solvers."""
     for solver, dtype in product(SWEPT, DTYPES):
         rows = [row for row in found if (row.solver, row.dtype) == (solver, dtype)]
         power = 2 if solver.startswith("lazy") or solver.endswith(ONE_SWEEP) else 1

@@ -1,4 +1,4 @@
-"""What the measuring scripts know of least squares without asking linspec: the law, the optimum.
+"""Facts about least squares that measuring scripts compute without linspec: the law, the optimum.
 
 Problem: a figure that a solver reports about itself proves nothing, and f(x) − f(x*) cancels to nothing.
 Method: the residual is recomputed from data and answer by NumPy and SciPy alone. The objective's distance from

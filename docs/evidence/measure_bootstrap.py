@@ -14,7 +14,7 @@ loadings and weights:
 - basic, normal, BCa: in order, with these intervals (Efron 1987, doi:10.1080/01621459.1987.10478410, for BCa)
 - asymptotic: normal intervals with the variances of Anderson 1999, doi:10.1006/jmva.1999.1810 (weights alone)
 
-Median angles tell how far the pairs, and the span of the first two, are from those of the source. "ties": how often
+Median angles measure how far the pairs, and the span of the first two, are from those of the source. "ties": how often
 `Bootstrap.ties` is at most .05, for equal correlations and others.
 """
 
@@ -34,7 +34,7 @@ import linspec as ls
 
 
 class Source(NamedTuple):
-    """Rows, columns of each view, correlations, pairs that are asked for, degrees of freedom of t (0: normal)."""
+    """Rows, columns of each view, correlations, requested pairs, degrees of freedom of t (0: normal)."""
 
     n: int
     p: int

@@ -55,7 +55,7 @@ SOLVERS: dict[str, tuple[str, dict[str, Any]]] = {
 
 @dataclass
 class Reference:
-    """What answers are scored by."""
+    """The reference by which answers are scored."""
 
     judge: Judge
     total: float

@@ -9,10 +9,10 @@ where the Gram matrices are dense, otherwise a run of `lobpcg` to 1e-12 that car
 what is returned, Σ‖ϱᵢ‖² / Σρᵢ in the norm of the inverses of the Gram matrices, comes from the same factors, or from
 conjugate gradients on the sparse Gram matrices until the lengths have four digits.
 
-Median (worst) of the runs of a row. `loss` is 1 - Σρ / Σρ*; ratios to it are left out where it is below what can be
-told from rounding. `below` and `above` are `law_bounds` over the exact law, `least` is the lower one of `loss_bounds`
-over the loss. `sweep` is how many of a run's passes are its certificate's, `columns` and `CPU` the shares of products
-and of processor time that it takes.
+Median (worst) of the runs of a row. `loss` is 1 - Σρ / Σρ*; ratios to it are left out where it is too small to be
+distinguished from rounding. `below` and `above` are `law_bounds` over the exact law, `least` is the lower one of
+`loss_bounds` over the loss. `sweep` is how many of a run's passes are its certificate's, `columns` and `CPU` the
+shares of products and of processor time that it takes.
 
 Asked, and exit status 1 where it is missed: in every run that ends CONVERGED or CLUSTERED the residual is between 1/3
 and 2 of the exact law, and the bounds hold; the loss is at most ten times the residual where a run ends CONVERGED; of
@@ -82,7 +82,7 @@ DIRECT = 2000
 """Columns up to which "direct", whose work grows with their cube, is run."""
 
 RESOLVED = 1e-10
-"""Loss that can be told from the error of the truth."""
+"""Least loss that is distinguishable from the error of the truth."""
 
 ROUNDING = 1e-20
 """Law below which it is rounding."""
@@ -153,7 +153,7 @@ class Truth:
 
 @dataclass
 class Spent:
-    """What judging took in one run."""
+    """The cost of judging in one run."""
 
     watch: Stopwatch = field(default_factory=Stopwatch)
     columns: float = 0.0

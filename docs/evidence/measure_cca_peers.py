@@ -123,7 +123,7 @@ def sparse(title: str, X: Any, Y: Any, given: argparse.Namespace) -> Comparison:
 
 
 def linspec(problem: ls.CCA) -> dict[str, Method]:
-    """What is chosen, and by name."""
+    """Return linspec's methods: the choice of "auto", and solvers by name."""
     methods: dict[str, Method] = {}
     for name, options in (
         ("auto", {}), ("gram", {}), ("lobpcg", {}), ("lobpcg", {"tol": 1e-3}), ("lobpcg", {"form": "implicit"}),

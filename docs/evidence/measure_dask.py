@@ -1,4 +1,4 @@
-"""What rows on workers of dask cost: CPU seconds of workers and of this process, bytes that move, tasks that are kept.
+"""The cost of rows on workers of dask: CPU seconds of workers and of this process, moved bytes, tasks that are kept.
 
     python docs/evidence/measure_dask.py --rows 240000 --columns 400 --blocks 12 --workers 1 2
 
@@ -110,7 +110,7 @@ def pass_of_products(
 
 
 def _held(client: Client | None) -> int:
-    """What the scheduler has, once the last releases have reached it."""
+    """Return the number of tasks of the scheduler, once the last releases have reached it."""
     if client is None:
         return 0
     time.sleep(2.0)

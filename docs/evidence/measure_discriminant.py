@@ -161,7 +161,7 @@ def measured(
 
 
 def prepared(case: Case, method: str, X: Any, labels: Any, ridge: float) -> Any:
-    """What is timed, its imports done."""
+    """Return the call to be timed, with its imports done."""
     if method == "LSQR":
         H = getattr(ls.targets, case.technique)(labels)
         return lambda: lsqr(X, H, ridge, case)

@@ -177,7 +177,9 @@ def on_device(array: Any, dtype: Any = None) -> Any:
 
 
 def turns(call: Callable[[], Any], most: int) -> tuple[Any, list[float]]:
-    """What a call returns, and its seconds, the device waited for; the first turn counts only where it is alone."""
+    """Return the result of a call, and its seconds, with waits for the device; the first turn counts only if it is
+    alone.
+    """
     import cupy as cp
 
     seconds: list[float] = []

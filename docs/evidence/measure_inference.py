@@ -48,7 +48,7 @@ def size(report: Report, replicates: int) -> None:
 
 
 def wide(report: Report, *, quick: bool) -> None:
-    """What a permutation test on all columns takes, or how it refuses."""
+    """Show the time of a permutation test on all columns, or its refusal."""
     table = report.table("", "CPU s before the first::.1f", "CPU s a permutation::.2f", "said")
     for n, p in ((800, 550), (400, 150)) if quick else ((8000, 5500), (4000, 1500)):
         rng, name = np.random.default_rng(0), f"{n} x {p} + {p}"

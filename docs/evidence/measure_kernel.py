@@ -65,7 +65,7 @@ def main() -> int:
 
 
 def solvers(report: Report, problem: Any, test: Any) -> None:
-    """What the solvers take and capture."""
+    """Measure the cost of the solvers, and the correlations that they capture."""
     given, n = report.given, problem.X.shape[0]
     exact = truth_of(problem) if given.truth else None
     for seed in range(given.seeds):
@@ -163,7 +163,7 @@ def approximations(report: Report) -> Table:
 def approximate(
     table: Table, problem: Any, solver: str, options: dict[str, int], test: Any, seeds: int
 ) -> None:
-    """What an approximation captures of the test images, over seeds."""
+    """Measure the correlations that an approximation captures on the test images, over seeds."""
     totals, spent = [], []
     for seed in range(seeds):
         found, watch = timed(ls.solve, problem, solver, rng=seed, **options)
@@ -176,7 +176,7 @@ def approximate(
 
 
 def by_landmarks(table: Table, problem: Any, test: Any, seeds: int) -> None:
-    """What random features stand beside."""
+    """Measure landmarks, for comparison with random features."""
     for m in (500, 1000):
         chosen = {"landmarks": min(m, problem.X.shape[0])}
         approximate(table, problem, "nystrom-kcca", chosen, test, seeds)
@@ -203,7 +203,7 @@ VARIANTS: dict[str, dict[str, Any]] = {
 
 
 def appgrad_study(report: Report, problem: Any, test: Any) -> None:
-    """What is claimed of AppGrad with kernels, and passes to a law."""
+    """Measure the claims of AppGrad with kernels, and its passes to a law."""
     given = report.given
     kernels = problem.moments("auto", (1, 1)).settle(np.random.default_rng(0))
     fixed = ls.get_problem("kernel-cca")(problem.X, problem.Y, K, *kernels, ridge=problem.ridge)

@@ -97,7 +97,7 @@ class Exact:
 
 
 def exact_view(A: np.ndarray, w: np.ndarray, confounds: np.ndarray | None, scaled: bool) -> Exact:
-    """What is left of the stored entries."""
+    """Compute the view after weights, means, confounds and scale from the stored entries."""
     wide, v = A.astype(np.longdouble), w.astype(np.longdouble)[:, None]
     gaps = wide - wide[0]
     shift = (v * gaps).sum(axis=0) / v.sum()
@@ -256,7 +256,7 @@ ITERATIVE = frozenset({"block-krylov", "lobpcg", "cg", "lsqr"})
 
 @dataclass(frozen=True)
 class Cell:
-    """What one solver made of one problem and kind of data, at worst over the seeds.
+    """The result of one solver on one problem and kind of data, at worst over the seeds.
 
     `silent` is the largest error, of values or means, of an answer that says nothing; `says` are the statuses, warnings
     and refusals that there were, and `refused` those that came instead of an answer.
@@ -276,7 +276,7 @@ class Cell:
 
     @property
     def name(self) -> str:
-        """What was solved, in words."""
+        """The solve in words."""
         return f"{self.kind}, {self.ratio:.0e}, {self.setting}, {self.problem} by {self.solver}"
 
     @property
@@ -367,7 +367,7 @@ def excess(mean: Any, view: Exact) -> float:
 
 
 def worst(runs: list[dict[str, Any]]) -> dict[str, Any]:
-    """Of several seeds."""
+    """Return the worst of the runs over several seeds."""
     answers = [run for run in runs if "refusal" not in run]
     refusals = {run["refusal"] for run in runs if "refusal" in run}
     quiet = [max(run["error"], run["mean"]) for run in answers if not run["says"]]
@@ -380,7 +380,7 @@ def worst(runs: list[dict[str, Any]]) -> dict[str, Any]:
 
 
 def serve(given: argparse.Namespace) -> None:
-    """Measure the checkout that is imported, and print its cells, one a line, and last where it lies."""
+    """Measure the imported checkout; print its cells, one on each line, and then its place."""
     import linspec as ls
 
     cells = measured(RATIOS[2:3] if given.quick else RATIOS, SEEDS[:1] if given.quick else SEEDS)
@@ -451,7 +451,7 @@ def listed(table: Any, cells: list[Cell]) -> None:
 
 
 def worse(before: Cell, now: Cell) -> str:
-    """What is worse than before, in words; nothing if nothing is."""
+    """Return the changes for the worse in words; "" if there are none."""
     found = []
     if now.refused and not before.refused:
         found.append("refused")

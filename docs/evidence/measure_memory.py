@@ -59,7 +59,7 @@ def of_components(path: Path, rows: int, solver: str, center: bool, left: bool) 
 
 
 def of_wide_pair(n: int, p: int) -> dict[str, Any]:
-    """What "auto" says of a sparse pair with entries at random places."""
+    """Measure the memory of a solve by "auto" of a sparse pair with entries at random places."""
     rng, m = np.random.default_rng(0), 50
     X, Y = (
         sp.csr_matrix(

@@ -269,7 +269,7 @@ def ridge_scipy(data: Data) -> Any:
 
 
 def objective(data: Data, answer: Any) -> float:
-    """What ridge regression minimises, with its sign changed, so that more is better."""
+    """Return the objective of ridge regression with its sign changed, so that more is better."""
     x, intercept = answer
     return -float(np.sum((data["B"] - data["A"] @ x - intercept) ** 2) + data["ridge"] * np.sum(x**2))
 
@@ -348,7 +348,7 @@ def measure(task: str, library: str, given: argparse.Namespace, folder: Path) ->
 
 
 def in_a_process(task: str, library: str, given: argparse.Namespace, folder: Path) -> dict[str, Any]:
-    """The same in a process of its own, which the system ends at the limit."""
+    """Measure in a process of its own, which the system ends at the limit."""
     found = apart(measure, task, library, given, folder)
     if "said" not in found:
         return found
@@ -421,9 +421,7 @@ def cell(one: dict[str, Any] | None, least: float) -> str:
             return "out of memory"
         return one["refused"] if one["refused"].startswith("not done") else "refuses"
     seconds = f"{one['cpu_seconds']:.2g} s" if one["cpu_seconds"] < 10 else f"{one['cpu_seconds']:.0f} s"
-    seconds = (
-        seconds if one["cpu_seconds"] >= 0.01 else "< 0.01 s"
-    )  # the clock of the processor tells no less
+    seconds = seconds if one["cpu_seconds"] >= 0.01 else "< 0.01 s"  # the resolution of the clock of CPU time
     text = f"**{seconds}**" if one["cpu_seconds"] == least else seconds
     text += f", {one['memory_mib']:.0f} MiB"
     return text if one["error"] < 1e-6 else f"{text}, {one['error']:.1g} off"

@@ -90,7 +90,7 @@ class Case:
 
 @dataclass
 class Outcome:
-    """What came out of one method at one setting."""
+    """The result of one method at one setting."""
 
     method: str
     setting: str
@@ -214,7 +214,7 @@ def own(case: Case, name: str) -> Outcome:
 
 
 def choice(case: Case) -> str:
-    """What "auto" chooses; nothing where it refuses, which the run itself will tell."""
+    """Return the solver that "auto" chooses; "" if it refuses, which the run itself will report."""
     try:
         return str(ls.select(ls.LeastSquares(case.A, case.B, ridge=case.ridge)).name)
     except ls.errors.LinspecError:
@@ -334,7 +334,7 @@ def iterations_within(case: Case) -> int:
 
 
 def yardstick(case: Case, outcomes: list[Outcome]) -> Outcome | None:
-    """What the others are compared with: "auto", on newsgroups the fastest of linspec's."""
+    """Return the outcome with which others are compared: "auto", on newsgroups the fastest of linspec's."""
     able = [outcome for outcome in outcomes if outcome.own and outcome.reached]
     if case.set == "newsgroups":
         return min(able, key=lambda outcome: outcome.time, default=None)
@@ -355,7 +355,7 @@ def show(report: Report, case: Case, outcomes: list[Outcome]) -> None:
 
 
 def asked(case: Case, outcomes: list[Outcome]) -> Iterator[Claim]:
-    """What is asked, and whether it is met."""
+    """Yield the requirements, and whether they are met."""
     if case.set == "unscaled":
         least = objective(case.A, case.B, case.best, case.ridge)
         own, rivals = (
@@ -392,7 +392,7 @@ ASKED = {
     "uci": ("linspec takes at most 1.2 times the time of the fastest rival, or 1 ms more", 1.2),
     "dense": ("linspec takes at most 1.2 times the time of the fastest rival", 1.2),
 }
-"""What linspec is to take, over the fastest rival that reaches the target."""
+"""Requirements on the time of linspec, relative to the fastest rival that reaches the target."""
 
 
 if __name__ == "__main__":

@@ -79,7 +79,7 @@ def _lda(X: Any, classes: int) -> Any:
 
 
 def shapes() -> dict[str, Callable[[], Any]]:
-    """What makes each problem, the smallest first within a family."""
+    """Return functions that make each problem, the smallest first within a family."""
     return {
         "SVD, 200 x 10, k = 3": lambda: _pca(dense(200, 10), 3),
         "SVD, 2,000 x 200, k = 10": lambda: _pca(dense(2000, 200), 10),

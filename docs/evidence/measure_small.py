@@ -45,7 +45,7 @@ class Small:
 
 
 def problems() -> dict[str, Small]:
-    """What makes each problem, and what scikit-learn does."""
+    """Return functions that make each problem, and the call of scikit-learn for it."""
     rng = np.random.default_rng(0)
     X = rng.standard_normal((200, 10))
     Y = X[:, :8] + rng.standard_normal((200, 8))

@@ -37,7 +37,7 @@ FACTORS = (0.25, 0.5, 2.0, 4.0)
 SEED = 0
 ROUNDS = 9
 LEAST_SECONDS = 0.01
-"""Of a turn, which repeats calls that take less."""
+"""Least time of a turn, in which shorter calls are repeated."""
 LEAST_DIFFERENCE = 0.05
 """A ratio that is nearer to 1 is none."""
 OF_THREADS = ("WORK_PER_THREAD", "PARTS_PER_THREAD", "MET")
@@ -97,7 +97,7 @@ REAL: dict[str, Callable[[argparse.Namespace], Any]] = {
 
 @dataclass
 class Matrices:
-    """Matrices by name, each made once and kept while it is asked for again and again."""
+    """Matrices by name, each made once and kept while it is used."""
 
     given: argparse.Namespace
 
@@ -234,7 +234,7 @@ def changed(name: str, factor: float) -> Iterator[None]:
 
 
 def turn(name: str, factor: float, call: Callable[[], Any], repeats: int) -> Any:
-    """What a call gives with a multiple of a constant."""
+    """Make one turn of a call with a multiple of a constant, and return its result."""
     with changed(name, factor):
         for _ in range(repeats - 1):
             call()

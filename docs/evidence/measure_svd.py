@@ -85,7 +85,7 @@ class Method:
         return self.turns.median
 
     def judge(self, case: Case, turns: Turns) -> None:
-        """What came of its runs."""
+        """Keep the runs, the errors and the residual of their answer."""
         S, Vh, *_ = turns.answer
         self.turns, self.errors, self.residual = turns, errors(case, S, Vh), residual(case, S, Vh)
 
@@ -142,7 +142,7 @@ def show_verdict(report: Report, case: Case, methods: list[Method]) -> None:
 
 
 def show_starts(report: Report, case: Case) -> None:
-    """What runs take without and with a start."""
+    """Show the cost of runs without and with a start."""
     k, rng = len(case.S), np.random.default_rng(0)
     kept = np.sort(rng.permutation(case.A.shape[0])[: int(0.99 * case.A.shape[0])])
     table = report.table(
@@ -191,7 +191,7 @@ def cases(given: argparse.Namespace) -> Iterator[Case]:
 
 
 def errors(case: Case, S: np.ndarray, Vh: np.ndarray) -> tuple[float, float]:
-    """Of the singular values, relative, and of the space; infinite where some are missing."""
+    """Return the relative error of the singular values, and the error of the space; infinite if some are missing."""
     if len(S) < len(case.S):
         return np.inf, np.inf
     order = np.argsort(-S)
@@ -255,7 +255,7 @@ def by_scikit_learn(case: Case, powers: int) -> tuple[Any, Any, Any, Any, str]:
 
 
 def by_fbpca(case: Case, fbpca: Any, powers: int) -> tuple[Any, Any, Any, Any, str]:
-    """The same scheme with two columns more than wanted."""
+    """Solve by fbpca: the same scheme with two columns more than requested."""
     np.random.seed(0)  # noqa: NPY002 (it knows no other way)
     k = len(case.S)
     _, S, Vh = fbpca.pca(case.plain, k, raw=True, n_iter=powers)

@@ -27,11 +27,11 @@ from timing import timed
 
 PAIRS, CALLS = 21, 100
 LEAST, MOST = 6, 16
-"""Of 21 ordered ratios, those between which the median lies in 97 of 100 cases."""
+"""Places of the ordered ratios, of 21, between which the median lies in 97 of 100 cases."""
 
 
 def tasks(given: Any) -> dict[str, Callable[[], Any]]:
-    """What is timed, on data that are read once."""
+    """Return the calls to be timed, on data that are read once."""
     import linspec as ls
 
     if given.small:

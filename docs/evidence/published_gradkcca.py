@@ -20,7 +20,7 @@ GAIN, CHANGE, SHORTEST = 1e-4, 1e-8, 1e-13
 """The share of the value that a step must gain, the last relative change, and the least step."""
 
 MOST_TURNS = 10_000
-"""Of all starts together."""
+"""Limit of the turns of all starts together."""
 
 
 @dataclass(frozen=True)
@@ -113,7 +113,7 @@ def published(
 def correlation_of_others(
     train: list[np.ndarray], test: list[np.ndarray], points: tuple[np.ndarray, np.ndarray], degree: int
 ) -> float:
-    """That of the functions of two points at other rows, about their means at the rows that were learnt from."""
+    """Correlation of the functions of two points at other rows, about their means at the training rows."""
     x, y = (
         (B @ u) ** degree - ((A @ u) ** degree).mean() for A, B, u in zip(train, test, points, strict=True)
     )

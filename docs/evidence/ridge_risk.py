@@ -3,7 +3,7 @@
     python docs/evidence/ridge_risk.py [--quick] [--repeats 20] [--ridge 1 2000] [--models flat] [--out FOLDER]
 
 Three models (`linspec.datasets`: a steep spectrum, a flat one, a flat one with spikes), 2000 x 1500, new in every
-repeat. Each solver is asked for the ridge solution and stopped at the settings of Table 2.1; the risk of what it has
+repeat. Each solver computes the ridge solution and is stopped at the settings of Table 2.1; the risk of its iterate
 then, ‖Aβ − A x‖² / n, is averaged over the repeats and stands beside that of exact ridge regression on the same
 responses. Printed: a table for each model, and for every claim of section 2.4.1 whether it held. With `--out`: a figure
 for each model, and all points as CSV. `--quick` takes seconds, on 200 x 150; the claims are about the full size.
@@ -45,7 +45,7 @@ MODELS: dict[str, Callable[..., datasets.RegressionModel]] = {
 }
 
 CLOSE = 1.1
-"""A risk up to so many times that of ridge regression is called close to it."""
+"""Largest ratio to the risk of ridge regression that is called close to it."""
 
 SAME = 1e-6
 """Predictions are called the same when they differ by no more than this share."""
@@ -77,7 +77,7 @@ class Curve:
 
 
 def everywhere(settings: tuple[int, ...]) -> dict[str, tuple[int, ...]]:
-    """The same settings for all models."""
+    """Return the same settings for all models."""
     return dict.fromkeys(MODELS, settings)
 
 
@@ -127,7 +127,7 @@ EXACT_FORMS = ("ridge", "deflated")
 
 @dataclass(frozen=True)
 class Point:
-    """What one solver had at one setting of one repeat."""
+    """The result of one solver at one setting of one repeat."""
 
     model: str
     ridge: float
@@ -284,7 +284,7 @@ def averages(points: list[Point], model: str, ridge: float) -> Rows:
 
 @dataclass(frozen=True)
 class Costs:
-    """What the curves of one model and ridge cost to come close to the risk of ridge regression."""
+    """The costs of the curves of one model and ridge to come close to the risk of ridge regression."""
 
     rows: Rows
     risk: float
@@ -311,7 +311,7 @@ class Costs:
 
 
 def claims(model: str, costs: Costs, reference: Reference) -> list[Claim]:
-    """What section 2.4.1 says of one model, and what section 2.3 says of all."""
+    """Return the claims of section 2.4.1 on one model, and of section 2.3 on all."""
     return [*CLAIMS[model](costs), *claims_on_all(reference)]
 
 

@@ -54,7 +54,7 @@ class Claim:
         return f"{self.text}: {verdict} ({self.figures})"
 
     def about(self, part: str) -> Claim:
-        """The same claim, with the part of the script that it is about."""
+        """Return the claim with the name of the part of the script to which it belongs."""
         return dataclasses.replace(self, text=f"{part}: {self.text}") if part else self
 
 
@@ -89,7 +89,7 @@ class Table:
 
 
 class Report:
-    """What a script found: printed as it comes, and kept for `--record`.
+    """The findings of a script: printed as they come, and kept for `--record`.
 
     Parameters
     ----------
@@ -193,7 +193,7 @@ class Report:
 
 
 def versions(*others: str) -> str:
-    """What the figures were found with."""
+    """Return the versions of the packages that computed the figures."""
     named = ", ".join(f"{name} {version(name)}" for name in ("linspec", "numpy", "scipy", *others))
     return f"{named}, Python {platform.python_version()}"
 
@@ -210,7 +210,7 @@ def curves(rows: Iterable[Any], by: Sequence[str], of: Sequence[str]) -> list[Ma
 
 
 def _in_json(value: Any) -> Any:
-    """A value as JSON has it: nan, which is no number there, becomes null; eight digits tell all that is drawn."""
+    """Convert a value for JSON: nan, which is no number there, becomes null; numbers are rounded to eight digits."""
     if isinstance(value, Mapping):
         return {name: _in_json(part) for name, part in value.items()}
     if isinstance(value, list | tuple):

@@ -1,4 +1,4 @@
-"""What random matrices keep: the subsampled randomized Hadamard transform (SRHT), and feature hashing.
+"""The properties that random matrices preserve: the subsampled randomized Hadamard transform (SRHT), feature hashing.
 
     python docs/evidence/sketch_quality.py [--quick] [--parts srht hashing] [--record]
 
@@ -125,7 +125,7 @@ def kept(n: int, k: int, columns: tuple[int, ...], draws: int) -> Iterator[Kept]
 
 
 def products(rows: int, p: int, width: int) -> Iterator[Product]:
-    """What a product costs."""
+    """Measure the cost of a product with each matrix."""
     A = np.random.default_rng(0).standard_normal((rows, p))
     turns = alternate({name: lambda name=name: ls.project(A, width, name, rng=0) for name in MATRICES}, 3)
     for matrix, taken in turns.items():

@@ -40,7 +40,7 @@ import linspec as ls
 # ---- settings --------------------------------------------------------------------------------------
 
 COLUMNS = (5, 10, 50, 100)
-"""Of each view; two of them matter, so that 60, 80, 96 and 98 % are noise variables."""
+"""Numbers of columns of each view; two of them matter, so that 60, 80, 96 and 98 % are noise variables."""
 
 ROWS, QUICK_ROWS = (1_000, 10_000, 100_000, 1_000_000), (200, 400)
 
@@ -54,10 +54,10 @@ GOOD, CLOSE, LINEAR, POOR = 0.9, 0.005, 1.1, 0.5
 """An F1 that holds, correlations that agree, an exponent of growth that is linear, and what is lost."""
 
 RATIO, IMAGE_RATIO = 1.5, 8.0
-"""Of |u|₁ to |u|₂: for two columns, and for some tens of pixels."""
+"""Bounds of the ratio |u|₁ / |u|₂: for two columns, and for some tens of pixels."""
 
 IMAGE_ITERATIONS, QUICK_ITERATIONS = 1000, 20
-"""Of the methods of points on images, those from starts included."""
+"""Iterations of the methods with points on images, including those from starts."""
 
 PENALTY = 1e-4
 """Ridge of kernel CCA on images, over the rows."""
@@ -74,7 +74,7 @@ RELATIONS: dict[str, tuple[Callable[[np.ndarray], np.ndarray], Any]] = {
 
 @dataclass(frozen=True)
 class Row:
-    """What a method found in one case; what a method has not is not a number."""
+    """The result of a method in one case; figures that a method does not have are NaN."""
 
     part: str
     case: str

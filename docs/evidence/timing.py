@@ -1,4 +1,4 @@
-"""What a run takes: seconds, alternately with those of rivals, and memory; if need be in a process of its own.
+"""The cost of a run: seconds, alternately with those of rivals, and memory; if need be in a process of its own.
 
 Methods take turns, so that a slow spell of the machine falls on all of them, and are compared round by round: the
 median and the worst of the ratios of paired runs. Seconds of the processor count; those of the clock are kept beside
@@ -41,7 +41,7 @@ class Stopwatch:
 
 
 def timed(call: Callable[..., Any], *given: Any, **named: Any) -> tuple[Any, Stopwatch]:
-    """What a call returns, and its seconds."""
+    """Return the result of a call, and its stopwatch."""
     with Stopwatch() as watch:
         found = call(*given, **named)
     return found, watch
@@ -58,7 +58,7 @@ class Turns:
 
     @property
     def median(self) -> float:
-        """Of the seconds of the processor."""
+        """Median CPU seconds."""
         return statistics.median(self.cpu)
 
     def over(self, other: Turns) -> tuple[float, float]:
@@ -168,7 +168,7 @@ def limit_memory(gigabytes: float) -> None:
 
 
 def apart(call: Callable[..., dict[str, Any]], *given: Any, seconds: float | None = None) -> dict[str, Any]:
-    """What a function of a script finds in a fresh process; {"said": why} where it refuses, dies, or takes too long.
+    """Call a function of a script in a fresh process; return {"said": why} if it refuses, dies, or takes too long.
 
     Parameters
     ----------

@@ -57,7 +57,7 @@ LARGE_RIDGE, EQUAL, MARGIN = 1.0, 1e-12, 10.0
 """From LARGE_RIDGE on a relative difference is allowed to be EQUAL, below MARGIN times eps κ."""
 
 EARLY = 1e-8
-"""What is allowed where stage 1 stops early, at all ridges."""
+"""Largest difference that is allowed if stage 1 stops early, at all ridges."""
 
 BY_DIRECT, BY_LSQR, DEFAULT, EIGEN = "two-stage, direct", "two-stage, lsqr", "two-stage", "direct"
 
@@ -99,7 +99,7 @@ PRINTED = {
 """Table 2 of the source."""
 
 AS_PRINTED = 10.0
-"""What "as small as printed" means: at most so many times the figure of the source."""
+"""Largest ratio to the figure of the source that counts as "as small as printed"."""
 
 
 def printed(data: str, technique: str, ridge: float) -> float:
@@ -163,7 +163,7 @@ def measure(data: LabelSet, ways: list[str]) -> Iterator[Outcome]:
 
 
 def claims(found: list[Outcome], ways: list[str]) -> Iterator[Claim]:
-    """What section 5.2 says, and the same with a relative measure."""
+    """Yield the claims of section 5.2, and the same with a relative measure."""
     for way in ways:
         rows = [row for row in found if row.way == way]
         for text, part in (

@@ -61,7 +61,7 @@ DIRECT, BY_LSQR, TWO_STAGE, SWEEPING = "direct", "two-stage, lsqr", "two-stage",
 
 @dataclass(frozen=True)
 class Sweep:
-    """One figure: sizes, one of which grows."""
+    """One figure: its sizes, with one that grows."""
 
     figure: str
     data: str
@@ -188,7 +188,7 @@ class Found:
         return [row for row in self.rows if row.way == way]
 
     def seconds(self, way: str) -> np.ndarray:
-        """Of the processor, by size."""
+        """CPU seconds by size."""
         return np.array([row.cpu for row in self.of(way)])
 
     def exponent(self, way: str) -> float:
@@ -201,12 +201,12 @@ class Found:
 
 
 def slope(sizes: Any, values: Any) -> float:
-    """Of a line through the logarithms."""
+    """Slope of a line through the logarithms."""
     return float(np.polyfit(np.log(sizes), np.log(values), 1)[0])
 
 
 def claims(found: Found, ways: list[str]) -> Iterator[Claim]:
-    """What section 5.3 says."""
+    """Yield the claims of section 5.3."""
     for one, other in (
         (PRINTED_TWO_STAGE, PRINTED_DIRECT),
         (TWO_STAGE, PRINTED_DIRECT),

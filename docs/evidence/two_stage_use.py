@@ -122,7 +122,7 @@ class Table:
 
 
 def claims(table: Table) -> Iterator[Claim]:
-    """What section 5.2 says of Figures 1 and 2."""
+    """Yield the claims of section 5.2 on Figures 1 and 2."""
     for technique in TECHNIQUES[table.name]:
         gaps = {ridge: table.gap(technique, ridge) for ridge in table.ridges}
         worst = max(gaps, key=lambda ridge: gaps[ridge])

@@ -3,7 +3,7 @@ Hypergraph learning arranges images by what digits have in common; with classes 
 ===================================================================================================
 
 Linear discriminant analysis (LDA) finds directions that separate classes. Hypergraph spectral learning does this for
-labels, of which a row may have several: each label is a hyperedge that connects the rows with this label. Both
+labels if a row may have several: each label is a hyperedge that connects the rows with this label. Both
 are the problem ``ls.Discriminant``, with different targets.
 
 Images of digits get three labels: the digit is even, it has a closed loop, it has a bar at the top or the bottom.

@@ -3,7 +3,7 @@ Centred principal components of sparse counts take a fifth of the dense memory
 ==============================================================================
 
 Principal components describe deviations from the means. Sparse counts become dense if the means are subtracted,
-so many programs do not centre. Their first component is then nearly the vector of means: it says which words
+and therefore many programs do not centre. Their first component is then nearly the vector of means: it says which words
 are frequent, and nothing about documents. linspec corrects the products instead of the entries, and needs
 memory only for the sparse matrix and its Gram matrix.
 
@@ -26,7 +26,7 @@ counts = texts.X
 
 
 def with_peak(work):
-    """What work returns, and the most megabytes that it held."""
+    """Return the result of work, and the largest number of megabytes that it held."""
     tracemalloc.start()
     result = work()
     peak = tracemalloc.get_traced_memory()[1] / 1e6

@@ -202,7 +202,7 @@ def escape_docstring(app: Sphinx, what: str, of: str, found: Any, options: Any, 
 
 
 def escape_help(app: Sphinx, ctx: Any, lines: list[str]) -> None:
-    """The same for the help of a command, where a bar separates choices."""
+    """Escape bars in the help of a command, where they separate choices."""
     lines[:] = [line.replace("|", "\\|") for line in lines]
 
 

@@ -39,7 +39,7 @@ from linspec.testing import BACKENDS, cases, testing_of
 LOG = logging.getLogger(__name__)
 
 NUMBERS = Path(__file__).parent / "solver-numbers.json"
-"""What `solver_numbers.py` measured, by problem and solver."""
+"""File of the measurements of `solver_numbers.py`, by problem and solver."""
 
 PART = re.compile(r"^(Problem|Method|Source|Where we differ|Names|Notes?): ", re.MULTILINE)
 """How the parts of a module's head begin."""
@@ -179,7 +179,7 @@ def example_of(problem: str) -> Example:
 
 
 def output_of(script: str, place: str) -> str:
-    """What a script prints; a script that fails ends the build."""
+    """Run a script and return its output; a script that fails ends the build."""
     printed = io.StringIO()
     try:
         with contextlib.redirect_stdout(printed), warnings.catch_warnings():

@@ -1,6 +1,6 @@
 """Write the tables of the pages, from records of linspec and recorded figures: ``python docs/site/records.py``.
 
-A table stands between two comments, the first of which says what it lists::
+A table stands between two comments; the first one names its contents::
 
     <!-- docs/site/records.py: solvers cca -->
     <!-- docs/site/records.py: end -->
@@ -34,7 +34,7 @@ PAGES = [
 ]
 
 MARK = r"<!-- \S*records\.py: (?!end)[^>]*-->\n"
-"""Of a table, also one with the path wrong, which is an error and not overlooked."""
+"""Pattern of the comment that begins a table; it matches a wrong path, too, so that this becomes an error."""
 
 BLOCK = re.compile(
     r"(<!-- docs/site/records\.py: (?P<what>[a-z-]+)(?: (?P<of>[a-z0-9_-]+))? -->\n)"
@@ -74,13 +74,13 @@ def methods(kind: str, names: Iterable[str], problem: str | None = None) -> str:
 
 @functools.cache
 def figures() -> Mapping[str, Any]:
-    """What was measured: the machines, and the records by their names."""
+    """Return the measured figures: the machines, and the records by their names."""
     found: Mapping[str, Any] = json.loads(MEASURED.read_text("utf-8"))
     return found
 
 
 def measured(name: str) -> str:
-    """What was measured, the commands that printed it, and the figures."""
+    """Return the subject of a measurement, the commands that printed it, and the table of figures."""
     record = figures()["records"][name]
     printed = "; ".join(_run(run) for run in record["runs"])
     return f"{record['what']} Printed by {printed}.\n\n{table(record['head'], record['rows'])}"

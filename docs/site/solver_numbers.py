@@ -1,4 +1,4 @@
-"""What the pages of problems compare: every solver of a problem on one data set, with its default options.
+"""The comparison on the pages of problems: every solver of a problem on one data set, with its default options.
 
     python docs/site/solver_numbers.py [PROBLEM ...]
 

@@ -31,11 +31,11 @@ __all__ = [
 ]
 
 REST = "~"
-"""Before columns: all others."""
+"""Mark before columns that stands for all others."""
 
 RANGE = ".."
 LISTED = 10
-"""Names that a message lists at most."""
+"""Largest number of names that a message lists."""
 
 
 @dataclass(frozen=True)
@@ -45,9 +45,9 @@ class NamedMatrix:
     Attributes
     ----------
     values : array, sparse matrix or LinearOperator of shape (n, p)
-        Or an array of n texts.
+        Possibly an array of n texts.
     names : tuple of str or None
-        None: the file has none.
+        None if the file has no names.
     """
 
     values: Any
@@ -60,12 +60,12 @@ class NamedMatrix:
 
 
 def chosen_columns(names: Sequence[str], text: str, where: str) -> list[int]:
-    """The numbers of the columns that a text picks.
+    """Return the numbers of the columns that a text picks.
 
     Parameters
     ----------
     names : sequence of str
-        Of all columns, in the order of the file.
+        The names of all columns, in the order of the file.
     text : str
         Names and ranges with commas between them, in quotes where a name holds commas; "" for all columns.
     where : str
@@ -74,7 +74,7 @@ def chosen_columns(names: Sequence[str], text: str, where: str) -> list[int]:
     Raises
     ------
     Failure
-        There is no such column, a name stands for several, or one is picked twice, or none is left.
+        There is no such column, several have the name, one is picked twice, or none is left.
     """
     if not text:
         return list(range(len(names)))
@@ -95,14 +95,14 @@ def chosen_columns(names: Sequence[str], text: str, where: str) -> list[int]:
 
 
 def in_quotes(names: Sequence[str]) -> str:
-    """Names as `chosen_columns` takes them, whatever characters they hold."""
+    """Return names as a text that `chosen_columns` takes, whatever characters they hold."""
     buffer = io.StringIO()
     csv.writer(buffer, quoting=csv.QUOTE_ALL, lineterminator="").writerow(names)
     return buffer.getvalue()
 
 
 def _parts(text: str, where: str) -> list[str]:
-    """The names and ranges between the commas."""
+    """Split a text into the names and ranges between its commas."""
     from linspec.operators import long_fields  # here: help loads no array library
 
     try:
@@ -117,7 +117,7 @@ def _parts(text: str, where: str) -> list[str]:
 
 
 def _span(places: Mapping[str, Sequence[int]], part: str, where: str) -> list[int]:
-    """The columns of one name or range."""
+    """Return the numbers of the columns of one name or range."""
     if part in places or part.strip() in places or RANGE not in part:
         return [_place(places, part, where)]
     first, _, last = part.partition(RANGE)
@@ -131,7 +131,7 @@ def _span(places: Mapping[str, Sequence[int]], part: str, where: str) -> list[in
 
 
 def _place(places: Mapping[str, Sequence[int]], text: str, where: str) -> int:
-    name = text if text in places else text.strip()  # blanks around a name may be its own
+    name = text if text in places else text.strip()  # blanks may belong to the name
     found = places.get(name, ())
     if len(found) > 1:
         raise Failure(
@@ -154,14 +154,14 @@ def _listed(names: Sequence[str]) -> str:
 
 
 def column_options(matrices: Sequence[str], second: str) -> list[click.Parameter]:
-    """The options that pick columns of the first matrix and of the second.
+    """Make the options that pick columns of the first matrix and of the second.
 
     Parameters
     ----------
     matrices : sequence of str
         The matrices of a problem.
     second : str
-        The option of the second, such as ``"--target-column"``.
+        The name of the option for the second matrix, such as ``"--target-column"``.
     """
     text = "Columns of {}-FILE by name: a,b or a range a..c, in delimited text with names and in .parquet."
     options: list[click.Parameter] = [
@@ -177,7 +177,7 @@ def column_options(matrices: Sequence[str], second: str) -> list[click.Parameter
 
 
 def with_columns(matrices: Sequence[str], given: Mapping[str, Any]) -> dict[str, Any]:
-    """What was given, with the columns behind the files.
+    """Return the parsed arguments, with the column names moved behind the files.
 
     Raises
     ------

@@ -50,7 +50,7 @@ that is given several times is tried with each value."""
 
 @dataclass(frozen=True, kw_only=True)
 class RunRequest:
-    """One run: a problem by its values, a solver, and its options, as they were typed and as it takes them."""
+    """One run: the values of a problem, a solver, and its options, as texts and as converted."""
 
     values: Mapping[str, Any]
     solver: str
@@ -104,7 +104,7 @@ def _compare(kind: Kind, given: Mapping[str, Any]) -> None:
         (kind.construct(list(matrices.values()), values, beside), list(own))
         for values, own in groupby(runs, lambda run: run.values)
     ]
-    with held() as interrupts:  # one ends the series, not what is told of it
+    with held() as interrupts:  # one ends the series of runs, not the report on it
         outcomes = list(_outcomes(kind, given, stated, interrupts))
         if outcomes:
             _show(kind, given, runs, outcomes)
@@ -133,7 +133,7 @@ def _outcomes(
     stated: Sequence[tuple[Any, Sequence[RunRequest]]],
     interrupts: Interrupts,
 ) -> Iterator[Outcome]:
-    """What becomes of each run, until an interrupt ends the series."""
+    """Yield the outcome of each run, until an interrupt ends the series."""
     import linspec
     from linspec.cli.measured import Limits, Outcome, compared, loaded  # here: help loads no array library
 
@@ -171,7 +171,7 @@ def _outcomes(
 
 
 def _runs(kind: Kind, given: Mapping[str, Any]) -> list[RunRequest]:
-    """Every problem, solver and options; names and options are checked before any of them runs."""
+    """Return every run; names and options are checked before the first one begins."""
     solvers = _names(kind, given["solvers"])
     runs: dict[str, RunRequest] = {}
     for (words, values), texts in product(_problems(kind, given).items(), _texts(kind, given)):
@@ -194,7 +194,7 @@ def _runs(kind: Kind, given: Mapping[str, Any]) -> list[RunRequest]:
 
 
 def _problems(kind: Kind, given: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
-    """The values of every combination that was asked for, by the words for those that vary; each problem once."""
+    """Return the values of each requested combination, by the words for those that vary; each problem once."""
     names = [str(parameter.name) for parameter in kind.parameters() if parameter.name in kind.varied]
     grids = {name: _flat(given[name]) or [None] for name in names}
     found: dict[str, dict[str, Any]] = {}
@@ -210,7 +210,7 @@ def _problems(kind: Kind, given: Mapping[str, Any]) -> dict[str, dict[str, Any]]
 
 
 def _texts(kind: Kind, given: Mapping[str, Any]) -> list[tuple[tuple[str, bool], ...]]:
-    """Every combination of the options that were asked for: each text, and whether others stand in its place."""
+    """Return every combination of the requested options: each text, and whether its option varies."""
     own = kind.solver_parameters() if kind.solver_parameters else []
     grids = {str(p.name): [f"{p.name}={value}" for value in _flat(given[str(p.name)])] for p in own}
     for text in given["options"]:
@@ -220,19 +220,19 @@ def _texts(kind: Kind, given: Mapping[str, Any]) -> list[tuple[tuple[str, bool],
 
 
 def _flat(given: Any) -> list[Any]:
-    """The values of a parameter, each once: it may take several, several times."""
+    """Return the values of a parameter, each once: it may be repeated, each time with several values."""
     if not isinstance(given, tuple):
         return [] if given is None else [given]
     return list(dict.fromkeys(value for values in given for value in values))
 
 
 def _short(value: Any) -> str:
-    """A value in as few digits as tell it from others."""
+    """Return a value as text, with few digits if they are exact."""
     return f"{value:g}" if isinstance(value, float) and float(f"{value:g}") == value else str(value)
 
 
 def _names(kind: Kind, text: str | None) -> list[str]:
-    """The solvers to run, in the order in which they were named."""
+    """Return the solvers to run, in the order in which they were named."""
     if text is None:
         from linspec.studies.comparison import solvers_to_compare
 
@@ -249,7 +249,7 @@ def _names(kind: Kind, text: str | None) -> list[str]:
 def _distributed(
     kind: Kind, solvers: Sequence[str], texts: Sequence[str]
 ) -> dict[str, list[tuple[str, str]]]:
-    """Which solver gets which of the options: each as it was typed, and as that solver reads it."""
+    """Return the options of each solver: each text as typed, and without the name of the solver."""
     chosen: dict[str, list[tuple[str, str]]] = {solver: [] for solver in solvers}
     for text in texts:
         front, rest = split_option(text)
@@ -271,20 +271,20 @@ def _distributed(
 
 
 def _title(kind: Kind, given: Mapping[str, Any], runs: Sequence[RunRequest]) -> str:
-    """The problem with what all runs have in common."""
+    """Return the title: the problem, with the parameters that all runs share."""
     common = ", ".join(filter(None, (kind.name, kind.stated(_common(runs)))))
     fraction = given.get("held_out")
     return common if fraction is None else f"{common}, {fraction:g} of the rows held out"
 
 
 def _common(runs: Sequence[RunRequest]) -> dict[str, Any]:
-    """The parameters that have one value."""
+    """Return the parameters with the same value in all runs."""
     first, *others = (run.values for run in runs)
     return {name: value for name, value in first.items() if all(of[name] == value for of in others)}
 
 
 def _about(kind: Kind, given: Mapping[str, Any], runs: Sequence[RunRequest]) -> dict[str, Any]:
-    """What was asked, for a file."""
+    """Return the request, for a file."""
     import linspec
 
     return {
@@ -297,7 +297,7 @@ def _about(kind: Kind, given: Mapping[str, Any], runs: Sequence[RunRequest]) -> 
 
 
 def _figures(run: RunRequest, outcome: Outcome) -> dict[str, Any]:
-    """One row of the table, for a file; the names are those of `linspec.compare`."""
+    """Return one row of the table, for a file, with the names of `linspec.compare`."""
     from linspec.studies.comparison import Entry
 
     figures = {field.name: getattr(outcome, field.name) for field in fields(Entry)}
@@ -334,20 +334,20 @@ def show_outcomes(
     *,
     shares: bool = True,
 ) -> None:
-    """Print one row a solver.
+    """Print one row for each run of a solver.
 
     Parameters
     ----------
     kind : Kind
         The problem.
     outcomes : sequence of Outcome
-        What each solver found.
+        The results of the solvers.
     k : int or None
-        The width of the block in which products are counted.
+        The number of columns in a block; products are counted in blocks.
     best : float, optional
-        The objective that the shares refer to. By default the largest among the solvers.
+        The objective that shares refer to. By default the largest one of these results.
     shares : bool, default True
-        Whether to show shares: the objectives of problems that differ are no shares of each other.
+        Whether to show shares, which make no sense for objectives of different problems.
     """
     best = best or max((outcome.objective or 0.0 for outcome in outcomes), default=0.0)
     columns = [

@@ -1,12 +1,12 @@
-"""Matrices from files: what was typed, as a call of `linspec.open_rows`.
+"""Matrices from files: the text of an argument as a call of `linspec.open_rows`.
 
-Problem: a command line has one text for a file and for what is read of it, and an error must end in a sentence.
-Method: the longest front of ``FILE:REST`` that is the name of something there is the file, or a pattern of files. The
-record of the adapter that reads such files says whether they are tables. If they are, the rest picks columns by name
-(``file.csv:a,b``, ``file.parquet:a..c``), else it is a part of the file: an array (``file.npz:name``), a layer
-(``file.h5ad:layers/counts``), or the labels (``file.svm:labels``, ``file.svm:classes``). Formats are known to
-adapters alone, but that of a `.npy` file, which is mapped. What is quicker to read as a whole, and takes a small part
-of the memory, is held.
+Problem: a command line has one text for a file and for the part of it to read, and an error must be one sentence.
+Method: the file, or pattern of files, is the longest front of ``FILE:REST`` that exists. The record of the adapter
+that reads such files says whether they are tables. If they are, the rest picks columns by name (``file.csv:a,b``,
+``file.parquet:a..c``), else it is a part of the file: an array (``file.npz:name``), a layer
+(``file.h5ad:layers/counts``), or the labels (``file.svm:labels``, ``file.svm:classes``). Only adapters know formats,
+except for `.npy` files, which are mapped. Rows that are read faster as a whole, and take a small part of the memory,
+are held.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 __all__ = ["SHARE", "column_names_in", "described", "read_matrix", "read_named"]
 
 SHARE = 0.25
-"""Of the available memory: rows that take more are read in slices, in every pass anew."""
+"""Largest share of the available memory that rows may take; larger ones are read in slices, again in every pass."""
 
 
 def read_matrix(text: str) -> Array:
@@ -47,18 +47,18 @@ def read_named(text: str, *, texts: bool = False, gaps: bool = False) -> NamedMa
     texts : bool, default False
         Whether it may be a column of texts.
     gaps : bool, default False
-        Whether values of tables may be missing: numbers are NaN then, and texts None.
+        Whether values of tables may be missing: missing numbers become NaN, missing texts None.
 
     Returns
     -------
     NamedMatrix
-        Its values are an array, a memory map or a sparse matrix, an operator of rows that are not held, or an array of
-        texts: with gaps one of objects.
+        Its values are an array, a memory map, a sparse matrix, an operator of rows that are not held, or an array of
+        texts (of objects, with gaps).
 
     Raises
     ------
     Failure
-        The file is missing, is not of its suffix's format, or holds something that is no matrix.
+        The file is missing, does not have the format of its suffix, or holds no matrix.
     """
     try:
         files = _located(text, gaps)
@@ -69,7 +69,7 @@ def read_named(text: str, *, texts: bool = False, gaps: bool = False) -> NamedMa
 
 
 def column_names_in(text: str) -> tuple[str, ...] | None:
-    """The names of all columns of a file, without reading it; None of files that have none, and of picked columns."""
+    """Return the names of all columns of a file, without reading it; None if it has none, or columns are picked."""
     from linspec.operators import names_of_columns
 
     try:
@@ -81,7 +81,7 @@ def column_names_in(text: str) -> tuple[str, ...] | None:
 
 
 def described(matrix: Any) -> str:
-    """Shape, dtype and kind of a matrix in words."""
+    """Return shape, dtype and kind of a matrix in words."""
     if isinstance(matrix, NamedMatrix):
         return f"{len(matrix.values)} texts" if matrix.is_text else described(matrix.values)
     shape = " x ".join(map(str, matrix.shape))
@@ -93,7 +93,7 @@ def described(matrix: Any) -> str:
 
 
 def _located(text: str, gaps: bool) -> RowFiles:
-    """What a text asks for."""
+    """Return the files of a text, with the columns or the part that it picks."""
     from linspec.operators import names_of_columns  # here: help loads no array library
 
     path, rest = _divided(text)
@@ -105,7 +105,7 @@ def _located(text: str, gaps: bool) -> RowFiles:
 
 
 def _divided(text: str) -> tuple[str, str]:
-    """The file of a text, or its pattern, and what stands behind."""
+    """Split a text into the file, or the pattern of files, and the text behind it."""
     if is_there(text):
         return text, ""
     from linspec.operators.row_files import is_pattern
@@ -131,7 +131,7 @@ def _files(path: str) -> RowFiles:
 
 
 def _texts(files: RowFiles) -> NamedMatrix | None:
-    """The texts of a column; None of numbers."""
+    """Read the texts of a column; None if it holds numbers."""
     import numpy as np
 
     from linspec.operators import names_of_columns, texts_of_column
@@ -145,7 +145,7 @@ def _texts(files: RowFiles) -> NamedMatrix | None:
 
 
 def _numbers(files: RowFiles) -> NamedMatrix:
-    """The rows of files of numbers."""
+    """Read the rows of files of numbers, or open them if they do not fit into memory."""
     from linspec.operators import RowFiles, as_operator, mapped
     from linspec.operators.npy_files import is_npy
     from linspec.operators.npz_files import check_matrix

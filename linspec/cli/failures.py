@@ -1,11 +1,11 @@
-"""How the command line fails: one line that says what, got and remedy, and an exit status that scripts can use.
+"""The failures of the command line: one line that says what, got and remedy, and an exit status for scripts.
 
-Problem: a traceback tells a user of a command nothing; a script wants to know whether the request was wrong.
+Problem: a traceback does not help a user of a command; a script wants to know whether the request was wrong.
 Method: every error that linspec raises on purpose, and every error of the operating system, becomes one line
 on standard error and exit status 2, as do click's own errors. ``--debug``, which every command takes, adds the
-traceback. An interrupt ends with 130, as in a shell, also where there is an answer; a reader that has left, with 141,
-quietly. Where standard output cannot be written otherwise, the command goes on, as it may have files to write, and
-says so at the end. Warnings are one line each, too.
+traceback. An interrupt ends with status 130, as in a shell, even if there is an answer. If the reader of the output has
+left, the status is 141, without a message. If standard output fails in another way, the command goes on, as it may have
+files to write, and reports the failure at the end. Warnings are one line each, too.
 Source: click's exceptions; the exit statuses are those of POSIX shells.
 Where we differ: click prints the usage before the error; one line is easier to read, and to log.
 """
@@ -38,10 +38,10 @@ __all__ = [
 ]
 
 UNREAD = 141
-"""Exit status where the reader of standard output has left, as of ``| head``: 128 + SIGPIPE."""
+"""Exit status if the reader of standard output has left, as after ``| head``: 128 + SIGPIPE."""
 
 MOST = 4000
-"""Characters of a message: a text that was given, and is part of it, may be a list of thousands of names."""
+"""Largest number of characters of a message: it may quote an argument with thousands of names."""
 
 _DEBUG = "linspec.cli.debug"
 
@@ -84,7 +84,7 @@ class Program(click.Group):
         return list(self.commands)
 
     def invoke(self, ctx: click.Context) -> Any:
-        """Run a command; what goes wrong becomes a Failure, and each warning one line."""
+        """Run a command; turn errors into a Failure, and each warning into one line."""
         try:
             with _warnings_in_one_line():
                 return super().invoke(ctx)
@@ -97,12 +97,12 @@ class Program(click.Group):
             raise _as_failure(error) from error
 
     def main(self, *args: Any, standalone_mode: bool = True, own_process: bool = False, **extra: Any) -> Any:
-        """Run the program as click does, errors shown as one line.
+        """Run the program as click does, but show errors as one line.
 
         Parameters
         ----------
         own_process : bool, default False
-            Whether nothing else runs in this process, before or after: Ctrl-C may end it at once.
+            Whether nothing else runs in this process, before or after: then Ctrl-C may end it at once.
         """
         run: Any = super().main
         if not standalone_mode:
@@ -120,7 +120,7 @@ class Program(click.Group):
 
 
 def _code_of(run: Callable[[], Any]) -> int:
-    """The exit status of a program, its errors shown."""
+    """Run a program, show its error, and return its exit status."""
     try:
         outcome = run()
     except click.ClickException as error:
@@ -134,14 +134,14 @@ def _code_of(run: Callable[[], Any]) -> int:
 
 
 def in_one_line(text: str) -> str:
-    """The text with every run of blanks and line ends as one blank, and what does not print spelled out."""
+    """Return the text on one line, with single blanks and with unprintable characters spelled out."""
     return printable(" ".join(text.split()))
 
 
 def printable(text: str) -> str:
-    r"""The text with control characters and other invisible ones spelled out, as in ``\x1b``.
+    r"""Return the text with control characters and other invisible ones spelled out, as in ``\x1b``.
 
-    Names of files, and names inside them, may hold sequences that a terminal obeys, and bytes that are no UTF-8.
+    Names of files, and names inside them, may hold control sequences of terminals, and bytes that are not UTF-8.
     """
     return (
         text
@@ -151,7 +151,7 @@ def printable(text: str) -> str:
 
 
 def shortened(text: str, most: int = 200) -> str:
-    """The text, or its beginning and its end if it is longer than the limit."""
+    """Return the text, or its beginning and its end if it is longer than the limit."""
     return text if len(text) <= most else f"{text[: 3 * most // 4]}...{text[-most // 4 :]}"
 
 
@@ -162,12 +162,12 @@ def _spelled(mark: str) -> str:
 
 
 def install_hint(what: str, extra: str) -> Failure:
-    """The failure for something that an extra of the distribution provides.
+    """Return the failure for a missing package that an extra of the distribution provides.
 
     Parameters
     ----------
     what : str
-        What needs what: ``"--plot needs matplotlib"``.
+        The need in words: ``"--plot needs matplotlib"``.
     extra : str
         The extra that installs it.
     """
@@ -176,7 +176,7 @@ def install_hint(what: str, extra: str) -> Failure:
 
 @contextmanager
 def _warnings_in_one_line() -> Iterator[None]:
-    """Collect warnings, and tell each once at the end: a progress bar or a table may be under way."""
+    """Collect warnings and print each once at the end, not into a progress bar or a table."""
     with warnings.catch_warnings(record=True) as heard:
         for category in (AccuracyWarning, ConvergenceWarning, PluginWarning):
             warnings.simplefilter("always", category)
@@ -188,7 +188,7 @@ def _warnings_in_one_line() -> Iterator[None]:
 
 
 def with_remedy(error: LinspecError) -> str:
-    """What an error says; of data that are not finite also what the command line has for missing values."""
+    """Return the message of an error; for data that are not finite, add the option for missing values."""
     unsaid = isinstance(error, NonFiniteData) and "--drop-missing" not in str(error)
     remedy = " --drop-missing leaves rows with missing values out." if unsaid else ""
     return f"{error}{remedy}"

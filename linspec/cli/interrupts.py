@@ -1,12 +1,12 @@
 """Ctrl-C, and the signals that end a process, while a command works.
 
-Problem: an interrupt is wanted at once while data are read, ends a run with what it has, and must not cost an answer
-that is there already. Python's own handler raises an exception between any two steps of the main thread: within an
-import or a callback of a destructor that is printed and lost, and after the run it would throw the answer away.
+Problem: an interrupt must act at once while data are read, end a run with its last iterate, and not lose an answer
+that is already computed. Python's own handler raises an exception between any two steps of the main thread: in an
+import or a callback of a destructor the exception is printed and lost, and after the run it would discard the answer.
 Method: three handlers, one for each stage. Before a run, in a process of its own, a command ends at once, as there is
-nothing to put in order. Within `raising` Python's own handler is in place, which `linspec.solve` replaces by one
-that ends the run. Within `held` the first interrupt is noted and the work at hand is finished; a second one raises.
-All of them leave alone a handler that somebody else has set, and do nothing outside the main thread.
+nothing to clean up. Within `raising` Python's own handler is in place, which `linspec.solve` replaces by one that ends
+the run. Within `held` the first interrupt is counted and the current work is finished; a second one raises. None of
+them replaces a handler that other code has set, and none acts outside the main thread.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ INTERRUPTED = 130
 
 
 def _quit(_: int, __: FrameType | None) -> None:
-    """End the process in one line; for the time in which nothing has been written yet."""
+    """End the process with one line; used while nothing has been written yet."""
     with suppress(OSError):  # nobody reads it
         os.write(2, b"Interrupted.\n")
     os._exit(INTERRUPTED)
 
 
 class Interrupts:
-    """The interrupts that came while they were held.
+    """A handler of Ctrl-C that counts interrupts.
 
     Attributes
     ----------
@@ -49,7 +49,7 @@ class Interrupts:
         return self.count > 0
 
     def __call__(self, signum: int, frame: FrameType | None) -> None:
-        """Note one; a second one raises."""
+        """Count an interrupt; raise KeyboardInterrupt at the second."""
         self.count += 1
         if self.count > 1:
             signal.default_int_handler(signum, frame)
@@ -57,7 +57,7 @@ class Interrupts:
 
 @contextmanager
 def quitting(own_process: bool) -> Iterator[None]:
-    """End the process in one line at Ctrl-C; and when all is done, let none disturb what Python does at its end."""
+    """End the process with one line at Ctrl-C; after the block, ignore Ctrl-C while Python shuts down."""
     if not own_process:
         yield
         return
@@ -70,7 +70,7 @@ def quitting(own_process: bool) -> Iterator[None]:
 
 @contextmanager
 def held() -> Iterator[Interrupts]:
-    """Note the first Ctrl-C instead of being ended by it; a second one raises KeyboardInterrupt."""
+    """Count the first Ctrl-C and go on; a second one raises KeyboardInterrupt."""
     before = _replaceable()
     interrupts = Interrupts()
     if before is None:
@@ -85,7 +85,7 @@ def held() -> Iterator[Interrupts]:
 
 @contextmanager
 def raising() -> Iterator[None]:
-    """Python's own handler, which `linspec.solve` looks for; an interrupt that is held is raised."""
+    """Set Python's own handler, which `linspec.solve` looks for; raise an interrupt that `held` has counted."""
     before = _replaceable()
     if before is None or before is signal.default_int_handler:
         yield
@@ -100,7 +100,7 @@ def raising() -> Iterator[None]:
 
 
 def _replaceable() -> Any:
-    """The handler of Ctrl-C where it may be replaced for a while; None where it is another's."""
+    """Return the current handler of Ctrl-C if it is Python's or ours, in the main thread; else None."""
     if threading.current_thread() is not threading.main_thread():
         return None
     handler = signal.getsignal(signal.SIGINT)

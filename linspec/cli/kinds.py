@@ -1,10 +1,10 @@
 """The problems that can be stated on the command line, and the words for their answers.
 
-Problem: each problem has matrices, numbers and an answer of its own, and solvers, tables, plots and files should
-not ask each time which problem it is.
-Method: one record a problem, which the family's own record names (`linspec.ProblemSpec`): its matrices, the parameters
-of its constructor that a command line can give, and how its answer is told in a table. A problem is offered when it has
-one, and a solver; any other can be solved from Python.
+Problem: each problem has matrices, numbers and an answer of its own, and the code for solvers, tables, plots and files
+should not depend on which problem it is.
+Method: one record for each problem, which the family's own record names (`linspec.ProblemSpec`): its matrices, the
+parameters of its constructor that a command line can pass, and the rows of the table with its answer. A problem is
+offered if it has such a record and a solver; others can be solved from Python.
 """
 
 from __future__ import annotations
@@ -35,19 +35,19 @@ __all__ = [
 
 
 SHOWN = 10
-"""Numbers of an answer that a table shows; `--out` writes all."""
+"""Largest number of values of an answer that a table shows; `--out` writes all."""
 
 
 @dataclass(frozen=True)
 class Score:
-    """One number that says how much of the answer was found; the larger the better.
+    """One number that measures how much of the answer was found; the larger the better.
 
     Parameters
     ----------
     name : str
-        In a sentence.
+        Its name in a sentence.
     short : str
-        At the head of a column.
+        Its name at the head of a column.
     of : callable
         Takes the fields of a solution by name, returns a float.
 
@@ -66,27 +66,27 @@ class Score:
 
 @dataclass(frozen=True)
 class Kind:
-    """A problem as the command line knows it: what `linspec.ProblemSpec` names as its `command`.
+    """The record of a problem for the command line, which `linspec.ProblemSpec` names as `command`.
 
     Parameters
     ----------
     name : str
-        As in the registry.
+        The name of the problem in the registry.
     matrices : tuple of str
-        Its matrices, in the order of the arguments.
+        The names of its matrices, in the order of the arguments.
     parameters : callable
-        Makes the click options of its numbers.
+        Makes the click options of its parameters.
     answer : callable
         Takes a solution, returns the rows (label, text) of its table.
     score : Score or None
-        What a comparison compares beside residuals.
+        The number that a comparison shows beside residuals.
     arrange : callable, optional
-        Takes the matrices of the files and the values of the parameters, and returns both as the constructor takes
-        them. By default they are.
+        Takes the matrices of the files and the values of the parameters, and returns both as arguments of the
+        constructor. By default both are passed unchanged.
     words : callable, optional
-        Takes the values of the parameters, returns what is said of them beside k, ridge and centring.
+        Takes the values of the parameters, returns texts on them other than k, ridge and centring.
     share : str, default "of best"
-        At the head of a column: the score over the best one.
+        The head of the column with the score relative to the best one.
     second_columns : str, optional
         The option that picks columns for the second matrix; by default ``--y-columns``.
     labels : tuple of str, default ()
@@ -97,18 +97,18 @@ class Kind:
         Takes a solution, the matrices and the confounds, and reads the matrices again. Returns the head and the rows of
         a table that says how much of the matrices the answer explains.
     solver : str, default "auto"
-        What `solve` takes without ``--solver``.
+        The solver of `solve` without ``--solver``.
     solver_parameters : callable, optional
         Makes click options that stand for options of solvers: ``--width 64`` for ``--option width=64``.
     varied : tuple of str, default ()
-        The parameters, or options of solvers, of which `compare` takes several values.
+        The parameters, or options of solvers, that may have several values in `compare`.
     unused : callable, optional
         Takes the values of the parameters, returns the names of those that the others make meaningless, such as the
-        degree of a kernel that has none. `compare` runs combinations that differ in these only once.
+        degree of a kernel that has none. `compare` runs combinations that differ only in these once.
     scored : bool, default False
         Whether solutions have `score`, so that rows can be held out.
     variates : bool, default False
-        Whether `solution.transform` of the matrices gives two blocks whose columns belong in pairs: they are drawn.
+        Whether `solution.transform` of the matrices returns two blocks with paired columns, which plots show.
 
     Examples
     --------
@@ -148,19 +148,19 @@ class Kind:
 
     @property
     def title(self) -> str:
-        """What it is, for help and headings: the summary of its record."""
+        """The summary of the problem's record, for help and headings."""
         return str(registry.get_spec("problem", self.name).summary)
 
     def own_parameters(self) -> list[click.Parameter]:
-        """The parameters of the problem, and those that stand for options of solvers."""
+        """Return the parameters of the problem, and those that stand for options of solvers."""
         return [*self.parameters(), *(self.solver_parameters() if self.solver_parameters else ())]
 
     def values(self, given: Mapping[str, Any]) -> dict[str, Any]:
-        """The parameters of the problem, by name, among all options that were given."""
+        """Return the parameters of the problem, by name, from all options of the command."""
         return {parameter.name: given[parameter.name] for parameter in self.parameters() if parameter.name}
 
     def option_texts(self, given: Mapping[str, Any]) -> list[str]:
-        """The options of solvers that were given by their own names, as ``--option`` takes them."""
+        """Return the options of solvers that were passed by their own names, as texts for ``--option``."""
         names = [parameter.name for parameter in (self.solver_parameters() if self.solver_parameters else ())]
         return [f"{name}={given[name]}" for name in names if name and given[name] is not None]
 
@@ -170,14 +170,14 @@ class Kind:
         values: Mapping[str, Any],
         rows: Mapping[str, NamedMatrix] = MappingProxyType({}),
     ) -> Any:
-        """The problem with these matrices and the values of its parameters.
+        """Construct the problem from matrices and the values of its parameters.
 
         Parameters
         ----------
         matrices : sequence of data
-            In the order of `matrices` of the record.
+            The matrices, in the order of `matrices` of the record.
         values : mapping of str
-            As `values` gives them; None is left to the constructor.
+            The result of `values`; None stands for the default of the constructor.
         rows : mapping of str, optional
             Weights and confounds whose files have been read, by parameter; other files are read here.
 
@@ -190,7 +190,7 @@ class Kind:
         InvalidProblem
             The constructor refuses the matrices or the values.
         click.ClickException
-            A matrix holds texts where the problem takes numbers, or there are several ridges where it takes one.
+            A matrix holds texts but must hold numbers, or there are several ridges but the problem takes one.
         """
         read = [given if isinstance(given, NamedMatrix) else NamedMatrix(given) for given in matrices]
         names = {name: matrix.names for name, matrix in zip(self.matrices, read, strict=True) if matrix.names}
@@ -210,7 +210,7 @@ class Kind:
         return problem
 
     def stated(self, values: Mapping[str, Any]) -> str:
-        """The parameters in words, such as "k = 10, ridge 1"."""
+        """Return the parameters in words, such as "k = 10, ridge 1"."""
         words = [] if self.words is None else self.words(values)
         if "k" in values:
             words.append("k by rank" if values["k"] is None else f"k = {values['k']}")
@@ -229,7 +229,7 @@ class Kind:
 
 
 def kind_named(name: str) -> Kind:
-    """The record of a problem; a Failure with a suggestion where there is none."""
+    """Return the record of a problem, or raise a Failure with a suggestion."""
     if name in offered():
         found = resolve(registry.get_spec("problem", name).command)
         if isinstance(found, Kind):
@@ -237,7 +237,7 @@ def kind_named(name: str) -> Kind:
         raise Failure(
             f"the record of the problem {name!r} must name a linspec.cli.kinds.Kind as its command."
         )
-    registry.solvers(name)  # says what there is, and what was perhaps meant
+    registry.solvers(name)  # raises with a suggestion if there is no such problem
     raise Failure(
         f"the problem {name!r} cannot be stated on the command line; solve it from Python with linspec.solve. "
         f"Problems here: {', '.join(offered())}."
@@ -245,21 +245,21 @@ def kind_named(name: str) -> Kind:
 
 
 def offered() -> tuple[str, ...]:
-    """The problems that can be stated here and that some solver solves."""
+    """Return the problems that can be stated here and that some solver solves."""
     solved = {name.partition("/")[0] for name in registry.solvers()}
     known = registry.problems()
     return tuple(name for name in known if name in solved and registry.get_spec("problem", name).command)
 
 
 def count_option(what: str, *, by_default: str = "") -> click.Option:
-    """The option ``-k``, required unless something is said of its default.
+    """Make the option ``-k``, which is required unless `by_default` is set.
 
     Parameters
     ----------
     what : str
-        What is counted, in the plural, for the help.
+        The name of the counted things, in the plural, for the help.
     by_default : str, default ""
-        What is taken where the option is not given, for the help.
+        The default in words, for the help.
 
     Returns
     -------
@@ -282,7 +282,7 @@ class _Ridges(click.ParamType):  # type: ignore[type-arg]  # of older releases i
     name = "float"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        """A float, or a tuple of several."""
+        """Convert to a float, or to a tuple of several."""
         if isinstance(value, float | int | tuple):
             return value
         one: click.ParamType[Any] = click.FLOAT  # its own type wants a number already
@@ -291,12 +291,12 @@ class _Ridges(click.ParamType):  # type: ignore[type-arg]  # of older releases i
 
 
 def ridge_option(help_: str) -> click.Option:
-    """The option ``--ridge``, 0 by default; several with commas between them become a tuple.
+    """Make the option ``--ridge``, 0 by default; several with commas between them become a tuple.
 
     Parameters
     ----------
     help_ : str
-        To what the ridge is added, a sentence.
+        A sentence that says to which matrix the ridge is added.
 
     Returns
     -------
@@ -322,7 +322,7 @@ def _in_words(ridge: Any) -> str:
 def center_option(
     default: bool, text: str = "Take the column means out; sparse data stay sparse."
 ) -> click.Option:
-    """The option ``--center/--no-center``: whether column means are subtracted.
+    """Make the option ``--center/--no-center``: whether column means are subtracted.
 
     Parameters
     ----------
@@ -345,11 +345,11 @@ def center_option(
 
 
 ROW_FILES = {"sample_weight": "weights", "confounds": "confounds"}
-"""Parameters that are files with a row for each row of the data, and what they are called in words."""
+"""Parameters that are files with a row for each row of the data, and their names in words."""
 
 
 def row_options() -> list[click.Parameter]:
-    """The options ``--scale``, ``--sample-weight`` and ``--confounds``, for problems that have these parameters.
+    """Make the options ``--scale``, ``--sample-weight`` and ``--confounds``, for problems with these parameters.
 
     Returns
     -------
@@ -372,7 +372,7 @@ def row_options() -> list[click.Parameter]:
 
 
 def _of_rows(found: NamedMatrix) -> Any:
-    """Numbers for each row of the data: a single column as a vector."""
+    """Return weights or confounds as an array; a single column becomes a vector."""
     matrix: Any = found.values
     matrix = matrix.dense() if hasattr(matrix, "dense") else matrix
     matrix = matrix.toarray() if hasattr(matrix, "toarray") else matrix
@@ -380,13 +380,13 @@ def _of_rows(found: NamedMatrix) -> Any:
 
 
 def first_numbers(values: Any, form: str) -> str:
-    """The first numbers of an answer, and how many there are, for a row of its table.
+    """Return the first numbers of an answer as text, and their count, for a row of its table.
 
     Parameters
     ----------
     values : sequence of numbers
     form : str
-        The format of one, as `format` takes it.
+        The format of each, as `format` takes it.
 
     Returns
     -------

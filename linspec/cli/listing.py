@@ -1,4 +1,4 @@
-"""`linspec solvers`, `describe`, `plugins` and `check`: what there is, and whether it keeps its promises."""
+"""`linspec solvers`, `describe`, `plugins` and `check`: list, describe and test what is registered."""
 
 from __future__ import annotations
 

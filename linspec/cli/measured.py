@@ -1,8 +1,8 @@
-"""One solver on one problem, for the commands: what it finds, what it costs, and the way that a picture shows.
+"""One solver on one problem, for the commands: its answer, its cost, and its course for a plot.
 
-The figures are those of `linspec.compare`. The scores on the way, which a plot wants, cost sweeps of their own: they
-are taken at iterations that grow by a quarter each time, on operators that the run does not count, and their time is
-subtracted from the run's.
+The figures are those of `linspec.compare`. The scores along the way, for a plot, cost sweeps of their own: they are
+computed at iterations that grow by a quarter each time, on operators that the run does not count, and their time is
+subtracted from that of the run.
 """
 
 from __future__ import annotations
@@ -25,24 +25,24 @@ from linspec.studies.comparison import Entry, Rows, measured
 __all__ = ["Limits", "Outcome", "compared", "loaded", "solved"]
 
 SPACING = 1.25
-"""Scores are taken at iterations 1, 2, 3, 4, 5, 7, ... , each at least this factor after the last."""
+"""Least ratio of successive iterations at which scores are computed: 1, 2, 3, 4, 5, 7, ..."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Outcome(Entry):
-    """What became of one solver, and how it came to it.
+    """The result of one solver, and its course.
 
     Attributes
     ----------
     variant : str
-        In which values the problem, or the options, differ from others; "" where there is one problem.
+        The values of the problem or the options that differ between the runs; "" if none do.
     traits : tuple of str
-        Those of the solver.
+        The traits of the solver.
     history : dict of lists
         "iteration", "passes", "seconds", "residual" for each iteration.
     scores : dict of lists
-        "iteration", "passes", "seconds", "residual", "score" where one was taken; this residual is the
-        law's, while that of the history is the solver's.
+        "iteration", "passes", "seconds", "residual", "score" for each computed score; this residual is that of the
+        law, while that of the history is the solver's own.
     """
 
     variant: str = ""
@@ -52,7 +52,7 @@ class Outcome(Entry):
 
     @property
     def label(self) -> str:
-        """The solver, and the variant where there are several."""
+        """The solver, and the variant if there are several."""
         return f"{self.solver}, {self.variant}" if self.variant else self.solver
 
     @property
@@ -62,13 +62,13 @@ class Outcome(Entry):
 
     @property
     def approximate(self) -> bool:
-        """Whether the solver may judge itself by another law than the problem's."""
+        """Whether the residual of the solver may be another one than that of the problem's law."""
         return "approximate" in self.traits
 
 
 @dataclass(frozen=True)
 class Limits:
-    """The seed and the budgets of a run, where it writes checkpoints, and the file that it goes on from."""
+    """The seed and the budgets of a run, the file for its checkpoints, and the file from which it continues."""
 
     seed: int = 0
     max_passes: float | None = None
@@ -78,14 +78,14 @@ class Limits:
 
     @property
     def arguments(self) -> dict[str, Any]:
-        """As `linspec.solve` takes them."""
+        """The limits as keyword arguments of `linspec.solve`."""
         budgets = {"rng": self.seed, "max_passes": self.max_passes, "max_seconds": self.max_seconds}
         files = {"checkpoint": self.checkpoint, "start": self.start}
         return {**budgets, **{name: path for name, path in files.items() if path is not None}}
 
 
 def loaded(problem: Any, solver: str, options: Mapping[str, Any]) -> None:
-    """Import what a solver and its parts use: no part of what an interrupt ends."""
+    """Import the classes of a solver and its parts before the run, so that no interrupt falls into an import."""
     with_parts(build(registry.get_solver(solver, problem), options))
 
 
@@ -105,17 +105,17 @@ def solved(
     ----------
     problem : Problem
     solver : str
-        Its name.
+        The name of the solver.
     options : mapping
-        Its options.
+        The options of the solver.
     limits : Limits
-        Seed and budgets.
+        Seed, budgets and files.
     score : Score, optional
-        Score iterates on the way by this.
+        The score of iterates along the way.
     reporters : sequence of callable, default ()
         Called with the progress of each iteration.
     rows : Rows, optional
-        To score the answer on.
+        Held-out rows on which the answer is scored.
 
     Returns
     -------
@@ -137,7 +137,7 @@ def compared(
     reporters: Sequence[Callable[[Any], None]] = (),
     rows: Rows | None = None,
 ) -> Outcome:
-    """Solve a problem beside others: as `solved`, but a solver that fails has an outcome, and no answer is kept."""
+    """Solve a problem as `solved` does, but return an outcome for a solver that fails, and keep no answer."""
     watch = _Watch(problem, score, reporters)
     with raising():
         found = linspec.compare(
@@ -148,7 +148,7 @@ def compared(
 
 
 class _Watch:
-    """A callback that reports progress and, where asked, scores iterates without charging the run."""
+    """A callback that reports progress and, if `score` is set, scores iterates at no cost to the run."""
 
     def __init__(self, problem: Any, score: Score | None, reporters: Sequence[Callable[[Any], None]]) -> None:
         self.problem, self.score, self.reporters = problem, score, reporters
@@ -161,7 +161,7 @@ class _Watch:
         self._next = 0.0
 
     def __call__(self, progress: Any) -> None:
-        """Take note of one iteration."""
+        """Report one iteration, and score its iterate if one is due."""
         start, start_cpu = time.perf_counter(), time.process_time()
         self.spent_before.append(self.spent)
         for report in self.reporters:
@@ -173,21 +173,21 @@ class _Watch:
         self.spent_cpu += time.process_time() - start_cpu
 
     def _take(self, progress: Any, score: Score) -> None:
-        """Judge an iterate by the problem's law."""
+        """Judge an iterate by the problem's law, and record residual and score."""
         if self._moments is None:
             self._moments = self.problem.moments("implicit", (1, 1))
         try:
             conclusion = self.problem.conclude(self._moments, **progress.current())
             taken = (conclusion.residual, score.of(conclusion.fields))
         except (ArithmeticError, LookupError, TypeError, ValueError):
-            self.score = None  # what this solver iterates on is no solution
+            self.score = None  # the iterates of this solver are no solutions
             return
         figures = (progress.iteration, progress.passes, progress.seconds - self.spent, *taken)
         for column, value in zip(self.scores.values(), figures, strict=True):
             column.append(float(value))
 
     def outcome(self, entry: Entry) -> Outcome:
-        """The figures of the run that was watched, less what watching took."""
+        """Return the figures of the run, less the time of this callback."""
         figures = {field.name: getattr(entry, field.name) for field in dataclasses.fields(Entry)}
         if entry.failed:
             return Outcome(**{**figures, "message": in_one_line(entry.message)})
@@ -202,7 +202,7 @@ class _Watch:
         )
 
     def _corrected(self, history: Any) -> dict[str, list[float]]:
-        """The history with the time of the scores subtracted."""
+        """Return the history with the time of this callback subtracted."""
         columns = {name: history[name].tolist() for name in ("iteration", "passes", "seconds", "residual")}
         spent = [*self.spent_before, *[self.spent] * len(history)][: len(history)]
         columns["seconds"] = [t - s for t, s in zip(columns["seconds"], spent, strict=True)]

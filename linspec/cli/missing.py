@@ -1,9 +1,8 @@
 """`--drop-missing`: rows that lack a value in any of the files are left out of all of them.
 
-Problem: real files have gaps, and a row that is dropped from one file alone puts the rows of the others beside the
-wrong ones.
-Method: each file is looked through for the rows that lack a value: an empty field, NA and the like, a null, NaN. What
-lacks none anywhere is read, and how many rows were left out is said.
+Problem: real files have gaps, and a row that is dropped from only one file shifts its rows against those of the others.
+Method: each file is searched for rows that lack a value: an empty field, NA and the like, a null, NaN. Rows that are
+complete in all files are read, and the number of the others is reported.
 """
 
 from __future__ import annotations
@@ -27,11 +26,11 @@ if TYPE_CHECKING:
 __all__ = ["drop_option", "read_complete", "read_inputs"]
 
 BLOCK = 1 << 22
-"""Entries of an array that are looked at together."""
+"""Number of entries of an array that are checked together."""
 
 
 def drop_option() -> click.Option:
-    """Whether rows that lack a value are left out."""
+    """Make the option ``--drop-missing``."""
     text = "Leave rows that lack a value in any of the files out of all of them, and say how many."
     return click.Option(["--drop-missing"], is_flag=True, help=text)
 
@@ -44,14 +43,14 @@ def read_complete(
     Parameters
     ----------
     texts : mapping from str to str
-        As `linspec.cli.data.read_named` takes them, by what they are called.
+        The arguments of `linspec.cli.data.read_named`, by the names of the matrices.
     labels : collection of str, default ()
-        Those that may be a column of texts.
+        The matrices that may be a column of texts.
 
     Returns
     -------
     dict, str
-        The matrices, and how many rows were left out, in words.
+        The matrices, and a sentence on the number of rows left out.
 
     Raises
     ------
@@ -88,12 +87,12 @@ def read_complete(
 def read_inputs(
     files: Mapping[str, str], values: Mapping[str, Any], drop: bool, labels: Collection[str] = ()
 ) -> tuple[dict[str, NamedMatrix], dict[str, NamedMatrix], str]:
-    """Read the matrices of a problem; where rows are dropped, also its files with a row for each of theirs.
+    """Read the matrices of a problem and, if rows are dropped, its weights and confounds, too.
 
     Parameters
     ----------
     files : mapping from str to str
-        The matrices.
+        The file of each matrix.
     values : mapping
         The parameters of the problem.
     drop : bool
@@ -104,7 +103,8 @@ def read_inputs(
     Returns
     -------
     dict, dict, str
-        The matrices; what else was read, as `Kind.construct` takes it; and what was dropped, in words.
+        The matrices; weights and confounds if rows are dropped, as `rows` of `Kind.construct`; and a sentence on the
+        dropped rows.
     """
     if not drop:
         return {name: read_named(text, texts=name in labels) for name, text in files.items()}, {}, ""
@@ -115,7 +115,7 @@ def read_inputs(
 
 
 def _complete(values: Any) -> HostArray:
-    """Which rows of a matrix lack no value."""
+    """Return a mask of the rows of a matrix that lack no value."""
     import numpy as np
 
     complete = np.ones(values.shape[0], dtype=bool)
@@ -135,7 +135,7 @@ def _complete(values: Any) -> HostArray:
 
 
 def _parts(values: Any) -> Iterator[Any]:
-    """The rows of an array, or of an operator that reads slices, some at a time; a sparse matrix as it is."""
+    """Yield the rows of an array or operator, some at a time; a sparse matrix in one piece."""
     import numpy as np
 
     if hasattr(values, "tocsr"):
@@ -153,7 +153,7 @@ def _parts(values: Any) -> Iterator[Any]:
 
 
 def _taken(matrix: NamedMatrix, keep: HostArray) -> NamedMatrix:
-    """The rows that are kept."""
+    """Return the kept rows of a matrix: in memory, or as a stream if they take much of it."""
     import numpy as np
 
     values = matrix.values

@@ -1,10 +1,10 @@
-"""Files that a command writes: refused before the run, and never half there.
+"""Files that a command writes: refused before the run, and written whole or not at all.
 
-Problem: a name that cannot be written must be told of before hours of work, not after; and a disk that fills, a folder
-that goes away or an interrupt must leave the file that was there.
-Method: beforehand, the name is looked at, the folder is tried with an empty file, and the room on its disk is asked
-for. A symbolic link is followed: what it points to is written, whole or not at all (`linspec.process.whole_files`).
-Nothing that is read by the same command is written over.
+Problem: a name that cannot be written must be refused before hours of work, not after; and a full disk, a vanished
+folder or an interrupt must not destroy an existing file.
+Method: before the run, the name is checked, an empty file is made in the folder, and the free space of its disk is
+checked. A symbolic link is followed: its target is written, whole or not at all (`linspec.process.whole_files`). No
+file that the same command reads is overwritten.
 """
 
 from __future__ import annotations
@@ -27,21 +27,21 @@ from linspec.process.whole_files import check_replaceable, replaced
 __all__ = ["Target", "Writer", "check_room", "check_target", "write_all"]
 
 Writer = Callable[[IO[bytes], str], None]
-"""Writes to a stream, in the format of a suffix."""
+"""Function that writes to a stream, in the format of a suffix."""
 
 
 @dataclass(frozen=True)
 class Target:
-    """Where to write.
+    """A file to write.
 
     Attributes
     ----------
     option : str
-        What the user calls it, such as ``"--out"``.
+        The option that names it, such as ``"--out"``.
     name : str
-        As it was given.
+        The name as the user typed it.
     path : Path
-        The same, absolute and without symbolic links.
+        The absolute path, without symbolic links.
     """
 
     option: str
@@ -50,7 +50,7 @@ class Target:
 
     @property
     def suffix(self) -> str:
-        """The format."""
+        """The suffix of the name, in lower case, which stands for the format."""
         return Path(self.name).suffix.lower()
 
     def __str__(self) -> str:
@@ -65,20 +65,20 @@ def check_target(
     inputs: Iterable[str] = (),
     others: Iterable[Target | None] = (),
 ) -> Target | None:
-    """Where to write, once it is sure that one can write there and that the format is known.
+    """Return the file to write, after a check that it can be written and that its format is known; None without one.
 
     Parameters
     ----------
     option : str
-        What the user calls it.
+        The option that names it.
     name : str or None
-        What was given.
+        The name as the user typed it.
     suffixes : tuple of str
-        The formats.
+        The suffixes of the known formats.
     inputs : iterable of str, default ()
-        What is read, as `linspec.cli.data.read_matrix` takes it.
+        The files that are read, as arguments of `linspec.cli.data.read_matrix`.
     others : iterable of Target or None, default ()
-        What else is written.
+        Other files that are written.
     """
     if name is None:
         return None
@@ -102,10 +102,10 @@ def check_target(
 
 
 def check_room(target: Target, count: float) -> None:
-    """Refuse a target whose disk has less than so many bytes free, where the system says."""
+    """Refuse a target whose disk has fewer than `count` bytes free, if the system reports them."""
     try:
         disk = shutil.disk_usage(target.path.parent)
-    except (AttributeError, OSError):  # a system that cannot tell
+    except (AttributeError, OSError):  # the system does not report it
         return
     if disk.total and disk.free < count:
         raise Failure(
@@ -115,7 +115,7 @@ def check_room(target: Target, count: float) -> None:
 
 
 def write_all(files: Iterable[tuple[Target | None, Writer]]) -> None:
-    """Write files and tell of each; one that fails does not keep the others from being written.
+    """Write files and print the name of each; a failure does not stop the other files.
 
     Parameters
     ----------
@@ -124,7 +124,7 @@ def write_all(files: Iterable[tuple[Target | None, Writer]]) -> None:
     Raises
     ------
     Failure
-        In the end, where one could not be written: which, and why.
+        At the end, if a file could not be written: which, and why.
     """
     failures = []
     for target, write in files:
@@ -144,7 +144,7 @@ def write_all(files: Iterable[tuple[Target | None, Writer]]) -> None:
 
 
 def _check_file(target: Target) -> None:
-    """Raise what is wrong with the file, or the folder it is to be in."""
+    """Raise if the file cannot be written, or its folder does not exist or take a file."""
     path, folder = target.path, target.path.parent
     if target.name.endswith(tuple(filter(None, (os.sep, os.altsep)))):
         raise _unwritable(target.option, target.name, "it is the name of a folder")
@@ -162,7 +162,7 @@ def _check_file(target: Target) -> None:
 
 
 def _is_read(text: str, target: Target) -> bool:
-    """Whether this input is that file; ``FILE:NAME`` means a part of one."""
+    """Whether an input is the target file; ``FILE:NAME`` means a part of a file."""
     parts = text.split(":")
     for path in {":".join(parts[:i]) for i in range(1, len(parts) + 1)} - {""}:
         with suppress(OSError, ValueError):

@@ -1,4 +1,4 @@
-"""The pictures of `--plot`: where they are written, and which panels of `linspec.plots` stand beside each other."""
+"""The pictures of `--plot`: the check of their file, and the arrangement of panels of `linspec.plots`."""
 
 from __future__ import annotations
 
@@ -20,26 +20,26 @@ if TYPE_CHECKING:  # they load array libraries, which help does without
 __all__ = ["COSTS", "check_plot", "curves_of", "draw_comparison", "draw_run", "save"]
 
 COSTS = ("passes", "seconds", "iterations")
-"""What can be on the horizontal axis."""
+"""Costs that the horizontal axis can show."""
 
 HELD_OUT = "score of the held-out rows"
 
 SUFFIXES = (".png", ".pdf", ".svg")
 
 PICTURE_BYTES = 2**16
-"""What a picture takes, about."""
+"""Typical size of a picture."""
 
 PAIRS = 4
-"""Canonical pairs whose variates are drawn."""
+"""Largest number of canonical pairs whose variates are drawn."""
 
 PAIR_WIDTH = 3.2
-"""Inches of the picture of one pair."""
+"""Width of the picture of one pair, in inches."""
 
 
 def check_plot(
     option: str, name: str | None, *, inputs: Iterable[str] = (), others: Iterable[Target | None] = ()
 ) -> Target | None:
-    """Where to draw, once it is sure that one can; a Failure names the extra that is missing."""
+    """Return the file to draw to, after a check that it can be written and that matplotlib is installed."""
     target = check_target(option, name, SUFFIXES, inputs=inputs, others=others)
     if target is not None:
         if not can_draw():
@@ -52,7 +52,7 @@ def save(figure: Any, stream: IO[bytes], suffix: str) -> None:
     """Write a figure in the format of a suffix."""
     picture = BytesIO()
     figure.savefig(picture, format=suffix.removeprefix("."))
-    stream.write(picture.getvalue())  # here a full disk says that it is full
+    stream.write(picture.getvalue())  # here a full disk raises an error of the system
 
 
 def can_draw() -> bool:
@@ -72,7 +72,7 @@ def draw_comparison(
     stream: IO[bytes],
     suffix: str,
 ) -> None:
-    """Draw residuals, and scores where the problem has one, of several solvers against their cost."""
+    """Draw residuals of several solvers against their cost, and scores if the problem has one."""
     from linspec.plots.courses import dot_panel, legend_below, residual_panel, score_panel
     from linspec.plots.style import new_figure
 
@@ -107,7 +107,7 @@ def _draw_variants(
     stream: IO[bytes],
     suffix: str,
 ) -> None:
-    """Draw runs of problems that differ: a line for each run, and a panel for the score, the residual, the cost."""
+    """Draw runs of different problems: a line for each run, and panels for the score, the residual, the cost."""
     from linspec.plots.courses import COST_WORDS, dot_panel, legend_below
     from linspec.plots.style import COLOURS, new_figure
 
@@ -139,7 +139,7 @@ def draw_run(
     stream: IO[bytes],
     suffix: str,
 ) -> None:
-    """Draw one run: its residuals, the numbers of its answer where they are a decreasing list, and its variates."""
+    """Draw one run: its residuals, its values if it has a decreasing list of them, and its variates."""
     from linspec.plots.answers import scree
     from linspec.plots.courses import residual_panel
     from linspec.plots.style import new_figure
@@ -162,14 +162,14 @@ def draw_run(
 
 
 def _size_of_run(panels: int, pairs: int) -> tuple[float, float]:
-    """Inches: the pairs stand beside a single panel, and below two."""
+    """Return width and height in inches: pairs are drawn beside a single panel, but below two."""
     if pairs and panels > 1:
         return max(5.2 * panels, PAIR_WIDTH * pairs), 4.2 + PAIR_WIDTH + 0.4
     return 5.2 * panels + PAIR_WIDTH * pairs, 4.2
 
 
 def _panels_of_run(figure: Any, panels: int, pairs: int) -> tuple[list[Any], list[Any]]:
-    """Axes for the run, and for its pairs."""
+    """Return the axes for the run, and those for its pairs."""
     if pairs and panels > 1:
         above, below = figure.subfigures(2, 1, height_ratios=(4.2, PAIR_WIDTH))
         return list(above.subplots(1, panels)), list(below.subplots(1, pairs, squeeze=False)[0])
@@ -182,10 +182,10 @@ def _panels_of_run(figure: Any, panels: int, pairs: int) -> tuple[list[Any], lis
 
 
 def curves_of(outcomes: Sequence[Outcome], against: str | None) -> list[Curve]:
-    """A curve for each solver that gave a solution; the cost is chosen where none is asked for.
+    """Return a curve for each solver that gave a solution; the cost is chosen if none is requested.
 
-    Passes are the natural cost, unless an iterative solver holds Gram matrices: its passes stand still
-    while it works, and seconds are compared instead.
+    Passes are the natural cost, unless an iterative solver holds Gram matrices: then its passes do not grow with the
+    iterations, and seconds are compared instead.
     """
     from linspec.plots.courses import Curve, closed, cost_of
     from linspec.plots.style import COLOURS
@@ -213,7 +213,7 @@ def curves_of(outcomes: Sequence[Outcome], against: str | None) -> list[Curve]:
 
 
 def _draw_clouds(figure: Any, grid: Sequence[Any], clouds: Sequence[Cloud]) -> None:
-    """For each leading pair the variates of rows against each other."""
+    """Draw the variates of rows against each other, for each leading pair."""
     from linspec.plots.answers import cloud_panel, opaque
 
     for pair, axes in enumerate(grid):

@@ -1,4 +1,4 @@
-"""The program: its group of commands, and what shows its version."""
+"""The program: its group of commands, and the option that shows its version."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ __all__ = ["FORMATS", "least_bytes", "plain", "write_solution"]
 FORMATS = (".npz", ".json")
 
 ASKED = ("problem", "tol", "options")
-"""Fields that say what was asked, as "about" does."""
+"""Fields that repeat the request, which "about" holds already."""
 
 
 def write_solution(solution: Any, about: Mapping[str, Any], stream: IO[bytes], suffix: str) -> None:
@@ -28,7 +28,7 @@ def write_solution(solution: Any, about: Mapping[str, Any], stream: IO[bytes], s
     solution : Solution
         Each of its fields that is not None becomes an array, or an entry. `linspec.load_solution` reads the `.npz`.
     about : mapping
-        What was asked: files, parameters, seed, version; kept as one JSON text under "about".
+        The request: files, parameters, seed, version; written as one JSON text under "about".
     stream : binary file
     suffix : str
         One of `FORMATS`.
@@ -48,14 +48,14 @@ def write_solution(solution: Any, about: Mapping[str, Any], stream: IO[bytes], s
 
 
 def least_bytes(problem: Any) -> float:
-    """What a solution takes at least: its numbers for each column of the first matrix."""
+    """Return the least number of bytes of a solution: its values for each column of the first matrix."""
     columns = next(iter(problem.matrices.values())).shape[1]
     width = getattr(problem, "k", None) or problem.width
     return float((4 if problem.single else 8) * columns * width)
 
 
 def plain(value: Any) -> Any:
-    """The value in lists, dicts, numbers and texts; a number that JSON does not have is null."""
+    """Convert a value to lists, dicts, numbers and texts; a number that JSON does not have becomes None."""
     if isinstance(value, Mapping):
         return {str(name): plain(inner) for name, inner in value.items()}
     if isinstance(value, list | tuple):

@@ -1,4 +1,4 @@
-"""Which solver, with which options, and how far it may go: what `solve` and `compare` ask alike.
+"""The solver, its options and its limits: the arguments that `solve` and `compare` share.
 
 Problem: a solver's options are declared on its class, and its parts (the least-squares solver of an outer
 method, say) have options of their own.
@@ -41,30 +41,30 @@ AUTO = "auto"
 """The solver that `linspec.select` chooses."""
 
 TOL = options.Option(name="tol", default=None, help="residual to stop at", kind=float, optional=True, above=0)
-"""What "auto" takes."""
+"""The only option that "auto" takes."""
 
 T = TypeVar("T")
 
 
 def _positive(ctx: click.Context, param: click.Parameter, value: float | None) -> float | None:
-    """A number above zero and below infinity, which NaN is not."""
+    """Check that a number is above 0 and finite."""
     if value is not None and not 0 < value < math.inf:
         raise click.BadParameter(f"{value} is not a finite number above 0.", ctx, param)
     return value
 
 
 def _fraction(ctx: click.Context, param: click.Parameter, value: float | None) -> float | None:
-    """A number between 0 and 1."""
+    """Check that a number is between 0 and 1."""
     if value is not None and not 0 < value < 1:
         raise click.BadParameter(f"{value} is not a fraction between 0 and 1.", ctx, param)
     return value
 
 
 class FileName(click.Path):
-    """A path, or one with columns behind it; what no file can be called is refused as such."""
+    """A path, perhaps with columns behind it; a name that no file can have is refused."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        """The text."""
+        """Return the text after a check."""
         try:
             return super().convert(value, param, ctx)
         except ValueError:  # of the system: a zero byte
@@ -80,21 +80,21 @@ class _Several(click.ParamType):  # type: ignore[type-arg]  # of older releases 
     def convert(
         self, value: Any, param: click.Parameter | None, ctx: click.Context | None
     ) -> tuple[Any, ...]:
-        """The values, each converted."""
+        """Convert each value."""
         if isinstance(value, tuple):
             return value
         texts = [text.strip() for text in str(value).split(",")]
         return tuple(self.one.convert(text, param, ctx) for text in texts)
 
     def get_metavar(self, param: click.Parameter, ctx: click.Context) -> str | None:
-        """As that of one value."""
+        """Return the metavar of the type of one value."""
         return self.one.get_metavar(param, ctx)
 
 
 def taking_several(option: click.Parameter) -> click.Option:
-    """The same option for several values: with commas between them, or given several times.
+    """Return a copy of an option that takes several values: with commas between them, or repeated.
 
-    What it gives is a tuple with a tuple for each time that it is given.
+    Its value is a tuple, with a tuple of values for each repetition.
     """
     if not isinstance(option, click.Option):
         raise TypeError(f"{option.name} is no option and cannot take several values.")
@@ -111,7 +111,7 @@ def taking_several(option: click.Parameter) -> click.Option:
 
 
 def complete_solver(ctx: click.Context, _: click.Parameter, incomplete: str) -> list[CompletionItem]:
-    """Names for the shell to complete: the solvers of the problem at hand, the last of a list with commas."""
+    """Return completions for the shell: the solvers of the command's problem, for the last name of a list."""
     problem = ctx.info_name if ctx.info_name in offered() else None
     before, comma, begun = incomplete.rpartition(",")
     return [
@@ -120,12 +120,12 @@ def complete_solver(ctx: click.Context, _: click.Parameter, incomplete: str) -> 
 
 
 class ProblemGroup(click.Group):
-    """A command with one subcommand a problem, made from the records when it is asked for.
+    """A command with one subcommand for each problem, made from its record when it is first used.
 
     Parameters
     ----------
     name, help_ : str
-        Of the command.
+        Name and help of the command.
     make : callable
         Takes a `Kind`, returns the subcommand.
     """
@@ -142,16 +142,16 @@ class ProblemGroup(click.Group):
         self._make = make
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """The problems that can be stated."""
+        """Return the problems that can be stated."""
         return list(offered())
 
     def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
-        """The subcommand of a problem."""
+        """Make the subcommand of a problem."""
         return self._make(kind_named(name))
 
 
 def _help_alone() -> None:
-    """Show the help where no problem is named."""
+    """Show the help if no problem is named."""
     ctx = click.get_current_context()
     if ctx.invoked_subcommand is None:
         click.echo(ctx.get_help())
@@ -160,7 +160,7 @@ def _help_alone() -> None:
 def problem_command(
     kind: Kind, action: Callable[..., Any], summary: str, parameters: Iterable[click.Parameter]
 ) -> Command:
-    """A command that takes the matrices of a problem, and parameters."""
+    """Make a command that takes the files of a problem's matrices, and parameters."""
     files: list[click.Parameter] = [
         click.Argument(
             [name.lower()], metavar=f"{name}-FILE", type=FileName(path_type=str), required=number == 0
@@ -182,14 +182,14 @@ def problem_command(
 
 
 def held_out_options(kind: Kind) -> list[click.Parameter]:
-    """The fraction of rows that no solver sees, for problems whose answers are scored on rows."""
+    """Make the option ``--held-out`` for problems whose answers can be scored on rows."""
     text = "Leave out this fraction of the rows, drawn at random, and score the answer on them."
     option = click.Option(["--held-out"], type=float, callback=_fraction, metavar="FRACTION", help=text)
     return [option] if kind.scored else []
 
 
 def run_parameters() -> list[click.Parameter]:
-    """What a run takes, whatever the problem."""
+    """Make the options of a run that do not depend on the problem."""
     return [
         click.Option(
             ["--option", "-o", "options"],
@@ -217,16 +217,16 @@ def run_parameters() -> list[click.Parameter]:
 
 
 def solver_options(problem: str, solver: str, texts: Sequence[str], tol: float | None) -> dict[str, Any]:
-    """The options of a solver from what was typed.
+    """Convert the texts of ``--option`` to keyword arguments of a solver.
 
     Parameters
     ----------
     problem, solver : str
-        Their names; the solver may be "auto", which takes only a tolerance.
+        The names of the problem and the solver, which may be "auto"; it takes only a tolerance.
     texts : sequence of str
         ``name=value``, ``part=name`` or ``part.name=value``.
     tol : float or None
-        The tolerance where it has an argument of its own.
+        The tolerance, if ``--tol`` was passed.
 
     Returns
     -------
@@ -236,7 +236,7 @@ def solver_options(problem: str, solver: str, texts: Sequence[str], tol: float |
     Raises
     ------
     Failure, LinspecError
-        Not of that form; no such solver, option or part; a value out of range.
+        A text does not have that form; there is no such solver, option or part; a value is out of range.
     """
     pairs = [_pair(text) for text in texts]
     if tol is not None:
@@ -252,12 +252,12 @@ def solver_options(problem: str, solver: str, texts: Sequence[str], tol: float |
 
 
 def declared_names(problem: str, solver: str) -> set[str]:
-    """The names of a solver's options."""
+    """Return the names of a solver's options."""
     return {option.name for option in options.options_of(registry.get_solver(solver, problem))}
 
 
 def split_option(text: str) -> tuple[str, str]:
-    """``lstsq.tol=1e-3`` as (``lstsq``, ``tol=1e-3``); without a dot before the ``=`` the first is empty."""
+    """Split ``lstsq.tol=1e-3`` into (``lstsq``, ``tol=1e-3``); the first is empty without a dot before ``=``."""
     name = text.partition("=")[0]
     front, dot, _ = name.partition(".")
     return (front, text[len(front) + 1 :]) if dot else ("", text)
@@ -271,14 +271,14 @@ def _pair(text: str) -> tuple[str, str]:
 
 
 def _values(cls: type[Any], pairs: Iterable[tuple[str, str]]) -> dict[str, Any]:
-    """Values by name; those of parts are gathered first and make the part."""
+    """Convert pairs of names and texts to values; options of a part make an instance of the part."""
     declared = {option.name: option for option in options.options_of(cls)}
     values: dict[str, Any] = {}
     nested: dict[str, list[tuple[str, str]]] = {}
     for name, text in pairs:
         front, dot, rest = name.partition(".")
         if front not in declared:
-            options.build(cls, {front: text})  # says what there is, and what was perhaps meant
+            options.build(cls, {front: text})  # raises with a suggestion
             raise UnknownOption(f"{cls.__name__} has no option {front!r}.")
         if dot and declared[front].part_kind is None:
             raise Failure(f"the option {front!r} of {cls.__name__} is no part and has no option {rest!r}.")
@@ -292,7 +292,7 @@ def _values(cls: type[Any], pairs: Iterable[tuple[str, str]]) -> dict[str, Any]:
 
 
 def _part(option: options.Option, chosen: Any, pairs: list[tuple[str, str]]) -> Any:
-    """An instance of a part with some of its options set."""
+    """Make an instance of a part with some of its options set."""
     if not isinstance(chosen, str):
         raise Failure(f"say which {option.name} first, as in --option {option.name}=NAME.")
     cls: type[Any] = registry.get_part(str(option.part_kind), chosen, option.part_problem)
@@ -300,6 +300,6 @@ def _part(option: options.Option, chosen: Any, pairs: list[tuple[str, str]]) -> 
 
 
 def only_declared(problem: str, solver: str, values: Mapping[str, T]) -> dict[str, T]:
-    """Those of some options that a solver has."""
+    """Return the values of the options that a solver has."""
     names = declared_names(problem, solver)
     return {name: value for name, value in values.items() if name in names}

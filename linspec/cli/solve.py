@@ -1,4 +1,4 @@
-"""`linspec solve`: one problem, one solver, its answer as a table and, where asked, as files."""
+"""`linspec solve`: one problem, one solver, its answer as a table and, if requested, as files."""
 
 from __future__ import annotations
 
@@ -46,20 +46,20 @@ FILE.h5ad:layers/counts picks a part), .parquet, .csv, .tsv, .txt (FILE:a,b..d p
 others). The files of a pattern in quotes, such as 'day*.h5ad', are one matrix."""
 
 LARGEST, VECTORS = 5, 3
-"""Weights with names that are shown of a vector, and vectors of which they are shown."""
+"""Numbers of named weights that are shown for a vector, and of vectors for which they are shown."""
 
 MOST_WORKERS = 1024
-"""Processes on one machine; a larger number is misspelt, and would keep it busy with starting them."""
+"""Largest number of processes; a larger one is probably a typing error, and would block the machine."""
 
 NAME = 60
-"""Characters that are shown of such a name."""
+"""Largest number of characters that are shown of a column's name."""
 
 JUDGED = {
     "recomputed": "recomputed by a sweep",
     "bound": "from above",
     "unavailable": "as the law cannot judge this answer",
 }
-"""How residuals come about, by their kind; of others from what is held."""
+"""The source of a residual in words, by its kind; other kinds come from Gram matrices that are held."""
 
 
 def _command(kind: Kind) -> Command:
@@ -108,7 +108,7 @@ solve = ProblemGroup("solve", "Solve a problem with data from files.", _command)
 
 
 def _solve(kind: Kind, given: Mapping[str, Any]) -> None:
-    """Everything that can be refused is refused before the data are read, or before the run."""
+    """Run `linspec solve`; as much as possible is checked before the data are read, the rest before the run."""
     from linspec.cli.measured import loaded  # here: help loads no array library
 
     files = {matrix: given[matrix.lower()] for matrix in kind.matrices}
@@ -173,7 +173,7 @@ def _solve(kind: Kind, given: Mapping[str, Any]) -> None:
 def _placed(
     kind: Kind, given: Mapping[str, Any], matrices: Mapping[str, NamedMatrix]
 ) -> Mapping[str, NamedMatrix]:
-    """The matrices on the workers that were asked for, which end with the command."""
+    """Return the matrices, on workers if ``--workers`` was passed; the workers end with the command."""
     count = given.get("workers")
     if count is None:
         return matrices
@@ -185,7 +185,7 @@ def _placed(
 
 
 def _check_one_by_one(given: Mapping[str, Any], target: Any) -> None:
-    """Refuse what belongs to one answer where there are several."""
+    """Refuse options that need a single answer, if there are several ridges."""
     if target is not None:
         raise Failure(f"{target.option} is for one answer; got several ridges. Name one, or leave it out.")
     if given.get("ridge_y") is not None:
@@ -202,7 +202,7 @@ def _solve_each(
     matrices: Mapping[str, Any],
     beside: Mapping[str, Any],
 ) -> None:
-    """One solve for each ridge, told as a table."""
+    """Solve for each ridge, and print one table."""
     rows: list[list[str]] = []
     head: list[str] = []
     problems = {
@@ -252,12 +252,12 @@ def _solve_each(
 
 
 def _described(files: Mapping[str, str], matrices: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """The file of each matrix, and what it holds."""
+    """Return the file of each matrix, with its shape and kind."""
     return [(name, f"{shortened(files[name])} ({described(data)})") for name, data in matrices.items()]
 
 
 def _show_path(ridges: tuple[float, ...], solution: Any) -> None:
-    """One row for each ridge of a path."""
+    """Print a table with one row for each ridge of a path."""
     from linspec.arrays import to_host
 
     rows = []
@@ -273,7 +273,7 @@ def _show_path(ridges: tuple[float, ...], solution: Any) -> None:
 
 
 def _largest_weights(solution: Any) -> list[tuple[str, str]]:
-    """The largest weights of the first vectors, by the names of their columns."""
+    """Return the largest weights of the first vectors, with the names of their columns."""
     found: list[tuple[str, str]] = []
     for matrix in solution.weights_of:
         if matrix not in solution.column_names or getattr(solution, "path", False):
@@ -287,7 +287,7 @@ def _largest_weights(solution: Any) -> list[tuple[str, str]]:
 
 
 def _as_begun(name: str, start: str | None) -> str:
-    """The solver of the checkpoint that a run goes on from, where none is named."""
+    """Return the solver of the checkpoint that a run continues, unless the user names one."""
     if name != AUTO or start is None:
         return name
     from linspec.solving import checkpoints
@@ -297,7 +297,7 @@ def _as_begun(name: str, start: str | None) -> str:
 
 
 def _chosen(problem: Any, name: str, options: dict[str, Any]) -> tuple[str, str, dict[str, Any]]:
-    """The solver's name, why it was chosen, and its options."""
+    """Return the solver's name, the reason for the choice of "auto", and the options."""
     if name != AUTO:
         return name, "", options
     import linspec
@@ -307,7 +307,7 @@ def _chosen(problem: Any, name: str, options: dict[str, Any]) -> tuple[str, str,
 
 
 def parted(problem: Any, given: Mapping[str, Any]) -> tuple[Any, Rows | None]:
-    """The problem on the rows that are fitted, and the rows that are not."""
+    """Return the problem on the fitted rows, and the held-out rows, or None if there are none."""
     if given.get("held_out") is None:
         return problem, None
     from linspec.studies.comparison import split
@@ -316,7 +316,7 @@ def parted(problem: Any, given: Mapping[str, Any]) -> tuple[Any, Rows | None]:
 
 
 def _on_held_out(solution: Any, outcome: Outcome, rows: Rows | None) -> str:
-    """What the answer is worth on rows that were not fitted."""
+    """Return the score of the answer on held-out rows in words, or ""."""
     if rows is None or outcome.score is None:
         return ""
     return f"{type(solution).score_label} {outcome.score:.6f}, on {count_of(len(rows), 'row')} not fitted"
@@ -331,13 +331,13 @@ def _draw(
     stream: IO[bytes],
     suffix: str,
 ) -> None:
-    """Draw the run, and the variates where there are some; they are made here, once the answer is shown and written."""
+    """Draw the run, and its variates, which are computed only here, after the answer is shown and written."""
     clouds = _clouds(solution, problem, rows) if kind.variates else ()
     plots.draw_run(kind, solution, outcome, clouds, stream, suffix)
 
 
 def _clouds(solution: Any, problem: Any, rows: Rows | None) -> list[Cloud]:
-    """The variates of some fitted rows, and of some that were held out, in pairs."""
+    """Compute the variates of some fitted rows, and of the held-out rows, in pairs."""
     from linspec.arrays import to_host
     from linspec.plots.answers import MOST_POINTS, Cloud
     from linspec.studies.comparison import Rows
@@ -355,7 +355,7 @@ def _clouds(solution: Any, problem: Any, rows: Rows | None) -> list[Cloud]:
 def _run(
     problem: Any, name: str, options: Mapping[str, Any], given: Mapping[str, Any], rows: Rows | None
 ) -> Outcome:
-    """The solution, and the figures of the run."""
+    """Solve the problem, and return the solution with the figures of the run."""
     from linspec.cli.measured import Limits, solved  # here: help loads no array library
 
     goal = Goal(
@@ -373,7 +373,7 @@ def _ending(solution: Any, seconds: float) -> list[tuple[str, str]]:
     from linspec.solving.verdict import WARNED
 
     how = JUDGED.get(solution.residual_kind, "from the Gram matrices that are held")
-    # A warning says the message already, on standard error.
+    # A warning has printed the message already, on standard error.
     message = "" if solution.status in WARNED else f": {solution.message}"
     return [
         ("residual", f"{solution.residual:.3g}, {how}"),

@@ -1,10 +1,10 @@
 """Standard output and error that may fail while a command works.
 
 Problem: a full disk behind ``> file`` or a reader that has seen enough (``| head``) must not end a command that has
-files to write yet, and Python tells of a stream that it cannot flush at the very end, in a traceback.
-Method: below the text layer stands a stream that remembers its first failure and drops what comes after. The command
-asks for it at the end. Characters that the encoding lacks are written as escapes. A stream that is closed from the
-start becomes the null device, so that no file that is opened later takes its number.
+files to write yet, and Python reports a stream that it cannot flush at its very end, in a traceback.
+Method: below the text layer is a stream that keeps its first failure and drops all later output. The command checks it
+at the end. Characters that the encoding lacks are written as escapes. A stream that is closed from the start becomes
+the null device, so that no file that is opened later takes its number.
 """
 
 from __future__ import annotations
@@ -21,34 +21,32 @@ __all__ = ["lasting_output"]
 
 
 class _Lasting(io.RawIOBase):
-    """A raw stream that writes to another until that fails."""
+    """A raw stream that writes to another one until that fails, and drops later output."""
 
     def __init__(self, inner: io.RawIOBase) -> None:
         self._inner = inner
         self.failure: OSError | None = None
 
     def writable(self) -> bool:
-        """Yes."""
+        """Return True."""
         return True
 
     def fileno(self) -> int:
-        """The other's."""
+        """Return the number of the inner stream."""
         return self._inner.fileno()
 
     def isatty(self) -> bool:
-        """The other's."""
+        """Whether the inner stream is a terminal."""
         return self._inner.isatty()
 
     def write(self, data: Any) -> int | None:
-        """Write, or drop."""
+        """Write to the inner stream, or drop the data after a failure."""
         while self.failure is None:
             try:
                 written = self._inner.write(data)
                 if written is not None:
                     return written
-                select.select(
-                    [], [self.fileno()], []
-                )  # another program has made the pipe one that does not wait
+                select.select([], [self.fileno()], [])  # another program has made the pipe non-blocking
             except OSError as error:
                 self.failure = error
         return len(data)
@@ -56,7 +54,7 @@ class _Lasting(io.RawIOBase):
 
 @contextmanager
 def lasting_output() -> Iterator[_Lasting | None]:
-    """Standard output and error that outlast a failure; yields the former, None where it is none of the process's."""
+    """Make standard output and error outlast a failure; yield the new output stream, or None if it was not replaced."""
     given = sys.stdout, sys.stderr
     sys.stdout, out = _lasting(sys.stdout)
     sys.stderr, _ = _lasting(sys.stderr)

@@ -17,7 +17,7 @@ from linspec.cli.failures import printable
 __all__ = ["NOTHING", "on_terminal", "percent", "show_facts", "show_table", "status_in_words"]
 
 NOTHING = "–"
-"""Stands for a figure that there is not."""
+"""Text in place of a missing figure."""
 
 
 def on_terminal() -> bool:
@@ -44,7 +44,7 @@ def show_table(head: Sequence[str], rows: Iterable[Sequence[str]], right: Sequen
 
 
 def plain_table(head: Sequence[str], rows: Sequence[Sequence[str]], right: Sequence[str] = ()) -> list[str]:
-    """The lines of a table in plain text."""
+    """Return the lines of a table in plain text."""
     widths = [max(map(len, column)) for column in zip(head, *rows, strict=True)]
     lines = []
     for cells in (head, ["-" * width for width in widths], *rows):
@@ -57,7 +57,7 @@ def plain_table(head: Sequence[str], rows: Sequence[Sequence[str]], right: Seque
 
 
 def show_facts(facts: Iterable[tuple[str, str]]) -> None:
-    """Print labels and what they stand for; on a terminal, long texts are folded beside their labels."""
+    """Print labels and texts; on a terminal, long texts are wrapped beside their labels."""
     facts = [(label, text) for label, text in facts if text]
     indent = max(len(label) for label, _ in facts) + 2
     width = shutil.get_terminal_size().columns if on_terminal() else 10**6
@@ -68,18 +68,18 @@ def show_facts(facts: Iterable[tuple[str, str]]) -> None:
 
 
 def percent(share: float) -> str:
-    """A share in per cent: three decimals, and never 100 for what is less."""
+    """Return a share in per cent, with three decimals; shares below 1 are not rounded up to 100."""
     text = f"{100 * share:.3f} %"
     return "99.999 %" if text.startswith("100.000") and share < 1 - 1e-9 else text
 
 
 def status_in_words(name: str) -> str:
-    """ITERATION_LIMIT as "iteration limit"."""
+    """Return ITERATION_LIMIT as "iteration limit"."""
     return name.lower().replace("_", " ")
 
 
 def _drawn_by_rich(head: Sequence[str], rows: Sequence[Sequence[str]], right: Sequence[str]) -> bool:
-    """Draw the table with rich; False where it is not installed."""
+    """Draw the table with rich; return False if it is not installed."""
     try:
         from rich import box
         from rich.console import Console

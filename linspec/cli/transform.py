@@ -1,8 +1,8 @@
-"""`linspec transform`: what a saved answer makes of new rows.
+"""`linspec transform`: scores of new rows by a saved answer.
 
-Problem: an answer that `solve` has written is to be used on other files, by people who write no program.
-Method: the file names its problem, which says what the matrices are called. Columns are picked by the names that the
-answer knows, so that their order in the new file does not matter and other columns may stand beside them.
+Problem: people who write no programs use an answer that `solve` has written on other files.
+Method: the file names its problem, whose record has the names of the matrices. Columns are picked by the names that the
+answer knows, so that their order in the new file does not matter and the file may have other columns, too.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ Columns of files with names are picked by the names that the result knows. Witho
 
 
 def _transform(**given: Any) -> None:
-    """Everything that can be refused is refused before the rows are read."""
+    """Run `linspec transform`; arguments are checked before the rows are read."""
     import linspec
 
     files = [text for text in (given["result"], given["x"], given["y"]) if text]
@@ -74,7 +74,7 @@ def _transform(**given: Any) -> None:
 
 
 def _matrices(solution: Any) -> list[str]:
-    """The matrices whose rows the solution takes."""
+    """Return the names of the matrices whose rows the solution takes."""
     if not hasattr(solution, "transform") and not hasattr(solution, "predict"):
         raise Failure(f"answers to {solution.problem!r} make nothing of new rows.")
     every = list(kind_named(solution.problem).matrices)
@@ -83,7 +83,7 @@ def _matrices(solution: Any) -> list[str]:
 
 
 def _picked(text: str, columns: str | None, matrix: str, solution: Any) -> str:
-    """A file with the columns that are named, else with those that the solution knows by name."""
+    """Return the text of a file with the columns that the user names, else with those that the solution names."""
     wanted = solution.column_names.get(matrix)
     if columns:
         return f"{text}:{columns}"
@@ -93,7 +93,7 @@ def _picked(text: str, columns: str | None, matrix: str, solution: Any) -> str:
 
 
 def _checked(found: NamedMatrix, columns: str | None, matrix: str, solution: Any) -> Any:
-    """The rows of a matrix, once they are numbers in the columns of the solution."""
+    """Return the rows of a matrix, after a check of picked columns against the names that the solution knows."""
     wanted = solution.column_names.get(matrix)
     if columns and wanted and found.names:
         from linspec.frames import check_names  # here: help loads no array library
@@ -105,7 +105,7 @@ def _checked(found: NamedMatrix, columns: str | None, matrix: str, solution: Any
 def _scores(
     solution: Any, matrices: Sequence[str], data: Sequence[Any], confounds: Any
 ) -> tuple[list[str], Any]:
-    """The names and the numbers of the columns."""
+    """Compute the scores, and return the names of their columns with them."""
     import numpy as np
 
     from linspec.arrays import to_host
@@ -132,7 +132,7 @@ def _scores(
 
 
 def _write(names: Sequence[str], scores: Any, stream: IO[bytes], suffix: str) -> None:
-    """Write numbers so that they are read again exactly; names where the format has some."""
+    """Write numbers with all their digits, and names if the format has them."""
     import numpy as np
 
     if suffix == ".npy":
@@ -164,4 +164,4 @@ transform = Command(
     help=ABOUT,
     short_help="What a saved answer makes of new rows.",
 )
-"""The command."""
+"""The command `linspec transform`."""

@@ -1,7 +1,7 @@
-"""`linspec --version`: the version, and those of what it stands on.
+"""`linspec --version`: the versions of linspec, its dependencies and the BLAS.
 
-Versions come from the metadata of the distributions, which imports nothing. The BLAS is known only once NumPy and SciPy
-have loaded it: they are imported when the versions are asked for, and not before.
+Versions come from the metadata of the distributions, which imports nothing. The BLAS is known only after NumPy and
+SciPy have loaded it: they are imported when this option is used, and not before.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ OPTIONAL = (
 
 
 def show_versions(ctx: click.Context, _: click.Parameter, asked: bool) -> None:
-    """Print the versions, one a line, and leave."""
+    """Print the versions, one on each line, and exit."""
     if not asked or ctx.resilient_parsing:
         return
     click.echo(f"linspec {__version__}")
@@ -45,12 +45,12 @@ def _installed(distribution: str) -> str | None:
 
 
 def _blas() -> list[str]:
-    """The libraries that NumPy and SciPy have loaded, such as "openblas 0.3.31 (Haswell)"."""
+    """Return the BLAS libraries that NumPy and SciPy have loaded, such as "openblas 0.3.31 (Haswell)"."""
     try:
         import numpy as np  # noqa: F401 (it loads its BLAS)
         import scipy.linalg  # noqa: F401
         import threadpoolctl
-    except ImportError as error:  # a report of versions is asked for most when an installation is broken
+    except ImportError as error:  # users report versions mostly when an installation is broken
         return [f"unknown: {error}"]
     found = [pool for pool in threadpoolctl.threadpool_info() if pool["user_api"] == "blas"]
     named = (

@@ -1,9 +1,9 @@
 """`--workers`: the rows of a problem on processes of this machine, one thread each.
 
-Problem: rows in files are to be read and multiplied by several processes, as on a cluster, from the command line.
-Method: a local cluster of dask, and the rows of each matrix as blocks of it. Rows of a `.npy` file are read by the
-worker that keeps them; others are read here and sent once. Into how many blocks depends on the rows alone, so that the
-answer has the same bits with any number of workers.
+Problem: several processes should read and multiply the rows of files, as on a cluster, from the command line.
+Method: a local dask cluster, which holds the rows of each matrix in blocks. Rows of a `.npy` file are read by the
+worker that keeps them; others are read here and sent once. The number of blocks depends only on the number of rows, so
+that the answer has the same bits with any number of workers.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ from linspec.cli.columns import NamedMatrix
 from linspec.cli.failures import Failure
 
 ROWS, BLOCKS = 256, 64
-"""The least rows of a block, and the most blocks."""
+"""Least number of rows in a block, and largest number of blocks."""
 
 SETTINGS = {
-    # Memory of the size of a block is kept for the next: the default gives it back to the system at every task.
+    # Keep memory of the size of a block for the next task: the default returns it to the system after every task.
     "distributed.nanny.pre-spawn-environ.MALLOC_TRIM_THRESHOLD_": 268435456,
     "distributed.nanny.pre-spawn-environ.MALLOC_MMAP_THRESHOLD_": 67108864,
-    "distributed.admin.low-level-log-length": 10,  # messages that dask keeps for its developers hold what they carried
+    "distributed.admin.low-level-log-length": 10,  # messages that dask keeps for its developers keep their data alive
     "distributed.admin.large-graph-warning-threshold": "1TB",  # rows that were read here are sent with their tasks
 }
 
@@ -36,15 +36,15 @@ SETTINGS = {
 def on_workers(
     count: int | None, matrices: Mapping[str, NamedMatrix], kept: Collection[str] = ()
 ) -> Iterator[dict[str, NamedMatrix]]:
-    """The same matrices, with their rows on workers while the block runs.
+    """Put the rows of matrices on workers while the block runs; yield the new matrices.
 
     Parameters
     ----------
     count : int or None
-        Workers; None leaves everything where it is.
+        The number of workers; None leaves all matrices in this process.
     matrices : mapping from str to NamedMatrix
     kept : collection of str
-        The names of those that stay here: labels.
+        The names of matrices that stay in this process: labels.
 
     Raises
     ------
@@ -70,7 +70,7 @@ def on_workers(
 
 
 def _placed(name: str, matrix: NamedMatrix) -> NamedMatrix:
-    """A matrix of numbers as blocks; anything else as it is."""
+    """Return a matrix of numbers as blocks on the workers; anything else unchanged."""
     import dask
 
     from linspec.operators import as_operator
@@ -91,6 +91,6 @@ def _placed(name: str, matrix: NamedMatrix) -> NamedMatrix:
 def _rows_of_file(
     path: str, dtype: str, offset: int, shape: tuple[int, int], rowwise: bool, rows: tuple[int, int]
 ) -> Any:
-    """Some rows of a mapped file, in memory."""
+    """Read some rows of a mapped file into memory."""
     whole = np.memmap(path, dtype, "r", offset, shape, "C" if rowwise else "F")
     return np.array(whole[slice(*rows)])

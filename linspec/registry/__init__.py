@@ -1,8 +1,8 @@
-"""The registry: records of what is declared, the options of classes, and how a name is found.
+"""The registry: records of solvers and other parts, the options of classes, and the search for a name.
 
-Read `spec` first, which has the records, then `options`; `kinds` says what records there are, and `hookspecs` how a
-package hands them over. `queries` has the functions that are asked, and their names are here, too. They are loaded
-with their first use: who reads data needs options, and not what is installed.
+Read `spec` first, which has the records, then `options`; `kinds` lists the kinds of records, and `hookspecs` the hooks
+by which a package hands them over. `queries` has the functions to call, which this package exports, too. They are
+loaded on first use: code that reads data needs options, but not the list of installed plugins.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What `linspec.describe` tells of a name."""
+"""The description of a name, as `linspec.describe` returns it."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ class Description:
     Parameters
     ----------
     kind : {"solver", "normalizer", "test-matrix", "operator", "problem"}
-        What it is; "" for namesakes of several kinds.
+        The kind of the record; "" for namesakes of several kinds.
     name, summary, reference, traits
-        As in its record.
+        The fields of the record.
     problem : str or None
         For a solver: the problem it solves.
     needs : Needs or None
-        For a solver: what it needs of the data.
+        For a solver: its needs of the data.
     provider : str
         ``distribution:entry`` of the plugin that registers it.
     version : str
@@ -38,8 +38,8 @@ class Description:
     solvers : tuple of str, default ()
         For a problem: the names of its solvers.
     namesakes : tuple of (str, str), default ()
-        For a name that means several things: the full name and the summary of each. Then `summary` says how many there
-        are, and the fields of a single record are empty.
+        For a name that several records share: the full name and the summary of each. Then `summary` says how many
+        there are, and the fields of a single record are empty.
     """
 
     kind: str
@@ -80,7 +80,7 @@ class Description:
 
 
 def of_one(entry: Entry, **found: Any) -> Description:
-    """The description of a record, with what its class tells."""
+    """Return the description of a record, with the facts `found` from its class."""
     spec = entry.spec
     return Description(
         kind=spec.kind,
@@ -97,7 +97,7 @@ def of_one(entry: Entry, **found: Any) -> Description:
 
 
 def of_namesakes(name: str, entries: Sequence[Entry]) -> Description:
-    """What is said of a name that several records have."""
+    """Return the description of a name that several records share."""
     found = sorted(((entry.full, entry.spec) for entry in entries), key=lambda pair: pair[0])
     kinds = {spec.kind for _, spec in found}
     problems = [spec.problem for _, spec in found if isinstance(spec, SolverSpec)]
@@ -114,7 +114,7 @@ def of_namesakes(name: str, entries: Sequence[Entry]) -> Description:
 
 
 def statement(cls: type) -> str:
-    """The constructor of a problem: its class with the arguments."""
+    """Return the constructor of a problem as text: its class with the arguments."""
     parameters = inspect.signature(cls).parameters.values()
     taken = (p.name if p.default is p.empty else f"{p.name}={p.default!r}" for p in parameters)
     return f"{cls.__name__}({', '.join(taken)})"

@@ -1,10 +1,10 @@
-"""Keywords that a call does not have, answered by the one that is meant.
+"""Unknown keywords of a call: the error suggests the right one.
 
-Problem: other libraries call the same things by other names, and what a call hands on to a solver hides a misspelt
-parameter of its own: `bootstrap(problem, samples=200)` is no question of options.
+Problem: other libraries use other names, and a call that passes options to a solver would report its own misspelt
+parameter as an option of the solver: `bootstrap(problem, samples=200)`.
 Method: a keyword that is neither a parameter of the call nor an option of the solver is looked up in one table of the
-names that others use, and among the parameters themselves by likeness. What belongs to the problem, or to
-`linspec.solve`, is sent there.
+names that others use, and among the parameters themselves by likeness. If it is a parameter of the problem, or of
+`linspec.solve`, the error says so.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ _BY_NAME_HERE: Mapping[tuple[str, ...], str] = {
     ("rows",): "index row_names rownames sample_names n_rows",
     ("test_matrix",): "sketch projection random_matrix density kind",
 }
-"""The names in other libraries, in lower case, of each parameter here; the first that a call has is meant."""
+"""Names in other libraries, in lower case, for each tuple of parameters here; a call suggests the first that it has."""
 
 
 def _by_name_elsewhere() -> Mapping[str, tuple[str, ...]]:
@@ -85,10 +85,10 @@ def _by_name_elsewhere() -> Mapping[str, tuple[str, ...]]:
 ELSEWHERE = _by_name_elsewhere()
 
 OF_SOLVE = (*sorted(RUN_ARGUMENTS - {"problem"}), "tol", "max_iterations")
-"""Arguments of `linspec.solve`, which are no parameters of a problem."""
+"""Arguments of `linspec.solve` that are no parameters of a problem."""
 
 NEAR = 0.66
-"""Likeness from which on `k` and `ridge`, which problems have, are `ks` and `ridges` where a call has these."""
+"""Likeness above which a parameter of the problem, such as `k`, is taken for one of the call, such as `ks`."""
 
 NOTES: Mapping[str, str] = MappingProxyType(
     {
@@ -96,7 +96,7 @@ NOTES: Mapping[str, str] = MappingProxyType(
         "level": " It is the coverage of the intervals, such as 0.95.",
     }
 )
-"""What is said of a parameter that others define in another way."""
+"""Sentences on parameters that other libraries define in another way."""
 
 
 def unknown_parameter(
@@ -108,20 +108,20 @@ def unknown_parameter(
     of_solve: bool = False,
     problem: type | None = None,
 ) -> tuple[str, bool]:
-    """The message for a parameter that there is not.
+    """Return the error message for an unknown parameter.
 
     Parameters
     ----------
     owner : str
-        What was called.
+        The name of the function or class that was called.
     name : str
-        What was given.
+        The unknown parameter.
     known : sequence of str
         The parameters of the owner.
     options : collection of str
-        What the owner hands on: options of the solver, arguments of `linspec.solve`.
+        Keywords that the owner passes on: options of the solver, arguments of `linspec.solve`.
     of_solve : bool, default False
-        Whether what belongs to `linspec.solve` can be given there.
+        Whether arguments of `linspec.solve` can be passed to that function instead.
     problem : type, optional
         The class of the problem that the owner takes.
 
@@ -151,7 +151,7 @@ def unknown_parameter(
 
 
 def _meant(name: str, known: Sequence[str], options: Collection[str], stated: Collection[str]) -> list[str]:
-    """The names here that a name may stand for, the likeliest first."""
+    """Return the names here that a name may stand for, the likeliest first."""
     word = name.lower().strip("_")
     own = {each.lower(): each for each in (*options, *known)}
     if word in own:
@@ -164,7 +164,7 @@ def _meant(name: str, known: Sequence[str], options: Collection[str], stated: Co
 
 @lru_cache(maxsize=256)
 def parameters_of(function: Any) -> tuple[tuple[str, ...], bool]:
-    """The names of the parameters of a function or method, and whether it takes any others."""
+    """Return the names of the parameters of a function or method, and whether it takes any others."""
     known = inspect.signature(function).parameters
     kinds = inspect.Parameter
     names = tuple(
@@ -176,17 +176,17 @@ def parameters_of(function: Any) -> tuple[tuple[str, ...], bool]:
 
 
 def hinted(function: Callable[P, R]) -> Callable[P, R]:
-    """A function that answers a keyword which it does not have by the one that is meant.
+    """Decorate a function so that its error for an unknown keyword suggests the right one.
 
     Parameters
     ----------
     function : callable
-        One with ``**options`` hands these to the solver, or the test matrix, that it takes.
+        The function. If it takes ``**options``, these go to its solver or test matrix.
 
     Returns
     -------
     callable
-        It raises `UnknownOption`, a TypeError.
+        The function, which now raises `UnknownOption`, a TypeError, for unknown keywords.
     """
 
     @wraps(function)
@@ -203,7 +203,7 @@ def hinted(function: Callable[P, R]) -> Callable[P, R]:
 def _check_strangers(
     function: Callable[..., Any], strangers: Sequence[str], args: Sequence[Any], given: Mapping[str, Any]
 ) -> None:
-    """Refuse a keyword where it is not for the solver, or where another is meant; the solver tells of its options."""
+    """Refuse unknown keywords that are no option of the solver, or for which there is a suggestion."""
     known, takes_any = parameters_of(function)
     try:
         bound: Mapping[str, Any] = (
@@ -229,7 +229,7 @@ def _check_strangers(
 
 
 def _listed(given: Any) -> list[Any]:
-    """The values of an argument that may be one or several."""
+    """Return the values of an argument, which may be None, one or several, as a list."""
     if given is None:
         return []
     if isinstance(given, Mapping):
@@ -240,7 +240,7 @@ def _listed(given: Any) -> list[Any]:
 def _options_taken(
     bound: Mapping[str, Any], known: Collection[str], problems: Iterable[Any]
 ) -> set[str] | None:
-    """The keywords that a call hands on; None where what takes them cannot be looked up."""
+    """Return the keywords that a call passes on; None if a solver that would take them is unknown."""
     from linspec import registry  # here: it loads pluggy, which data do not need
 
     if "test_matrix" in known:

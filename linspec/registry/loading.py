@@ -1,4 +1,4 @@
-"""Reads the tables of plugins. Every table is read inside a guard, and is accepted completely or not at all.
+"""The reader of the tables of plugins. It reads each table inside a guard, and accepts all of it or nothing.
 
 Source: pluggy for the hooks; conda's loader for the guard.
 Where we differ: ``pluggy.load_setuptools_entrypoints`` silently drops the second of two entry points of one
@@ -27,7 +27,7 @@ from linspec.registry.spec import Spec
 #: The distribution that keeps its bare names.
 BUILT_IN = "linspec"
 
-#: The distribution of records that were given to :func:`register`.
+#: The distribution of records that were passed to :func:`register`.
 LOCAL = "local"
 
 #: Environment variable: the plugins not to load, ``dist[:entry],...``, or ``*`` for all except linspec's own.
@@ -133,19 +133,19 @@ def read_all(entry_points: Iterable[metadata.EntryPoint] | None, disabled: str |
 
 @contextmanager
 def within_limits(what: str) -> Iterator[None]:
-    """Say that the process came to a limit while it imported something; nothing of it is recorded.
+    """Raise a clear error if the process reaches a limit during an import; the plugin is not recorded as broken.
 
     Parameters
     ----------
     what : str
-        What is imported.
+        The imported thing, for the message.
 
     Raises
     ------
     OutOfMemory
         The memory ran out.
     LinspecError
-        There were no more files, threads, or space on a disk.
+        The limit of open files, threads or disk space was reached.
     """
     try:
         yield
@@ -164,10 +164,10 @@ def within_limits(what: str) -> Iterator[None]:
 
 
 def _installed() -> list[metadata.EntryPoint]:
-    """The entry points of every distribution whose metadata can be read."""
+    """Return the entry points of every distribution whose metadata can be read."""
     with Contained():
         return list(metadata.entry_points(group=hookspecs.PROJECT))
-    # A partly removed package would spoil a common query, so ask each distribution, in the order of the path.
+    # A partly removed package would spoil a common query, so query each distribution, in the order of the path.
     found: dict[str, list[metadata.EntryPoint]] = {}
     for dist in metadata.distributions():
         with Contained():
@@ -176,7 +176,7 @@ def _installed() -> list[metadata.EntryPoint]:
 
 
 def _described(entry: metadata.EntryPoint) -> Plugin:
-    """An entry point before it is read; a distribution without readable metadata is "unknown"."""
+    """Return the plugin of an entry point, not yet read; "unknown" stands for a distribution without metadata."""
     with Contained():
         dist = entry.dist
         return Plugin(entry.name, (dist and dist.name) or "unknown", (dist and dist.version) or "")
@@ -222,7 +222,7 @@ def _checked(hook: str, expected: type, returned: object) -> list[Spec]:
 
 
 def _take_names(specs: list[Spec], plugin: Plugin, taken: dict[tuple[str, str], str]) -> dict[str, Spec]:
-    """Refuse a name that the same distribution has used, because qualified names would be equal."""
+    """Refuse a name that the same distribution has used already: the qualified names would be equal."""
     distribution = normalized(plugin.distribution)
     named: dict[str, Spec] = {}
     for spec in specs:
@@ -236,5 +236,5 @@ def _take_names(specs: list[Spec], plugin: Plugin, taken: dict[tuple[str, str], 
 
 
 def normalized(distribution: str) -> str:
-    """A distribution's name as packaging tools compare it: ``Acme_Solvers`` is ``acme-solvers``."""
+    """Return a distribution's name as packaging tools compare it: ``Acme_Solvers`` is ``acme-solvers``."""
     return re.sub(r"[-_.]+", "-", distribution.strip()).lower()

@@ -30,7 +30,7 @@ from linspec.registry.spec import Spec
 
 
 class Registry:
-    """All registered records, which are read from entry points at the first question.
+    """All registered records, which are read from entry points on first use.
 
     Parameters
     ----------
@@ -57,7 +57,7 @@ class Registry:
         self._index: Index | None = None
 
     def index(self) -> Index:
-        """The records by their names; the first call reads the tables."""
+        """Return the records by their names; the first call reads the tables."""
         if self._index is not None:
             return self._index
         first = False
@@ -80,13 +80,13 @@ class Registry:
         return index
 
     def plugins(self) -> list[PluginInfo]:
-        """What was read; that of this process only if a record was registered."""
+        """Return the plugins that were read, and the local one if a record was registered in this process."""
         self.index()
         with self.lock:
             return [plugin.info() for plugin in self._plugins if plugin is not self._local or plugin.specs]
 
     def register(self, spec: Spec) -> None:
-        """Add one record, or replace the one of its name."""
+        """Add one record, or replace the local one with its name."""
         if type(spec) not in RECORDS:
             names = " or ".join(record.__name__ for record in RECORDS)
             raise InvalidDeclaration(f"register takes a {names}; got {spec!r}")
@@ -109,13 +109,13 @@ class Registry:
             self._record(entry, what, f"{what} {fault}")
 
     def names(self, kind: str, problem: str | None = None) -> tuple[str, ...]:
-        """The sorted names of one kind; those of solvers with their problem in front, if it is not given."""
+        """Return the sorted names of one kind; without a problem, names of solvers begin with their problem."""
         if kind == "solver" and problem is None:
             return self.index().solvers
         return self.index().listed.get(problem if kind == "solver" and problem else kind, ())
 
     def find(self, name: str, kinds: Collection[str], problem: Any = None) -> Entry:
-        """The record that a name of any form means, or an error that says why there is not one."""
+        """Return the record that a name of any form means; raise if there is none, or several."""
         found = self.find_all(name, kinds, problem)
         if len(found) > 1:
             alike = len({entry.scope for entry in found}) == 1
@@ -124,7 +124,7 @@ class Registry:
         return found[0]
 
     def find_all(self, name: Any, kinds: Collection[str], problem: Any = None) -> list[Entry]:
-        """The records that a name of any form may mean, at least one."""
+        """Return the records that a name of any form may mean; raise if there is none."""
         for kind in kinds:
             if kind not in KINDS:
                 raise UnknownName(f"there is no kind {kind!r}; the kinds are {', '.join(KINDS)}")
@@ -138,7 +138,7 @@ class Registry:
         return found
 
     def implementation(self, entry: Entry) -> type[Any]:
-        """Import the class of a record and check the contract; a fault is recorded."""
+        """Import the class of a record and check its contract; record a fault and raise it."""
         spec, kind = entry.spec, KINDS[entry.spec.kind]
         target = cast("str", getattr(spec, "target"))  # noqa: B009  # adapters have none, and no implementation
         if entry.sound is not None and imported(target) is entry.sound:
@@ -165,7 +165,7 @@ class Registry:
         return cast("type[Any]", cls)
 
     def no_such_problem(self, problem: str) -> str:
-        """The message for a problem without solvers, with the problems that have some."""
+        """Return the message for a problem without solvers, with the problems that have some."""
         known = sorted({name.partition("/")[0] for name in self.index().solvers})
         parts = [f"no solver of a problem named {problem!r} is registered.{suggestion(problem, known)}"]
         parts += self._missing()
@@ -174,7 +174,7 @@ class Registry:
         return " ".join(parts)
 
     def _record(self, entry: Entry, what: str, fault: str) -> None:
-        """Keep a fault of a part, or forget it if it is empty."""
+        """Record a fault of a part; an empty one removes the record."""
         key = (entry.spec.qualified, what)
         with self.lock:
             entry.plugin.faults.pop(key, None)
@@ -182,7 +182,7 @@ class Registry:
                 entry.plugin.faults[key] = fault
 
     def _not_found(self, name: str, kinds: Collection[str], scope: str | None) -> str:
-        """The message for a name that is not registered, with suggestions."""
+        """Return the message for a name that is not registered, with suggestions."""
         if scope and list(kinds) == ["solver"] and not self.names("solver", scope):
             return self.no_such_problem(scope)
         bare = split(name)[2]
@@ -198,12 +198,12 @@ class Registry:
             parts.append(f"There is {', '.join(elsewhere)}.")
         parts += (
             self._missing()
-        )  # the name may be that of a plugin that could not be loaded: before the long list
+        )  # before the long list: the name may belong to a plugin that could not be loaded
         parts.append(f"Available: {', '.join(listed)}." if listed else f"No {what} is registered.")
         return " ".join(parts)
 
     def _missing(self) -> Iterator[str]:
-        """Sentences on plugins that could not be loaded and might have the name."""
+        """Yield sentences on plugins that could not be loaded and might have the name."""
         for info in self.plugins():
             if info.status == "broken":
                 yield f"Plugin {info.identity} is broken ({info.error})."
@@ -214,7 +214,7 @@ class Registry:
 
 
 def imported(target: str) -> Any:
-    """The object that a target names if its module is imported already, or None."""
+    """Return the object that a target names if its module is already imported, else None."""
     module, _, path = target.partition(":")
     found: Any = sys.modules.get(module)
     with Contained():
@@ -225,7 +225,7 @@ def imported(target: str) -> Any:
 
 
 def _fault(cls: Any, base: type, *, has_options: bool) -> str:
-    """Why a class is not a solver (normalizer, test matrix), or "" if it is one."""
+    """Return the reason why a class is not a valid solver (normalizer, test matrix), or "" if it is one."""
     if not (isinstance(cls, type) and issubclass(cls, base)):
         return f"it is not a class derived from linspec.{base.__name__}"
     if inspect.isabstract(cls):
@@ -250,7 +250,7 @@ def _is_frozen_and_keyword_only(cls: Any) -> bool:
 
 
 def _warn_of_clashes(entries: Iterable[Entry]) -> None:
-    """Say of each record whose bare name stays linspec's how it is called."""
+    """Warn of records whose bare name belongs to linspec, and give the name to use instead."""
     for entry in entries:
         if entry.hidden:
             warn(

@@ -34,7 +34,7 @@ class Entry:
     hidden : bool
         Whether the bare name means a record of linspec, and not this one.
     sound : type or None
-        The class that was found to keep the contract.
+        The class, once it has passed the check of its contract.
     """
 
     spec: Spec
@@ -51,16 +51,16 @@ class Entry:
 
 
 class SolverRecords(NamedTuple):
-    """The solvers of a problem, by what a choice among them asks first.
+    """The solvers of a problem, sorted for the choice of "auto".
 
     Attributes
     ----------
     automatic : tuple of (str, SolverSpec)
-        Names and records of those that state what they take.
+        Names and records of solvers that estimate time and memory.
     rough : frozenset of str
-        Those whose answer is approximate.
+        Names of solvers with approximate answers.
     iterative : tuple of str
-        Those that iterate and are no demonstrations.
+        Names of solvers that iterate and are no demonstrations.
     """
 
     automatic: tuple[tuple[str, SolverSpec], ...]
@@ -97,10 +97,10 @@ class Index:
             listed[entry.scope].append(entry.listed)
         self.listed = {scope: tuple(sorted(names)) for scope, names in listed.items()}
         self.solvers = tuple(sorted(entry.full for entry in self.entries if entry.spec.kind == "solver"))
-        self.solving: dict[str, SolverRecords] = {}  # filled with the first question about a problem
+        self.solving: dict[str, SolverRecords] = {}  # by problem, filled on first use
 
     def meant(self, name: str, kinds: Iterable[str], problem: str | None = None) -> list[Entry]:
-        """The records that a name of any form may mean; a problem restricts only solvers."""
+        """Return the records that a name of any form may mean; a problem restricts only solvers."""
         prefix, distribution, bare = split(name)
         wanted = distribution and normalized(distribution)
         return [
@@ -113,12 +113,12 @@ class Index:
         ]
 
     def entry_of(self, spec: Spec) -> Entry | None:
-        """The entry of a record itself, not of an equal one."""
+        """Return the entry of this record object, not of an equal one."""
         return next((entry for entry in self.named.get(spec.name, ()) if entry.spec is spec), None)
 
 
 def _entry(spec: Spec, plugin: Plugin, alike: list[Plugin]) -> Entry:
-    """A record under its name, given the plugins that have a record of this qualified name."""
+    """Make the entry of a record; `alike` are the plugins with a record of this qualified name."""
     scope = spec.qualified.partition("/")[0]
     if len(alike) == 1 or is_built_in(plugin):
         return Entry(spec, plugin, scope, spec.name, hidden=False)
@@ -132,14 +132,14 @@ def is_built_in(plugin: Plugin) -> bool:
 
 
 def _known_problem(spec: Spec, plugin: Plugin) -> list[str]:
-    """The problem that a record declares, or that linspec itself solves."""
+    """Return the problem that a record declares, or for which linspec itself has this solver."""
     if isinstance(spec, ProblemSpec):
         return [spec.name]
     return [spec.problem] if isinstance(spec, SolverSpec) and is_built_in(plugin) else []
 
 
 def misspelt(spec: Spec, problems: set[str]) -> str:
-    """What is wrong with the problem of a solver's record, or ""."""
+    """Return the message for a misspelt problem in a solver's record, or ""."""
     if not isinstance(spec, SolverSpec) or spec.problem in problems:
         return ""
     meant = suggestion(spec.problem, sorted(problems), cutoff=MISSPELT)
@@ -154,7 +154,7 @@ def split(name: str) -> tuple[str, str, str]:
 
 
 def problem_name(problem: Any) -> str:
-    """The name of a problem given by name, class or instance."""
+    """Return the name of a problem given by name, class or instance."""
     name = problem if isinstance(problem, str) else getattr(problem, "name", None)
     if not isinstance(name, str):
         raise InvalidProblem(

@@ -51,15 +51,15 @@ __all__ = [
     "validate",
 ]
 
-#: Arguments of ``linspec.solve`` itself. An option of such a name could never be given through it.
+#: Arguments of ``linspec.solve`` itself. An option with such a name could never be passed through it.
 RUN_ARGUMENTS = frozenset(
     {"problem", "solver", "rng", "max_passes", "max_seconds", "callback", "progress", "start", "checkpoint"}
 )
 
-#: How `linspec.Moments` may answer: with held Gram matrices, or by sweeps.
+#: How `linspec.Moments` may compute products: from held Gram matrices, or by sweeps.
 FORMS = ("auto", "dense", "sparse", "implicit")
 
-#: What a part may be, and the method that an instance of it must have.
+#: The kinds of parts, and the method that an instance of each must have.
 PART_KINDS = {name: kind.method for name, kind in KINDS.items() if kind.method}
 
 _KEY = "linspec"
@@ -82,7 +82,7 @@ class Option:
     name : str
         The field's name.
     default : object
-        Value when none is given.
+        Value if none is passed.
     help : str
         Explanation, a phrase.
     kind : type
@@ -90,12 +90,12 @@ class Option:
     optional : bool, default False
         Whether None is a value.
     above, below, at_least, at_most : float or None
-        Bounds: exclusive the first two, inclusive the others.
+        Bounds: the first two are exclusive, the others inclusive.
     choices : tuple or None
-        The only values, where there are few.
+        The permitted values, if they are listed.
     part_kind, part_problem, part_method : str or None
         For a part: its kind (``"solver"``, ``"normalizer"``, ``"test-matrix"``), for a solver its problem, and a
-        method that it must have beside that of its kind.
+        method that it must have in addition to that of its kind.
     """
 
     name: str
@@ -114,7 +114,7 @@ class Option:
 
     @property
     def constraint(self) -> str:
-        """The range in words, such as ``"> 0, <= 1"`` or ``"in {a, b}"``; empty when there is none."""
+        """The range in words, such as ``"> 0, <= 1"`` or ``"in {a, b}"``; empty if there is none."""
         if self.choices is not None:
             return "in {" + ", ".join(map(str, self.choices)) + "}"
         below = "finite" if self.below == math.inf else f"< {self.below}"
@@ -147,9 +147,9 @@ class Option:
         Parameters
         ----------
         value : object
-            What was given.
+            The value.
         owner : str, default ""
-            Whose option it is, for the message.
+            The name of the class that has the option, for the message.
 
         Raises
         ------
@@ -183,7 +183,7 @@ class Option:
         )
 
     def refusal(self, value: Any, owner: str = "") -> str:
-        """Say what a value had to be, what it was, and the default; the message of :meth:`check`."""
+        """Return the message of :meth:`check`: the expected and the given value, and the default."""
         of = f" of {owner}" if owner else ""
         return (
             f"option {self.name!r}{of} must be {self.expects}; got {shown(value)} ({type(value).__name__}). "
@@ -194,7 +194,8 @@ class Option:
 def is_number(value: Any, kind: type = float, *, large: bool = False) -> bool:
     """Whether a value is a real number that a float holds, or an integer; NaN and infinity are numbers.
 
-    NumPy's scalars are numbers, and known without importing NumPy. A bool is a slip, and a span of time has a unit.
+    NumPy's scalars are numbers, and are recognised without importing NumPy. A bool is probably a mistake, and a
+    timedelta has a unit: neither is a number here.
 
     Parameters
     ----------
@@ -211,7 +212,7 @@ def is_number(value: Any, kind: type = float, *, large: bool = False) -> bool:
         kind(value)
     except OverflowError:
         return large
-    except (TypeError, ValueError):  # a span of time
+    except (TypeError, ValueError):  # a timedelta
         return False
     return True
 
@@ -232,23 +233,23 @@ def option(
     Parameters
     ----------
     default : object
-        Value when none is given. None makes None a value; it then means what `help` says it means.
+        Value if none is passed. A default of None permits None, whose meaning `help` must say.
     help : str
         Explanation, a phrase.
     kind : type, optional
-        ``float``, ``int``, ``bool`` or ``str``. By default the type of `default`; when that is None,
-        ``float`` with bounds and the type of the choices with choices.
+        ``float``, ``int``, ``bool`` or ``str``. By default the type of `default`; if that is None, ``float`` with
+        bounds, and the type of the choices with choices.
     above, below : float, optional
         Exclusive bounds. ``below=math.inf`` says "finite".
     at_least, at_most : float, optional
         Inclusive bounds.
     choices : tuple, optional
-        The only values.
+        The permitted values.
 
     Returns
     -------
     dataclasses.Field
-        Typed as Any, so that the annotation of the field is the author's.
+        Typed as Any, so that authors can annotate the field as they like.
 
     Raises
     ------
@@ -297,26 +298,26 @@ def part(
     Parameters
     ----------
     default : str or instance or None
-        A registered name, or an instance. None makes None a value.
+        A registered name, or an instance. A default of None permits None.
     help : str, default ""
         Explanation, a phrase.
     kind : {"solver", "normalizer", "test-matrix"}
-        Under which kind a name is looked up.
+        The kind of the part, under which a name is looked up.
     problem : str, optional
         For a solver: the problem it solves.
     method : str, optional
-        A method that it must have beside that of its kind, such as ``"prepare"``. One without is refused before the
-        run begins.
+        A method that the part must have in addition to that of its kind, such as ``"prepare"``. A part without it is
+        refused before the run begins.
 
     Returns
     -------
     dataclasses.Field
-        Typed as Any, so that the annotation of the field is the author's.
+        Typed as Any, so that authors can annotate the field as they like.
 
     Raises
     ------
     InvalidDeclaration
-        No such kind; a solver without a problem, or another kind with one; a default that is no part.
+        The kind is unknown; a solver has no problem, or another kind has one; the default is no part.
 
     Examples
     --------
@@ -345,7 +346,7 @@ def tol_option(usual: float = 1e-6) -> Any:
     Parameters
     ----------
     usual : float, default 1e-6
-        That default, for the explanation: the `tolerance` of the problems that the solver solves.
+        The default of the problem, for the explanation: the `tolerance` of the problems that the solver solves.
 
     Examples
     --------
@@ -363,7 +364,7 @@ def tol_option(usual: float = 1e-6) -> Any:
 
 
 def form_option(default: str = "auto") -> Any:
-    """Declare `form`: how `run.moments` answers, one of the forms of `linspec.Moments`.
+    """Declare `form`: how `run.moments` computes products, one of the forms of `linspec.Moments`.
 
     Parameters
     ----------
@@ -414,7 +415,7 @@ def limit_option(n: int, of: str = "iterations") -> Any:
     n : int
         The default.
     of : str, default "iterations"
-        What is counted.
+        The name of the counted thing, in the plural.
 
     Examples
     --------
@@ -431,13 +432,13 @@ def limit_option(n: int, of: str = "iterations") -> Any:
 
 
 def options_of(owner: Any) -> tuple[Option, ...]:
-    """The options of a dataclass, or of an instance of one, in order of declaration."""
+    """Return the options of a dataclass, or of an instance of one, in order of declaration."""
     cls = owner if isinstance(owner, type) else type(owner)
     if not dataclasses.is_dataclass(cls):
         raise InvalidDeclaration(
             f"{cls.__name__} has no options to read; decorate it with @dataclass(frozen=True, kw_only=True)"
         )
-    fields = cls.__dataclass_fields__  # of its own, or those of a parent: a decorator makes others
+    fields = cls.__dataclass_fields__  # its own or a parent's; a decorator makes new ones
     known = _READ.get(cls)
     if known is None or known[0] is not fields:
         known = fields, tuple(_read(cls, field) for field in dataclasses.fields(cls) if field.init)
@@ -446,11 +447,11 @@ def options_of(owner: Any) -> tuple[Option, ...]:
 
 
 _READ: WeakKeyDictionary[type, tuple[Any, tuple[Option, ...]]] = WeakKeyDictionary()
-"""The options of classes that have been read, with the fields of which they were made."""
+"""Options of classes that have been read, with the fields from which they were made."""
 
 
 def stated_options(instance: Any) -> dict[str, Any]:
-    """The values of all options as numbers, texts and tuples; a part is its class with the options it was given."""
+    """Return the values of all options as numbers, texts and tuples; a part becomes the text of its constructor."""
     return {each.name: _stated(getattr(instance, each.name)) for each in options_of(instance)}
 
 
@@ -467,13 +468,19 @@ def _stated(value: Any) -> Any:
 
 
 def validate(instance: Any) -> None:
-    """Check the options of an instance, or raise InvalidOption; base classes call it from ``__post_init__``."""
+    """Check the options of an instance; base classes call this in ``__post_init__``. Raises InvalidOption."""
     for declared in options_of(instance):
         declared.check(getattr(instance, declared.name), type(instance).__name__)
 
 
 def parse(option: Option, text: str) -> Any:
-    """Read a value as typed on the command line, or raise InvalidOption; ``none`` is None where None is a value."""
+    """Convert a text from the command line to a value; ``none`` means None if the option permits it.
+
+    Raises
+    ------
+    InvalidOption
+        The text is not a value of the option.
+    """
     if option.optional and text.strip().lower() == "none":
         return None
     try:
@@ -487,7 +494,7 @@ def parse(option: Option, text: str) -> Any:
 
 
 def invalid_values(option: Option) -> list[Any]:
-    """Values that an option must refuse, at least one: just outside its bounds, and of the wrong type."""
+    """Return values that an option must refuse, at least one: just outside its bounds, and of the wrong type."""
     values: list[Any] = [] if option.optional else [None]
     if option.part_kind is not None:
         return [*values, "", 0, object(), object]
@@ -505,7 +512,7 @@ def invalid_values(option: Option) -> list[Any]:
 
 
 def build(cls: type[T], options: Mapping[str, Any]) -> T:
-    """Make an instance from options by name; an unknown one is answered with the one that is meant."""
+    """Make an instance from options by name; the error for an unknown one suggests the right one."""
     known = [declared.name for declared in options_of(cls)]
     for name in options:
         if name in known:
@@ -519,7 +526,7 @@ def build(cls: type[T], options: Mapping[str, Any]) -> T:
 
 
 def _field(default: Any, **declared: Any) -> Any:
-    """Keep the declaration as the metadata of a field, once its default has passed its own check."""
+    """Make a field with the declaration as metadata, after a check of the default."""
     trial = Option(name="default", default=default, optional=default is None, **declared)
     try:
         trial.check(default)
@@ -551,12 +558,12 @@ def _implied_kind(default: Any, bounds: Mapping[str, Any], choices: tuple[Any, .
 def _is_name_or_instance(value: Any, method: str) -> bool:
     if isinstance(value, str):
         return bool(value.strip())
-    # A class has the method as well; it lacks its options, so ask for an instance.
+    # A class has the method as well, but no values of its options: only an instance is accepted.
     return not isinstance(value, type) and callable(getattr(value, method, None))
 
 
 def _beyond_bounds(option: Option) -> list[float]:
-    """Values on the wrong side of each bound: as near as the type allows, and one further off."""
+    """Return values on the wrong side of each bound: one as near as the type allows, and one farther away."""
     low = option.above if option.above is not None else option.at_least
     high = option.below if option.below is not None else option.at_most
     values: list[float] = []
@@ -574,6 +581,6 @@ def _next(kind: type, bound: float, direction: int) -> float:
 
 
 def _stranger(choices: tuple[Any, ...]) -> Any:
-    """A value of the right type that is none of the choices."""
+    """Return a value of the right type that is none of the choices."""
     first = choices[0]
     return "not " + " ".join(choices) if isinstance(first, str) else sum(map(abs, choices)) + 1

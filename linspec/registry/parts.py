@@ -16,7 +16,7 @@ T = TypeVar("T")
 
 
 def with_parts(instance: T) -> T:
-    """The same solver with an instance, with default options, instead of every part that is a name.
+    """Return a copy of a solver in which each part given by name is an instance with default options.
 
     Parameters
     ----------
@@ -31,7 +31,7 @@ def with_parts(instance: T) -> T:
     UnknownName, AmbiguousName, BrokenPlugin
         As for :func:`linspec.get_solver`.
     InvalidOption
-        A part is not of the kind that its option declares, or a number is too large to be computed with.
+        A part is not of the kind that its option declares, or a number is too large for a float.
     """
     found = {}
     owner = type(instance).__name__

@@ -37,7 +37,7 @@ wait_before_forks(_DEFAULT.lock)
 
 
 def default_registry() -> Registry:
-    """The registry that the functions here ask."""
+    """Return the registry that the functions of this module use."""
     return _DEFAULT
 
 
@@ -77,7 +77,7 @@ def solvers(problem: Any = None) -> tuple[str, ...]:
 
 
 def records_of_solvers(problem: Any) -> SolverRecords:
-    """The records of a problem's solvers, for a choice among them; made once until a record is registered."""
+    """Return the records of a problem's solvers, for the choice of "auto"; cached until a record is registered."""
     scope, known = problem_name(problem), default_registry().index().solving
     if scope not in known:
         specs = {name: get_spec("solver", name, scope) for name in solvers(problem)}
@@ -131,7 +131,7 @@ test_matrices.__test__ = False  # type: ignore[attr-defined]  # pytest would col
 
 
 def operator_adapters() -> tuple[OperatorSpec, ...]:
-    """The adapters for foreign data, in the order in which they are tried: the first that matches adapts."""
+    """Return the adapters for foreign data in the order in which they are tried: the first match adapts."""
     return tuple(
         entry.spec for entry in default_registry().index().entries if isinstance(entry.spec, OperatorSpec)
     )
@@ -237,13 +237,13 @@ def get_spec(kind: str | None, name: str, problem: Any = None) -> Any:
 
 
 def provider_of(spec: Spec) -> str:
-    """The plugin that registers a record, ``distribution:entry``; empty if none does."""
+    """Return the plugin that registers a record, as ``distribution:entry``; "" if none does."""
     entry = default_registry().index().entry_of(spec)
     return "" if entry is None else entry.plugin.identity
 
 
 def spec_of(cls: type, problem: Any = None) -> Any:
-    """The record of a class, if it is registered for the problem; for an instance that was made without its name."""
+    """Return the record of a class if it is registered (for the problem), else None."""
     scope = None if problem is None else problem_name(problem)
     for entry in default_registry().index().entries:
         spec = entry.spec
@@ -292,7 +292,7 @@ def describe(name: str) -> Description:
 
 
 def report(spec: Spec, what: str, fault: str) -> None:
-    """Record a fault in a part of a plugin, which `plugins` reports: what failed, and how in words."""
+    """Record a fault for `plugins` to report: the record, the part of the plugin that failed, and the fault as text."""
     default_registry().report(spec, what, fault)
 
 
@@ -303,7 +303,7 @@ def register(spec: Spec) -> None:
     ----------
     spec : SolverSpec or NormalizerSpec or TestMatrixSpec or OperatorSpec
         Its target may be a class defined in the session, ``"__main__:MySolver"``. A second record of the same
-        name replaces the first. Its provider is ``local``, so if linspec has the name, too, ask for
+        name replaces the first. Its provider is ``local``, so if linspec has the name, too, request
         ``"local:gram"``.
 
     Raises

@@ -41,7 +41,7 @@ _TARGET = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*:[^\W\d]\w*(\.[^\W\d]\w*)*")
 
 
 class _Record:
-    """A declaration; a misspelt field is answered with the one that is meant."""
+    """A declaration whose error for a misspelt field suggests the right one."""
 
     def __new__(cls, *_: Any, **given: Any) -> Self:
         known = [each.name for each in fields(cls)]  # type: ignore[arg-type]  # each record is a dataclass
@@ -55,7 +55,7 @@ class _Record:
 
 @dataclass(frozen=True, kw_only=True)
 class Needs(_Record):
-    """What a solver needs of its data, in addition to forward block products.
+    """The needs of a solver, in addition to forward block products with its data.
 
     Parameters
     ----------
@@ -66,7 +66,7 @@ class Needs(_Record):
     dense : bool, default False
         The whole matrix as an array.
     entries : bool, default False
-        The entries, some rows at a time: of arrays, sparse matrices and files, and of rows that come slice by slice.
+        The entries, some rows at a time, from arrays, sparse matrices, files or streams of slices.
     rows : bool, default False
         Row slices by index (minibatches).
 
@@ -95,7 +95,7 @@ class Needs(_Record):
 
 
 class _Spec(_Record):
-    """What the declarations of all kinds have in common: each field is checked by the rule for its name."""
+    """Base class of all declarations, which checks each field by the rule for its name."""
 
     kind: ClassVar[str]
     name: str
@@ -177,7 +177,7 @@ class SolverSpec(_Spec):
 
 @dataclass(frozen=True, kw_only=True)
 class _PartSpec(_Spec):
-    """What the declarations of normalizers and test matrices have in common."""
+    """Base class of the declarations of normalizers and test matrices."""
 
     name: str
     target: str
@@ -259,19 +259,19 @@ class OperatorSpec(_Spec):
         A function ``"package.module:function"`` for the conformance kit. It takes no arguments and returns a
         small object to adapt, of at most some hundred rows. Without it the adapter fails the kit.
     labels : callable, optional
-        ``labels(data) -> (engine, handles)`` of data that lie in blocks (:mod:`linspec.sweeps.blocks`): the blocks as
-        they are, in the order of the rows. They may be class labels, such as strings, of which no operator can be
-        made; :func:`linspec.targets.lda` asks for them.
+        ``labels(data) -> (engine, handles)`` for data in blocks (:mod:`linspec.sweeps.blocks`): the unchanged blocks,
+        in the order of the rows. They may be class labels, such as strings, which no operator can hold;
+        :func:`linspec.targets.lda` calls this.
     suffixes : tuple of str, default ()
-        The suffixes of the files that it reads, such as ``(".csv", ".csv.gz")``: `matches` takes
-        :class:`linspec.operators.RowFiles` of these.
+        The suffixes of the files that it reads, such as ``(".csv", ".csv.gz")``: `matches` accepts
+        :class:`linspec.operators.RowFiles` with these.
     column_names : callable, optional
-        ``column_names(files) -> sequence`` of the names of all columns, of files that are tables, without reading them;
-        the numbers from 1 on where they have none. The command line picks columns by these.
+        ``column_names(files) -> sequence`` of the names of all columns, for files that are tables, without reading
+        them; numbers from 1 on if they have no names. The command line picks columns by these.
     texts : callable, optional
-        ``texts(files) -> sequence of str, or None`` of files that are tables: the texts of the only column that is
-        asked for, and None if it holds numbers. With ``files.missing == "nan"`` a text that is missing is None. The
-        command line takes them for class labels.
+        ``texts(files) -> sequence of str, or None`` for files that are tables: the texts of the single requested
+        column, or None if it holds numbers. With ``files.missing == "nan"`` a missing text is None. The command line
+        uses them as class labels.
 
     Raises
     ------
@@ -314,7 +314,7 @@ class ProblemSpec(_Spec):
     target : str
         The place of the class, ``"package.module:Class"``. It is imported only when it is used.
     summary : str
-        One sentence: what the problem asks for.
+        One sentence: what the problem computes.
     command : str, default ""
         The place of its `linspec.cli.kinds.Kind`, ``"package.module:NAME"``: how the command line reads the
         problem and shows its answer. Without it the problem can only be solved in Python.
@@ -374,7 +374,7 @@ _A_TEXT = _is_text, "a text that is not empty"
 _A_FUNCTION = callable, "a function"
 _A_PLACE = (lambda value: value == "" or _is_target(value)), "a string 'package.module:NAME', or empty"
 
-#: What a value of each field must be if it is not the default, and the words for it.
+#: For each field the check of a value that is not the default, and the words for a valid one.
 _RULES: dict[str, tuple[Callable[[Any], bool], str]] = {
     "name": (_is_name, _A_NAME),
     "problem": (

@@ -1,7 +1,7 @@
 """Problems, solvers, the run between them, and the solution with its certificate.
 
-Read `problem` first, then `solver`: what a solver is, then `run`: what it may ask of a run. `budget` has what the run
-may take, and `verdict` how it ends. `solution` is what users get. `solve` has the one call; `select` chooses a solver.
+Read `problem` first, then `solver`, then `run`, which serves a solver while it runs. `budget` limits the run, and
+`verdict` decides how it ended. `solution` is what users get. `solve` has the one call; `select` chooses a solver.
 """
 
 from __future__ import annotations

@@ -52,10 +52,10 @@ __all__ = [
 ]
 
 FORMAT = 1
-"""The version of the format that is written. Readers take this and all older ones."""
+"""Version of the format that `write` writes; readers accept this and all older versions."""
 
 HEADER = "linspec"
-"""The name of the header among the arrays."""
+"""Name of the entry that holds the header."""
 
 EXPANSION = 30
 """Bytes of memory that a byte of JSON may take as Python objects."""
@@ -67,7 +67,7 @@ Types = Sequence[type]
 
 
 def pack(parts: Mapping[str, Any], allowed: Types) -> tuple[dict[str, Any], dict[str, HostArray]]:
-    """The fields of an object as a tree for JSON, and the arrays that it names.
+    """Return the fields of an object as a tree for JSON, and the arrays that the tree names.
 
     Parameters
     ----------
@@ -80,9 +80,9 @@ def pack(parts: Mapping[str, Any], allowed: Types) -> tuple[dict[str, Any], dict
     Returns
     -------
     dict
-        For each part its node.
+        The node of each part.
     dict of str to numpy.ndarray
-        Arrays by the name that nodes give them: a field that is an array has that of the field.
+        Arrays by the names in the nodes; a field that is an array keeps the name of the field.
 
     Raises
     ------
@@ -98,7 +98,7 @@ def pack(parts: Mapping[str, Any], allowed: Types) -> tuple[dict[str, Any], dict
 
 
 class _Packer:
-    """What has been packed so far; an array that occurs twice is kept once."""
+    """The packing of one object; an array that occurs twice is kept once."""
 
     def __init__(self, allowed: tuple[type, ...]) -> None:
         self.allowed = allowed
@@ -106,7 +106,7 @@ class _Packer:
         self._known: dict[int, tuple[Any, dict[str, Any]]] = {}
 
     def node(self, value: Any, name: str) -> Any:
-        """The node of a value; `name` says where it is, and becomes the name of its array."""
+        """Return the node of a value; `name`, its place in the object, becomes the name of its array."""
         if value is None or isinstance(value, bool | int | float | str | np.generic):
             return _leaf(value.item() if isinstance(value, np.generic) else value)
         if is_array(value):
@@ -128,7 +128,7 @@ class _Packer:
             return self._known[id(value)][1]
         host = to_host(value)
         if host.ndim == 2 and not (host.flags.c_contiguous or host.flags.f_contiguous):
-            host = host.copy(order="K")  # read again, its rows or columns lie as they do now
+            host = host.copy(order="K")  # a file keeps the order of contiguous arrays alone
         if host.dtype.hasobject:
             texts = [self.node(inner, name) for inner in host.reshape(-1).tolist()]
             return {"values": texts, "shape": list(host.shape)}
@@ -141,7 +141,7 @@ class _Packer:
         return node
 
     def _free(self, name: str) -> str:
-        """A name for an entry of the file, which no other has."""
+        """Return an entry name that no other array has."""
         name = name.encode("ascii", "backslashreplace").decode()
         while name in self.arrays or name == HEADER:
             name += "_"
@@ -169,7 +169,7 @@ _COMPRESSED = ("data", "indices", "indptr")
 
 
 def _leaf(value: Any) -> Any:
-    """A number or a text that JSON has; one of a class that derives from these is one of them."""
+    """Return a number or text as JSON holds it; instances of subclasses become plain ones."""
     for kind in (bool, int, str):
         if isinstance(value, kind):
             return kind(value)
@@ -179,7 +179,7 @@ def _leaf(value: Any) -> Any:
 
 
 def _parts_of(value: Any, name: str) -> Mapping[str, Any]:
-    """What an object is made of: what its class says, or the arguments of its constructor."""
+    """Return the parts of an object: `saved_parts()`, or else the arguments of its constructor."""
     if hasattr(value, "saved_parts"):
         parts: Mapping[str, Any] = value.saved_parts()
         return parts
@@ -193,12 +193,14 @@ def _parts_of(value: Any, name: str) -> Mapping[str, Any]:
 
 
 def identity(cls: type) -> str:
-    """What a file calls a class: its package and its name, which stay where a module moves within the package."""
+    """Return the name of a class in files: its package and its name, which stay when a module moves within the
+    package.
+    """
     return f"{cls.__module__.partition('.')[0]}:{cls.__qualname__}"
 
 
 def digest(nodes: Mapping[str, Any], arrays: Mapping[str, HostArray]) -> str:
-    """What `pack` made, in one number: other nodes or arrays have another.
+    """Return a checksum of what `pack` returned, which changes with the nodes and the arrays.
 
     Parameters
     ----------
@@ -220,7 +222,7 @@ def write(stream: IO[bytes], header: Mapping[str, Any], arrays: Mapping[str, Any
     ----------
     stream : binary file
     header : mapping
-        What JSON has; the version of the format is added.
+        Values that JSON can hold; the version of the format is added.
     arrays : mapping of str to numpy.ndarray
     """
     text = json.dumps({"format": FORMAT, **header}, allow_nan=False)
@@ -236,7 +238,7 @@ def write(stream: IO[bytes], header: Mapping[str, Any], arrays: Mapping[str, Any
 
 @contextmanager
 def opened(path: str | os.PathLike[str]) -> Iterator[Archive]:
-    """A file that `write` made, of this version of the format or an older one.
+    """Open a file that `write` made, in this version of the format or an older one.
 
     Parameters
     ----------
@@ -245,15 +247,15 @@ def opened(path: str | os.PathLike[str]) -> Iterator[Archive]:
     Raises
     ------
     InvalidFile
-        It is no such file, it is damaged, of a newer format, or does not fit into memory. So is what the block raises
-        where the file holds other things than it should.
+        It is no such file, it is damaged, of a newer format, or does not fit into memory. Errors that the block
+        raises, because the contents are not as expected, become this error, too.
     InvalidOption
-        The path is none that a file can have.
+        The path is not valid for a file.
     FileNotFoundError, PermissionError
         As `open` raises them.
     """
     file = named_file(path)
-    regular = stat.S_ISREG(file.stat().st_mode)  # asked first: to open a pipe waits for its writer
+    regular = stat.S_ISREG(file.stat().st_mode)  # checked first: opening a pipe waits for its writer
     with file.open("rb") if regular else nullcontext() as stream:
         try:
             if stream is None:
@@ -275,7 +277,7 @@ def opened(path: str | os.PathLike[str]) -> Iterator[Archive]:
 
 
 class _Newer(InvalidFile):
-    """The file is sound, and this version of linspec too old for it."""
+    """The file is sound, but this version of linspec is too old for it."""
 
 
 class Archive:
@@ -284,7 +286,7 @@ class Archive:
     Attributes
     ----------
     header : dict
-        As it was given to `write`.
+        The header that was passed to `write`.
     """
 
     def __init__(self, file: zipfile.ZipFile) -> None:
@@ -311,7 +313,7 @@ class Archive:
 
     @property
     def arrays(self) -> Mapping[str, HostArray]:
-        """Those that have been read, by name."""
+        """The arrays that have been read, by name."""
         return self._arrays
 
     @staticmethod
@@ -321,7 +323,7 @@ class Archive:
             raise InvalidFile(f"it takes {needed:,} bytes of memory, and {available:,} are available")
 
     def unpack(self, nodes: Any, allowed: Types) -> dict[str, Any]:
-        """The fields that `pack` made nodes of.
+        """Return the fields whose nodes `pack` made.
 
         Parameters
         ----------
@@ -334,7 +336,7 @@ class Archive:
         MissingPackage
             An object is of a class that is not imported.
         Exception
-            Of many kinds, which `opened` makes an `InvalidFile`, where the file holds other things.
+            The contents are not as expected. `opened` turns any such error into `InvalidFile`.
         """
         if not isinstance(nodes, dict):
             raise InvalidFile("its header lists no fields")
@@ -354,7 +356,7 @@ class Archive:
         return self._simple(node, allowed)
 
     def _simple(self, node: Mapping[str, Any], allowed: Types) -> Any:
-        """What JSON lacks."""
+        """Return a value that JSON lacks: a number that is not finite, an array of objects, a tuple or a mapping."""
         if "number" in node:
             return float(node["number"])
         if "values" in node:
@@ -364,7 +366,7 @@ class Archive:
         return {self._value(key, allowed): self._value(inner, allowed) for key, inner in node["mapping"]}
 
     def _array(self, node: Mapping[str, Any]) -> HostArray:
-        """An array, once it is sure that it is what the header says."""
+        """Return an array, after a check against the header."""
         name = node["array"]
         if name not in self._arrays:
             self._arrays[name] = self._read(name, node)
@@ -391,7 +393,7 @@ class Archive:
             )
         with self._file.open(entry) as member:
             array = npy.read_array(member, allow_pickle=False)
-            member.read(1)  # the checksum is looked at where the member ends
+            member.read(1)  # zipfile checks the checksum at the end of the member
         return array
 
     def _sparse(self, node: Mapping[str, Any]) -> Any:
@@ -417,19 +419,19 @@ def _header_of(member: IO[bytes]) -> tuple[tuple[int, ...], np.dtype[Any]]:
 
 
 def _stated(dtype: np.dtype[Any]) -> Any:
-    """A dtype as JSON has it."""
+    """Return a dtype as JSON holds it."""
     return json.loads(json.dumps(npy.dtype_to_descr(dtype)))
 
 
 def _of_objects(values: list[Any], shape: list[int]) -> HostArray:
-    """An array of Python objects."""
+    """Return an array of Python objects."""
     found = np.empty(len(values), dtype=object)
     found[:] = values
     return found.reshape(shape)
 
 
 def _class_named(name: Any, allowed: Types) -> type:
-    """The class of this identity among those that are allowed and imported."""
+    """Return the class with this identity, if it is allowed and imported."""
     found = next((cls for cls in with_derived(allowed) if identity(cls) == name), None)
     if found is None:
         package = shown(str(name).partition(":")[0])
@@ -442,14 +444,14 @@ def _class_named(name: Any, allowed: Types) -> type:
 
 
 def with_derived(classes: Types) -> Iterator[type]:
-    """Classes and all that derive from them, those that were made last first."""
+    """Yield classes and all that derive from them, the derived ones first, the latest before the earlier ones."""
     for cls in classes:
         yield from with_derived(cls.__subclasses__()[::-1])
         yield cls
 
 
 def rebuilt(cls: Any, parts: Mapping[str, Any]) -> Any:
-    """An object of a class, of the parts that were saved."""
+    """Make an object of a class from its saved parts."""
     _check_shapes(cls, parts)
     if hasattr(cls, "from_saved_parts"):
         return cls.from_saved_parts(parts)
@@ -458,7 +460,7 @@ def rebuilt(cls: Any, parts: Mapping[str, Any]) -> Any:
 
 
 def check_kinds(cls: Any, parts: Mapping[str, Any]) -> None:
-    """Refuse arguments of a constructor that are not what the class declares.
+    """Refuse arguments of a constructor whose types are not those that the class declares.
 
     Raises
     ------
@@ -474,7 +476,7 @@ def check_kinds(cls: Any, parts: Mapping[str, Any]) -> None:
 
 
 def _is_of(value: Any, hint: Any) -> bool:
-    """Whether a value may be one of this type, as far as that can be told at a glance."""
+    """Whether a value may have this type, as far as a look at the outermost type shows."""
     origin = typing.get_origin(hint) or hint
     if origin in (typing.Union, types.UnionType):
         return any(_is_of(value, one) for one in typing.get_args(hint))
@@ -490,7 +492,7 @@ def _is_of(value: Any, hint: Any) -> bool:
 
 
 def _check_shapes(cls: Any, parts: Mapping[str, Any]) -> None:
-    """Refuse arrays whose shapes do not fit together as the class says in `shapes`."""
+    """Refuse arrays whose shapes contradict the axes that the class declares in `shapes`."""
     known: dict[str, int] = {}
     for name, axes in getattr(cls, "shapes", {}).items():
         value = parts.get(name)

@@ -1,16 +1,16 @@
-"""Checkpoints: what a run has reached, in a file, from which another process goes on.
+"""Checkpoints: the state of a run in a file, from which another process continues it.
 
-Problem: a run of hours ends with its machine, by a signal, or because its time is over, and is to go on where it was,
-with the same bits as if nothing had happened.
-Method: at the top of its loop a solver says what its iteration is (`Run.checkpoint`). That, the accounts of the
-run, its random numbers, what the moments have learnt of the columns, and the Gram matrices that are held, are
+Problem: a run of hours ends with its machine, by a signal, or because its time is over, and should continue where it
+was, with the same bits as if nothing had happened.
+Method: at the top of its loop a solver hands over the state of its iteration (`Run.checkpoint`). This state, the
+accounts of the run, its random numbers, the column statistics of the moments, and the Gram matrices that are held, are
 written in the format of saved answers: whole, beside the last file, which the new one then replaces. So there is a
-good file at any time. What depends on the machine, such as the widths of blocks or whether Gram matrices are held,
-is in there, too, and is not chosen anew.
-A file says which problem and which solver it belongs to, and has a checksum of some rows of each matrix: others are
-refused at once. It also has sums over all rows (`linspec.sweeps.witness`), which the next sweep is held against: no
+good file at any time. Choices that depend on the machine, such as the widths of blocks or whether Gram matrices are
+held, are stored, too, and not made again.
+A file names the problem and the solver that it belongs to, and has a checksum of some rows of each matrix: others are
+refused at once. It also has sums over all rows (`linspec.sweeps.witness`), which the next sweep is compared with: no
 answer rests on other data.
-Where we differ from a pickle of the solver: nothing is executed when a file is read, and it says what is wrong with it.
+Where we differ from a pickle of the solver: nothing is executed when a file is read, and errors say what is wrong.
 """
 
 from __future__ import annotations
@@ -56,11 +56,10 @@ from linspec.sweeps.witness import Witness
 __all__ = ["Checkpoint", "CheckpointWriter", "Saved", "check_state", "fingerprint", "is_checkpoint", "loaded"]
 
 VERSION = 1
-"""Of what a checkpoint holds; the format of the file has a version of its own."""
+"""Version of the fields of a checkpoint; the format of the file has a version of its own."""
 
 PLACES = 16
-"""Rows of a matrix in memory, evenly spread, that its checksum takes; of files as many, from their beginning and
-end."""
+"""Number of rows in the checksum of a matrix: evenly spread in memory, from both ends of a file."""
 
 COLUMNS = {"mean?": "p", "squares?": "p"}
 
@@ -83,28 +82,28 @@ FIELDS: Mapping[str, Any] = {
     "state?": Mapping,
     "start?": Mapping,
 }
-"""What a file has, as `check_state` takes it; the state is declared by its solver."""
+"""Fields of a file, declared as for `check_state`; the solver declares the state itself."""
 
 FREE = ("max_iterations",)
-"""Options that may differ when a run goes on."""
+"""Options that may differ when a run is continued."""
 
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """Where a run writes what it has reached, and how often.
+    """Where a run writes its state, and how often.
 
     Parameters
     ----------
     path : path
-        The file. It is replaced by the next one, and each is whole or not there.
+        The file. Each checkpoint replaces the one before, whole or not at all.
     seconds : float, default 60
-        The least time between two. 0: after every iteration.
+        The least time between two checkpoints. 0: after every iteration.
 
     Raises
     ------
     InvalidOption
-        The path is none, or that of something that no file takes the place of: a folder, a device, a file that may not
-        be written; or the seconds are no number from 0 on.
+        The path is not valid, or leads to something that cannot be replaced by a file (a folder, a device, a file
+        without write permission); or `seconds` is not a number of at least 0.
 
     Examples
     --------
@@ -147,7 +146,7 @@ class CheckpointWriter:
     ----------
     checkpoint : Checkpoint
     about : mapping
-        What the run belongs to, as `fingerprint` returns it.
+        Problem, solver and data of the run, as `fingerprint` returns them.
     """
 
     def __init__(self, checkpoint: Checkpoint, about: Mapping[str, Any]) -> None:
@@ -157,11 +156,11 @@ class CheckpointWriter:
 
     @property
     def due(self) -> bool:
-        """Whether it is time for another one."""
+        """Whether it is time for another checkpoint."""
         return time.monotonic() >= self._next
 
     def write(self, fields: Mapping[str, Any]) -> None:
-        """Write a checkpoint. A disk that is full, or gone, costs a warning and not the run: the last file stays."""
+        """Write a checkpoint. If the disk is full or gone, warn and keep the last file; the run goes on."""
         nodes, arrays = archive.pack({**fields, "about": self._about, "threads": _threads()}, (HeldGram,))
         seal = archive.digest(nodes, arrays)
         header = {"linspec": linspec.__version__, "checkpoint": VERSION, "digest": seal, "fields": nodes}
@@ -182,13 +181,13 @@ class CheckpointWriter:
 
 @dataclass(frozen=True)
 class Saved:
-    """What a checkpoint holds.
+    """The contents of a checkpoint.
 
     Attributes
     ----------
     path : str
     fields : mapping
-        As `Run` gave them to `CheckpointWriter.write`.
+        The fields that `Run` passed to `CheckpointWriter.write`.
     """
 
     path: str
@@ -219,7 +218,7 @@ class Saved:
             _compare(self.path, f"the matrix {name}", own["matrices"].get(name), facts)
 
     def check_fields(self) -> None:
-        """Refuse fields that no run has written.
+        """Refuse fields that no run can have written.
 
         Raises
         ------
@@ -230,7 +229,7 @@ class Saved:
 
     @contextmanager
     def taken_up(self) -> Iterator[None]:
-        """Make what goes wrong where a run takes up the file an error that names the file.
+        """Turn errors while a run restores this checkpoint into an error that names the file.
 
         Raises
         ------
@@ -252,7 +251,7 @@ class Saved:
 
     @property
     def witnesses(self) -> dict[str, Witness]:
-        """What identifies the rows of each matrix that had been read."""
+        """Sums over the rows of each matrix that had been read, which identify its rows."""
         found = self.fields["witnesses"]
         return {one["matrix"]: Witness(one["sums"], one["rounding"]) for one in found}
 
@@ -263,7 +262,7 @@ class Saved:
         ----------
         name : str
         own : Witness
-            Of the matrix of this run.
+            Sums over the rows of the matrix of this run.
         rows : float
 
         Raises
@@ -280,7 +279,7 @@ class Saved:
             )
 
     def warn_of_threads(self) -> None:
-        """Say where the machine multiplies otherwise: the answer is as good, and its last bits may differ."""
+        """Warn if the number of BLAS threads has changed: the answer is as good, but its last bits may differ."""
         before, now = self.fields["threads"]["blas"], _threads()["blas"]
         if before != now:
             warn(
@@ -306,7 +305,7 @@ def _compare(path: str, what: str, own: Any, given: Any) -> None:
 
 
 def is_checkpoint(path: str | os.PathLike[str]) -> bool:
-    """Whether a file is a checkpoint, and no saved answer.
+    """Whether a file is a checkpoint rather than a saved answer.
 
     Raises
     ------
@@ -342,20 +341,20 @@ def loaded(path: str | os.PathLike[str]) -> Saved:
 def check_state(
     what: str, state: Any, declared: Mapping[str, Any], known: Mapping[str, int] = MappingProxyType({})
 ) -> None:
-    """Refuse a state from a file that is not what was declared.
+    """Refuse a state from a file that does not fit its declaration.
 
     Parameters
     ----------
     what : str
-        What messages call it.
+        The name of the state in messages.
     state : mapping
     declared : mapping
-        By name a kind; a name that ends in "?" may be missing or None. A kind is a type; a text with the axes of an
-        array of finite real numbers by letters, "p k", of which each has one length in the mapping, or "=k" for a
-        number that is such a length; a mapping of names and kinds; or a list of one kind, for lists of any length.
-        What is within a mapping or a list has the lengths that are known outside.
+        A kind for each name; a name that ends in "?" may be missing or None. A kind is one of these: a type; a text
+        such as "p k" with the axes of an array of finite real numbers, where each letter stands for one length; "=k"
+        for a number equal to such a length; a mapping of names to kinds; a list of one kind, for lists of any length.
+        Mappings and lists inside another one know its lengths.
     known : mapping from str to int, default none
-        Lengths that are known.
+        Lengths that are known beforehand, by letter.
 
     Raises
     ------
@@ -364,7 +363,7 @@ def check_state(
     if not isinstance(state, Mapping):
         raise InvalidFile(f"{what} must be a mapping; got {shown(state)}")
     lengths = dict(known)
-    # Numbers that are lengths come last: the arrays tell these.
+    # Numbers that are lengths come last: they are compared with the arrays.
     for stated, kind in sorted(declared.items(), key=lambda pair: str(pair[1]).startswith("=")):
         name = stated.removesuffix("?")
         value = state.get(name)
@@ -407,7 +406,7 @@ def _check_axes(name: str, value: Any, axes: str, lengths: dict[str, int]) -> No
 
 
 def _check_finite(name: str, value: Any) -> None:
-    """Refuse arrays with entries that are not finite, at any depth."""
+    """Refuse values that are not finite, in nested mappings and lists, too."""
     if isinstance(value, HeldGram):
         value = vars(value)
     if isinstance(value, Mapping):
@@ -426,14 +425,14 @@ def _entries(value: Any) -> Any:
 
 
 def fingerprint(problem: Any, solver: str, instance: Any) -> dict[str, Any]:
-    """What a run belongs to.
+    """Describe the problem, the solver and the data of a run, for comparison with a checkpoint.
 
     Parameters
     ----------
     problem : Problem
-        As it was given.
+        The problem as the caller passed it.
     solver : str
-        Its name.
+        The name of the solver.
     instance : Solver
     """
     options = {name: value for name, value in stated_options(instance).items() if name not in FREE}
@@ -447,7 +446,7 @@ def fingerprint(problem: Any, solver: str, instance: Any) -> dict[str, Any]:
 
 
 def _numbers(problem: Any) -> dict[str, Any]:
-    """The parameters of a problem that are no matrices; of arrays a checksum."""
+    """Return the parameters of a problem that are no matrices, with a checksum in place of each array."""
     found: dict[str, Any] = {}
     for name, value in sorted(vars(problem).items()):
         simple = value.item() if isinstance(value, np.generic) else value
@@ -465,7 +464,7 @@ def _numbers(problem: Any) -> dict[str, Any]:
 
 
 def _facts(A: LinearOperator) -> dict[str, Any]:
-    """Shape, dtype and a checksum of a matrix; of one in blocks where these end, on which the order of sums depends."""
+    """Shape, dtype and checksum of a matrix, and the layout of its blocks, on which the order of sums depends."""
     (n, p), bare = A.shape, cost.bare(A)
     found = {"shape": (float(n), float(p)), "dtype": str(A.dtype), "rows": _checksum(bare)}
     if isinstance(bare, BlockOperator):
@@ -474,11 +473,11 @@ def _facts(A: LinearOperator) -> dict[str, Any]:
 
 
 def _checksum(A: LinearOperator) -> int:
-    """That of some rows; 0 of data whose rows cannot be taken."""
+    """Checksum of some rows; 0 if rows cannot be read by number."""
     n = A.shape[0]
     if not (A.access == "rows" and A.readable) or not n:
         return 0
-    if A.rows_together > 1:  # rows that are decoded together: at two places
+    if A.rows_together > 1:  # rows are decoded in groups: read only both ends
         ends = {(0, min(PLACES // 2, n)), (max(n - PLACES // 2, 0), n)}
         blocks = [A.rows(slice(*end)) for end in sorted(ends)]
     else:

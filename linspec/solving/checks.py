@@ -62,7 +62,7 @@ def check_flag(name: str, value: Any) -> None:
 
 
 def several(name: str, values: Any) -> list[Any]:
-    """A sequence of at least one value as a list, after a check."""
+    """Return a sequence of at least one value as a list, after a check."""
     if not isinstance(values, Iterable) or isinstance(values, str) or getattr(values, "ndim", 1) == 0:
         raise InvalidProblem(f"{name} must be a sequence; got {shown(values)}. Pass [{shown(values)}].")
     given = list(values)
@@ -103,7 +103,7 @@ def check_rows(name_a: str, A: LinearOperator, name_b: str, B: LinearOperator) -
 
 
 def vector_of_list(data: Any, name: str) -> Any:
-    """A list of numbers as an array; anything else unchanged."""
+    """Convert a list of numbers to an array; return anything else unchanged."""
     if not is_flat_list(data) or not len(data):
         return data
     with called(name):
@@ -111,7 +111,7 @@ def vector_of_list(data: Any, name: str) -> Any:
 
 
 def of_pairs(data: Any) -> str:
-    """What the message of a missing second matrix says where the first may hold both."""
+    """Return advice on streams of pairs, for the message that a second matrix is missing; "" if `data` is no stream."""
     if not is_stream(data):
         return ""
     return " Of a source that yields pairs of slices, `X, Y = linspec.paired(source)` makes both."
@@ -123,7 +123,7 @@ def refuse_iterators(data: Mapping[str, Any]) -> None:
     Parameters
     ----------
     data : mapping of str to data
-        Two matrices by their names in messages, as the problem was given them.
+        Two matrices, as the caller passed them, by their names in messages.
 
     Raises
     ------
@@ -191,7 +191,7 @@ def check_k(k: Any, sizes: Mapping[str, int]) -> int:
     ----------
     k : object
     sizes : mapping of str to int
-        By their names in the message, in the plural; infinity for what is not known.
+        Each size by its name in the message, in the plural; infinity if it is not known.
 
     Returns
     -------
@@ -220,7 +220,7 @@ def check_k(k: Any, sizes: Mapping[str, int]) -> int:
 
 
 def largest_k(sizes: Mapping[str, int]) -> int:
-    """The default of k: the largest number that the sizes permit, if the answer surely fits into memory."""
+    """Return the default of k, the least of the sizes; raise if it is above `MOST_BY_DEFAULT`."""
     limit = min(sizes.values())
     if limit > MOST_BY_DEFAULT:
         raise InvalidProblem(
@@ -267,7 +267,7 @@ def check_ridge(ridge: Any) -> float:
 
 
 def check_ridges(ridge: Any) -> float | tuple[float, ...]:
-    """Check a ridge or a sequence of ridges; a sequence becomes a tuple."""
+    """Check a ridge or a sequence of ridges; return a sequence as a tuple."""
     if isinstance(ridge, np.ndarray) and ridge.ndim == 1:
         ridge = ridge.tolist()
     if not isinstance(ridge, tuple | list):
@@ -289,8 +289,8 @@ def finite_array(x: Any, name: str) -> Array:
     Returns
     -------
     array
-        Of the same library and device and in its own dtype where that is floating; integers and bools become float64.
-        A list becomes a NumPy array.
+        In the library and on the device of `x`. A floating dtype stays; integers and bools become float64. A list
+        becomes a NumPy array.
 
     Raises
     ------
@@ -334,12 +334,12 @@ def finite_block(x: Any, name: str) -> Array:
 
 
 def check_fraction(name: str, value: Any) -> None:
-    """Refuse a level of significance or of coverage that is not between 0 and 1."""
+    """Refuse a level of significance or coverage that is not between 0 and 1."""
     if not is_number(value) or not 0 < value < 1:
         raise InvalidOption(f"{name} must be between 0 and 1; got {value!r}.")
 
 
 def check_count(name: str, value: Any, least: int) -> None:
-    """Refuse a number of repetitions that is no integer of at least so many."""
+    """Refuse a number of repetitions that is not an integer of at least `least`."""
     if not is_number(value, int) or value < least:
         raise InvalidOption(f"{name} must be an integer >= {least}; got {value!r}.")

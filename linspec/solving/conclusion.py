@@ -19,9 +19,9 @@ class Conclusion:
     fields : mapping of str to arrays and numbers
     residual : float
     findings : tuple of (Status or None, str), default ()
-        None: text for the message, which changes no status.
+        A status of None leaves the status unchanged; its text goes into the message.
     kind : str, default ""
-        `Solution.residual_kind`, if it tells more than the source of the products.
+        `Solution.residual_kind`, if it says more than the source of the products.
     lost : bool, default False
         Whether directions of the data are missing. Then the run has not converged, whatever the residual.
 
@@ -50,7 +50,7 @@ class Terms:
     passes_left : float, default infinity
         The passes that the law may make in addition to its own.
     underflowing : bool, default False
-        Whether columns have no squares: nothing bounds what they would add.
+        Whether squares of some columns underflow, so that nothing bounds their share of the answer.
 
     Examples
     --------
@@ -69,20 +69,20 @@ DEFAULT_TERMS = Terms()
 
 
 def without_answer(conclusion: Conclusion, what: str) -> Conclusion:
-    """The conclusion on an empty answer to data in which there is something to find: the run has not converged."""
+    """Return the conclusion for an empty answer although the data have one: the run has not converged."""
     text = f"Nothing is returned, although {what}."
     return replace(conclusion, findings=((Status.INCOMPLETE, text), *conclusion.findings), lost=True)
 
 
 def left_out_nearby(estimate: float, residual: float) -> tuple[Status, str]:
-    """The finding that more of the sum of the correlations may be missing than the residual says.
+    """Return the finding that a larger part of the sum of correlations may be missing than the residual shows.
 
     Parameters
     ----------
     estimate : float
         The fraction of the sum that may be missing.
     residual : float
-        The residual that is reported beside it.
+        The residual in the same report.
 
     Returns
     -------
@@ -102,19 +102,19 @@ def left_out_nearby(estimate: float, residual: float) -> tuple[Status, str]:
 
 
 def fewer_than_asked(found: int, wanted: int, what: str) -> tuple[tuple[Status, str], ...]:
-    """The findings where there are fewer vectors than were asked for.
+    """Return the finding that fewer vectors were found than requested, if so.
 
     Parameters
     ----------
     found, wanted : int
-        How many are returned, and k.
+        The number of returned vectors, and k.
     what : str
-        What there is no more of, in the plural.
+        The name of the vectors or values in the message, in the plural.
 
     Returns
     -------
     tuple of (Status, str)
-        Empty if there are enough, or one finding with `Status.RANK_DEFICIENT`: `findings` of a `Conclusion`.
+        The `findings` of a `Conclusion`: empty if there are enough, else one with `Status.RANK_DEFICIENT`.
 
     Examples
     --------

@@ -1,10 +1,10 @@
-"""New rows of the matrix of a solution: less what the training rows say, times weights, and back.
+"""New rows of the matrix of a solution: adjusted as the training rows were, times weights, and back.
 
 Problem: scores, variates, predictions and reconstructions are all (A − 1 meanᵀ − Z slopes) diag(scale)⁻¹ V for a thin
 V, where Z are the confounds of the rows A, which may be of any kind.
 Method: the adjustment that was learned is applied to the new rows, whose confounds are the basis of their model
 (`linspec.operators.Adjustment`): one product with the data. Rows that come slice by slice are multiplied slice by
-slice, and rows in blocks where they lie: their images stay there.
+slice, and rows in blocks on the workers that hold them: their images stay there.
 """
 
 from __future__ import annotations
@@ -29,21 +29,21 @@ from linspec.sweeps.images import Images
 __all__ = ["NOTHING", "NewRows"]
 
 OF_TRAINING = "columns of the training data"
-"""What the columns of rows are, in messages."""
+"""Name of the columns of new rows in messages."""
 
 
 @dataclass(frozen=True)
 class NewRows:
-    """The adjustment of new rows of one matrix, as a solution has learned it from the training rows.
+    """The adjustment of new rows of one matrix, learned from the training rows of a solution.
 
     Attributes
     ----------
     mean : array of shape (p,) or None
     slopes : array of shape (c, p) or None
-        Of the columns in the confounds.
+        Regression coefficients of the columns on the confounds.
     confound_mean : numpy.ndarray of shape (c,) or None
     scale : array of shape (p,) or None
-        What the columns are divided by afterwards.
+        Divisors of the columns, after means and confounds are subtracted.
     names, confound_names : tuple of str or None
         The names of the columns, and of the confounds, where the training data had any.
     """
@@ -65,7 +65,7 @@ class NewRows:
         offset: Array | None = None,
         slopes: Array | None = None,
     ) -> Any:
-        """(A − 1 meanᵀ − Z slopes) diag(scale)⁻¹ V for the rows A, whose confounds less their training means are Z.
+        """Compute (A − 1 meanᵀ − Z slopes) diag(scale)⁻¹ V for rows A with confounds Z, less their training means.
 
         Parameters
         ----------
@@ -77,15 +77,14 @@ class NewRows:
         offset : array of shape (k,), optional
             Added to every row.
         slopes : array of shape (c, k), optional
-            Z slopes is added.
+            Z times these slopes is added.
 
         Returns
         -------
         array of shape (n, k)
-            In the library, on the device and in the working dtype of the data. Of rows in blocks what
-            `linspec.sweeps.blocks.BlockOperator.given_back` makes: an array of dask of data of dask, else an
-            operator, whose rows stay where the blocks are. `linspec.sweeps.blocks.brought_here` makes an array of
-            this process of both.
+            In the library, on the device and in the working dtype of the data. For rows in blocks, the result of
+            `linspec.sweeps.blocks.BlockOperator.given_back`: a dask array for dask data, else an operator, whose rows
+            stay where the blocks are. `linspec.sweeps.blocks.brought_here` turns both into an array of this process.
 
         Raises
         ------
@@ -105,14 +104,14 @@ class NewRows:
         return found if Z is None or slopes is None else found + _of_confounds(Z, slopes, found)
 
     def _adjustment(self, home: Home, Z: HostArray | None) -> Adjustment:
-        """The adjustment of rows with the confounds Z, where blocks live."""
+        """Return the adjustment for rows with confounds Z, its arrays placed in `home`."""
         mean, slopes, scale = (
             None if part is None else home.place(part) for part in (self.mean, self.slopes, self.scale)
         )
         return Adjustment.learnt_by(mean, slopes, scale, Z)
 
     def restored(self, scores: Any, V: Array, name: str, confounds: Any = None) -> Any:
-        """P V diag(scale) + 1 meanᵀ + Z slopes for scores P: rows of the matrix.
+        """Compute P V diag(scale) + 1 meanᵀ + Z slopes for scores P: rows of the matrix.
 
         Parameters
         ----------
@@ -125,7 +124,7 @@ class NewRows:
         Returns
         -------
         array of shape (n, p)
-            In the library, on the device and in the working dtype of the scores; of scores in blocks as for `images`.
+            In the library, on the device and in the working dtype of the scores; for scores in blocks as in `images`.
 
         Raises
         ------
@@ -143,7 +142,7 @@ class NewRows:
         return found if Z is None else found + _of_confounds(Z, self.slopes, found)
 
     def confounds_less_mean(self, confounds: Any, data: Mapping[str, Any]) -> HostArray | None:
-        """The confounds of some rows less their training means; None where the solution takes none out.
+        """Return the confounds of some rows less their training means; None if the solution removes no confounds.
 
         Parameters
         ----------
@@ -154,7 +153,7 @@ class NewRows:
         Raises
         ------
         InvalidProblem
-            When they are missing, or not wanted, or have another shape, or the rows in another order.
+            When they are missing or not expected, have another shape, or their rows are in another order.
         """
         if self.slopes is None:
             if confounds is not None:
@@ -179,11 +178,11 @@ class NewRows:
 
 
 NOTHING = NewRows()
-"""The adjustment of rows that are not adjusted."""
+"""The adjustment that leaves rows unchanged."""
 
 
 def _checked(data: Any, V: Array, name: str, expected: str, names: tuple[str, ...] | None) -> LinearOperator:
-    """The operator of rows that fit V."""
+    """Make an operator of data, and check its columns against V and the names of the training data."""
     A = as_operator(data, name)
     check_names(A.column_names, names, name, "the training data")
     if A.shape[1] != V.shape[0]:
@@ -193,7 +192,7 @@ def _checked(data: Any, V: Array, name: str, expected: str, names: tuple[str, ..
 
 def _products(A: LinearOperator, V: Array, adjustment: Adjustment) -> Array:
     """The products of adjusted rows with V, in the working dtype of the rows A."""
-    # The order of V in memory decides about the last bits of a sparse product, and a saved answer does not keep it.
+    # The last bits of a sparse product depend on the memory order of V, which a saved answer does not keep.
     W = A.home.blocks.place(np.ascontiguousarray(V) if isinstance(V, np.ndarray) else V)
     task, Z = AdjustedRows(Images(W), [adjustment]), adjustment.model.basis
     pieces: list[Array] | None = None
@@ -208,7 +207,7 @@ def _products(A: LinearOperator, V: Array, adjustment: Adjustment) -> Array:
 
 
 def _check_confounds(Z: HostArray | None, rows: int, *, whole: bool) -> None:
-    """Refuse confounds of another number of rows."""
+    """Refuse confounds that do not have one row for each data row; `whole`: all rows have been counted."""
     if Z is not None and (len(Z) < rows or (whole and len(Z) != rows)):
         raise InvalidProblem(f"confounds must have a row for each of {rows} rows; got {len(Z)}.")
 
@@ -216,7 +215,7 @@ def _check_confounds(Z: HostArray | None, rows: int, *, whole: bool) -> None:
 def _given_back(
     A: BlockOperator, V: Array, mean: Array | None, offset: Array | None, Z: HostArray | None, S: Any
 ) -> Any:
-    """What `linspec.sweeps.blocks.row_images` makes, as the caller knows it."""
+    """Compute the images of rows in blocks, and return them in the type of the caller's data."""
     found = row_images(
         A,
         to_host(V),
@@ -229,7 +228,7 @@ def _given_back(
 
 
 def _of_confounds(Z: HostArray, slopes: Array, beside: Array) -> Array:
-    """Z slopes, like an array with as many rows."""
+    """Compute Z times slopes, in the library and dtype of `beside`, which has as many rows."""
     _check_confounds(Z, beside.shape[0], whole=True)
     home = Home.of(beside)
     blocks = home.blocks

@@ -1,4 +1,4 @@
-"""The base class of problems: data, a few numbers, and the law by which answers are judged.
+"""The base class of problems: data, a few numbers, and the law that judges answers.
 
 A problem holds its data as operators, and its numbers. The constructor checks shapes, dtypes and numbers, and
 reads no entry. The law makes the solution from the arrays of a solver: unit vectors, order, signs, and the
@@ -82,7 +82,7 @@ class Problem(ABC, Generic[S_co]):
     solution: ClassVar[type[Solution]]
     matrix_names: ClassVar[tuple[str, ...]]
 
-    # What each problem has as its own fields; here the values for problems without them.
+    # Fields that each problem may have; these are the values for problems without them.
     center: bool = False
     scale: bool = False
     sample_weight: Any = None
@@ -91,7 +91,7 @@ class Problem(ABC, Generic[S_co]):
     shared: Moments | None = None  # moments that were given instead of the data
     vector: bool = False
     row_names: RowNames | None = None  # of the first matrix that has some
-    row_labels: Mapping[str, RowNames] = MappingProxyType({})  # of what lies beside the matrices
+    row_labels: Mapping[str, RowNames] = MappingProxyType({})  # of data beside the matrices
     means: ClassVar[Mapping[str, str]] = MappingProxyType(
         {}
     )  # by matrix, the solution's field with its column means
@@ -105,7 +105,7 @@ class Problem(ABC, Generic[S_co]):
     frame_library: str = ""  # of the first frame among the data
     held_out_scores: ClassVar[Mapping[str, str]] = MappingProxyType(
         {}
-    )  # by name, "module:Class" of a linspec.HeldOutScore; the first is what cross_validate takes by itself
+    )  # by name, "module:Class" of a linspec.HeldOutScore; the first is the default of cross_validate
 
     def __new__(cls, *_: Any, **named: Any) -> Self:
         """Refuse a parameter that the problem does not have, and suggest the right one."""
@@ -118,14 +118,14 @@ class Problem(ABC, Generic[S_co]):
 
     @abstractmethod
     def moments(self, form: str, expect: tuple[int, int]) -> Moments:
-        """The moments of this problem's data."""
+        """Return the moments of this problem's data."""
 
     @abstractmethod
     def conclude(self, moments: Moments, terms: Terms = DEFAULT_TERMS, **arrays: Any) -> Conclusion:
         """Apply the law to the arrays of a solver."""
 
     def start(self, given: Any) -> dict[str, Array]:
-        """The arrays of an earlier answer, in the form that a solver starts from."""
+        """Return the arrays of an earlier answer in the form that a solver starts from."""
         raise InvalidProblem(f"solvers of {self.name} cannot begin at an earlier answer; leave start out.")
 
     @property
@@ -135,7 +135,7 @@ class Problem(ABC, Generic[S_co]):
 
     @property
     def home(self) -> Home:
-        """Where the first matrix lies."""
+        """Library and device of the first matrix."""
         return next((A.home for A in self.matrices.values()), HOST)
 
     @property
@@ -193,14 +193,14 @@ class Problem(ABC, Generic[S_co]):
         """Check the problem's numbers against the number of rows, once these have been counted."""
 
     def with_matrices(self, matrices: Mapping[str, LinearOperator]) -> Self:
-        """The same problem on other operators, such as counted ones."""
+        """Return a copy of the problem with other operators, such as counted ones."""
         twin = copy.copy(self)
         for name, A in matrices.items():
             object.__setattr__(twin, name, A)
         return twin
 
     def with_numbers(self, *, ridge: Any = None, k: Any = None) -> Self:
-        """The same problem with another ridge, as the problem holds it, or another k; None leaves it as it is."""
+        """Return a copy with another ridge (in the problem's own form) or another k; None keeps the value."""
         twin = self.with_matrices({})
         for name, value in (("ridge", ridge), ("k", k), ("every", None if k is None else False)):
             if value is not None:
@@ -208,15 +208,15 @@ class Problem(ABC, Generic[S_co]):
         return twin
 
     def checked_ridge(self, ridge: Any) -> Any:
-        """One ridge as the problem holds it, after a check."""
+        """Check one ridge and return it in the form in which the problem holds it."""
         return check_ridge(ridge)
 
     def sizes(self) -> cost.Sizes:
-        """The sizes for estimates of time and memory: those of all matrices."""
+        """Return the sizes of all matrices, for estimates of time and memory."""
         return cost.sizes_of(list(self.matrices.values()), self.width)
 
     def lost_to_centring(self, moments: Moments) -> tuple[tuple[Status, str], ...]:
-        """A finding if subtracting means from products loses more digits than the tolerance allows."""
+        """Return findings on digits lost by adjustment: tiny remainders or squares, cancellation of means."""
         findings: list[tuple[Status, str]] = []
         for name, columns in moments.columns.explained.items():
             listed = ", ".join(map(str, columns[:5])) + (", …" if len(columns) > 5 else "")
@@ -237,13 +237,13 @@ class Problem(ABC, Generic[S_co]):
     # ---- the data and the answer as they are given ----------------------------------------------
 
     def looked_at(self) -> dict[str, FirstLook]:
-        """The first look at each matrix, which refuses arrays in memory with entries that are not finite."""
+        """Look at each matrix for the first time; refuse arrays in memory with entries that are not finite."""
         return {name: look_at(name, A) for name, A in self.matrices.items()}
 
     def adjusted(self) -> Self:
-        """The same problem on the matrices that are meant, or itself: solvers meet this one.
+        """Return the problem that solvers receive: a copy on adjusted matrices, or itself if nothing is adjusted.
 
-        Weights, centre, confounds and scale are in its matrices, as `AdjustedOperator`, and its own are left out.
+        Weights, centre, confounds and scale move into the matrices, as `AdjustedOperator`, and leave its own fields.
         """
         model = row_model(
             center=bool(self.center),
@@ -251,7 +251,7 @@ class Problem(ABC, Generic[S_co]):
             confounds=self.confounds,
             about_means=True,
         )
-        if self.shared is not None:  # whose adjustments know what the moments know
+        if self.shared is not None:  # its adjusted matrices share the statistics of the moments
             shared = [uncounted(self.shared.matrix(i))[0] for i in range(len(self.matrices))]
             found = dict(zip(self.matrices, shared, strict=True))
         elif model.center or self.scale or not model.is_plain:
@@ -276,11 +276,11 @@ class Problem(ABC, Generic[S_co]):
         return {name: A.adjustment for name, A in found.items() if isinstance(A, AdjustedOperator)}
 
     def unregularised(self) -> dict[str, float]:
-        """The matrices whose column weights are computed, and the least ridge of each."""
+        """Return the matrices whose column weights are computed, with the least ridge of each."""
         return {}
 
     def in_range(self, looks: Mapping[str, FirstLook]) -> Self:
-        """The problem on matrices whose entries are in the range: products with them are watched where needed.
+        """Check the range of entries, and return the problem; where the first look is not enough, products are watched.
 
         Raises
         ------
@@ -306,29 +306,29 @@ class Problem(ABC, Generic[S_co]):
 
     @property
     def changes_columns(self) -> bool:
-        """Whether columns are scaled, so that an answer has to be given back for those of the data."""
+        """Whether columns are scaled, so that an answer must be converted back to the columns of the data."""
         return any(adjustment.scale for adjustment in self.adjustments.values())
 
     def as_given(self, arrays: Mapping[str, Any], *, returned: bool = True) -> dict[str, Any]:
-        """The arrays of an answer, or of an iterate, for the columns as they were given."""
+        """Convert the arrays of an answer or an iterate to the columns of the data."""
         return self.in_given_columns(arrays)
 
     def as_solved(self, start: Mapping[str, Any]) -> dict[str, Any]:
-        """The arrays of an earlier answer for the columns as they are solved for."""
+        """Convert the arrays of an earlier answer to the scaled columns."""
         return self.in_given_columns(start, back=True)
 
     def in_given_columns(
         self, arrays: Mapping[str, Any], *, back: bool = False, axis: int = 0
     ) -> dict[str, Any]:
-        """Arrays with a row for each column of a matrix, for the columns before they were scaled.
+        """Convert arrays with a row for each column of a matrix from the scaled columns to those of the data.
 
         Parameters
         ----------
         arrays : mapping from str to array
         back : bool, default False
-            From those before to those after.
+            Convert in the other direction.
         axis : int, default 0
-            Of the rows.
+            The axis that counts the columns of the matrix.
         """
         found = dict(arrays)
         for name, weights in self.scaled.items():
@@ -343,12 +343,12 @@ class Problem(ABC, Generic[S_co]):
         return found
 
     def fields_of_adjustments(self, moments: Moments) -> dict[str, Any]:
-        """The fields of a solution that say what the rows of each matrix are less: means, slopes, scales.
+        """Return the fields of a solution with the adjustment of each matrix: means, slopes, scales.
 
         Parameters
         ----------
         moments : Moments
-            Those of the problem.
+            The moments of the problem.
         """
         found: dict[str, Any] = {}
         for i, (name, field) in enumerate(self.means.items()):
@@ -369,14 +369,14 @@ class Problem(ABC, Generic[S_co]):
             object.__setattr__(self, name, A if wider is None else wider.with_names_of(A))
 
     def name_columns(self, names: Mapping[str, Sequence[str]], library: str = "") -> None:
-        """Give names to the columns of matrices whose data have none, as those of files.
+        """Give names to the columns of matrices whose data have none, such as files.
 
         Parameters
         ----------
         names : mapping of str to sequence of str
-            By matrix. Those of other matrices, and of other columns than a matrix has, are left out.
+            The names for each matrix. Unknown matrices, and names that are not as many as the columns, are ignored.
         library : str, default ""
-            The library in which tables are to be made.
+            The library in which tables will be made.
         """
         known = {
             name: tuple(columns)
@@ -387,7 +387,7 @@ class Problem(ABC, Generic[S_co]):
         object.__setattr__(self, "frame_library", self.frame_library or library)
 
     def adopt_rows(self) -> None:
-        """Check weights, confounds and scale, in the constructor, once the matrices are there."""
+        """Check weights, confounds and scale in the constructor, after the matrices are adopted."""
         check_flag("scale", self.scale)
         if self.sample_weight is None and self.confounds is None and not self.scale:
             return
@@ -412,31 +412,31 @@ class Problem(ABC, Generic[S_co]):
                     A.expect(int(rows))
 
     def adopt_labels(self, given: Mapping[str, Any]) -> None:
-        """Check the labels of rows of what lies beside the matrices, and keep them for later checks."""
+        """Check the row labels of data beside the matrices, such as weights, and keep them for later checks."""
         known = {name: index_of(data) for name, data in given.items()}
         kept = {name: RowNames(index) for name, index in known.items() if index is not None}
         object.__setattr__(self, "row_labels", {**self.row_labels, **kept})
         self.check_labels({})
 
     def check_labels(self, given: Mapping[str, Any]) -> None:
-        """Refuse what has the labels of the rows of this problem in another order.
+        """Refuse data with the same row labels as this problem in another order.
 
         Parameters
         ----------
         given : mapping of str to anything
-            As for `linspec.frames.check_order`.
+            The data by name, as for `linspec.frames.check_order`.
         """
         check_order({**self.matrices, **self.row_labels, **given})
 
     def on_rows(self, numbers: HostArray) -> Self:
-        """The same problem on some of its rows; `check_sizes` tells whether they are enough.
+        """Return a copy of the problem on some of its rows; `check_sizes` checks that they are enough.
 
-        Rows of files are read where they are. Moments that the problem was given are of all rows, and are left.
+        Rows of files are read from the file. Moments passed to the problem belong to all rows, and are dropped.
 
         Parameters
         ----------
         numbers : numpy.ndarray of int
-            From 0 to n - 1.
+            The numbers of the rows, from 0 to n - 1.
 
         Raises
         ------
@@ -485,7 +485,7 @@ class Problem(ABC, Generic[S_co]):
 
 
 def shared_moments(problem: Problem[Any], data: Any, center: bool) -> Moments | None:
-    """The moments that were given instead of data, after a check that they fit the problem."""
+    """Return the moments passed instead of data, after a check that they fit the problem; None for data."""
     check_flag("center", center)
     shared = data if isinstance(data, Moments) else None
     object.__setattr__(problem, "shared", shared)
@@ -497,14 +497,14 @@ def shared_moments(problem: Problem[Any], data: Any, center: bool) -> Moments | 
 
 
 def _wide_enough(values: Array, dtype: np.dtype[Any]) -> np.dtype[Any]:
-    """`dtype`, or float64 for numbers beyond its range: confounds may be in any unit beside data in float32."""
+    """Return `dtype`, or float64 for values beyond its range: confounds may be in any unit beside float32 data."""
     sizes, limits = np.abs(to_host(values)), np.finfo(dtype)
     within = (sizes == 0) | ((sizes >= limits.tiny) & (sizes <= limits.max))
     return dtype if within.all() else np.dtype(np.float64)
 
 
 def underflowing_columns(name: str, columns: tuple[int, ...]) -> tuple[Status, str]:
-    """The finding about columns of a matrix whose squares, which the solution rests on, are no numbers."""
+    """Return the finding that squares of some columns of a matrix underflow, on which the solution rests."""
     text = f"{len(columns)} of the columns of {name} (the first is column {columns[0]}) are so small that squares of "
     text += "their entries are no numbers: what they say may be missing. Multiply these columns."
     return Status.ILL_CONDITIONED, text

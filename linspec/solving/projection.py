@@ -48,8 +48,8 @@ def project(
     test_matrix : str or TestMatrix, default "sparse-sign"
         A registered test matrix by name (`linspec.test_matrices()` lists them), or an instance.
     rng : None, int or numpy.random.Generator
-        A seed means the same projection on every array library and device, so later rows can be projected
-        alike.
+        A seed gives the same projection on every array library and device, so later rows can be projected
+        in the same way.
     **options_
         Options of the test matrix, if it is given by name.
 
@@ -115,7 +115,7 @@ def _positive(columns: Any) -> int:
 
 
 def _instance(test_matrix: Any, given: dict[str, Any]) -> TestMatrix:
-    """The test matrix of a name and its options, or the instance itself."""
+    """Make the test matrix of a name and its options, or return the instance."""
     if isinstance(test_matrix, str):
         named: TestMatrix = options.build(registry.get_part("test-matrix", test_matrix), given)
         return named

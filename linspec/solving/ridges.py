@@ -1,4 +1,4 @@
-"""Several ridges of one problem: which are given, how they are told, and an answer for each.
+"""Several ridges of one problem: check them, put them into words, and solve for each.
 
 Problem: a path of ridges, and cross-validation by solving, ask for the answers of one problem for several ridges.
 Method: problems and solvers that take a path of ridges are solved in one run. Others are solved from the largest ridge
@@ -33,9 +33,9 @@ class AlongRidges(NamedTuple):
     Attributes
     ----------
     solutions : dict from int to Solution
-        By the number of the ridge; fewer than there are ridges where an interrupt ended the solves.
+        Solutions by the number of the ridge; fewer than the ridges if an interrupt ended the solves.
     passes : float
-        All passes over the data.
+        Passes over the data of all solves.
     """
 
     solutions: dict[int, Any]
@@ -43,18 +43,18 @@ class AlongRidges(NamedTuple):
 
 
 def checked_ridges(problem: Problem[Any], ridges: Any) -> tuple[Any, ...]:
-    """A sequence of ridges as the problem holds them, after a check."""
+    """Check a sequence of ridges and return them in the form in which the problem holds them."""
     given = [tuple(r) if isinstance(r, np.ndarray) and r.ndim else r for r in several("ridges", ridges)]
     return tuple(problem.checked_ridge(ridge) for ridge in given)
 
 
 def size_of_ridge(ridge: Any) -> float:
-    """A ridge as one number, by which ridges are ordered."""
+    """Return a ridge as one number, by which ridges are ordered."""
     return 0.0 if ridge is None else float(np.sum(ridge))
 
 
 def ridge_in_words(ridge: Any) -> str:
-    """A ridge as tables have it: a number, a pair of different ones in brackets, nothing for a problem without one."""
+    """Return a ridge as text: a number, two different numbers in brackets, or "" for a problem without a ridge."""
     if ridge is None:
         return ""
     pair: Sequence[float] = ridge if isinstance(ridge, tuple) else (ridge,)
@@ -75,15 +75,15 @@ def along_ridges(
     ----------
     problem : Problem
     ridges : sequence
-        Each as the problem holds it.
+        The ridges, each in the form in which the problem holds it.
     solver : str or Solver
         As for `linspec.solve`. "auto" chooses once, for the largest ridge.
     form : str
         How the moments of the data are held.
     options : dict
-        Of the solver, and other arguments of `linspec.solve`; ``start`` is that of the first solve.
+        Options of the solver, and other arguments of `linspec.solve`; ``start`` applies to the first solve.
     stop : Request
-        As it is given to `first_interrupt` around this, if it is.
+        The request that an enclosing `first_interrupt` was given, if there is one.
     """
     problem = _on_shared_moments(problem, len(ridges), form)
     if hasattr(problem, "path") and (solver == "auto" or has_trait(problem, solver, "path")):
@@ -108,7 +108,7 @@ def along_ridges(
 
 
 def _on_shared_moments(problem: Any, ridges: int, form: str) -> Any:
-    """The problem on moments that all its ridges share, where it takes moments."""
+    """Return the problem on moments that all ridges share, if the problem takes moments."""
     adjusted = problem.adjusted()
     twin = adjusted.with_numbers()
     moments = twin.moments(form, (cost.EXPECTED_PRODUCTS * ridges, twin.width))

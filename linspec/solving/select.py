@@ -1,11 +1,11 @@
-"""Which solver: what "auto" chooses, and what it rests on.
+"""The choice of "auto": a solver and the estimates on which the choice rests.
 
-Problem: the fastest method depends on the sizes of the data, on where they lie and on how often they can be read; and
-importing every solver to ask takes longer than a small problem.
+Problem: the fastest method depends on the sizes of the data, on their place and on how often they can be read; and
+importing every solver to compare estimates takes longer than a small problem.
 Method: solvers with the trait "automatic" in their records state time and memory for given sizes. Those that need what
 the data lack are left out, and of the others the one with the least time within half of the available memory is taken.
-Where we differ: of data that are read once, nothing can be made up for later. An exact one-pass solver is taken where
-its matrix is small, whatever an approximate one would save.
+Where we differ: data that are read once offer no second attempt. An exact one-pass solver is taken where its matrix is
+small, whatever an approximate one would save.
 """
 
 from __future__ import annotations
@@ -25,25 +25,25 @@ from linspec.solving.problem import Problem
 from linspec.solving.solver import Solver
 
 EXACT_COLUMNS = 4096
-"""Columns of data that are read once up to which "auto" takes the time for an exact answer."""
+"""Largest number of columns for which "auto" prefers an exact answer if the data can be read only once."""
 
 
 ALWAYS_AVAILABLE = 2**24
-"""Bytes that are not asked for."""
+"""Bytes that are assumed to be free without a query."""
 
 
 @dataclass(frozen=True)
 class Selection:
-    """What "auto" chose, and why.
+    """The choice of "auto", and its reason.
 
     Attributes
     ----------
     name : str
-        A solver's name.
+        The name of the solver.
     reason : str
         The figures on which the choice rests.
     estimate : linspec.cost.Estimate or None
-        What the solver takes.
+        The solver's estimate of time and memory.
 
     Examples
     --------
@@ -64,8 +64,8 @@ def select(problem: Problem[Any]) -> Selection:
     """Choose a solver for a problem: the least estimated time within half of the available memory.
 
     Every solver with the trait "automatic" states time and memory for the problem's sizes, and no other is imported.
-    One that needs what the data cannot give is left out. Of data that are read once, an exact one-pass solver is
-    chosen where there are at most some thousand columns, and an approximate one beyond.
+    One that needs what the data cannot give is left out. For data that can be read only once, an exact one-pass solver
+    is chosen up to some thousand columns, and an approximate one beyond.
 
     Parameters
     ----------
@@ -93,14 +93,14 @@ def select(problem: Problem[Any]) -> Selection:
 
 
 def _selected(problem: Problem[Any], sizes: cost.Sizes) -> Selection:
-    """The choice for a problem of these sizes."""
+    """Return the choice for a problem of these sizes."""
     choice = _chosen(problem, sizes)
     return Selection(choice.name, choice.reason, choice.estimates[choice.name])
 
 
 @dataclass(frozen=True)
 class _Choice:
-    """A choice that is not yet put into words: for a small problem the words take longer than the choice."""
+    """A choice whose explanation is not yet written: for small problems, writing it takes longer than choosing."""
 
     problem: Problem[Any]
     name: str
@@ -125,14 +125,14 @@ def _listed(estimates: Mapping[str, cost.Estimate]) -> str:
 
 @dataclass(frozen=True)
 class Candidates:
-    """What can be chosen among, and the solvers with an approximate answer."""
+    """The estimates of the solvers that can be chosen, and the names of those with approximate answers."""
 
     estimates: dict[str, cost.Estimate]
     rough: frozenset[str]
 
 
 def candidates(problem: Problem[Any], sizes: cost.Sizes) -> Candidates:
-    """The solvers that state an estimate for these sizes."""
+    """Return the solvers that state an estimate for these sizes."""
     once, path = read_once(problem), getattr(problem, "path", False)
     estimates: dict[str, cost.Estimate] = {}
     records = registry.records_of_solvers(problem)
@@ -143,7 +143,7 @@ def candidates(problem: Problem[Any], sizes: cost.Sizes) -> Candidates:
             continue
         try:
             estimate = stated_estimate(registry.get_solver(name, problem), spec, sizes)
-        except BrokenPlugin:  # it harms nobody else; `plugins()` tells of it
+        except BrokenPlugin:  # it must not stop other solvers; `plugins()` reports it
             continue
         if estimate is not None:
             estimates[name] = estimate
@@ -151,7 +151,7 @@ def candidates(problem: Problem[Any], sizes: cost.Sizes) -> Candidates:
 
 
 def _chosen(problem: Problem[Any], sizes: cost.Sizes) -> _Choice:
-    """The solver that states the least time for these sizes."""
+    """Choose the solver that states the least time for these sizes."""
     once = read_once(problem)
     found = candidates(problem, sizes)
     estimates, rough = found.estimates, found.rough
@@ -173,7 +173,7 @@ def _chosen(problem: Problem[Any], sizes: cost.Sizes) -> _Choice:
 
 
 def _for_one_pass(estimates: dict[str, Any], rough: frozenset[str], sizes: cost.Sizes) -> dict[str, Any]:
-    """Of data that are read once: an exact answer where its matrix is small, for nothing can be made up for later."""
+    """Return the exact solvers if the columns are few and one of them fits into memory, else the approximate ones."""
     exact = {name: e for name, e in estimates.items() if name not in rough}
     if sizes.p + sizes.q <= EXACT_COLUMNS and cost.least_time(exact, sizes.home.free_memory() / 2):
         return exact
@@ -181,7 +181,7 @@ def _for_one_pass(estimates: dict[str, Any], rough: frozenset[str], sizes: cost.
 
 
 def _what_is_not_known(problem: Problem[Any], name: str, rough: frozenset[str]) -> str:
-    """What the reason for a choice says of streamed data."""
+    """Return sentences on limits of streamed data, for the reason of a choice."""
     said = ""
     if any(math.isinf(A.shape[0]) for A in problem.matrices.values()):
         said += f" The rows are not counted yet; {cost.ASSUMED_ROWS:,} are assumed."
@@ -195,20 +195,20 @@ def _what_is_not_known(problem: Problem[Any], name: str, rough: frozenset[str]) 
 def estimated(
     problem: Problem[Any], solver: str | Solver, sizes: cost.Sizes
 ) -> tuple[str, cost.Estimate | None]:
-    """What a solve would take.
+    """Return the solver that would run, and its estimate.
 
     Parameters
     ----------
     problem : Problem
     solver : str or Solver
-        "auto": the one that `select` chooses.
+        "auto" stands for the choice of `select`.
     sizes : linspec.cost.Sizes
-        Those of the problem, or of a part of it.
+        The sizes of the problem, or of a part of it.
 
     Returns
     -------
     str, linspec.cost.Estimate or None
-        The name of the solver; None if it states nothing, or "auto" finds none.
+        The name of the solver, and its estimate: None if it states none, or if "auto" finds no solver.
     """
     if solver == "auto":
         try:
@@ -224,7 +224,7 @@ def estimated(
 
 
 def stated_estimate(cls: type[Solver], spec: Any, sizes: cost.Sizes) -> cost.Estimate | None:
-    """What a solver states that it takes; None where it states nothing, or nothing that makes sense."""
+    """Return a solver's estimate of time and memory; None if it states none, or (reported) an invalid one."""
     fault = "returned what is no linspec.cost.Estimate of times and bytes that are not negative"
     with Contained() as containment:
         found: Any = cls.estimate(sizes)
@@ -239,7 +239,7 @@ def stated_estimate(cls: type[Solver], spec: Any, sizes: cost.Sizes) -> cost.Est
 
 
 def automatic(problem: Problem[Any], given: dict[str, Any]) -> tuple[str, dict[str, Any]]:
-    """The solver that "auto" stands for, and what it takes of the options: tol, where it has one."""
+    """Return the solver that "auto" chooses, and the given options that it has; only `tol` is permitted."""
     extra = sorted(set(given) - {"tol"})
     if extra:
         text = f'"auto" takes only tol; got {", ".join(extra)}. Name a solver to set its options.'
@@ -256,12 +256,12 @@ def automatic(problem: Problem[Any], given: dict[str, Any]) -> tuple[str, dict[s
 
 
 def chosen_solver(problem: Any, solver: Any, given: Mapping[str, Any]) -> tuple[Any, dict[str, Any]]:
-    """One solver for several solves: "auto" chooses once, by their first problem.
+    """Choose one solver for several solves; "auto" decides by the first problem.
 
     Parameters
     ----------
     problem : Problem
-        The first.
+        The first problem.
     solver : str or Solver
     given : mapping
         Options and other arguments of `solve`.
@@ -269,7 +269,7 @@ def chosen_solver(problem: Any, solver: Any, given: Mapping[str, Any]) -> tuple[
     Returns
     -------
     str or Solver, dict
-        The solver, and what it takes of them.
+        The solver, and the options and arguments that it takes.
     """
     if solver != "auto":
         return solver, dict(given)
@@ -297,7 +297,7 @@ def record_of(name: str, problem: Problem[Any]) -> Any:
 
 
 def lacks(problem: Problem[Any], needs: Any) -> str:
-    """What the problem's data cannot give of what a solver needs, in words; "" when nothing."""
+    """Name the first need of a solver that the problem's data cannot meet; "" if they meet all."""
     if not (needs.dense or needs.entries or needs.rows or needs.diagonal):
         return ""
     views = list(problem.matrices.values())

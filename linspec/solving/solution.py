@@ -98,10 +98,10 @@ class Status(Enum):
 
 
 CEILING = 1e-3
-"""The most by which a correlation of products in float32 may be above 1."""
+"""Tolerated excess of a correlation over 1: products in float32 may round it up."""
 
 APPLIED = ("mean", "slopes", "scale")
-"""The ends of the names of fields that are applied to new rows beside the weights."""
+"""Suffixes of the fields that are applied to new rows together with the weights."""
 
 HISTORY_FIELDS = ("iteration", "passes", "columns", "flops", "seconds", "residual")
 """The columns of `Solution.history`, all float64."""
@@ -147,35 +147,35 @@ class Solution:
         The labels of the training rows, if the data had some and the answer has entries of its own for these rows, as
         left singular vectors and coefficients of kernel functions. Other answers keep none.
     row_label : str
-        What these labels are: the name of the index or of the column that they come from; "" where it has none.
+        The name of the index or column that the labels come from; "" if it has none.
     problem : str
-        The name of the problem in the registry; "" where it is not known.
+        The name of the problem in the registry; "" if it is not known.
     tol : float or None
         The tolerance that was in force.
     options : dict of str
-        The options of the solver, also those that were left at their defaults. A part, such as a normalizer, is its
-        name with the options that were given.
+        The options of the solver, including defaults. A part, such as a normalizer, is given by its name and the
+        options that were passed.
 
     Notes
     -----
     Each class describes its fields. `weight_fields` are the arrays in the library and dtype of the data, the
     leading vectors first. `weights_of` has, by matrix, the field with an entry for each of its columns, and the
-    axis of the field that counts them; `vector_name` is what one of the vectors is called. `value_field` holds the
+    axis of the field that counts them; `vector_name` is the name of one of the vectors. `value_field` names the
     decreasing numbers that belong to the vectors, or is "" if there are none. `value_label` is the name of one of
     these numbers, `component_label` that of a row of `summary`. `ceiling` is their upper limit, or None.
-    `certified` tells whether the residual judges the whole answer: if it is False, no answer of the class has
+    `certified` says whether the residual judges the whole answer: if it is False, no answer of the class has
     converged, whatever its residual.
 
     A class may have a method `score` that takes rows of the problem's matrices, and confounds by name, and returns
-    a number, or an object with `total`: the larger, the better. `score_label` is what this number is called;
+    a number, or an object with `total`: the larger, the better. `score_label` is the name of this number;
     `linspec.compare` compares by it.
 
     `shapes` gives the axes of arrays by letters, "p k": in a file that is read, axes of one letter must have one
     length.
-    `saved_types` are classes of objects that fields may consist of beside arrays, numbers, texts, tuples and mappings,
-    so that `save` can write them; those that derive from them may occur, too. An object of such a class is written as
-    the arguments of its constructor, attributes of the same names, or as what its method `saved_parts` returns, of
-    which the class method `from_saved_parts` makes it again.
+    `saved_types` are further classes, beside arrays, numbers, texts, tuples and mappings, whose instances fields may
+    contain and `save` can write; derived classes are permitted, too. An object of such a class is written as the
+    arguments of its constructor, read from attributes of the same names, or as the result of its method `saved_parts`,
+    from which the class method `from_saved_parts` makes it again.
 
     Examples
     --------
@@ -201,7 +201,7 @@ class Solution:
     shapes: ClassVar[Mapping[str, str]] = {}
     saved_types: ClassVar[tuple[type, ...]] = ()
 
-    status: Status = HowItEnded()  # type: ignore[assignment]  # noqa: RUF009  # a descriptor: read as what it is
+    status: Status = HowItEnded()  # type: ignore[assignment]  # noqa: RUF009  # a descriptor
     converged: bool
     message: str
     residual: float
@@ -224,7 +224,7 @@ class Solution:
 
     @property
     def home(self) -> Home:
-        """Where the arrays of the answer lie."""
+        """Library and device of the arrays of the answer."""
         values = (getattr(self, each.name) for each in dataclasses.fields(self))
         return next(
             (Home.of(value) for value in values if is_array(value) and not isinstance(value, np.ndarray)),
@@ -238,18 +238,18 @@ class Solution:
         ----------
         path : path
             An existing file is replaced, whole or not at all. The format is that of `numpy.savez`, whatever the suffix:
-            ``numpy.load(path)`` has the arrays by the names of the fields.
+            ``numpy.load(path)`` gives the arrays by the names of the fields.
 
         Raises
         ------
         CannotSave
-            A field holds something else than numbers, texts and arrays, such as a kernel that is a function. Nothing
+            A field holds something other than numbers, texts and arrays, such as a kernel that is a function. Nothing
             is written.
         OSError
-            The file cannot be written, or no file takes the place of what stands there: a folder, a device, a pipe, a
-            file that may not be written.
+            The file cannot be written, or the path leads to something that cannot be replaced by a file: a folder, a
+            device, a pipe, a file without write permission.
         InvalidOption
-            The path is none that a file can have.
+            The path is not valid for a file.
         """
         file = named_file(path)
         contents = packed(self, {})
@@ -257,18 +257,18 @@ class Solution:
             archive.write(stream, *contents)
 
     def saved_parts(self) -> dict[str, Any]:
-        """What `save` writes, by name: by default all fields."""
+        """Return the parts that `save` writes, by name: by default all fields."""
         parts = {each.name: vars(self)[each.name] for each in dataclasses.fields(self)}
         return {**parts, "status": parts["status"].name}
 
     @classmethod
     def from_saved_parts(cls, parts: Mapping[str, Any]) -> Self:
-        """The solution that consists of these parts.
+        """Make a solution from its saved parts.
 
         Parameters
         ----------
         parts : mapping
-            As `saved_parts` returns them; arrays are NumPy's.
+            The parts that `saved_parts` returned, with NumPy arrays.
         """
         given = {**parts, "status": Status[parts["status"]]}
         archive.check_kinds(cls, given)
@@ -287,7 +287,7 @@ class Solution:
         return found
 
     def _check_values(self) -> None:
-        """Refuse an answer, from a file, that says that it has converged and is none."""
+        """Refuse an answer from a file that claims convergence with impossible values."""
         if not self.converged:
             return
         if not (
@@ -314,7 +314,7 @@ class Solution:
                 self._check_decreasing(name, array)
 
     def _check_decreasing(self, name: str, values: HostArray) -> None:
-        """Refuse numbers that are negative, above their ceiling, or do not decrease."""
+        """Refuse values that are negative, above the ceiling, or increasing."""
         slack = 100 * float(np.finfo(values.dtype).eps) * float(np.max(np.abs(values)))
         if (values < -slack).any():
             raise InvalidFile(f"{name} must not be negative; got {values.min():g}")
@@ -324,7 +324,7 @@ class Solution:
             raise InvalidFile(f"{name} must decrease; got {shown(values)}")
 
     def _check_names(self) -> None:
-        """Refuse names, from a file, that are no texts or not as many as there are columns, and labels of no rows."""
+        """Refuse names from a file that are not texts or not one for each column, and row labels that are no vector."""
         if self.row_names is not None and self.row_names.ndim != 1:
             raise InvalidFile(f"row_names must be a vector; got shape {self.row_names.shape}")
         given: Mapping[str, Any] = self.column_names
@@ -342,15 +342,15 @@ class Solution:
     # ---- answers as tables --------------------------------------------------------------------
 
     def weights_table(self, matrix: str = "", *, library: str | None = None) -> Any:
-        """The weights of the columns of a matrix, with the names of the columns.
+        """Make a table of the weights of the columns of a matrix, with the names of the columns.
 
         Parameters
         ----------
         matrix : str, optional
-            Its name, "X" or "Y" for a CCA. It may be left out where only one matrix has weights.
+            The name of the matrix, "X" or "Y" for a CCA. It may be left out if only one matrix has weights.
         library : {"pandas", "polars", "pyarrow", ""}, optional
-            The library of the table, "" for a list with a dict for each row. By default that of the frame the
-            data came as, else "".
+            The library of the table, "" for a list with a dict for each row. The default is the library of the first
+            frame among the data, or "" if there was none.
 
         Returns
         -------
@@ -382,13 +382,13 @@ class Solution:
         return self.table_of_columns(matrix, self._named_vectors(matrix), library)
 
     def vectors_by_name(self, vectors: Array, axis: int = 0) -> dict[str, HostArray]:
-        """The columns (axis 0) or rows (axis 1) of an array on the host, under the names that tables give them."""
+        """Return the columns (axis 0) or rows (axis 1) of an array, on the host, by their names in tables."""
         host = to_host(vectors)
         host = host if axis == 0 else host.T
         return {f"{self.vector_name}{i + 1}": np.asarray(host[:, i]) for i in range(host.shape[1])}
 
     def _named_vectors(self, matrix: str) -> dict[str, HostArray]:
-        """The weights of the columns of a matrix."""
+        """Return the weight vectors of a matrix by their names in tables."""
         name, axis = self.weights_of[matrix]
         return self.vectors_by_name(getattr(self, name), axis)
 
@@ -400,7 +400,7 @@ class Solution:
         matrix : str
             The name of the matrix.
         data : data
-            New rows of it. Data without names pass.
+            New rows of the matrix. Data without names pass.
 
         Raises
         ------
@@ -409,7 +409,7 @@ class Solution:
         check_names(column_names_of(data), self.column_names.get(matrix), matrix, "the training data")
 
     def names_of(self, matrix: str) -> dict[str, tuple[str, ...] | None]:
-        """The names of the columns of a matrix and of the confounds, as `linspec.solving.new_rows` takes them."""
+        """Return the names of the columns of a matrix and of the confounds, as arguments of `NewRows`."""
         return {
             "names": self.column_names.get(matrix),
             "confound_names": self.column_names.get("confounds"),
@@ -418,30 +418,30 @@ class Solution:
     def table_of_columns(
         self, matrix: str, vectors: Mapping[str, HostArray], library: str | None = None, data: Any = None
     ) -> Any:
-        """A table with a row for each column of a matrix.
+        """Make a table with a row for each column of a matrix.
 
         Parameters
         ----------
         matrix : str
-            Its name.
+            The name of the matrix.
         vectors : mapping of str to numpy.ndarray of shape (p,)
         library : str, optional
             As for `weights_table`.
         data : data, optional
-            Other data of this matrix; by default their library is that of the table.
+            Other data of this matrix. Their library is the default for the table.
         """
         count = len(next(iter(vectors.values()), ()))
         names = self.column_names.get(matrix) or (column_names_of(data) if data is not None else None)
         return table("column", names or range(count), vectors, self._library(library, data))
 
     def table_of_rows(self, values: Array, data: Any, library: str | None = None) -> Any:
-        """A table with a row for each row of data, such as scores.
+        """Make a table with a row for each row of data, such as scores.
 
         Parameters
         ----------
         values : array of shape (n, k)
         data : data with n rows
-            Their labels are those of the table, if they are a pandas frame.
+            The rows; the labels of a pandas frame become those of the table.
         library : str, optional
             As for `weights_table`; by default the library of the data.
         """
@@ -451,7 +451,7 @@ class Solution:
     def table_of_training_rows(
         self, values: Array, library: str | None = None, numbers: HostArray | None = None
     ) -> Any:
-        """A table with a row for each training row, under the labels that the solution keeps, or under their numbers.
+        """Make a table with a row for each training row, labelled by its name if the solution keeps it, or its number.
 
         Parameters
         ----------
@@ -468,13 +468,13 @@ class Solution:
         return table("row", labels, self.vectors_by_name(values), self._library(library, None))
 
     def table_of_features(self, values: Array, library: str | None = None) -> Any:
-        """A table with a row for each feature that is made of the data, by its number."""
+        """Make a table with a row for each feature computed from the data, labelled by its number."""
         names = range(values.shape[0])
         return table("feature", names, self.vectors_by_name(values), self._library(library, None))
 
     @classmethod
-    def has_rows(cls, fields: Mapping[str, Any]) -> bool:  # for those that have some
-        """Whether an answer of these fields has entries of its own for training rows, so that it keeps their labels."""
+    def has_rows(cls, fields: Mapping[str, Any]) -> bool:  # overridden by answers that have such entries
+        """Whether an answer with these fields has entries for training rows, so that it keeps their labels."""
         return False
 
     def _library(self, asked: str | None, data: Any) -> str:
@@ -489,12 +489,12 @@ class Solution:
 
     @classmethod
     def objective(cls, fields: Mapping[str, Any]) -> float | None:
-        """What the problem maximises, in one number, of the fields of an answer; None if there is none.
+        """Compute the value that the problem maximises from the fields of an answer; None if it maximises none.
 
         Parameters
         ----------
         fields : mapping from str to array
-            Of an answer of this class, or of an iterate that the law has judged.
+            The fields of an answer of this class, or of an iterate that the law has judged.
 
         Returns
         -------
@@ -507,14 +507,14 @@ class Solution:
         return ""
 
     def summary(self) -> Summary:
-        """The answer as a table: one row for each component, below how the run ended.
+        """Summarise the answer as a table: how the run ended, then one row for each component.
 
         Returns
         -------
         list of dict
-            For each component its number from 1 on, the value that `value_label` names, and what is known of each:
-            its part of the residual, the bound of its error, its share of the variance. Printed, it is a table, in a
-            notebook one of HTML; ``.to_frame()`` makes a pandas frame of it.
+            For each component its number from 1 on, the value that `value_label` names, and, where known, its part of
+            the residual, the bound of its error and its share of the variance. It prints as a table, in a notebook as
+            HTML; ``.to_frame()`` makes a pandas frame of it.
         """
         columns = {name: np.asarray(values) for name, values in self._per_component().items()}
         count = max((len(values) for values in columns.values()), default=0)
@@ -525,11 +525,11 @@ class Solution:
         return Summary(rows, f"{type(self).__name__} by {self.solver}", self._certificate())
 
     def _per_component(self) -> dict[str, Any]:
-        """The columns of `summary`, arrays of one length."""
+        """Return the columns of `summary`, arrays of one length."""
         return {self.value_label: getattr(self, self.value_field)} if self.value_field else {}
 
     def _certificate(self) -> list[tuple[str, str]]:
-        """How the run ended, in words."""
+        """Return status, residual, cost and message of the run as pairs of texts."""
         limit = "" if self.tol is None else f", tolerance {self.tol:.2g}"
         made = f"{count_of(self.passes, 'pass')}, {count_of(self.iterations, 'iteration')}"
         return [
@@ -554,25 +554,25 @@ class History:
         self.rows.append(tuple(float(values[name]) for name in HISTORY_FIELDS))
 
     def table(self) -> HostArray:
-        """The history as a structured float64 array."""
+        """Return the history as a structured float64 array."""
         return np.array(self.rows, dtype=[(name, np.float64) for name in HISTORY_FIELDS])
 
 
 def packed(solution: Solution, about: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
-    """What `linspec.solving.archive.write` writes of a solution.
+    """Return header and arrays of a solution, as `linspec.solving.archive.write` takes them.
 
     Parameters
     ----------
     solution : Solution
     about : mapping of str to numpy.ndarray
-        Further arrays.
+        Further arrays to write.
 
     Returns
     -------
     dict
         The header.
     dict of str to numpy.ndarray
-        The arrays, among them a plain one for each field that is none itself.
+        The arrays, including a plain one for each field that is not an array itself.
     """
     parts = solution.saved_parts()
     nodes, arrays = archive.pack(parts, solution.saved_types)
@@ -593,29 +593,29 @@ def load_solution(
 ) -> Any:
     """Read a solution that `Solution.save` or ``linspec solve --out FILE.npz`` has written.
 
-    Neither the training data nor the solver is needed. No code of the file is run, and nothing that it names is
-    imported but the package of its problem, if that is installed as a plugin.
+    Neither the training data nor the solver is needed. No code of the file is run. Of what it names, only the package
+    of its problem is imported, if that is installed as a plugin.
 
     Parameters
     ----------
     path : path
     like : array, optional
-        Weights and what belongs to them are placed in the library and on the device of this array. By default they are
-        NumPy arrays.
+        Weights and related arrays are placed in the library and on the device of this array. By default they are NumPy
+        arrays.
     namespace : module, optional
-        The library instead: ``torch``, ``cupy``.
+        The library, instead of `like`: ``torch``, ``cupy``.
     device : optional
-        The device, in the words of that library, by default its own.
+        The device, in the words of that library; by default the library's default device.
 
     Returns
     -------
     Solution
-        Of the class that was saved. It transforms, scores and predicts as the one that was saved.
+        An instance of the saved class. It transforms, scores and predicts like the saved one.
 
     Raises
     ------
     InvalidFile
-        The file is damaged, of a newer format, too large for the memory, or something else.
+        The file is damaged, of a newer format, too large for the memory, or not a saved solution.
     MissingPackage
         The plugin of the problem is not installed, or a class is not imported; the message names it.
     FileNotFoundError
@@ -655,7 +655,7 @@ def load_solution(
 
 
 def _there(like: Any, library: Any, device: Any) -> Array:
-    """An array where weights are to be; None: they stay NumPy arrays."""
+    """Return an array in the target library and on the target device of the weights; None: they stay NumPy arrays."""
     if like is None and library is None and device is None:
         return None
     if like is None and library is not None:
@@ -669,12 +669,12 @@ def _there(like: Any, library: Any, device: Any) -> Array:
 
 
 def _belongs_to_library(cls: type[Solution], each: dataclasses.Field[Any]) -> bool:
-    """Whether a field is in the library of the data: by its role, or because it is declared as an `Array`."""
+    """Whether a field is in the library of the data: it is a weight field, or is declared as an `Array`."""
     return each.name in cls.weight_fields or each.type in ("Array", "Array | None", Array, Array | None)
 
 
 def _class_of(header: Mapping[str, Any]) -> type[Solution]:
-    """The class of the solution that a file holds: that of its problem, or one that is imported already."""
+    """Return the class of the solution in a file: that of its problem, or one that is already imported."""
     problem, named = header["fields"].get("problem"), header["class"]
     candidates: list[type[Solution]] = (
         [registry.get_problem(problem).solution] if problem in registry.problems() else []
@@ -697,14 +697,14 @@ def _class_of(header: Mapping[str, Any]) -> type[Solution]:
 
 
 def _provider(problem: str) -> str:
-    """The plugin that provides a problem, ``distribution:entry``."""
+    """Return the plugin that provides a problem, as ``distribution:entry``."""
     if problem not in registry.problems():
         return ""
     return registry.provider_of(registry.spec_of(registry.get_problem(problem)))
 
 
 def _plain(value: Any) -> HostArray:
-    """A field that is no array as one that `numpy.load` reads; a number that is missing is nan."""
+    """Convert a field that is no array to an array that `numpy.load` reads; missing numbers become nan."""
     if isinstance(value, tuple | list):
         value = [np.nan if each is None else each for each in value]
     try:

@@ -80,7 +80,7 @@ S = TypeVar("S", bound=Solution)
 
 
 ORTHOGONAL = "direct"
-"""What solvers that square nothing are called."""
+"""Name of solvers that do not form Gram matrices, and so do not square the condition number."""
 
 
 UNFINISHED = frozenset(
@@ -92,19 +92,19 @@ UNFINISHED = frozenset(
         Status.BREAKDOWN,
     }
 )
-"""Endings above the tolerance after which "auto" goes on: another solver need not share what led to them."""
+"""Endings above the tolerance after which "auto" tries another solver, which may not share their cause."""
 
 
 MORE = 2
-"""So many solvers "auto" goes on to at most."""
+"""Largest number of further solvers that "auto" tries."""
 
 
 AFFORDABLE, LEAST_SECONDS = 20.0, 1.0
-"""By so much may another solver take longer than the first, of which at least so much is assumed."""
+"""Further solvers may take AFFORDABLE times as long as the first, or as LEAST_SECONDS if that is more."""
 
 
 THIN, LARGE = 64, 2**12
-"""Columns up to which, and entries from which on, an iteration on sparse data is better off with one BLAS thread."""
+"""One BLAS thread is faster for iterations with at most THIN columns on sparse data with at least LARGE entries."""
 
 
 @at_home
@@ -131,13 +131,13 @@ def solve(  # noqa: PLR0913  # the arguments of the one call
     solver : str or Solver, default "auto"
         A name (``"gram"``, ``"cca/gram"``, ``"distribution:gram"``) or an instance. "auto" follows `select`.
     rng : None, int, sequence of int, or numpy.random.Generator
-        Seed of everything random; a seed means the same numbers on every backend.
+        Seed of everything random; a seed gives the same numbers on every backend.
     max_passes : float, optional
         Ceiling on `solution.passes`, the certificate included.
     max_seconds : float, optional
         Wall time from the call on, set-up included, after which no further block of rows is read and no further product
-        made: the last iterate is returned. Its certificate comes on top, and is given as long again. What one product
-        of an array in memory, or of an operator, takes is not cut short.
+        made: the last iterate is returned. Its certificate may take the same time again. A single product with an
+        array in memory, or with an operator, is not cut short.
     callback : callable, optional
         Called with a `Progress` after each iteration; returning True (Python's or NumPy's) stops the run. What
         `progress.current()` returns are copies.
@@ -145,34 +145,35 @@ def solve(  # noqa: PLR0913  # the arguments of the one call
         Show how far the run is: a bar below the cell of a notebook, a bar on a terminal if rich is installed, or else
         one line on standard error.
     start : Solution, mapping or array, optional
-        An answer to a problem like this one (with another ridge, other rows, fewer pairs) to begin at; a mapping with
-        its arrays will do, and for least squares x itself, for an SVD Vh. Solvers with the trait "warm-start" take one.
-        A path is that of a saved answer, or of a checkpoint: then the run goes on that wrote it. The problem and the
-        options must be the same, but for `max_iterations`; `max_passes` and `max_iterations` count both runs.
+        An answer to a similar problem (with another ridge, other rows, fewer pairs) to begin at. A mapping with its
+        arrays is accepted, too, and x itself for least squares, Vh for an SVD. Solvers with the trait "warm-start" take
+        one. A path leads to a saved answer or to a checkpoint. A checkpoint continues the run that wrote it: the
+        problem and the options must be the same, except for `max_iterations`; `max_passes` and `max_iterations` count
+        both runs.
     checkpoint : Checkpoint, optional
-        Where to write what has been reached: ``linspec.Checkpoint("run.ckpt", seconds=60)``. Solvers with the trait
-        "resumable" go on from it with the same bits as a run in one piece; others with the trait "warm-start" begin at
-        the iterate that it has. A path alone will do.
+        Where to write the state of the run: ``linspec.Checkpoint("run.ckpt", seconds=60)``, or a path alone. Solvers
+        with the trait "resumable" continue from it with the same bits as an uninterrupted run; others with the trait
+        "warm-start" begin at its iterate.
     **options_
         The solver's options (`linspec.describe` lists them); "auto" takes only ``tol``.
 
     Returns
     -------
     Solution
-        Of the problem's kind.
+        An instance of the problem's class of solutions.
 
     Raises
     ------
     UnknownName, AmbiguousName, UnknownOption, InvalidOption
-        For names and options.
+        When a name or an option is not valid.
     NonFiniteData
-        When the data hold NaN or infinities; the entry is named.
+        When the data hold NaN or infinities; the message names the entry.
     MissingCapability
-        When the solver needs what the data cannot give; SweptOnce, when that is a second reading.
+        When the solver needs something that the data cannot give; SweptOnce, if this is a second reading.
     NoSuitableSolver
-        When "auto" finds none, or the one named cannot fit into memory.
+        When "auto" finds no solver, or the named solver does not fit into memory.
     BudgetTooSmall
-        When not even the set-up fits into `max_passes`, or `max_seconds` is over before there is an iterate.
+        When the set-up alone exceeds `max_passes`, or `max_seconds` is over before there is an iterate.
     OutOfMemory
         When the memory runs out before there is an iterate.
     KeyboardInterrupt
@@ -181,10 +182,10 @@ def solve(  # noqa: PLR0913  # the arguments of the one call
     Notes
     -----
     The first Ctrl-C ends the run at the next block of rows or the next product. The last iterate is returned with its
-    residual and `Status.INTERRUPTED`, which is the status also where the answer happens to be complete. Until somebody
-    reads the status of that answer, a later Ctrl-C raises KeyboardInterrupt, also in another solve; and where it has
-    been read, as long as the answer is kept and the same code calls again. So a loop of solves ends at the second. A
-    handler of SIGINT other than Python's is called as well. In threads other than the main one, nothing is changed.
+    residual and `Status.INTERRUPTED`, even if the answer happens to be complete. Until the status of that answer is
+    read, a later Ctrl-C raises KeyboardInterrupt, also in another solve; after that it still does, as long as the
+    answer is kept and the same code calls again. So the second Ctrl-C ends a loop of solves. A handler of SIGINT other
+    than Python's is called as well. In threads other than the main one, nothing is changed.
 
     Examples
     --------
@@ -208,10 +209,10 @@ def solve(  # noqa: PLR0913  # the arguments of the one call
     _check_callback(callback)
     if not isinstance(progress, bool | np.bool_):
         raise InvalidOption(f"progress must be True or False; got {shown(progress)}.")
-    if rng is not None:  # which asks the system for a seed
+    if rng is not None:  # None would draw a seed from the system
         random_generator(rng)
     saved, start = _saved(start)
-    if saved is not None and solver == "auto":  # as it was chosen then
+    if saved is not None and solver == "auto":  # the choice of the run that is continued
         solver = saved.solver
     with _naming_lack_of_memory(solver if isinstance(solver, str) else type(solver).__name__):
         instance, spec = _resolve(problem, solver, options_)
@@ -231,7 +232,7 @@ def solve(  # noqa: PLR0913  # the arguments of the one call
             )
         _check_path(problem, spec, name)
         begin = None if start is None or saved is not None else _start(problem, spec, name, start)
-        if solver != "auto":  # which has chosen among those that fit
+        if solver != "auto":  # "auto" has chosen among those that fit
             _check_memory(problem, instance, spec, name)
     with _naming_lack_of_memory(name):
         problem = problem.adjusted()
@@ -269,7 +270,7 @@ def solve(  # noqa: PLR0913  # the arguments of the one call
 def _reporting(
     name: str, wanted: bool, problem: Problem[Any], instance: Solver, limits: Mapping[str, Any]
 ) -> AbstractContextManager[tuple[Callable[[Any], None], ...]]:
-    """Callbacks that show how far the run is."""
+    """Return a context that yields callbacks which show the progress of the run; none if it is not wanted."""
     if not wanted:
         return nullcontext(())
     tol = getattr(instance, "tol", limits.get("tol")) or problem.default_tol
@@ -281,7 +282,7 @@ def _reporting(
 
 @contextmanager
 def _naming_lack_of_memory(name: str) -> Iterator[None]:
-    """What runs out of memory before the first product is linspec's error, too."""
+    """Turn a lack of memory before the first product into `OutOfMemory`, with the name of the solver."""
     try:
         yield
     except BaseException as error:
@@ -306,7 +307,7 @@ def _run(  # noqa: PLR0913
     saved: Saved | None = None,
     **limits: Any,
 ) -> Any:
-    """One run of one solver."""
+    """Run one solver once, and return its answer for the columns of the data."""
     looks = problem.looked_at()
     solved = problem.in_range(looks)
     run = Run(
@@ -338,14 +339,14 @@ def _run(  # noqa: PLR0913
 
 
 def _started(run: Run, instance: Solver, spec: Any) -> Solution:
-    """What a solver returns, for data of which it knows what it is to know beforehand."""
+    """Count the rows and learn the adjustments of streams, unless the solver makes one pass; then solve."""
     if not _one_pass(spec):
         run.read_before()
     return instance.solve(run.problem, run)
 
 
 def _as_given(callback: Callable[[Progress], Any], solved: Problem[Any]) -> Callable[[Progress], Any]:
-    """A callback that sees iterates for the columns as they were given."""
+    """Wrap a callback so that it sees iterates for the columns of the data."""
     if not solved.changes_columns:
         return callback
 
@@ -359,7 +360,7 @@ def _as_given(callback: Callable[[Progress], Any], solved: Problem[Any]) -> Call
 
 
 def _note_underflowing(run: Run, problem: Problem[Any], looks: Mapping[str, FirstLook]) -> None:
-    """Say where columns are so small that their squares, which the solution rests on, are no numbers."""
+    """Note columns whose squares underflow, in matrices where the solution rests on these squares."""
     ridges = problem.unregularised()
     for name, look in looks.items():
         scaled = name in problem.adjustments and problem.adjustments[name].scale
@@ -369,7 +370,7 @@ def _note_underflowing(run: Run, problem: Problem[Any], looks: Mapping[str, Firs
 
 
 def _returned(solution: Solution, solved: Problem[Any]) -> Solution:
-    """A solution for the columns as they were given."""
+    """Convert a solution to the columns of the data."""
     if not solved.changes_columns:
         return solution
     fields = {
@@ -389,9 +390,9 @@ def _with_other_solvers(
     max_passes: Any,
     **settings: Any,
 ) -> Any:
-    """What "auto" does where a solver has missed the tolerance: it goes on to others, if they are affordable.
+    """Try further affordable solvers after one that "auto" chose has missed the tolerance; return the best answer.
 
-    Costs are those of all runs. The first answer is returned where no other can be had, or none is better.
+    Costs are those of all runs. The first answer is returned if no other solver can run, or none is better.
     """
     best, made = first, [first]
     for name in _next(problem, first):
@@ -421,15 +422,15 @@ def _with_other_solvers(
 
 
 def _better(one: Any, other: Any) -> Any:
-    """The answer to keep of two, the second of which came later."""
+    """Return the converged or more accurate of two answers; `other`, the later one, if `one` may have lost digits."""
     if one.converged != other.converged:
         return one if one.converged else other
-    squared = one.status is Status.ILL_CONDITIONED  # whose residual does not show what is lost
+    squared = one.status is Status.ILL_CONDITIONED  # the residual does not show the lost digits
     return other if squared or not one.residual <= other.residual else one
 
 
 def _what_was_tried(best: Any, made: list[Any]) -> str:
-    """What a message says of the other runs."""
+    """Return sentences on the other runs, for the message of the best one."""
     said = [
         f"{one.solver} was tried {'first' if one is made[0] else 'too'}, and "
         + (
@@ -444,7 +445,7 @@ def _what_was_tried(best: Any, made: list[Any]) -> str:
 
 
 def _next(problem: Problem[Any], first: Any) -> list[str]:
-    """The solvers to go on to: the one that squares nothing after squares, all others after an iteration."""
+    """Return the affordable solvers to try next: after a non-iterative solver or lost digits only "direct"."""
     if not all(A.sweeps > 1 for A in problem.matrices.values()):
         return []
     tried = first.solver.rpartition("/")[2]
@@ -466,8 +467,8 @@ def _next(problem: Problem[Any], first: Any) -> list[str]:
 def _thin_on_sparse(problem: Problem[Any], spec: Any) -> bool:
     """Whether the solver iterates with few columns on large sparse data.
 
-    Threads of a BLAS wait for their next product at full speed, on the cores where sparse products are to be made, and
-    bring little to blocks of few columns.
+    Threads of a BLAS wait for their next product at full speed, on the cores that sparse products need, and save little
+    time on blocks of few columns.
     """
     A = cost.bare(next(iter(problem.matrices.values())))
     if spec is None or "iterative" not in spec.traits or not isinstance(A, SparseOperator):
@@ -480,7 +481,7 @@ def _one_pass(spec: Any) -> bool:
 
 
 def _check_sweeps(problem: Problem[Any], spec: Any, name: str) -> None:
-    """Refuse a solver that may read more than once for data that can be read once."""
+    """Refuse a solver that may read its data several times if they can be read only once."""
     if read_once(problem) and not _one_pass(spec):
         able = [other for other in registry.solvers(problem) if _one_pass(record_of(other, problem))]
         raise SweptOnce(
@@ -490,7 +491,7 @@ def _check_sweeps(problem: Problem[Any], spec: Any, name: str) -> None:
 
 
 def _check_path(problem: Problem[Any], spec: Any, name: str) -> None:
-    """Refuse several ridges for a solver that takes one."""
+    """Refuse several ridges for a solver that takes only one."""
     if getattr(problem, "path", False) and (spec is None or "path" not in spec.traits):
         able = [other for other in registry.solvers(problem) if "path" in record_of(other, problem).traits]
         raise MissingCapability(
@@ -500,7 +501,7 @@ def _check_path(problem: Problem[Any], spec: Any, name: str) -> None:
 
 
 def _start(problem: Problem[Any], spec: Any, name: str, start: Any) -> Mapping[str, Array]:
-    """The arrays of an earlier answer, for a solver that begins at one."""
+    """Return the arrays of an earlier answer; refuse a solver that cannot begin at one."""
     if spec is None or "warm-start" not in spec.traits:
         able = [
             other for other in registry.solvers(problem) if "warm-start" in record_of(other, problem).traits
@@ -513,7 +514,7 @@ def _start(problem: Problem[Any], spec: Any, name: str, start: Any) -> Mapping[s
 
 
 def _saved(start: Any) -> tuple[Saved | None, Any]:
-    """The checkpoint that a path leads to, or the start that is none; a path of an answer is that answer."""
+    """Return (checkpoint, None) for the path of a checkpoint, else (None, start), with a saved answer loaded."""
     if not isinstance(start, str | os.PathLike):
         return None, start
     if not is_there(start):
@@ -529,12 +530,12 @@ def _saved(start: Any) -> tuple[Saved | None, Any]:
 def _checkpoint_writer(
     problem: Problem[Any], instance: Solver, spec: Any, name: str, checkpoint: Any, saved: Saved | None
 ) -> CheckpointWriter | None:
-    """What writes the checkpoints of a run, and the check of the one from which it goes on.
+    """Return the writer of a run's checkpoints, or None, after a check of the checkpoint that the run continues.
 
     Raises
     ------
     MissingCapability
-        The solver cannot go on, or the data are read once.
+        The solver cannot continue from a checkpoint, the data can be read only once, or moments replace them.
     """
     if checkpoint is None and saved is None:
         return None
@@ -565,13 +566,13 @@ def _checkpoint_writer(
 
 
 def _check_memory(problem: Problem[Any], instance: Solver, spec: Any, name: str) -> None:
-    """Refuse a solver by whose own estimate the problem cannot fit, rather than let the machine run out."""
+    """Refuse a solver if the problem does not fit into memory by the solver's own estimate."""
     if spec is None or not instance.has_estimate():
         return
     estimate = stated_estimate(type(instance), spec, problem.sizes())
     if (
         estimate is None or estimate.bytes < ALWAYS_AVAILABLE
-    ):  # asking the system takes longer than a small problem
+    ):  # a query to the system takes longer than a small problem
         return
     available = problem.home.blocks.free_memory()
     if estimate.bytes > available:
@@ -591,14 +592,14 @@ def _check_budget(name: str, value: Any) -> None:
 
 
 def _check_callback(callback: Any) -> None:
-    """Refuse what cannot be called with one argument, before the run begins."""
+    """Refuse a callback that cannot be called with one argument, before the run begins."""
     if callback is None:
         return
     fault = f"got {shown(callback)}"
     if callable(callback):
         try:
             inspect.signature(callback).bind(None)
-        except ValueError:  # some builtins do not tell
+        except ValueError:  # some builtins have no signature
             return
         except TypeError as error:
             fault = f"calling {getattr(callback, '__name__', type(callback).__name__)!r} fails: {error}"
@@ -608,7 +609,7 @@ def _check_callback(callback: Any) -> None:
 
 
 def _resolve(problem: Problem[Any], solver: Any, given: dict[str, Any]) -> tuple[Solver, Any]:
-    """The solver instance, its parts looked up, and its record where it has one."""
+    """Return the solver instance, its parts looked up, and its record, or None if it has none."""
     if isinstance(solver, Solver):
         if given:
             raise TypeError(
@@ -628,7 +629,7 @@ def _resolve(problem: Problem[Any], solver: Any, given: dict[str, Any]) -> tuple
 
 
 def _check_kind(solver: Solver, spec: Any, problem: Problem[Any]) -> None:
-    """Refuse an instance that is registered for problems of another kind."""
+    """Refuse a solver instance that is registered for another kind of problem."""
     other = registry.spec_of(type(solver)) if spec is None else None
     if other is not None and not isinstance(problem, registry.get_problem(other.problem)):
         raise InvalidOption(

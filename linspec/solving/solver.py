@@ -1,4 +1,4 @@
-"""What a solver is: a frozen dataclass of options with the one method `solve`.
+"""The base class of solvers: a frozen dataclass of options with the one method `solve`.
 
 Problem: a method should be its own mathematics and nothing else. What all methods share (counts, budgets, interrupts,
 certificates) should be written once.
@@ -20,8 +20,8 @@ options, with their bounds beside them. The simplest solver there is, in full::
                 gradient = AtB - moments.gram_matmat(x) - problem.ridge * x
             return run.finish(x=x)
 
-Where we differ: a solver judges no answer and keeps no state. Outer methods solve with one matrix again and again: what
-is prepared for that is an object of its own, a `LeastSquaresState`.
+Where we differ: a solver judges no answer and keeps no state. Outer methods solve with one matrix again and again: the
+preparation for that is an object of its own, a `LeastSquaresState`.
 """
 
 from __future__ import annotations
@@ -47,18 +47,17 @@ from linspec.solving.solution import Solution
 class Solver(ABC):
     """A method for one problem: a frozen, keyword-only dataclass whose fields are its options.
 
-    `solve` receives the problem with counted operators in working precision and the run. It returns what
-    `run.finish(...)` made, unchanged: nothing else is accepted. It never changes its input and draws random numbers
-    from `run.rng` alone.
+    `solve` receives the problem, with counted operators in working precision, and the run. It returns the result of
+    `run.finish(...)` unchanged: nothing else is accepted. It never changes its input and draws random numbers from
+    `run.rng` alone.
 
     Attributes
     ----------
     preparation : float
-        Sweeps that `prepare` makes at once, for least-squares solvers that have one.
+        Sweeps that `prepare` makes at once, for least-squares solvers that have this method.
     resumes : mapping
-        Of a solver with the trait "resumable", what its checkpoints have, as
-        `linspec.solving.checkpoints.check_state` takes it: a file that has something else is refused before the
-        solver sees it.
+        Fields of the checkpoints of a solver with the trait "resumable", declared as for
+        `linspec.solving.checkpoints.check_state`: a file with other fields is refused before the solver sees it.
 
     Examples
     --------
@@ -94,9 +93,9 @@ class Solver(ABC):
 
     @classmethod
     def estimate(cls, sizes: cost.Sizes) -> cost.Estimate | None:
-        """What a solve of a problem of these sizes takes; None: not to be chosen for them by "auto".
+        """Estimate time and memory for a problem of these sizes; None: "auto" must not choose the solver for them.
 
-        A solver that defines it has the trait "automatic" in its record: "auto" imports no others.
+        A solver that defines this has the trait "automatic" in its record: "auto" imports no others.
         """
         return None
 
@@ -112,25 +111,25 @@ def _x(iterate: Any) -> Any:
 
 
 Watch = Callable[[float, Callable[[], Array]], bool]
-"""A relative residual and a function that returns the iterate -> whether to go on."""
+"""Takes a relative residual and a function that returns the iterate; returns whether to go on."""
 
 
 class LeastSquaresState(ABC):
-    """A least-squares solver made ready for one matrix and many right-hand sides.
+    """A least-squares solver prepared for one matrix and many right-hand sides.
 
     Least-squares solvers that can be parts of outer methods define ``prepare(self, A, ridge, run)`` and
-    return one of these. `A` is a `LinearOperator` of shape (n, p), centred where the outer method centres, or the
-    `Moments` of one view, which may hold its Gram matrix and which know of the centring. Its sweeps are on the account
-    of `run`, which is the run of the outer method. Where the budget of that has no passes left, a state returns what it
-    has: `driven` does this for iterations.
+    return one of these. `A` is a `LinearOperator` of shape (n, p), centred if the outer method centres, or the
+    `Moments` of one view, which may hold its Gram matrix and include the centring. Its sweeps are on the account of
+    `run`, which is the run of the outer method. If the budget of that run has no passes left, a state returns its
+    current iterate: `driven` does this for iterations.
 
     Attributes
     ----------
     run : Run
         That of the outer method, to be set by states that call `driven`.
     watch : callable or None
-        Set by an outer method that wants to see, and may end, the iteration: called with the relative residual and a
-        function that returns the iterate, it says whether to go on. Iterations ask `watched` before each step.
+        Set by an outer method that observes, and may end, the iteration: called with the relative residual and a
+        function that returns the iterate, it returns whether to go on. Iterations call `watched` before each step.
 
     Examples
     --------
@@ -202,7 +201,7 @@ class LeastSquaresState(ABC):
         AtB: Array | None = None,
         AtAx0: Array | None = None,
     ) -> Array:
-        """argmin ‖A x − B‖² + ridge ‖x‖², without validation and without a certificate.
+        """Compute argmin ‖A x − B‖² + ridge ‖x‖², without validation and without a certificate.
 
         Parameters
         ----------
@@ -213,9 +212,9 @@ class LeastSquaresState(ABC):
         tol : float, optional
             Relative residual to stop at; None: the solver's own.
         AtB : array of shape (p, m), optional
-            AᵀB where the caller has it already; it saves a sweep.
+            AᵀB, if the caller has it already; it saves a sweep.
         AtAx0 : array of shape (p, m), optional
-            AᵀA x0 where the caller has it already; it may save another.
+            AᵀA x0, if the caller has it already; it may save another sweep.
 
         Returns
         -------
@@ -231,7 +230,7 @@ class LeastSquaresState(ABC):
         x0: Array | None = None,
         AtAx0: Array | None = None,
     ) -> Array:
-        """The same, until the relative residual is a fraction of another one.
+        """Solve as `solve` does, until the relative residual is a fraction of that of a given gradient.
 
         Parameters
         ----------
@@ -240,7 +239,7 @@ class LeastSquaresState(ABC):
         factor : float
             The fraction.
         gradient : array of shape (p, m)
-            AᵀB − (AᵀA + ridge I) x of the iterate with the other residual; of `x0` itself, if that is given.
+            AᵀB − (AᵀA + ridge I) x of the iterate x to compare with: `x0`, if that is given.
 
         Returns
         -------

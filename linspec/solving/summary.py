@@ -1,8 +1,8 @@
 """Tables of an answer: text at a prompt, HTML in a notebook, records for programs.
 
-Problem: who has solved a problem wants to see first whether the answer can be trusted, and then its numbers.
+Problem: a user wants to see first whether the answer can be trusted, and then its numbers.
 Method: a table is a list of mappings, one for each component, below lines that state the certificate. It is shown as
-text or as an HTML table without style; whatever is shown is escaped.
+text or as an HTML table without style; all HTML is escaped.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from linspec.errors import MissingPackage
 __all__ = ["Summary", "facts_as_html"]
 
 SHOWN = 30
-"""Rows of a table that are shown; the list has all."""
+"""Largest number of rows that are shown; the list has all."""
 
 
 class Summary(list[dict[str, Any]]):
@@ -26,9 +26,9 @@ class Summary(list[dict[str, Any]]):
     ----------
     rows : iterable of mappings
     title : str
-        What the table is of.
+        The heading.
     facts : sequence of (str, str)
-        Shown above the table.
+        Names and texts that are shown above the table.
     """
 
     def __init__(
@@ -38,7 +38,7 @@ class Summary(list[dict[str, Any]]):
         self.title, self.facts = title, tuple(facts)
 
     def to_frame(self) -> Any:
-        """The table as a ``pandas.DataFrame``.
+        """Convert the table to a ``pandas.DataFrame``.
 
         Raises
         ------
@@ -52,7 +52,7 @@ class Summary(list[dict[str, Any]]):
         return pd.DataFrame(list(self))
 
     def _cells(self) -> list[list[str]]:
-        """Names of columns and the rows that are shown."""
+        """Return the names of the columns, then the rows that are shown, as text."""
         names = list(self[0]) if self else []
         return [names, *([_shown(row[name]) for name in names] for row in self[:SHOWN])]
 
@@ -82,7 +82,7 @@ class Summary(list[dict[str, Any]]):
 
 
 def facts_as_html(title: str, facts: Iterable[tuple[str, str]]) -> str:
-    """A small HTML table of two columns, with everything escaped.
+    """Return a small HTML table of two columns, with everything escaped.
 
     Parameters
     ----------

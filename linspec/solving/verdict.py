@@ -1,11 +1,11 @@
-"""The verdict: how a run ends, and what it returns.
+"""The verdict: how a run ended, and which arrays it returns.
 
 Problem: a solver's own residual may be too small, a residual cannot show everything, and a run that is cut short should
-still return what it has.
-Method: the law of the problem judges the arrays that the solver hands over; what it takes is checked before. Status and
-message follow from its residual, from what was found on the way, and from what ended the loop, in one fixed order.
-Where we differ: an iteration takes no answer for done on its own word. Where the law is above the tolerance, the
-iteration goes on, as long as that helps.
+still return its last iterate.
+Method: the law of the problem judges the arrays that the solver hands over, after a check of their names and shapes.
+Status and message follow from its residual, from findings on the way, and from the end of the loop, in one fixed order.
+Where we differ: an iteration does not declare convergence by its own residual. If the residual of the law is above the
+tolerance, the iteration goes on, as long as that helps.
 """
 
 from __future__ import annotations
@@ -47,10 +47,10 @@ FINDINGS_FIRST = (
     Status.RANK_DEFICIENT,
     Status.DEGENERATE,
 )
-"""What a residual cannot show, and facts about the data, that become the status of an otherwise converged run."""
+"""Findings that become the status of an otherwise converged run, because its residual does not show them."""
 
 PATIENCE, PROGRESS = 25, 0.9
-"""Once the law has contradicted an iteration: iterations within which its residual must fall by this factor."""
+"""After the law has contradicted an iteration, its residual must fall by PROGRESS within PATIENCE iterations."""
 
 Finding = tuple[Status | None, str]
 """A status, or None, and its text for the message."""
@@ -74,7 +74,7 @@ class Judgement:
 
 
 def judged(problem: Any, moments: Moments, terms: Terms, arrays: Mapping[str, Any]) -> Judgement:
-    """The law applied to arrays."""
+    """Apply the law to arrays."""
     held, spent = moments.held, moments.spent
     conclusion = problem.conclude(moments, terms, **arrays)
     kind = conclusion.kind or ("from-gram" if held else "unavailable" if spent else "recomputed")
@@ -82,7 +82,7 @@ def judged(problem: Any, moments: Moments, terms: Terms, arrays: Mapping[str, An
 
 
 def check_handed(problem: Problem[Any], solve: str, arrays: Mapping[str, Any]) -> None:
-    """Refuse what a solver hands over if the law does not take it: other names, no arrays, other shapes.
+    """Refuse results of a solver that the law does not take: other names, no arrays, other shapes.
 
     Raises
     ------
@@ -117,7 +117,7 @@ def check_handed(problem: Problem[Any], solve: str, arrays: Mapping[str, Any]) -
 
 @lru_cache(maxsize=64)
 def _taken_by(law: Callable[..., Any]) -> tuple[tuple[str, ...], tuple[str, ...], bool]:
-    """The arrays that a law needs, those that it takes beside them, and whether it takes any others."""
+    """Return the names of the arrays that a law needs, of optional ones, and whether it takes any others."""
     known = inspect.signature(law).parameters.values()
     by_name = [each for each in known if each.kind is each.KEYWORD_ONLY]
     needed = tuple(each.name for each in by_name if each.default is each.empty)
@@ -126,12 +126,12 @@ def _taken_by(law: Callable[..., Any]) -> tuple[tuple[str, ...], tuple[str, ...]
 
 
 def contradicts(residual: float, claim: float, tol: float, most: float) -> bool:
-    """Whether the law is above the tolerance that a claim has met, and near enough, by the factor `most`, to go on."""
+    """Whether the residual exceeds `tol` although a claim met it, by less than the factor `most`: worth going on."""
     return tol < residual < most * tol and claim > 0
 
 
 def gets_on(residual: float, least: float) -> bool:
-    """Whether a residual is an improvement, and no mere rounding."""
+    """Whether a residual is below PROGRESS times the least one: an improvement, and not mere rounding."""
     return residual < PROGRESS * least
 
 
@@ -140,7 +140,7 @@ def gets_on(residual: float, least: float) -> bool:
 
 @dataclass(frozen=True)
 class Verdict:
-    """How a run has ended, in a status and in words."""
+    """The end of a run: its status, convergence and message."""
 
     status: Status
     converged: bool
@@ -161,7 +161,7 @@ def verdict(  # noqa: PLR0913 (all that an ending rests on)
     notes: Sequence[Finding],
     contradictions: Sequence[str],
 ) -> Verdict:
-    """The verdict on a conclusion of the law.
+    """Decide status and message of a run from the conclusion of the law.
 
     Parameters
     ----------
@@ -169,19 +169,19 @@ def verdict(  # noqa: PLR0913 (all that an ending rests on)
     conclusion : Conclusion
     tol : float
     by_default : bool
-        Whether nobody has asked for that tolerance.
+        Whether the tolerance is the default.
     once : bool
-        Whether the data could be read once when the run began.
+        Whether the data could be read only once when the run began.
     ending : Status or None
-        What ended the loop; None of a solver without one.
+        The reason for which the loop ended; None for a solver without a loop.
     interrupted, cut : bool
-        Whether there was an interrupt, and whether the run was left in the midst of a step.
+        Whether there was an interrupt, and whether the run was left in the middle of a step.
     underflowing : bool
-        Whether columns of the data have no squares.
+        Whether squares of columns of the data underflow.
     notes : sequence of (Status or None, str)
-        What the solver has found.
+        Findings of the solver.
     contradictions : sequence of str
-        What the products have shown of operators that are no matrices.
+        Evidence from products that an operator is not a matrix.
     """
     found = [conclusion.fields.get(name) for name in problem.solution.weight_fields]
     empty = any(0 in getattr(array, "shape", ()) for array in found)
@@ -202,7 +202,7 @@ def verdict(  # noqa: PLR0913 (all that an ending rests on)
 def _status(
     converged: bool, ending: Status | None, findings: Sequence[Status | None], *, cut: bool, nothing: bool
 ) -> Status:
-    """The status; `nothing` says that there is nothing to find, whenever the iteration ended."""
+    """Choose the status; `nothing`: the data have no answer to find, however the iteration ended."""
     if Status.INCONSISTENT in findings:
         return Status.INCONSISTENT
     if cut and ending is not None and not (converged and not findings):
@@ -220,7 +220,7 @@ def _status(
 
 
 def _figures(residual: float, tol: float, *, least: bool, once: bool) -> str:
-    """The figures at the end of a message; `least` says that the tolerance is that of float32."""
+    """Return the figures at the end of a message; `least`: the tolerance is the default for float32."""
     if math.isnan(residual) and once:
         return "no residual: it takes another pass, and the data can be read once"
     figures = f"residual {residual:.2g}, tolerance {tol:.2g}"
@@ -228,8 +228,8 @@ def _figures(residual: float, tol: float, *, least: bool, once: bool) -> str:
 
 
 def _message(status: Status, findings: Sequence[Finding], figures: str) -> str:
-    """The message: the advice of the status, or of the finding that has become it, and the other findings."""
-    # What to do where an approximation is not good enough is no advice where it is.
+    """Return the message: the advice of the status unless a finding gives it, the findings, and the figures."""
+    # Advice on approximations that are not good enough does not apply to a converged answer.
     if status is Status.CONVERGED:
         findings = [(finding, text) for finding, text in findings if finding is not Status.APPROXIMATE]
     texts = [text for _, text in findings]
@@ -238,7 +238,7 @@ def _message(status: Status, findings: Sequence[Finding], figures: str) -> str:
 
 
 def as_interrupted(solution: Any) -> Any:
-    """A solution that was complete when an interrupt came."""
+    """Return a complete solution with the status of an interrupted one."""
     message = f"{Status.INTERRUPTED.value} {solution.message}"
     return replace(solution, status=Status.INTERRUPTED, message=message)
 
@@ -252,10 +252,10 @@ def is_empty(arrays: Mapping[str, Any]) -> bool:
 
 
 def salvaged(latest: Callable[[], Mapping[str, Any]]) -> Mapping[str, Any] | None:
-    """The last iterate that a solver has told of; None where it has no columns or can no longer be made."""
+    """Return the last iterate that a solver reported; None if it has no columns or can no longer be made."""
     try:
         arrays = latest()
-    except Exception as error:  # the solver was left in the midst of a step
+    except Exception as error:  # the solver was left in the middle of a step
         if is_out_of_memory(error):
             raise
         return None
@@ -265,7 +265,7 @@ def salvaged(latest: Callable[[], Mapping[str, Any]]) -> Mapping[str, Any] | Non
 def empty_handed(
     name: str, problem: Problem[Any], ending: Status, cause: str, *, passes: float, max_seconds: float
 ) -> BaseException:
-    """The error where there is nothing to return."""
+    """Return the error for a run that has no iterate to return."""
     if ending is Status.INTERRUPTED:
         return nothing_yet()
     where = f"in pass {math.floor(passes) + 1} over the data, before it had an iterate that could be judged"

@@ -1,4 +1,4 @@
-"""The public conformance kit, which tells whether a solver, normalizer, test matrix or adapter keeps the contract.
+"""The public conformance kit, which tests whether a solver, normalizer, test matrix or adapter keeps the contract.
 
 The whole test file of a plugin::
 
@@ -8,8 +8,8 @@ The whole test file of a plugin::
 
 and likewise ``conformance("normalizer/mine")``, ``conformance("test-matrix/mine")``, ``conformance("operator/mine")``,
 ``conformance("problem/mine")``.
-Without pytest, `run_checks("mysolver")` gives a report and `interface_issues("mysolver")` what is wrong with the
-declaration. `check_operator` holds an operator to its laws. pytest is imported when `conformance` is called.
+Without pytest, `run_checks("mysolver")` returns a report, and `interface_issues("mysolver")` the faults of the
+declaration. `check_operator` tests an operator against its laws. pytest is imported when `conformance` is called.
 
 Read `suite` first, which lists the checks, then `solving` and `answers`.
 """
@@ -38,7 +38,7 @@ _PLANTED = {
     "planted_least_squares": "linspec.families.least_squares.testing",
     "planted_svd": "linspec.families.svd.testing",
 }
-"""Makers of planted problems, which belong to their families and are imported with their first use."""
+"""Functions that make planted problems; they belong to their families and are imported on first use."""
 
 __all__ = [
     "BACKENDS",
@@ -72,12 +72,12 @@ __all__ = [
 
 
 def cases(problem: str) -> tuple[Case, ...]:
-    """The planted problems that every solver of a family is given.
+    """Return the planted problems on which the kit tests every solver of a family.
 
     Parameters
     ----------
     problem : str
-        As `linspec.problems` lists it.
+        A name from `linspec.problems`.
 
     Examples
     --------

@@ -1,11 +1,10 @@
 """Checks of an adapter, on the sample that its record names.
 
-Problem: linspec asks an adapter about every object that it does not know, and every solver believes the
-operator that the adapter makes. An adapter that raises, or whose adjoint is wrong, harms users who have no
-such data.
-Method: the record's `sample` gives data. `matches` is asked about them and about objects of other kinds. The
-operator that `adapt` makes is tested against the laws of operators (`check_operator`), with one check for
-each law.
+Problem: linspec calls `matches` of an adapter for every object that it does not know, and every solver relies on
+the operator that the adapter makes. An adapter that raises, or whose adjoint is wrong, harms users who have no such
+data.
+Method: the record's `sample` makes data. `matches` is called with them and with objects of other kinds. The operator
+that `adapt` makes is tested against the laws of operators (`check_operator`), with one check for each law.
 """
 
 from __future__ import annotations
@@ -53,12 +52,12 @@ class Adapter:
             raise Skip("there is no sample") from error
 
     def make(self) -> Any:
-        """The sample, made as the record says."""
+        """Call the function that the record names as `sample`."""
         return resolve(self.spec.sample)()
 
     @cached_property
     def operator(self) -> Any:
-        """What `adapt` makes of the sample; Skip if that is no operator (the check "adapt" reports it)."""
+        """The operator that `adapt` makes of the sample; Skip if it makes none (the check "adapt" reports it)."""
         sample = self.sample
         try:
             made = self.spec.adapt(sample)
@@ -70,7 +69,7 @@ class Adapter:
 
     @cached_property
     def issues(self) -> list[tuple[str, str]]:
-        """Each law that is broken, and how."""
+        """The broken laws, each with a description."""
         found = (issue.partition(": ") for issue in check_operator(self.operator))
         return [(law, text) for law, _, text in found]
 
@@ -145,7 +144,7 @@ def check_process(adapter: Adapter) -> Iterator[str]:
         made = adapter.spec.adapt(adapter.sample)
         made.matmat(made.home.blocks.eye(made.shape[1]))
 
-    if adapter.operator is None:  # it is asked for first, so that the check is skipped where there is none
+    if adapter.operator is None:  # read first, so that the check is skipped if there is none
         return
     yield from left_behind(work)
     for owner in moved_generators(work):
@@ -169,5 +168,5 @@ ADAPTER_CHECKS: dict[str, Callable[[Adapter], Iterator[str]]] = {
     "process": check_process,
     **{name: _law(name) for name in LAWS if name != "entries"},
 }
-"""By name, as in test ids and expected failures. The law "entries" is left out: a sample's entries are not
-known."""
+"""The checks of an adapter, by their names in test ids and expected failures. The law "entries" is left out: the
+entries of a sample are not known."""

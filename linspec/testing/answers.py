@@ -1,7 +1,7 @@
 """Checks of an answer, on every backend and every case.
 
-Each check takes a `Trial` and yields what is wrong. If there is no answer, the check `solves` reports it and
-the other checks pass over the trial.
+Each check takes a `Trial` and yields the faults that it finds. If there is no answer, the check `solves` reports it,
+and the other checks ignore the trial.
 """
 
 from __future__ import annotations
@@ -35,12 +35,12 @@ from linspec.testing.solving import Trial
 __all__ = ["ANSWER_CHECKS"]
 
 OWN_LIMIT = frozenset({Status.ITERATION_LIMIT, Status.STAGNATED, Status.INACCURATE, Status.BREAKDOWN})
-"""Endings above the tolerance that the solver itself decides on: they come with a ConvergenceWarning."""
+"""Endings above the tolerance that the solver itself decides: they come with a ConvergenceWarning."""
 
 FINDINGS = frozenset({
     Status.INCOMPLETE, Status.CLUSTERED, Status.RANK_DEFICIENT, Status.DEGENERATE, Status.ILL_CONDITIONED
 })  # fmt: skip
-"""Endings that tell a fact about the data, or one that a residual cannot show, at or above the tolerance."""
+"""Endings, at any residual, that report a fact about the data, or one that a residual cannot show."""
 
 
 LOST = frozenset({Status.INCOMPLETE, Status.ILL_CONDITIONED})
@@ -69,7 +69,7 @@ def check_solves(trial: Trial) -> Iterator[str]:
 
 
 def _refused_anyway(trial: Trial) -> bool:
-    """Whether the problem is refused on NumPy arrays, too, as a kernel that the method is not for."""
+    """Whether the problem is refused on NumPy arrays, too, such as a kernel that the method does not handle."""
     return isinstance(replace(trial, backend=BACKENDS[0]).result.error, MissingCapability)
 
 
@@ -82,7 +82,7 @@ def _needs_float64(case: Case) -> bool:
 
 
 def lacking(trial: Trial) -> bool:
-    """Whether the data lack something that the record, or the case, declares as needed."""
+    """Whether the data lack something that the record or the case declares as needed."""
     solver, case = trial.subject.spec.needs, trial.case.needs
     needs = replace(solver, rows=solver.rows or case.rows, entries=solver.entries or case.entries)
     operators = trial.case.state(trial.data()).matrices.values()
@@ -91,7 +91,7 @@ def lacking(trial: Trial) -> bool:
 
 
 def check_accuracy(trial: Trial) -> Iterator[str]:
-    """A converged answer is the exact one, up to what its residual explains; gentle cases must converge."""
+    """A converged answer is exact up to the error that its residual permits, and gentle cases converge."""
     solution = trial.solution
     nothing = getattr(trial.oracle, "count", None) == 0 and without_vectors(solution)
     if trial.must_converge and not solution.converged and not nothing:
@@ -117,7 +117,7 @@ def check_accuracy(trial: Trial) -> Iterator[str]:
 
 
 def _mean_issues(trial: Trial) -> Iterator[str]:
-    """Column means whose error is larger than rounding."""
+    """Yield the column means whose error exceeds rounding."""
     means = registry.get_problem(trial.case.problem).means
     for matrix, name in means.items():
         found = getattr(trial.solution, name, None)
@@ -310,7 +310,7 @@ def check_warnings(trial: Trial) -> Iterator[str]:
     for message in trial.result.warnings:
         if not issubclass(
             message.category, (*OF_LINSPEC, ResourceWarning)
-        ):  # which comes from anywhere, at any time
+        ):  # a ResourceWarning may come from any code, at any time
             yield (
                 f"a solve must give no warnings but those of linspec.errors; got {message.category.__name__}: "
                 f"{message.message}. Silence it where it is known to be harmless, or tell of it by run.note"
@@ -329,4 +329,4 @@ ANSWER_CHECKS: dict[str, Callable[[Trial], Iterator[str]]] = {
     "input-untouched": check_input_untouched,
     "warnings": check_warnings,
 }
-"""By name, as in test ids and expected failures."""
+"""The checks of an answer, by their names in test ids and expected failures."""

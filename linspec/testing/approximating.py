@@ -1,6 +1,6 @@
-"""Whether an approximate solver finds part of the answer.
+"""The check that an approximate solver finds part of the answer.
 
-Problem: no accuracy is asked of an approximate solver, so a solver that returns its random start would pass.
+Problem: no accuracy is required of an approximate solver, so a solver that returns its random start would pass.
 Method: the relative distance of the answer from the planted one is measured. It is 1 for zeros, and about one
 half for the values of random directions in small problems. The median over the gentle cases must be clearly
 below one half.
@@ -21,8 +21,7 @@ from linspec.testing.solving import Trial
 __all__ = ["check_approximates"]
 
 NEAR = 1 / 3
-"""The median relative distance to the planted answer must be below this; random directions have 0.5
-(measured)."""
+"""Limit of the median relative distance to the planted answer; random directions have 0.5 (measured)."""
 
 
 def check_approximates(trials: Iterable[Trial]) -> Iterator[str]:
@@ -31,7 +30,7 @@ def check_approximates(trials: Iterable[Trial]) -> Iterator[str]:
     Parameters
     ----------
     trials : iterable of Trial
-        One for each case. The check uses the gentle cases that have a planted answer.
+        One trial for each case. The check uses the gentle cases that have a planted answer.
     """
     distances = [
         _distance(trial.case.truth, trial.solution)
@@ -50,7 +49,7 @@ def check_approximates(trials: Iterable[Trial]) -> Iterator[str]:
 
 
 def _distance(truth: Any, solution: Any) -> float:
-    """The largest relative distance between a planted array and the array found for it."""
+    """Return the largest relative distance between a planted array and the array in the solution."""
     return max(_apart(planted, getattr(solution, name)) for name, planted in truth.items())
 
 

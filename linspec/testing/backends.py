@@ -1,15 +1,16 @@
 """The libraries and kinds of data on which the conformance kit runs every solver.
 
 Problem: "works on any array" is a claim about libraries that the author of a solver may not have.
-Method: each backend turns a host array into its own kind of data and states what to expect of the answer.
+Method: each backend turns a host array into its own kind of data and declares the properties of the answer.
 array-api-strict stands for the libraries that are not installed: its devices cannot be mixed, and one of
 them has no float64. Its data are not on the default device, so an array that is made without `device=` is
 noticed. Read-only NumPy arrays refuse to be written to.
 Source: the backend table of SciPy's array-API tests.
 Where we differ: sparse matrices, files and operators that only give products are in the same table, because a
-user has such data, too. By default a solver is tried on one kind of each way in which data reach it: entries in memory,
-arrays of a library, files, sparse rows, products. Kinds that linspec makes the same operator are tried on request, with
-``backends="all"`` or ``LINSPEC_CONFORMANCE=all``; a test of the operators holds that they are the same.
+user has such data, too. By default a solver is tested on one backend for each way in which data reach it: entries in
+memory, arrays of a library, files, sparse rows, products. Kinds of data for which linspec makes the same operator are
+tested on request, with ``backends="all"`` or ``LINSPEC_CONFORMANCE=all``; a test of the operators checks that they are
+the same.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ from linspec.testing.operators import ProductsOnly
 __all__ = ["ALL", "BACKENDS", "Backend", "Choice", "backends", "missing"]
 
 ALL = "all"
-"""In the place of names: every check, on every case, on every backend that is here."""
+"""In place of names of backends: run every check, on every case, on every available backend."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,7 +48,7 @@ class Backend:
     name : str
         Part of a test's id.
     wrap : callable
-        Makes data of a host array.
+        Turns a host array into data.
     snapshot : callable
         Returns the content of the data as bytes, which shows whether a solver changed them.
     missing : callable
@@ -62,15 +63,14 @@ class Backend:
     sparse : bool
         Whether the data are sparse matrices.
     beside : callable or None
-        Makes an array of the kind that belongs to data that are no arrays: right-hand sides, answers. By default
-        NumPy's.
+        For data that are not arrays: makes the arrays that go with them, such as right-hand sides. By default NumPy's.
     usual : collection of str or None
-        The checks that run on it where no backends are named; by default all. None run where another backend is the
+        The checks that run on it if no backends are named; by default all. It is empty if another backend looks the
         same to a solver.
     whole : int or None
-        How many of the first cases are solved to their end; all with None, or where everything is asked for. Of others
-        one in three is taken, other ones for each solver, and iterations are few: products take long, or differ from
-        those of entries in memory in the reading alone.
+        The number of leading cases that are solved to convergence; None, or a request for everything, means all. Of
+        the other cases only every third runs, different ones for each solver, for a few iterations: their products are
+        slow, or differ from those of arrays in memory only in the reading.
 
     Examples
     --------
@@ -93,7 +93,7 @@ class Backend:
     whole: int | None = None
 
     def companion(self, array: HostArray) -> Any:
-        """Right-hand sides for the data: arrays of the same library, or of NumPy for other data."""
+        """Turn a host array into a right-hand side for the data: of the same library, or of NumPy for other data."""
         if self.is_array:
             return self.wrap(array)
         return array.copy() if self.beside is None else self.beside(array)
@@ -135,7 +135,7 @@ def _cupy(x: HostArray) -> Any:
 
 
 def _on_device1(wrap: Callable[[HostArray], Any]) -> Callable[[HostArray], Any]:
-    """Data of the second device, while the first is the current one."""
+    """Make a function that puts data on the second device, while the first is the current one."""
 
     def wrapped(x: HostArray) -> Any:
         import cupy
@@ -279,16 +279,16 @@ BACKENDS: tuple[Backend, ...] = (
         whole=1,
     ),
 )
-"""All backends, present or not."""
+"""All backends, available or not."""
 
 
 def backends(names: Sequence[str] | None = None) -> tuple[Backend, ...]:
-    """Backends by name.
+    """Return backends by name.
 
     Parameters
     ----------
     names : sequence of str, optional
-        By default all, also those that are missing here.
+        By default all, including those that are missing on this machine.
 
     Returns
     -------
@@ -309,22 +309,22 @@ def backends(names: Sequence[str] | None = None) -> tuple[Backend, ...]:
 
 
 def missing() -> dict[str, str]:
-    """The backends that are not here, each with the reason."""
+    """Return the backends that are missing on this machine, each with the reason."""
     return {backend.name: reason for backend in BACKENDS if (reason := backend.missing())}
 
 
 ONE_IN = 3
-"""Cases of which one is taken where products take long."""
+"""On backends with slow products, one in this number of cases runs."""
 
 
 class Choice:
-    """The backends of a suite, and what runs on each of them.
+    """The backends of a suite, and the checks and cases that run on each of them.
 
     Parameters
     ----------
     names : sequence of str or "all", optional
-        By default one backend of each way in which data reach a solver, of those that are here; all of them if
-        ``LINSPEC_CONFORMANCE`` is "all". Backends that are named take every check; one that is missing is then skipped.
+        By default one available backend for each way in which data reach a solver; all of them if
+        ``LINSPEC_CONFORMANCE`` is "all". Named backends run every check; one that is missing is then skipped.
     """
 
     def __init__(self, names: Sequence[str] | str | None = None) -> None:
@@ -338,17 +338,17 @@ class Choice:
             self.backends = tuple(backend for backend in BACKENDS if not backend.missing())
 
     def of(self, *checks: str) -> Iterator[tuple[str, Backend]]:
-        """Each check with each backend that it runs on."""
+        """Yield each check with each backend on which it runs."""
         for backend in self.backends:
             for check in checks:
                 if self.named or self.every or backend.usual is None or check in backend.usual:
                     yield check, backend
 
     def is_brief(self, backend: Backend, place: int) -> bool:
-        """Whether iterations are few on a case, given its place among the cases."""
+        """Whether a case gets only a few iterations, given its place among the cases."""
         return backend.whole is not None and place >= backend.whole and not self.every
 
     def takes(self, solver: str, backend: Backend, place: int) -> bool:
-        """Whether a solver is tried on a case, given its place among the cases."""
+        """Whether a solver is tested on a case, given its place among the cases."""
         whole = place == 0 or not self.is_brief(backend, place)
         return whole or (place + crc32(solver.encode())) % ONE_IN == 0

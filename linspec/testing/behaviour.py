@@ -1,7 +1,7 @@
-"""Checks of a solver's behaviour: what it needs of the data, what it counts, and how it ends.
+"""Checks of a solver's behaviour: its needs of the data, its counts, and its endings.
 
-Each check takes a `Subject` and yields what is wrong. It raises `Skip` if it does not apply. The checks run
-on host arrays, and on operators that give no more than the record declares.
+Each check takes a `Subject` and yields the faults that it finds. It raises `Skip` if it does not apply. The checks run
+on host arrays, and on operators that have only the capabilities that the record declares.
 """
 
 from __future__ import annotations
@@ -38,27 +38,27 @@ ROOM = 1e-9
 """Rounding allowed in sums of fractions of a sweep."""
 
 NEARER = 0.1
-"""A start at the answer must have a first residual below this fraction of that of a random start."""
+"""Largest ratio of the first residual of a run begun at the answer to that of a random start."""
 
 
 STOPS = (1, 2, 3, 5, 8, 13, 30)
-"""The numbers of the products in which a run is ended."""
+"""Numbers of the products from within which a run is ended."""
 
 ANSWERED, REFUSED = (1e50, 1e-50), (1e75, 1e-75)
-"""Factors of data of about unit size that are answered as in unit 1, and those that are refused."""
+"""Factors of data of about unit size that must be answered as in unit 1, and factors that must be refused."""
 
 FIRST_ITERATES, SHORT = 5, 8
-"""The iterates after each of which a resumable run is stopped, and the iterations that it is then to end with."""
+"""Number of first iterates after which a resumable run is stopped, and total number of iterations of such a run."""
 
 UNNAMED = ("object", "fields", "mapping", "list", "tuple")
-"""Keys of the copy of an iterate that are no names of its fields."""
+"""Keys in the stored copy of an iterate that are not names of its fields."""
 
 FALLEN = 100.0
 """If the true residual falls by this factor, the residuals in the history must fall, too."""
 
 
 class Skip(Exception):  # noqa: N818 (it is not an error)
-    """A check that does not apply, with the reason."""
+    """Raised by a check that does not apply, with the reason."""
 
 
 def host_data(case: Case) -> dict[str, Any]:
@@ -70,7 +70,7 @@ def _first_case(subject: Subject) -> Case:
 
 
 def _arrays(solution: Any) -> list[np.ndarray[Any, Any]]:
-    """All arrays of an answer, on the host."""
+    """Return all arrays of an answer, on the host."""
     found = [getattr(solution, name) for name in (*solution.weight_fields, solution.value_field) if name]
     return [as_host(value) for value in found if value is not None]
 
@@ -83,7 +83,7 @@ def _same(first: Any, second: Any) -> bool:
 def _limited(
     case: Case, kind: type[CountingOperator] = CountingOperator, /, *, sliceable: bool, readable: bool
 ) -> tuple[Any, list[CountingOperator]]:
-    """The case on operators that have only these capabilities, and the operators."""
+    """Return the case as a problem on operators with only these capabilities, and the operators."""
     operators = {
         name: kind(array if array.ndim == 2 else array[:, None], sliceable=sliceable, readable=readable)
         for name, array in host_data(case).items()
@@ -100,7 +100,7 @@ def _declared_level(subject: Subject) -> dict[str, bool]:
 
 
 def check_same_seed(subject: Subject) -> Iterator[str]:
-    """The same seed gives the same numbers, to the last bit."""
+    """Runs with equal seeds give equal answers, to the last bit."""
     case = _first_case(subject)
     first = quiet(case.state(host_data(case)), subject.for_case(case), rng=7)
     second = quiet(case.state(host_data(case)), subject.for_case(case), rng=np.random.default_rng(7))
@@ -129,11 +129,11 @@ def check_process(subject: Subject) -> Iterator[str]:
     yield from left_behind(lambda: linspec.solve(problem, solver, rng=0))
 
 
-# ---- what is asked of the data ----------------------------------------------------------------
+# ---- needs of the data ------------------------------------------------------------------------
 
 
 def check_declared_needs(subject: Subject) -> Iterator[str]:
-    """The solver works on data that have what its record declares, and is refused on data that lack it."""
+    """The solver works on data that meet the needs in its record, and is refused on data that do not."""
     needs = _declared_level(subject)
     for case in testing_of(subject.spec.problem).cases():
         if case.main.dtype != np.float64 or not subject.must_converge(case) or case.dense_offset:
@@ -218,11 +218,11 @@ def _count_issues(subject: Subject, case: Case, level: dict[str, bool]) -> Itera
 
 
 class _Stopped(BaseException):
-    """Raised by the data, as an interrupt or the end of a run is."""
+    """Raised by the data during a run, like an interrupt or the end of a time limit."""
 
 
 class _StopsAt(CountingOperator):
-    """An operator that raises `_Stopped` at one of the products and readings of all operators with its counter."""
+    """An operator that raises `_Stopped` when `counter`, which several operators share, has counted down to 0."""
 
     counter: list[int]
 
@@ -234,7 +234,7 @@ class _StopsAt(CountingOperator):
 
 
 def check_interrupt(subject: Subject) -> Iterator[str]:
-    """What ends a run from within a product, as Ctrl-C and a limit of time do, is not swallowed."""
+    """A BaseException from within a product, as Ctrl-C and time limits raise it, leaves the solve."""
     case, needs = _first_case(subject), _declared_level(subject)
     for level in (needs, dict.fromkeys(needs, True)):
         for number in STOPS:
@@ -259,7 +259,7 @@ def check_interrupt(subject: Subject) -> Iterator[str]:
 
 
 def check_budget(subject: Subject) -> Iterator[str]:
-    """A run makes at most `max_passes` passes, and the least number that a refusal names is enough."""
+    """A run makes at most `max_passes` passes, and the least number that a refusal names is sufficient."""
     case = _first_case(subject)
     needs = _declared_level(subject)
     kinds: list[tuple[str, Callable[[], Any]]] = [
@@ -314,7 +314,7 @@ def _budget_issues(make: Callable[[], Any], solver: Any, tol: float) -> Iterator
                 return  # a solver that overruns one overruns the others, which takes long
             yield from (f"max_passes={budget}: {issue}" for issue in _dishonest(result.solution, tol))
             if budget >= free.solution.passes:
-                break  # it had all that it takes without a budget
+                break  # as many passes as without a budget
     if least is not None:
         error = attempt(make(), solver, rng=0, max_passes=least).error
         if error is not None:
@@ -330,7 +330,7 @@ def _named_least(error: Exception) -> float | None:
 
 
 def _dishonest(solution: Any, tol: float) -> Iterator[str]:
-    """Where `converged`, the status and the residual contradict each other."""
+    """Yield contradictions between `converged`, the status and the residual."""
     if not converges(solution, tol):
         yield (
             f"converged must tell whether the residual is at most the tolerance {tol:.2g}; got "
@@ -341,7 +341,7 @@ def _dishonest(solution: Any, tol: float) -> Iterator[str]:
 
 
 def check_starved(subject: Subject) -> Iterator[str]:
-    """A run that is cut short says so, and its residual is still that of the returned arrays."""
+    """A run that is cut short reports it, and its residual is still that of the returned arrays."""
     if not subject.has("max_iterations"):
         raise Skip("the solver has no option max_iterations")
     for case in testing_of(subject.spec.problem).cases()[:6]:
@@ -471,7 +471,7 @@ def _symmetry_issues(subject: Subject, factor: float, seed: int) -> Iterator[str
 
 
 def check_units(subject: Subject) -> Iterator[str]:
-    """Data times 1e±50 are solved as they are; data times 1e±75 are refused: their fourth powers are no numbers."""
+    """Data times 1e±50 are solved as in unit 1; data times 1e±75 are refused: their fourth powers overflow or are 0."""
     case, testing = _case_of_one_unit(subject), testing_of(subject.spec.problem)
     plain = Trial.of(subject, BACKENDS[0], case)
     if plain.solution is None or any(_unit_issues(plain, plain.solution)):
@@ -494,7 +494,7 @@ def check_units(subject: Subject) -> Iterator[str]:
 
 
 def _case_of_one_unit(subject: Subject) -> Case:
-    """The first gentle case of float64 without ridge, which has a unit of its own; with one if all have one."""
+    """Return the first gentle case of float64, if possible one without a ridge, which has a unit of its own."""
     gentle = [
         case
         for case in testing_of(subject.spec.problem).cases()
@@ -540,7 +540,7 @@ def check_warm_start(subject: Subject) -> Iterator[str]:
 
 
 def _start_case(subject: Subject) -> Case:
-    """A case that takes an iteration more than a step or two, if the family has one."""
+    """Return a case that takes more than one or two iterations, if the family has one."""
     start_case = testing_of(subject.spec.problem).start_case
     return _first_case(subject) if start_case is None else start_case()
 
@@ -596,10 +596,10 @@ def check_non_finite(subject: Subject, backend: Backend) -> Iterator[str]:
 
 
 def check_resumable(subject: Subject) -> Iterator[str]:
-    """With the trait, a run goes on from the checkpoint of any iterate with the bits, and passes, of one in one piece.
+    """With the trait, a run continued from a checkpoint has the bits and passes of an uninterrupted run.
 
     It is stopped after each of the first iterates, and once in the middle of a whole run. A solver that is a generator
-    of iterates must have the trait, and nobody may write to what it has yielded.
+    of iterates must have the trait, and later steps must not write to iterates that it has yielded.
     """
     generator = issubclass(subject.cls, IterativeSolver)
     if not subject.trait("resumable"):
@@ -630,7 +630,7 @@ def check_resumable(subject: Subject) -> Iterator[str]:
 
 
 def _going_on_issues(case: Case, make: Callable[[], Any], whole: Any, stop: int) -> Iterator[str]:
-    """What differs from a run in one piece where one was stopped after an iterate, and another process would go on."""
+    """Stop a run after an iterate, continue it from its checkpoint, and yield differences from an uninterrupted run."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "run.ckpt"
         attempt(
@@ -652,7 +652,7 @@ def _going_on_issues(case: Case, make: Callable[[], Any], whole: Any, stop: int)
         yield f"{what}, it {result.raised}"
         return
     found = result.solution
-    # Where Gram matrices are held, the rows are read once more to know them again.
+    # With held Gram matrices, the rows are read once more to identify them.
     again = getattr(type(make()), "repeats_setup", False)
     more = whole.history["passes"][0] if again else float(whole.passes < whole.iterations)
     if found.iterations != whole.iterations or not 0 <= found.passes - whole.passes <= more + ROOM:
@@ -676,7 +676,7 @@ def _same_bits(first: Any, second: Any) -> bool:
 
 
 def _writing_issues(case: Case, subject: Subject, solver: Any) -> Iterator[str]:
-    """The fields of iterates that a step has written to after they were yielded."""
+    """Yield an issue if a later step has written to fields of an iterate that was already yielded."""
     cls: Any = subject.cls
     changed: dict[str, None] = {}
 
@@ -701,7 +701,7 @@ def _writing_issues(case: Case, subject: Subject, solver: Any) -> Iterator[str]:
 
 
 def _changed(before: Any, after: Any, name: str = "") -> Iterator[str]:
-    """The names of the leaves in which two copies of an iterate differ."""
+    """Yield the names of the leaves in which two copies of an iterate differ."""
     if isinstance(before, dict) and isinstance(after, dict) and "array" not in before:
         inner = len(before) == 1 or set(before) == {"object", "fields"}
         for key in dict.fromkeys([*before, *after]):
@@ -715,7 +715,7 @@ def _changed(before: Any, after: Any, name: str = "") -> Iterator[str]:
 
 
 def _leaf(copy: Any) -> Any:
-    """A leaf of a copy, comparable: of an array its shape, dtype and bits."""
+    """Return a leaf of a copy in a comparable form: shape, dtype and bits of an array."""
     if isinstance(copy, dict) and "array" in copy:
         array = copy["array"]
         return array.shape, str(array.dtype), array.tobytes()
@@ -738,4 +738,4 @@ BEHAVIOUR_CHECKS: dict[str, Callable[[Subject], Iterator[str]]] = {
     "warm-start": check_warm_start,
     "resumable": check_resumable,
 }
-"""By name, as in test ids and expected failures."""
+"""The checks of a solver's behaviour, by their names in test ids and expected failures."""

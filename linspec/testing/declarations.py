@@ -1,8 +1,8 @@
-"""Checks of what a record and a class declare, without solving anything.
+"""Checks of the declarations of a record and its class, without solving anything.
 
 Problem: listing, help, documentation and the other checks all read declarations, so a wrong declaration is
 wrong in all of them.
-Method: each check takes the record and the class and returns what is wrong. Bad option values are generated
+Method: each check takes the record and the class and returns their faults. Bad option values are generated
 from the options' own constraints. A fresh interpreter shows whether a table loads an array library.
 Source: scikit-learn's parameter-constraint tests.
 Where we differ: the checks do not guess what an option means; they use what it declares.
@@ -32,7 +32,7 @@ ARRAY_LIBRARIES = ("numpy", "scipy", "cupy", "torch", "jax", "dask", "sklearn", 
 
 
 IMPORT_SECONDS, TRIES = 1.0, 3
-"""The time that the import of a table may take, and how often it is tried; those of linspec take some milliseconds."""
+"""Time limit of the import of a table, and number of tries; tables of linspec take some milliseconds."""
 
 
 def declaration_issues(spec: Any, provider: str) -> Iterator[tuple[str, str]]:
@@ -47,8 +47,8 @@ def declaration_issues(spec: Any, provider: str) -> Iterator[tuple[str, str]]:
     Yields
     ------
     (check, issue) : tuple of str
-        The name of the check, and what is wrong. The issue is "" if the check passed. An issue that begins
-        with "skipped: " says why the check was not made.
+        The name of the check, and the fault. The issue is "" if the check passed. An issue that begins with
+        "skipped: " is the reason why the check was not made.
     """
     if spec.kind == "operator":  # it names functions and has nothing else to declare
         yield "summary", _summary_issue(spec, None)
@@ -166,7 +166,7 @@ def _automatic_issue(spec: Any, cls: Any) -> str:
 
 
 def _table_of(provider: str) -> Any:
-    """The entry point of a plugin, or None if there is none."""
+    """Return the entry point of a plugin, or None if there is none."""
     distribution, _, entry = provider.partition(":")
     found = (
         point
@@ -177,7 +177,7 @@ def _table_of(provider: str) -> Any:
 
 
 def table_file(provider: str) -> str:
-    """The file of a plugin's table, or "" if there is none."""
+    """Return the file of a plugin's table, or "" if there is none."""
     table = _table_of(provider)
     try:
         found = None if table is None else importlib.util.find_spec(table.module)
@@ -187,7 +187,7 @@ def table_file(provider: str) -> str:
 
 
 def _table_issue(provider: str) -> str:
-    """What is wrong with the import of the plugin's table in a fresh interpreter: array libraries, or its time."""
+    """Import a plugin's table in a fresh interpreter; return the fault, array libraries or a slow import, or ""."""
     if provider.partition(":")[0] == LOCAL:
         return "skipped: the record was registered by hand and has no table"
     table = _table_of(provider)
@@ -197,9 +197,8 @@ def _table_issue(provider: str) -> str:
 
 
 def import_issue(module: str) -> str:
-    """What is wrong with the import of a plugin's table in a fresh interpreter, or ""."""
-    # Other processes lengthen the time by the clock: seconds of the processor count, those that are slept, and a share
-    # of those by the clock.
+    """Import a module in a fresh interpreter; return the fault, array libraries or a slow import, or ""."""
+    # Other processes lengthen wall time. So the time is CPU time plus time slept, but at least a tenth of wall time.
     code = (
         "import importlib, linspec, sys, time\n"
         "slept, sleep = [], time.sleep\n"

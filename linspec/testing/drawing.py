@@ -31,10 +31,10 @@ __all__ = ["PRODUCT_CHECKS", "TEST_MATRIX_CHECKS"]
 SHAPES = ((40, 9), (64, 16), (5, 12), (23, 1), (1, 4), (1, 1))
 
 SEEDS, SIGMAS = 600, 5.0
-"""The number of draws that estimate the moments, and the standard errors by which they may be off."""
+"""Number of draws that estimate the moments, and largest error in standard errors."""
 
 SMALL = ((13, 6), (5, 9))
-"""Shapes of those draws: a number of rows that is not a power of two, and fewer rows than columns."""
+"""Shapes of the draws for moments: a number of rows that is not a power of two, and fewer rows than columns."""
 
 
 @contextmanager
@@ -51,7 +51,7 @@ def _global_generators(seed: int) -> Iterator[None]:
 
 
 def _entries(matrix: Any, rows: int, columns: int, seed: int, *, outer: int = 0) -> HostArray:
-    """The entries drawn from a seed, with the global generators seeded with `outer`."""
+    """Draw the entries from a seed, while the global generators are seeded with `outer`."""
     with _global_generators(outer):
         drawn: HostArray = matrix.draw(rows, columns, np.random.default_rng(seed))
     return drawn
@@ -79,7 +79,7 @@ def check_shape(matrix: Any) -> Iterator[str]:
 
 
 def check_forms(matrix: Any) -> Iterator[str]:
-    """`operator` is the matrix that `draw` returns, and stays so when the generator draws again."""
+    """`operator` has the entries that `draw` returns, also after the generator has drawn other numbers."""
     for rows, columns in SHAPES:
         drawn = _entries(matrix, rows, columns, 3)
         if not np.array_equal(drawn, _entries(matrix, rows, columns, 3)):
@@ -180,7 +180,7 @@ TEST_MATRIX_CHECKS: dict[str, Callable[[Any], Iterator[str]]] = {
     "random-state": check_random_state,
     "moments": check_moments,
 }
-"""By name, as in test ids and expected failures."""
+"""The checks of a test matrix, by their names in test ids and expected failures."""
 
 
 def check_products(matrix: Any, backend: Backend) -> Iterator[str]:
@@ -217,4 +217,4 @@ def check_products(matrix: Any, backend: Backend) -> Iterator[str]:
 
 
 PRODUCT_CHECKS: dict[str, Callable[[Any, Backend], Iterator[str]]] = {"products": check_products}
-"""The checks that run on every backend."""
+"""The checks of a test matrix that run on every backend, by name."""

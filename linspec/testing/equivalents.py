@@ -2,11 +2,11 @@
 
 Problem: weights, confounds, scale, means, files and held-out rows come to a problem by a few declarations. If one of
 them is wrong or missing, every solver finds the answer to another problem, with a residual of zero.
-Method: theorems, of which linspec knows nothing here. A weight of three is three equal rows. Data with confounds have
-the answer of the residuals of a regression on them (Frisch & Waugh 1933), scaled data that of columns divided by their
-root mean squares, and shifted columns that of the columns. The plain data are computed by NumPy; the oracle of the
-problem judges the answer to the other ones as an answer to the plain ones. Scores of rows (`transform`) are compared
-with those that the plain answer gives to the plain rows, by their inner products, which have no signs.
+Method: theorems, computed without linspec. A weight of three is three equal rows. Data with confounds have the answer
+of the residuals of a regression on them (Frisch & Waugh 1933), scaled data that of columns divided by their root mean
+squares, and shifted columns that of the columns. NumPy computes the plain data; the oracle of the problem judges the
+answer to the other data as an answer to the plain ones. Scores of rows (`transform`) are compared with those of the
+plain rows by the plain answer, through their inner products, which have no signs.
 Source: Frisch & Waugh 1933, Econometrica 1(4), doi:10.2307/1907330; metamorphic testing, Chen, Cheung & Yiu 1998.
 """
 
@@ -43,10 +43,10 @@ from linspec.testing.solving import Attempt, Subject, attempt
 __all__ = ["EQUIVALENCE_CHECKS", "Solved"]
 
 AGREE = 1e-6
-"""Scores and values of two answers may differ by this fraction, and by what their residuals explain."""
+"""Largest relative difference of the scores of two answers, in addition to the difference that residuals explain."""
 
 NEW_ROWS = 9
-"""Rows of which scores are compared."""
+"""Number of new rows whose scores are compared."""
 
 
 @dataclass(frozen=True)
@@ -60,11 +60,11 @@ class Equivalent:
         Weights, confounds and scale.
     plain : Case
     rows, plain_rows : mapping of str to numpy.ndarray
-        Rows with the same scores, for the one answer and the other.
+        New rows for the answer and for the plain answer, which must have the same scores.
     beside : mapping of str
-        What `transform` takes beside the rows: their confounds.
+        Further arguments of `transform`: the confounds of the rows.
     scales : mapping of str to numpy.ndarray
-        What the columns of plain matrices were divided by.
+        The divisors of the columns of plain matrices.
     """
 
     arrays: Mapping[str, HostArray]
@@ -90,7 +90,7 @@ class Solved:
 
     @cached_property
     def testing(self) -> ProblemTesting:
-        """The cases and the oracle."""
+        """The cases and the oracle of the problem; Skip if they cannot be used."""
         if not self.spec.testing:
             raise Skip("the record names no oracle")
         found = testing_of(self.spec.name)
@@ -109,7 +109,7 @@ class Solved:
 
     @cached_property
     def subjects(self) -> list[Subject]:
-        """The solvers of the problem, those that are exact and direct first."""
+        """The solvers of the problem, exact ones first, direct ones before others."""
         found: list[Subject] = []
         names: tuple[str, ...] = ()
         with suppress(UnknownName):  # where the problem has no solver yet
@@ -122,21 +122,21 @@ class Solved:
 
     @property
     def subject(self) -> Subject:
-        """The first of them."""
+        """The first of the solvers; Skip if there is none."""
         if not self.subjects:
             raise Skip("the problem has no solver here")
         return self.subjects[0]
 
     @property
     def exact(self) -> Subject:
-        """An exact solver."""
+        """An exact solver; Skip if there is none."""
         if not self.subject.exact:
             raise Skip("the problem has no exact solver here")
         return self.subject
 
     @cached_property
     def case(self) -> Case:
-        """The first gentle case of float64, without what belongs to single training rows."""
+        """The first gentle case of float64, without vectors for the training rows (`left`)."""
         for case in self.testing.cases():
             if (
                 case.gentle
@@ -153,12 +153,12 @@ class Solved:
         return any(each.name == name for each in dataclasses.fields(self.cls))
 
     def centring(self, centred: bool) -> Case:
-        """The case with centring or without."""
+        """Return the case with or without centring."""
         center = {"center": centred} if self.has("center") else {}
         return replace(self.case, parameters={**self.case.parameters, **center}, truth={})
 
     def solve(self, arrays: Mapping[str, HostArray], parameters: Mapping[str, Any]) -> Attempt:
-        """The case on other arrays, with other parameters."""
+        """Solve the case on other arrays, with other parameters."""
         try:
             problem = replace(self.case, arrays=arrays, parameters=parameters, truth={}).state(
                 {name: array.copy() for name, array in arrays.items()}
@@ -177,13 +177,13 @@ class Solved:
 
     @property
     def centrings(self) -> dict[str, bool]:
-        """Whether the problem centres, in words: both if it has a parameter for it."""
+        """Values of centring to test, by their words in messages: both if the problem has the parameter."""
         if self.has("center"):
             return {"": False, "centring, ": True}
         return {"": bool(getattr(self.case.state(dict(self.case.arrays)), "center", False))}
 
     def scores(self, solution: Any, rows: Mapping[str, Any], **beside: Any) -> list[HostArray]:
-        """What `transform` gives for rows of the matrices that it takes."""
+        """Return the blocks that `transform` gives for rows of the matrices that it takes."""
         known = inspect.signature(solution.transform).parameters
         given = {name: value for name, value in rows.items() if name in known}
         found = solution.transform(**(given or dict(zip(known, rows.values(), strict=False))), **beside)
@@ -194,7 +194,7 @@ class Solved:
 
 
 def _rows(case: Case) -> dict[str, HostArray]:
-    """Some rows that were not fitted."""
+    """Make some rows that were not fitted."""
     rng = np.random.default_rng(21)
     return {
         name: array[:NEW_ROWS] + 0.1 * array.std() * rng.standard_normal((NEW_ROWS, *array.shape[1:]))
@@ -205,7 +205,7 @@ def _rows(case: Case) -> dict[str, HostArray]:
 def _equivalent(
     solved: Solved, centred: bool, *, weights: bool = False, confounds: bool = False, scale: bool = False
 ) -> Equivalent:
-    """The case with weights, confounds and scale, and the plain case that says the same."""
+    """Make the case with weights, confounds and scale, and the plain case with the same answer."""
     case, rows, rng = solved.centring(centred), _rows(solved.case), np.random.default_rng(20)
     n = len(case.main)
     counts = rng.integers(0, 4, n) if weights else np.ones(n, dtype=int)
@@ -214,7 +214,7 @@ def _equivalent(
     parameters |= {"sample_weight": counts.astype(np.float64)} if weights else {}
     parameters |= {"confounds": Z} if confounds else {}
     parameters |= {"scale": True} if scale else {}
-    # What is subtracted from the rows: the means, if the problem centres, and what the confounds explain.
+    # The means, if the problem centres, and the fit to the confounds are subtracted from the rows.
     design, design_rows = (
         np.hstack([np.ones((len(B), int(centred))), *([B] if confounds else [])]) for B in (Z, Z_rows)
     )
@@ -229,12 +229,12 @@ def _equivalent(
         by = scales.get(name, 1.0)
         plain[name], plain_rows[name] = left / by, (rows[name] - design_rows @ taken) / by
     beside = {"confounds": Z_rows} if confounds else {}
-    same = replace(solved.centring(False), arrays=plain)  # the means are out already
+    same = replace(solved.centring(False), arrays=plain)  # the means are subtracted already
     return Equivalent(case.arrays, parameters, same, rows, plain_rows, beside, scales)
 
 
 def _issues(solved: Solved, pair: Equivalent) -> Iterator[str]:
-    """Where the answer to a problem is not that of the plain problem."""
+    """Yield differences between the answers to a problem and to the plain problem."""
     subject = solved.exact
     with_all = solved.solve(pair.arrays, pair.parameters)
     plain = solved.solve(pair.plain.arrays, pair.plain.parameters)
@@ -265,7 +265,7 @@ def _issues(solved: Solved, pair: Equivalent) -> Iterator[str]:
 
 
 def _on_plain_columns(solved: Solved, solution: Any, scales: Mapping[str, HostArray]) -> Any:
-    """An answer for the columns before they were divided, as one for the divided ones; without fields of rows."""
+    """Convert an answer for unscaled columns to one for the scaled columns; set fields of training rows to None."""
     twin = copy.copy(solution)
     for name, axes in solution.shapes.items():
         if "n" in axes.split():
@@ -279,7 +279,7 @@ def _on_plain_columns(solved: Solved, solution: Any, scales: Mapping[str, HostAr
 
 
 def _transform_issues(solved: Solved, pair: Equivalent, found: Any, plain: Any) -> Iterator[str]:
-    """Where the scores of rows are not those of the plain rows."""
+    """Yield differences between the scores of new rows and of plain rows."""
     if not callable(getattr(found, "transform", None)):
         return
     try:
@@ -307,7 +307,7 @@ def _all_issues(solved: Solved, what: str, **taken: bool) -> Iterator[str]:
 
 
 def check_weights(solved: Solved) -> Iterator[str]:
-    """A row of weight 3 counts as three rows, one of weight 0 not at all."""
+    """A row of weight 3 counts as three rows, a row of weight 0 not at all."""
     if not solved.has("sample_weight"):
         raise Skip("the problem has no weights")
     yield from _all_issues(solved, "weights as repeated rows", weights=True)
@@ -330,7 +330,7 @@ def check_confounds(solved: Solved) -> Iterator[str]:
 
 
 def check_scale(solved: Solved) -> Iterator[str]:
-    """With scale the answer is that of columns divided by their root mean squares, also with weights and confounds."""
+    """With scale, the answer is that of columns divided by their root mean squares, also with weights and confounds."""
     if not solved.has("scale"):
         raise Skip("the problem has no scale")
     if not solved.cls.scaled:
@@ -418,7 +418,7 @@ def check_saved(solved: Solved) -> Iterator[str]:
 
 
 def _same(before: Any, after: Any) -> bool:
-    """Whether two fields are equal, by bits for arrays; an object of a class of its own by its type."""
+    """Whether two fields are equal: arrays in all bits, objects of other classes only in their types."""
     if is_array(before) or isinstance(before, np.ndarray):
         return bool(is_array(after)) and to_host(before).tobytes() == to_host(after).tobytes()
     if isinstance(before, Mapping):
@@ -431,7 +431,7 @@ def _same(before: Any, after: Any) -> bool:
 
 
 def check_held_out(solved: Solved) -> Iterator[str]:
-    """Each score of held-out rows exists, is finite, and does not depend on how it is computed."""
+    """Each score of held-out rows exists, is finite, and is the same from solutions and from second moments."""
     scores = solved.cls.held_out_scores
     if not scores:
         raise Skip("the problem has no score of held-out rows")
@@ -471,7 +471,7 @@ def _score_issues(solved: Solved, name: str, score: HeldOutScore) -> Iterator[st
 
 
 class _Given(Solver):
-    """Hands over arrays that were found elsewhere."""
+    """A solver that hands over given arrays."""
 
     def __init__(self, arrays: Mapping[str, Any]) -> None:
         self.arrays = arrays
@@ -485,7 +485,7 @@ class _Given(Solver):
 
 
 def _noisy(solved: Solved) -> dict[str, Any]:
-    """The arrays that the law needs, so disturbed that they are no answer."""
+    """Return the arrays that the law needs, with noise as large as their entries: they are no answer."""
     rng = np.random.default_rng(23)
     parameters = inspect.signature(solved.cls.conclude).parameters.values()
     needed = [
@@ -505,7 +505,7 @@ def _noisy(solved: Solved) -> dict[str, Any]:
 
 
 def check_law(solved: Solved) -> Iterator[str]:
-    """The residuals of the problem's law and of the oracle's are large, and equal, for arrays that are no answer."""
+    """For arrays that are no answer, the residuals of the problem's law and of the oracle's are large, and equal."""
     noisy = _Given(_noisy(solved))
     problem = solved.case.state({name: array.copy() for name, array in solved.case.arrays.items()})
     result = attempt(problem, noisy, rng=0)
@@ -532,7 +532,7 @@ def check_law(solved: Solved) -> Iterator[str]:
 
 
 def check_oracle_errors(solved: Solved) -> Iterator[str]:
-    """The oracle finds errors in answers that are wrong although their residual is small, or that lack something."""
+    """The oracle finds an error in a wrong answer: with a part missing, too long, or outside the span of the rows."""
     subject = solved.exact
     tried = 0
     for case in solved.testing.cases():
@@ -557,7 +557,7 @@ def check_oracle_errors(solved: Solved) -> Iterator[str]:
 
 
 def _wrong_answers(case: Case, solution: Any) -> Iterator[Any]:
-    """Copies of an answer with one component less, longer vectors, or a part outside of the span of the rows."""
+    """Yield copies of an answer with one component less, longer vectors, or a part outside the span of the rows."""
     name = solution.weight_fields[0]
     W = as_host(getattr(solution, name))
     axis = next((i for i, size in enumerate(W.shape) if size == case.main.shape[1]), None)
@@ -590,7 +590,7 @@ def _with(solution: Any, fields: Mapping[str, Any]) -> Any:
 
 
 def check_units_of_problem(solved: Solved) -> Iterator[str]:
-    """Data in extreme units have the answer of the data; data in units beyond them are refused."""
+    """Data in extreme units have the answer of unit 1; data in still more extreme units are refused."""
     if not solved.testing.cases():
         raise Skip("there is no case")
     return check_units(solved.subject)
@@ -608,4 +608,4 @@ EQUIVALENCE_CHECKS: dict[str, Callable[[Solved], Iterator[str]]] = {
     "saved": check_saved,
     "held-out": check_held_out,
 }
-"""By name, as in test ids and expected failures."""
+"""The checks by equivalent problems, by their names in test ids and expected failures."""

@@ -1,4 +1,4 @@
-"""What a family of problems gives to the kit: planted cases, an oracle, and its own checks.
+"""The contribution of a family of problems to the kit: planted cases, an oracle, and its own checks.
 
 The record of a family (`linspec.ProblemSpec`) names one `ProblemTesting`. The kit needs nothing else of a
 family, and it does not name any family.
@@ -25,12 +25,12 @@ KINDS = frozenset({"recomputed", "from-gram", "in-pass", "unavailable"})
 
 @dataclass(frozen=True, kw_only=True)
 class ProblemTesting:
-    """How the solvers of a family are judged.
+    """The functions by which the kit judges the solvers of a family.
 
     Attributes
     ----------
     cases : callable
-        Makes the planted cases that every solver is given.
+        Makes the planted cases on which every solver is tested.
     oracle : callable
         Takes a case and a `Reading`. Returns an object with the exact answer and the law (see
         `linspec.testing.oracle`).
@@ -40,8 +40,8 @@ class ProblemTesting:
         Takes a case, a factor and a seed. Returns the same problem in other units or coordinates; its answer
         follows from the answer of the case.
     bounded_entries : bool, default True
-        Whether data are refused for the size of their entries. A kernel refuses its values instead: then answers in
-        extreme units must be right, or refused.
+        Whether data are refused for the size of their entries. If False, as for kernels, which refuse values instead,
+        answers in extreme units must be right, or refused.
     companions : frozenset of str
         Matrices that are always dense arrays, such as right-hand sides.
     residual_kinds : frozenset of str
@@ -49,13 +49,13 @@ class ProblemTesting:
     start_case : callable, optional
         Makes a case that shows the effect of a warm start: iterations take more than a step or two.
     answer_checks : mapping
-        Additional checks of an answer, by name. Each takes a `Trial` and yields what is wrong.
+        Additional checks of an answer, by name. Each takes a `Trial` and yields the faults that it finds.
     behaviour_checks : mapping
-        Additional checks of a solver, by name. Each takes a `Subject`, yields what is wrong, and may raise
+        Additional checks of a solver, by name. Each takes a `Subject`, yields the faults that it finds, and may raise
         `Skip`.
     missing : callable, optional
-        Returns why the solvers cannot run here, such as a package that is not installed, or "" if they can. Their
-        checks are then skipped with this reason; declarations are checked all the same.
+        Returns the reason why the solvers cannot run here, such as a package that is not installed, or "" if they can.
+        Their checks are then skipped with this reason; declarations are still checked.
 
     Examples
     --------
@@ -80,12 +80,12 @@ class ProblemTesting:
     missing: Callable[[], str] = lambda: ""
 
     def __post_init__(self) -> None:
-        """Make cases once: every solver of the family is given the same."""
+        """Cache the cases, so that every solver of the family gets the same objects."""
         object.__setattr__(self, "cases", cache(self.cases))
 
 
 def testing_of(problem: str) -> ProblemTesting:
-    """The `ProblemTesting` of a family, which its record names.
+    """Return the `ProblemTesting` of a family, which its record names.
 
     Parameters
     ----------

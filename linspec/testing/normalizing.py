@@ -4,7 +4,7 @@ Problem: every subspace method calls a normalizer in its innermost loop. There i
 convergence, if they show at all.
 Method: each promise of `linspec.Normalizer` has its own check, on every library, in float64 and float32. The
 blocks have planted ranks and condition numbers. QᵀMQ, VT and (MV)T are formed in float64 on the host, from
-copies of V and MV that the normalizer never saw. The allowed error is the rounding of the dtype. With a
+copies of V and MV that the normalizer has no access to. The allowed error is the rounding of the dtype. With a
 metric it is multiplied by the condition number, since MV is known only up to rounding.
 Source: the bounds of Yamamoto, Nakatsukasa, Yanagisawa & Fukaya 2015, ETNA 44, for orthogonality and residual.
 """
@@ -42,7 +42,7 @@ class Planted:
     V : numpy.ndarray of shape (p, k)
         float64, with numbers that float32 can represent.
     rank : int
-        Its rank in the inner product of M.
+        The rank of V in the inner product of M.
     condition : float
         The condition number of V on its range.
     M : numpy.ndarray of shape (p, p), optional
@@ -57,14 +57,14 @@ class Planted:
 
 
 def _graded(p: int, k: int, condition: float) -> HostArray:
-    """A block with singular values between 1 and 1/condition."""
+    """Make a p x k block with singular values from 1 to 1/condition."""
     rng = np.random.default_rng([p, k])
     return (orthonormal(rng, p, k) * np.geomspace(1, 1 / condition, k)) @ orthonormal(rng, k, k).T
 
 
 @cache
 def _planted() -> tuple[Planted, ...]:
-    """The blocks. Numbers that float32 cannot represent are rounded here, for all dtypes."""
+    """Make the planted blocks."""
     rng = np.random.default_rng(5)
     some = _graded(60, 3, 3.0).astype(np.float32).astype(np.float64)
     holes = np.insert(some, (0, 2), 0.0, axis=1)
@@ -90,7 +90,7 @@ def _planted() -> tuple[Planted, ...]:
 
 
 ACCUMULATED = 1e3
-"""At this condition number a Gram matrix that is summed in float32 has lost six of its seven digits."""
+"""Condition number at which a Gram matrix summed in float32 has lost six of its seven digits."""
 
 
 class Orthonormalized:
@@ -114,13 +114,13 @@ class Orthonormalized:
         except Exception as error:  # noqa: BLE001 (whatever it raises is reported)
             self.error = error
         self.untouched = before == [backend.snapshot(A) for A in given if A is not None]
-        # The kit's own copies, which the normalizer has not seen.
+        # The kit's own copies, to which the normalizer has no access.
         self.V = V.astype(np.float64)
         self.MV = None if MV is None else MV.astype(np.float64)
 
     @property
     def writes(self) -> bool:
-        """Whether it failed because its data are read-only."""
+        """Whether the call failed because its data are read-only."""
         return self.error is not None and "read-only" in str(self.error)
 
     @property
@@ -142,7 +142,7 @@ class Blocks:
         self._made: dict[tuple[str, str, str], Orthonormalized] = {}
 
     def on(self, backend: Backend) -> Iterator[tuple[str, Orthonormalized]]:
-        """Each call on a backend, with a name for it."""
+        """Yield each call on a backend, with a name for it."""
         for dtype in DTYPES if backend.float64 else DTYPES[1:]:
             for block in _planted():
                 key = backend.name, block.name, dtype
@@ -151,7 +151,7 @@ class Blocks:
                 yield f"{block.name}, {dtype}", self._made[key]
 
     def answered(self, backend: Backend) -> Iterator[tuple[str, Orthonormalized]]:
-        """The calls that returned two blocks."""
+        """Return the calls on a backend that returned two blocks, with their names."""
         return ((name, made) for name, made in self.on(backend) if made.answered)
 
 
@@ -329,4 +329,4 @@ NORMALIZER_CHECKS: dict[str, Callable[[Blocks, Backend], Iterator[str]]] = {
     "refusals": check_refusals,
     "process": check_process,
 }
-"""By name, as in test ids and expected failures; each on every library."""
+"""The checks of a normalizer, by their names in test ids and expected failures; each runs on every library."""

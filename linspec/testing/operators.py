@@ -1,9 +1,9 @@
 """Operators that count how they are used, and the laws that every operator must keep.
 
-Problem: a solver declares what it needs of its data and what it cost. Both are easily wrong, and an operator
-with every capability never shows it.
-Method: `CountingOperator` has only the capabilities that it is told to have, and it counts for itself,
-independently of the ledgers of a run. `ProductsOnly` is a foreign object with two methods and nothing else.
+Problem: a solver declares its needs of the data and reports its cost. Both are easily wrong, and an operator with
+every capability never shows it.
+Method: `CountingOperator` has only the requested capabilities, and it counts for itself, independently of the ledgers
+of a run. `ProductsOnly` is a foreign object with two methods and nothing else.
 `check_operator` tests the laws of operators: linearity, the adjoint identity ⟨Au, v⟩ = ⟨u, Aᵀv⟩, products of
 a block as those of its columns, rows as slices of the entries, and moments as the products that define them.
 Source: the dot test of Claerbout (2014), as in pylops; the counting operators of the LSMR papers' codes.
@@ -52,29 +52,29 @@ class ProductsOnly:
         self.dtype = array.dtype
 
     def matmat(self, V: HostArray) -> HostArray:
-        """A V."""
+        """Return A V."""
         product: HostArray = self.__array @ V
         return product
 
     def rmatmat(self, U: HostArray) -> HostArray:
-        """Aᵀ U."""
+        """Return Aᵀ U."""
         product: HostArray = self.__array.T @ U
         return product
 
     def snapshot(self) -> bytes:
-        """The entries, as bytes."""
+        """Return the entries as bytes."""
         return self.__array.tobytes()
 
 
 class CountingOperator(LinearOperator):
-    """An operator that has only the capabilities it is told to have, and counts its use.
+    """An operator that has only the requested capabilities, and counts its use.
 
     Parameters
     ----------
     data : data of shape (n, p)
         Anything `linspec.as_operator` takes.
     sliceable : bool, default False
-        Whether it has row slices. A request for what it does not have raises MissingCapability.
+        Whether it has row slices. A request for a capability that it lacks raises MissingCapability.
     readable : bool, default False
         Whether its entries can be read.
 
@@ -142,7 +142,7 @@ class CountingOperator(LinearOperator):
 
 
 class _CountingRows(LinearOperator):
-    """Rows of a counting operator. Taking them counts as part of a sweep, using them as part of a product."""
+    """Rows of a counting operator: reading them counted as part of a sweep, a product counts as part of a product."""
 
     access = "rows"
 
@@ -178,7 +178,7 @@ class _CountingRows(LinearOperator):
 
 
 def check_operator(data: Any, *, entries: HostArray | None = None, seed: int = 0) -> list[str]:
-    """Test an operator, or data that linspec can make an operator of, against the laws of operators.
+    """Test an operator, or data that linspec can turn into one, against the laws of operators.
 
     Parameters
     ----------
@@ -192,8 +192,7 @@ def check_operator(data: Any, *, entries: HostArray | None = None, seed: int = 0
     Returns
     -------
     list of str
-        What is wrong, each with the name of the law in front: "adjoint: ...". The list is empty if all is
-        well.
+        The faults, each with the name of the law in front: "adjoint: ...". The list is empty if there are none.
 
     Examples
     --------
@@ -210,7 +209,7 @@ def check_operator(data: Any, *, entries: HostArray | None = None, seed: int = 0
             issues += [f"{name}: {issue}" for issue in law(watch)]
         except Exception as error:  # noqa: BLE001 (an operator may fail in any way; each law is reported)
             issues.append(f"{name}: the operator raised {said_of(error, package_of(type(operator)))}")
-        if issues and name == "untouched":  # what is written into blocks breaks all other laws
+        if issues and name == "untouched":  # changed blocks break all other laws
             break
     return issues
 
@@ -235,11 +234,11 @@ class _Watch:
         return np.asarray(to_host(self.A.rmatmat(self.A.home.place(U, self.A.dtype))), dtype=np.float64)
 
     def block(self, rows: int, k: int = 3) -> HostArray:
-        """A random block that the operator's dtype represents exactly."""
+        """Draw a random block that the operator's dtype represents exactly."""
         return self.rng.standard_normal((rows, k)).astype(self.A.dtype).astype(np.float64)
 
     def differs(self, found: HostArray, wanted: HostArray, scale: HostArray) -> str:
-        """How far two blocks are apart, if that is more than the rounding of products of this size."""
+        """Describe the distance of two blocks; "" if rounding of products of size `scale` explains it."""
         found = np.asarray(found, dtype=np.float64)
         if found.shape != wanted.shape:
             return f"of shape {found.shape}; expected {wanted.shape}"
@@ -353,7 +352,7 @@ def _check_rows(w: _Watch) -> Iterator[str]:
 
 
 def _dtype_issues(w: _Watch, what: str, *found: Any) -> Iterator[str]:
-    """Parts and products that are not of the operator's dtype."""
+    """Yield an issue if parts or products do not have the operator's dtype."""
     others = dict.fromkeys(str(x.dtype) for x in found if not str(x.dtype).endswith(w.A.dtype.name))
     if others:
         yield f"{what} must be of the operator's dtype, {w.A.dtype}; got {', '.join(others)}"
@@ -373,7 +372,7 @@ def _check_dense(w: _Watch) -> Iterator[str]:
 
 
 def _check_moments(w: _Watch) -> Iterator[str]:
-    """All forms of the moments, centred and not, compared with explicit products."""
+    """Compare all forms of the moments, centred and not, with explicit products."""
     V = w.block(w.p)
     for center in (False, True):
         M = w.M - w.M.mean(axis=0) if center else w.M
@@ -407,4 +406,4 @@ LAWS: dict[str, Callable[[_Watch], Iterator[str]]] = {
     "moments": _check_moments,
     "means": _check_means,
 }
-"""By name, as `check_operator` puts them in front of an issue."""
+"""The laws of operators, by the names that `check_operator` puts in front of an issue."""

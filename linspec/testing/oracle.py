@@ -22,17 +22,15 @@ from linspec.arrays import HostArray, to_host, working_dtype
 from linspec.testing.problems import Case
 
 SHARES = {"quadrature": (0.85, 1.0), "preconditioned": (1 / 3, 3.0)}
-"""By `residual_kind`: the range of a residual that does not claim to be exact, as multiples of the exact
-law."""
+"""Range of a residual that does not claim to be exact, by `residual_kind`, in multiples of the exact residual."""
 
 ROUNDING = 30.0
-"""A backward-stable computation with a hundred terms may have an error of this multiple of the unit
-roundoff."""
+"""Error of a backward-stable computation with a hundred terms, in multiples of the unit roundoff."""
 
 
 @dataclass(frozen=True)
 class Law:
-    """A recomputed residual, and how much of it may be rounding.
+    """A recomputed residual, and the part of it that rounding may explain.
 
     Attributes
     ----------
@@ -40,8 +38,8 @@ class Law:
     floor : float
         The residual that the exact answer may have because of rounding in the working precision.
     most : float
-        An upper limit of a claimed residual, if it is larger than `residual`. It applies if the residual
-        counts the defect of a whole span and the solver returns a part of the span.
+        An upper limit of a claimed residual, if it is larger than `residual`. It applies if the claim counts the
+        defect of a whole span but the solver returns only a part of the span.
 
     Examples
     --------
@@ -59,7 +57,7 @@ class Law:
     most: float = 0.0
 
     def contradicts(self, claimed: float, kind: str = "exact") -> bool:
-        """Whether a claimed residual of some kind disagrees with this one."""
+        """Whether a claimed residual of a given kind disagrees with this one."""
         if not math.isfinite(claimed) or not math.isfinite(self.residual):
             return claimed != self.residual
         low, high = SHARES.get(kind, (1.0, 1.0))
@@ -80,7 +78,7 @@ EPS = float(np.finfo(np.float64).eps)
 
 @dataclass(frozen=True)
 class Reading:
-    """How a solver reads the entries, which determines the rounding of centred data.
+    """The way in which a solver reads the entries, which determines the rounding of centred data.
 
     Attributes
     ----------
@@ -102,14 +100,14 @@ class Reading:
     subtracted: bool = False
 
     def rounding(self, unit: float, shift: float) -> float:
-        """The relative rounding of centred data whose means are `shift` times their spread."""
+        """Return the relative rounding of centred data whose means are `shift` times their spread."""
         if self.readable:
             return max(unit, EPS * shift)
         return max(unit * shift, EPS * shift**2 if self.subtracted else 0.0)
 
 
 def precision(case: Case) -> float:
-    """The unit roundoff of the least precise working dtype.
+    """Return the unit roundoff of the least precise working dtype of a case.
 
     Examples
     --------
@@ -121,7 +119,7 @@ def precision(case: Case) -> float:
 
 
 def shift_of(X: HostArray) -> float:
-    """The largest ratio of the norm of a column to that of the centred column, without constant columns.
+    """Return the largest ratio of the norm of a column to that of the centred column, without constant columns.
 
     Examples
     --------
@@ -137,7 +135,7 @@ def shift_of(X: HostArray) -> float:
 
 
 def as_host(x: Any) -> HostArray:
-    """An array of any library, as float64 on the host.
+    """Convert an array of any library to float64 on the host.
 
     Examples
     --------
@@ -150,7 +148,7 @@ def as_host(x: Any) -> HostArray:
 
 
 def ratio(a: float, b: float) -> float:
-    """The quotient a / b, or 0 if a is 0."""
+    """Return a / b, or 0 if a is 0."""
     return 0.0 if a == 0 else a / b if b > 0 else math.inf
 
 
@@ -189,7 +187,7 @@ class ViewOracle:
 
 
 def centred(X: HostArray) -> HostArray:
-    """The columns minus their means; a column that is then only rounding becomes zero."""
+    """Subtract the means of columns; set a column to zero if only rounding is left of it."""
     size = np.linalg.norm(X, axis=0)
     X = X - X.mean(axis=0)
     centred: HostArray = X * (np.linalg.norm(X, axis=0) > 1e-13 * size)

@@ -1,5 +1,4 @@
-"""Where a fault is in an author's files: the line of a class or function, and the line that raised an
-exception.
+"""The place of a fault in an author's files: the line of a class or function, and the line that raised an exception.
 
 Problem: after "a check failed" the author of a plugin has to search, often in the wrong package.
 Method: classes and functions know where they are defined. For an exception, the innermost frame that belongs
@@ -17,12 +16,12 @@ __all__ = ["package_of", "place_of", "said_of"]
 
 
 def package_of(thing: Any) -> str:
-    """The top-level package, or module, in which a class or function is defined."""
+    """Return the top-level package, or module, in which a class or function is defined."""
     return str(getattr(thing, "__module__", None) or "").partition(".")[0]
 
 
 def place_of(thing: Any) -> str:
-    """Where a class or function is defined, "folder/file.py:12", or "" if no file defines it."""
+    """Return the place of a definition, "folder/file.py:12", or "" if it is in no file."""
     try:
         file, line = inspect.getsourcefile(thing), inspect.getsourcelines(thing)[1]
     except (TypeError, OSError):  # built in, or typed into a session
@@ -31,7 +30,7 @@ def place_of(thing: Any) -> str:
 
 
 def said_of(error: BaseException, package: str) -> str:
-    """The text of an exception, and its place in a package: "KeyError: 'x' (folder/file.py:31)"."""
+    """Return the text of an exception, and its place in a package: "KeyError: 'x' (folder/file.py:31)"."""
     frames = [
         (frame.f_code.co_filename, line)
         for frame, line in traceback.walk_tb(error.__traceback__)
@@ -42,6 +41,6 @@ def said_of(error: BaseException, package: str) -> str:
 
 
 def _shown(file: str, line: int) -> str:
-    """The place with a path relative to the working folder, if the file is inside it."""
+    """Return file and line as text, with a path relative to the working folder if the file is inside it."""
     inside = os.path.relpath(file)
     return f"{file if inside.startswith(os.pardir) else inside}:{line}"

@@ -1,6 +1,6 @@
-"""Small problems with known answers, which the conformance kit gives to solvers.
+"""Small problems with known answers, on which the conformance kit tests solvers.
 
-Problem: a check that compares two solvers finds where they disagree, and never where both are wrong.
+Problem: a check that compares two solvers finds where they disagree, but not where both are wrong.
 Method: data are built from their factors, so the answer is known before anything is computed. A least-squares
 matrix is U diag(s) Vᵀ, and its right-hand sides are images of a chosen x plus a part orthogonal to U. Two
 views are Ux diag(sx) Vxᵀ and Uy diag(sy) Vyᵀ with UxᵀUy = diag(ρ). Then ρᵢ sxᵢ/√(sxᵢ² + rx) syᵢ/√(syᵢ² + ry)
@@ -52,7 +52,7 @@ class Case:
     dense_offset : bool
         Whether the column means are so large that centring is accurate only if the entries can be read.
     needs : Needs
-        What the problem itself needs of the data, whatever the solver: a refusal of data without it is right.
+        The needs of the problem itself, with any solver: data that do not meet them may be refused.
 
     Examples
     --------
@@ -73,31 +73,31 @@ class Case:
 
     @property
     def main(self) -> HostArray:
-        """The first matrix; the answer has its home and dtype."""
+        """The first matrix, which determines library, device and dtype of the answer."""
         return next(iter(self.arrays.values()))
 
     def with_arrays(self, change: Callable[[HostArray], HostArray], name: str) -> Case:
-        """The same problem on changed arrays, without the planted answer."""
+        """Return the problem with changed arrays, without the planted answer."""
         arrays = {key: change(value) for key, value in self.arrays.items()}
         return replace(self, arrays=arrays, name=name, truth={})
 
     def in_single(self) -> Case:
-        """The same problem with float64 arrays rounded to float32."""
+        """Return the problem with float64 arrays rounded to float32."""
         return _in_single(self)
 
     def state(self, data: Mapping[str, Any]) -> Any:
-        """The problem on given data, such as the case's arrays in another library."""
+        """Construct the problem on given data, such as the case's arrays in another library."""
         return registry.get_problem(self.problem)(**data, **self.parameters)
 
 
 @lru_cache(1000)
 def _in_single(case: Case) -> Case:
-    """The case rounded to float32, made once."""
+    """Return the case rounded to float32, made once."""
     return case.with_arrays(lambda x: single(x) if x.dtype == np.float64 else x, case.name)
 
 
 def orthonormal(rng: np.random.Generator, n: int, k: int, *, centered: bool = False) -> HostArray:
-    """An n x k matrix with orthonormal columns, which are orthogonal to the constant vector if `centered`.
+    """Make an n x k matrix with orthonormal columns, orthogonal to the constant vector if `centered`.
 
     Examples
     --------
@@ -115,12 +115,12 @@ def orthonormal(rng: np.random.Generator, n: int, k: int, *, centered: bool = Fa
 
 
 def geometric(first: float, last: float, count: int) -> HostArray:
-    """A geometric sequence from the first number to the last."""
+    """Return a geometric sequence from the first number to the last."""
     return np.geomspace(first, last, count)
 
 
 def offset(case: Case, *names: str) -> Case:
-    """The case with column means of 1e4 standard deviations."""
+    """Return the case with 1e4 standard deviations added to the columns of some matrices."""
     arrays = {
         key: value + OFFSET * value.std(axis=0) if key in names else value
         for key, value in case.arrays.items()
@@ -129,7 +129,7 @@ def offset(case: Case, *names: str) -> Case:
 
 
 def as_integers(case: Case, name: str, dtype: str) -> Case:
-    """The case with data rounded to integers of a type, or compared with their medians for bool."""
+    """Return the case with data rounded to integers of a dtype, or compared with their medians for bool."""
 
     def rounded(x: HostArray) -> HostArray:
         unit = np.abs(x).max() / 100
@@ -139,7 +139,7 @@ def as_integers(case: Case, name: str, dtype: str) -> Case:
 
 
 def zeroed_columns(case: Case, name: str, *keys: str) -> Case:
-    """The case with zero columns between the others; the planted values stay the same."""
+    """Return the case with zero columns between the others; the planted values stay the same."""
     arrays = dict(case.arrays)
     for key in keys:
         arrays[key] = np.insert(arrays[key], [1, 3], 0.0, axis=1)
@@ -151,29 +151,29 @@ def zeroed_columns(case: Case, name: str, *keys: str) -> Case:
 
 
 def constant_columns(case: Case, name: str) -> Case:
-    """The case with constant columns, of numbers that have no exact binary fraction."""
+    """Return the case with two constant columns, one of a number without an exact binary fraction."""
     arrays = {key: np.insert(value, [1, 3], [3.0, 0.1], axis=1) for key, value in case.arrays.items()}
     return replace(case, arrays=arrays, name=name)
 
 
 def single(x: HostArray) -> HostArray:
-    """The array rounded to float32."""
+    """Return the array rounded to float32."""
     return x.astype(np.float32)
 
 
 def zeroed(case: Case, key: str) -> Case:
-    """The case with zeros in one of the matrices."""
+    """Return the case with one matrix set to zero."""
     return replace(case, arrays={**case.arrays, key: np.zeros_like(case.arrays[key])})
 
 
 def unrelated(case: Case) -> Case:
-    """The case with targets orthogonal to the columns of X: XᵀH is only rounding."""
+    """Return the case with targets orthogonal to the columns of X: XᵀH is only rounding."""
     X, H = (A - A.mean(axis=0) for A in (case.arrays["X"], case.arrays["H"]))
     return replace(case, arrays={**case.arrays, "H": H - X @ np.linalg.lstsq(X, H, rcond=None)[0]})
 
 
 def in_other_coordinates(case: Case, factor: float, seed: int, rotated: Sequence[str] = ()) -> Case:
-    """The same problem with its columns rotated, scaled and stretched, without stretch for some matrices."""
+    """Return the case with its columns rotated and scaled, and stretched except in the matrices of `rotated`."""
     rng = np.random.default_rng(seed)
     arrays = {}
     for name, X in case.arrays.items():

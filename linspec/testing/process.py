@@ -1,10 +1,10 @@
-"""What a plugin does to the process that it runs in: settings that it changes, text that it prints, time that it takes.
+"""The effects of a plugin on its process: changed settings, printed text, used time.
 
 Problem: a seed that a solver sets, or an error state that it leaves behind, changes results of other code, and no
-answer of the solver shows it. A solver that never ends leaves a report that never comes.
-Method: global generators are put into two states that no plugin knows; each must be as before after the work.
-Settings are compared before and after it. Work that takes too much time of the processor is left by an exception that
-no ``except Exception`` catches.
+answer of the solver shows it. A solver that never ends blocks the whole report.
+Method: global generators are put into two states that no plugin can guess; each must be unchanged after the work.
+Settings are compared before and after the work. Work that takes too much CPU time is ended by an exception that no
+``except Exception`` catches.
 """
 
 from __future__ import annotations
@@ -27,25 +27,25 @@ import numpy as np
 __all__ = ["Overdue", "left_behind", "limited", "moved_generators"]
 
 SEEDS = (1789460123, 1203987654)
-"""Of the states that the global generators are put into."""
+"""Seeds of the states into which the global generators are put."""
 
 STATES = ("warn", "ignore")
-"""Of the arithmetic of NumPy."""
+"""The error states of NumPy's arithmetic that are set before the function runs."""
 
 SLEEP = 10
-"""Work may take this multiple of its limit if it waits and does not compute, because other processes compute."""
+"""Wall time that work may take, in multiples of its limit of CPU time: other processes may compute meanwhile."""
 
 
 # ---- random generators ------------------------------------------------------------------------
 
 
 def moved_generators(work: Callable[[], Any]) -> list[str]:
-    """The libraries (NumPy, Python, torch) whose global random generators a function uses or seeds."""
+    """Return the libraries (NumPy, Python, torch) whose global random generators a function uses or seeds."""
     return sorted(set().union(*(_moved(work, seed) for seed in SEEDS)))
 
 
 def _moved(work: Callable[[], Any], seed: int) -> set[str]:
-    """The libraries whose generators are not in the state of this seed after the work."""
+    """Seed the global generators, run the work, and return the libraries whose generators have changed."""
     torch: Any = sys.modules.get("torch")
     numpy, python = np.random.get_state(), random.getstate()  # noqa: NPY002 (it is the global one that is meant)
     there = None if torch is None else torch.get_rng_state()
@@ -75,32 +75,32 @@ def _states(torch: Any) -> dict[str, Any]:
 
 
 class Unheard(Warning):
-    """A warning that nobody gives."""
+    """A warning that no code gives: its filter shows whether work changes the filters."""
 
 
 def left_behind(work: Callable[[], Any]) -> Iterator[str]:
-    """What a function prints, and the settings of the process that it leaves changed; they are set back."""
+    """Run a function; report the text that it prints and the settings that it changes, and restore them."""
     issues: dict[str, None] = {}
-    tuple(_left(work, STATES[0]))  # what it imports may change settings, once
+    tuple(_left(work, STATES[0]))  # its imports may change settings, once
     for state in STATES:
         issues |= dict.fromkeys(_left(work, state))
     yield from issues
 
 
 def _left(work: Callable[[], Any], state: Any) -> Iterator[str]:
-    """The same, begun in one of the states: a setting that was left behind before is no longer changed."""
+    """Run work in one of the `STATES` of NumPy; yield printed text and changed settings, and restore them."""
     text = io.StringIO()
     error, call, shown = np.geterr(), np.geterrcall(), np.get_printoptions()
     folder, depth, variables = Path.cwd(), sys.getrecursionlimit(), dict(os.environ)
     language, handler = locale.setlocale(locale.LC_ALL), signal.getsignal(signal.SIGINT)
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # the check "warnings" looks at them
-            warnings.simplefilter("ignore", Unheard)  # in front, so that one that is added again is seen
+            warnings.simplefilter("ignore")  # the check "warnings" looks at warnings
+            warnings.simplefilter("ignore", Unheard)  # in front, so that a second one is noticed
             if handler is not None and threading.current_thread() is threading.main_thread():
                 signal.signal(
                     signal.SIGINT, _interrupted
-                )  # processes in the background ignore it as they are
+                )  # processes in the background ignore the signal by default
             np.seterr(all=state)
             np.set_printoptions(precision=len(state))
             before = _settings()
@@ -129,7 +129,7 @@ def _left(work: Callable[[], Any], state: Any) -> Iterator[str]:
 
 
 def _interrupted(number: int, frame: Any) -> None:
-    """Python's own handler, as one of ours."""
+    """Call Python's own handler; a distinct object, so that work which resets the handler is noticed."""
     signal.default_int_handler(number, frame)
 
 
@@ -150,15 +150,15 @@ def _settings() -> dict[str, Any]:
 
 
 class Overdue(BaseException):
-    """Work has taken more time than it may."""
+    """Raised in work that has exceeded its time."""
 
 
 @contextmanager
 def limited(seconds: float) -> Iterator[None]:
-    """End a block by `Overdue` after some seconds of the processor, or ten times as many by the clock.
+    """End a block by `Overdue` after some seconds of CPU time, or ten times as many of wall time.
 
-    The time of the processor does not depend on what else runs on the machine. There is a limit in the main thread of a
-    system that has interval timers, and elsewhere none.
+    CPU time does not depend on other processes. The limit holds only in the main thread, on systems that have interval
+    timers.
     """
     timers: list[tuple[int, int, float]] = []
     if hasattr(signal, "setitimer") and threading.current_thread() is threading.main_thread():
@@ -166,12 +166,12 @@ def limited(seconds: float) -> Iterator[None]:
             (signal.ITIMER_PROF, signal.SIGPROF, seconds),
             (signal.ITIMER_REAL, signal.SIGALRM, SLEEP * seconds),
         ]
-    # A timer that someone else has set is left alone.
+    # A timer that other code has set is left alone.
     timers = [timer for timer in timers if signal.getitimer(timer[0])[0] == 0]
     handlers = [(number, signal.signal(number, _overdue)) for _, number, _ in timers]
     try:
         for timer, _, after in timers:
-            signal.setitimer(timer, after, 1.0)  # again each second: work may swallow what is raised in it
+            signal.setitimer(timer, after, 1.0)  # again each second: work may swallow the exception
         yield
     finally:
         for timer, _, _ in timers:

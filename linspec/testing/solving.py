@@ -1,9 +1,7 @@
 """One solve of the kit: the answer, the warnings, and the input after the solve.
 
-Problem: a dozen checks look at the answer to the same problem. The kit would be slow if each of them solved
-it.
-Method: a `Trial` is a solver on a case on a backend. It is solved once and kept with its warnings and its
-data.
+Problem: a dozen checks look at the answer to the same problem. The kit would be slow if each of them solved it.
+Method: a `Trial` is a solver on a case on a backend. It is solved once and kept with its warnings and its data.
 """
 
 from __future__ import annotations
@@ -27,14 +25,14 @@ from linspec.testing.problems import Case
 __all__ = ["ROUGH_ITERATIONS", "Subject", "Trial", "attempt"]
 
 ROUGH_ITERATIONS = 30
-"""Iterations of an iterative solver on cases that check its claims and not its accuracy."""
+"""Limit of iterations on cases that check the claims of a solver and not its accuracy."""
 
 FEW_ITERATIONS = 3
-"""Those where a case is to reach every line once, on data whose products take long."""
+"""Number of iterations after which a brief trial is stopped: it reaches every line, and its products are slow."""
 
 
 def after_few_iterations(progress: Any) -> bool:
-    """Say whether it is time to stop, as a callback does."""
+    """Whether a brief trial should stop; used as a callback."""
     return bool(progress.iteration >= FEW_ITERATIONS)
 
 
@@ -45,7 +43,7 @@ class Subject:
     Attributes
     ----------
     name : str
-        The name to look it up by, ``"cca/gram"``.
+        The name in the registry, ``"cca/gram"``.
     spec : SolverSpec
     cls : type
     """
@@ -64,7 +62,7 @@ class Subject:
 
     @property
     def exact(self) -> bool:
-        """Whether it must solve the stated problem."""
+        """Whether the solver must solve the stated problem."""
         return not (self.trait("approximate") or self.trait("demonstration"))
 
     @property
@@ -74,7 +72,7 @@ class Subject:
         return dict.fromkeys(able, "implicit")
 
     def make(self, **wanted: Any) -> Any:
-        """An instance with the given options; options that the solver does not have are left out."""
+        """Make an instance with those of the given options that the solver has."""
         return self.cls(**{name: value for name, value in wanted.items() if self.has(name)})
 
     def must_converge(self, case: Case) -> bool:
@@ -82,7 +80,7 @@ class Subject:
         return self.exact and (self.trait("direct") or case.gentle)
 
     def for_case(self, case: Case) -> Any:
-        """An instance with defaults, but with few iterations if the case does not check accuracy."""
+        """Make an instance with defaults, but with few iterations if the case does not check accuracy."""
         return self.make() if self.must_converge(case) else self.make(max_iterations=ROUGH_ITERATIONS)
 
 
@@ -97,7 +95,7 @@ class Attempt:
 
     @property
     def raised(self) -> str:
-        """The exception, and where in the solver's package it was raised; "" if there is none."""
+        """The exception, and its place in the solver's package; "" if there is none."""
         return "" if self.error is None else f"raised {said_of(self.error, self.package)}"
 
     def warned(self, category: type[Warning]) -> bool:
@@ -113,13 +111,13 @@ def attempt(problem: Any, solver: Any, **arguments: Any) -> Attempt:
         warnings.simplefilter("always")
         try:
             solution = linspec.solve(problem, solver, **arguments)
-        except Exception as error:  # noqa: BLE001 (what a solver may raise is what is being found out)
+        except Exception as error:  # noqa: BLE001 (a solver may raise anything; the checks judge it)
             return Attempt(error=error, warnings=tuple(caught), package=package_of(type(solver)))
     return Attempt(solution=solution, warnings=tuple(caught))
 
 
 def quiet(problem: Any, solver: Any, **arguments: Any) -> Any:
-    """The solution; exceptions are raised, and warnings are ignored."""
+    """Solve, with warnings ignored and exceptions raised."""
     import linspec
 
     with warnings.catch_warnings():
@@ -129,7 +127,7 @@ def quiet(problem: Any, solver: Any, **arguments: Any) -> Any:
 
 @lru_cache(1000)
 def _judge(oracle: Callable[[Case, Reading], Any], case: Case, reading: Reading) -> Any:
-    """The oracle of a case, made once for all solvers and backends."""
+    """Make the oracle of a case, once for all solvers and backends."""
     return oracle(case, reading)
 
 
@@ -144,7 +142,7 @@ class Trial:
 
     @classmethod
     def of(cls, subject: Subject, backend: Backend, case: Case, *, brief: bool = False) -> Trial:
-        """A trial. On a backend without float64 the case is rounded to float32."""
+        """Make a trial; round the case to float32 on a backend without float64. Direct solvers are never brief."""
         brief = brief and not subject.trait("direct")
         return cls(subject, backend, case if backend.float64 else case.in_single(), brief)
 
@@ -162,7 +160,7 @@ class Trial:
         return result, data, before == after
 
     def data(self) -> dict[str, Any]:
-        """New data of the backend's kind, made of the case's arrays."""
+        """Make new data of the backend's kind from the case's arrays."""
         return {
             name: self.backend.companion(array)
             if name in testing_of(self.case.problem).companions
@@ -171,7 +169,7 @@ class Trial:
         }
 
     def snapshot(self, name: str, value: Any) -> bytes:
-        """The content of one of the data, as bytes."""
+        """Return the content of one matrix as bytes."""
         plain = name in testing_of(self.case.problem).companions and not self.backend.is_array
         return to_host(value).tobytes() if plain else self.backend.snapshot(value)
 
@@ -182,12 +180,12 @@ class Trial:
 
     @property
     def solution(self) -> Any:
-        """The solution, or None where an exception was raised."""
+        """The solution, or None if an exception was raised."""
         return self._done[0].solution
 
     @property
     def given(self) -> Mapping[str, Any]:
-        """The data that the solver was given."""
+        """The data that were passed to the solver."""
         return self._done[1]
 
     @property
@@ -203,7 +201,7 @@ class Trial:
 
     @cached_property
     def law(self) -> Any:
-        """The law of the solution's arrays."""
+        """The residual of the solution's arrays by the oracle's law."""
         return self.oracle.law(self.solution)
 
     @property
@@ -223,5 +221,5 @@ class Trial:
         return max(tolerance, 100 * unit) if unit > 1e-10 else tolerance
 
     def with_case(self, case: Case) -> Trial:
-        """The same solver and backend on another case."""
+        """Return a trial of this solver and backend on another case."""
         return replace(self, case=case)

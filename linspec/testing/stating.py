@@ -1,7 +1,7 @@
 """Checks of a kind of problem, before its solvers are judged: its fields, its cases, its oracle, its command.
 
 Problem: a fault in a problem's own declarations shows as failures of every solver, far from its cause.
-Method: each check takes the record and yields what is wrong. Every case is made a problem, and its oracle is
+Method: each check takes the record and yields the faults that it finds. The problem and the oracle of every case are
 made.
 """
 
@@ -70,7 +70,7 @@ def check_fields(stated: Stated) -> Iterator[str]:
 
 
 def check_cases(stated: Stated) -> Iterator[str]:
-    """There are cases with different names, and each can be made a problem."""
+    """There are cases with different names, and the problem of each can be constructed."""
     if not stated.spec.testing:
         yield (
             "the record must name a ProblemTesting, or the problem's solvers cannot be judged; give it "
@@ -109,7 +109,7 @@ def check_oracle(stated: Stated) -> Iterator[str]:
 
 
 def check_command(stated: Stated) -> Iterator[str]:
-    """The command has the problem's name, as many matrices as the problem, and nothing but what it says it has."""
+    """The command has the problem's name and number of matrices, and its other declarations are true."""
     if not stated.spec.command:
         raise Skip("the problem has no command")
     command = resolve(stated.spec.command)
@@ -142,4 +142,4 @@ PROBLEM_CHECKS: dict[str, Callable[[Stated], Iterator[str]]] = {
     "oracle": check_oracle,
     "command": check_command,
 }
-"""By name, as in test ids and expected failures."""
+"""The checks of a problem, by their names in test ids and expected failures."""

@@ -2,8 +2,8 @@
 
 Problem: a solver that promises one pass and begins a second one fails when the data are gone, perhaps after
 hours.
-Method: the cases are cut into slices of one row and of many, dense and sparse. An iterator gives the slices.
-It counts the rows that it gives and how often its end is reached.
+Method: the cases are cut into slices of one row and of many, dense and sparse. An iterator yields the slices, and
+counts its rows and how often its end is reached.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ from linspec.testing.solving import Subject, Trial, attempt
 __all__ = ["STREAM_CHECKS", "Slices"]
 
 CLEAR = 1e-5
-"""One pass distinguishes a singular value from zero if it is above this fraction of the largest one."""
+"""Fraction of the largest singular value above which one pass distinguishes a singular value from zero."""
 
 WORSE = 3.0
-"""The factor by which the residual of an approximate answer may be larger than in memory."""
+"""Factor by which the residual of an approximate answer may exceed that for data in memory."""
 
 SQUARED = 1000.0
-"""Roundings allowed in addition. One sweep loses the square of the condition number of a sketch. A sketch of
-few columns is a square Gaussian matrix, and its condition number is some tens."""
+"""Additional error allowed, in units of rounding: one sweep loses the square of the condition number of a sketch,
+which is some tens for a sketch with few columns, a square Gaussian matrix."""
 
 
 class Slices:
@@ -45,12 +45,12 @@ class Slices:
     ----------
     matrix : array or sparse matrix of shape (n, p)
     heights : sequence of int, optional
-        Rows of the slices, repeated; by default one, five, one, forty.
+        Numbers of rows of the slices, used in turn; by default one, five, one, forty.
 
     Attributes
     ----------
     taken : int
-        Rows given out.
+        The number of rows that were yielded.
     ends : int
         How often the end was reached.
     """
@@ -73,7 +73,7 @@ class Slices:
 
 
 def check_one_pass(subject: Subject) -> Iterator[str]:
-    """With the trait, an iterator is read once and answered as in memory; without it, it is refused."""
+    """With the trait, an iterator is read once and gives the answer of data in memory; without, it is refused."""
     table = testing_of(subject.spec.problem).cases()
     if len(table[0].arrays) > 1:
         raise Skip("problems of several matrices take no iterators")
@@ -158,7 +158,7 @@ def _clear(case: Case) -> bool:
 
 
 def check_callable(subject: Subject) -> Iterator[str]:
-    """A solver that needs products only gives the same answer for a callable that returns slices."""
+    """A solver that needs only products finds the answer also for a callable that returns slices."""
     if subject.spec.needs.dense or subject.spec.needs.rows or subject.spec.needs.diagonal:
         raise Skip(f"the solver needs {subject.spec.needs}")
     cases = [
@@ -190,4 +190,4 @@ STREAM_CHECKS: dict[str, Callable[[Subject], Iterator[str]]] = {
     "one-pass": check_one_pass,
     "callable": check_callable,
 }
-"""By name, as in test ids and expected failures."""
+"""The checks on streams, by their names in test ids and expected failures."""

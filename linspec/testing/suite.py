@@ -1,7 +1,6 @@
-"""All checks of one solver, or of another part of a plugin: as pytest tests, as a report, as a list of
-issues.
+"""All checks of one solver, or of another part of a plugin: as pytest tests, as a report, as a list of issues.
 
-Problem: a plugin's author wants one line that tells whether the solver keeps the contract. The command line
+Problem: a plugin's author wants one line that tests whether the solver keeps the contract. The command line
 wants the same without pytest.
 Method: a `Suite` lists its checks. Each has a name, the backend that it runs on, and a function.
 `conformance` makes a parametrised pytest test of the list, and `run_checks` makes a report.
@@ -43,11 +42,11 @@ __all__ = ["Check", "CheckFailed", "Report", "Suite", "conformance", "interface_
 
 
 SECONDS = 300.0
-"""The limit of time of a check, in seconds of the processor. The slowest check of linspec takes a tenth."""
+"""Time limit of a check, in seconds of CPU time. The slowest check of linspec takes a tenth."""
 
 
-class CheckFailed(AssertionError):  # noqa: N818 (it tells a fact about the solver)
-    """The tested part breaks the contract. The message says how, and names the file and line of the part.
+class CheckFailed(AssertionError):  # noqa: N818 (a result of the test, not an error of the kit)
+    """Raised if the tested part breaks the contract. The message says how, and names its file and line.
 
     Examples
     --------
@@ -71,7 +70,7 @@ class Check:
     backend : str
         The backend; "" if the check does not use one.
     run : callable
-        Makes the check. Raises CheckFailed, or Skip with the reason.
+        Runs the check. Raises CheckFailed, or Skip with the reason.
 
     Examples
     --------
@@ -99,13 +98,13 @@ class Report:
     name : str
         The tested part, "cca/gram".
     passed : int
-        How many checks passed.
+        The number of checks that passed.
     failed : list of (str, str)
-        The check's id and what is wrong.
+        The check's id and the fault.
     skipped : list of (str, str)
         The check's id and the reason.
     missing : dict of str to str
-        The backends that are not here, each with the reason.
+        The backends that are missing on this machine, each with the reason.
 
     Examples
     --------
@@ -140,7 +139,7 @@ class Report:
 
 
 def _family(spec: Any) -> ProblemTesting | None:
-    """The `ProblemTesting` of a solver's family, or None if there is none."""
+    """Return the `ProblemTesting` of a solver's family, or None if there is none."""
     if spec.kind != "solver":
         return None
     with suppress(UnknownName, InvalidDeclaration):
@@ -158,12 +157,12 @@ class Suite:
     problem : str, problem class or problem, optional
         The problem of a solver whose name is registered for several problems.
     backends : sequence of str or "all", optional
-        Names of `linspec.testing.BACKENDS`. By default one of each way in which data reach a solver, of those that are
-        here, with few iterations where products take long; "all" tries every case on each. ``LINSPEC_CONFORMANCE=all``
-        in the environment makes that the default. A backend that is named and missing is skipped.
+        Names of `linspec.testing.BACKENDS`. By default one available backend for each way in which data reach a solver,
+        with few iterations if products are slow; "all" runs every case on each. ``LINSPEC_CONFORMANCE=all`` in the
+        environment makes that the default. A backend that is named and missing is skipped.
     seconds : float, default 300
-        A check fails if it takes more time of the processor, or ten times as much by the clock; the checks that are
-        left are then skipped. There is no limit outside of the main thread, and on systems without interval timers.
+        A check fails if it takes more CPU time, or ten times as much wall time; the remaining checks are then skipped.
+        There is no limit outside the main thread, and on systems without interval timers.
 
     Examples
     --------
@@ -188,7 +187,7 @@ class Suite:
         self.seconds, self._overdue = seconds, ""
 
     def checks(self) -> Iterator[Check]:
-        """All checks, including those that will be skipped."""
+        """Yield all checks, including those that will be skipped."""
         for name in DECLARATIONS[self.spec.kind]:
             yield Check(name, "", partial(self._declaration, name))
         yield from {
@@ -266,7 +265,7 @@ class Suite:
     def _check(
         self, name: str, issues: Callable[[], Iterable[str]], backend: tables.Backend | None = None
     ) -> Check:
-        """A check that fails if there are issues; the failure names the file and line of the tested part."""
+        """Make a check that fails if there are issues; the failure names the file and line of the tested part."""
 
         def run() -> None:
             for required in (self.family, backend):
@@ -279,7 +278,7 @@ class Suite:
         return Check(name, "" if backend is None else backend.name, run)
 
     def _in_time(self, name: str, issues: Callable[[], Iterable[str]]) -> Iterator[str]:
-        """The issues of a check, and one more if it takes too long."""
+        """Yield the issues of a check, and one more if it takes too long."""
         try:
             with limited(self.seconds):
                 yield from issues()
@@ -297,7 +296,7 @@ class Suite:
 
     @cached_property
     def cases(self) -> tuple[Case, ...]:
-        """The problems that the solver is tested on."""
+        """The cases on which the solver is tested."""
         return () if self.family is None else tuple(self.family.cases())
 
     @cached_property
@@ -326,7 +325,7 @@ class Suite:
 
     @property
     def place(self) -> str:
-        """Where the part is defined, "folder/file.py:12", or its table if it cannot be imported."""
+        """The place of the tested part, "folder/file.py:12", or of its table if it cannot be imported."""
         return place_of(self.tested) if self.tested is not None else table_file(self._provider)
 
     @property
@@ -335,7 +334,7 @@ class Suite:
         return package_of(self.tested) or str(self.spec.target).partition(":")[0].partition(".")[0]
 
     def trial(self, backend: tables.Backend, case: Case) -> Trial:
-        """A case on a backend, solved once."""
+        """Return the trial of a case on a backend, which is solved once."""
         key = backend.name, case.name
         if key not in self._trials:
             brief = self.choice.is_brief(backend, self.cases.index(case))
@@ -344,7 +343,7 @@ class Suite:
 
     @property
     def solves(self) -> int:
-        """How many of the trials have a solution."""
+        """The number of trials that have a solution."""
         return sum(trial.solution is not None for trial in self._trials.values())
 
     @cached_property
@@ -353,7 +352,7 @@ class Suite:
 
     @cached_property
     def declarations(self) -> dict[str, str]:
-        """What is wrong with the declaration, by check: "" if nothing is; "skipped: ..." if not checked."""
+        """Faults of the declaration, by check: "" if there is none; "skipped: ..." if it was not checked."""
         try:
             if self.spec.kind != "operator":
                 registry.get_part(self.spec.kind, *self._request)
@@ -450,7 +449,7 @@ def interface_issues(name: str, problem: Any = None) -> list[str]:
     Returns
     -------
     list of str
-        What is wrong, each with the name of its check in front. The list is empty if all is well.
+        The faults, each with the name of its check in front. The list is empty if there are none.
 
     Examples
     --------
@@ -474,9 +473,9 @@ def run_checks(
     problem : str, problem class or problem, optional
         The problem of a solver whose name is registered for several problems.
     backends : sequence of str or "all", optional
-        Names of `linspec.testing.BACKENDS`, as for `Suite`: by default one of each way in which data reach a solver.
+        Names of `linspec.testing.BACKENDS`, as for `Suite`: by default one for each way in which data reach a solver.
     seconds : float, default 300
-        The time of the processor that each check may take, as for `Suite`.
+        The CPU time that each check may take, as for `Suite`.
 
     Returns
     -------
@@ -514,7 +513,7 @@ def conformance(
     expected_failures: Mapping[str, str] | None = None,
     seconds: float = SECONDS,
 ) -> Callable[..., None]:
-    """A pytest test of a solver, normalizer, test matrix or adapter: the whole test file of a plugin.
+    """Make a pytest test of a solver, normalizer, test matrix or adapter: the whole test file of a plugin.
 
     Parameters
     ----------
@@ -523,12 +522,12 @@ def conformance(
     problem : str, problem class or problem, optional
         The problem of a solver whose name is registered for several problems.
     backends : sequence of str or "all", optional
-        Names of `linspec.testing.BACKENDS`, as for `Suite`: by default one of each way in which data reach a solver.
+        Names of `linspec.testing.BACKENDS`, as for `Suite`: by default one for each way in which data reach a solver.
     expected_failures : mapping of str to str, optional
         By check ("budget") or id ("accuracy:torch", with * as a wildcard), the reason why it fails. An
         expected failure that passes counts as a failure. So does a name or id that no check has.
     seconds : float, default 300
-        The time of the processor that each check may take, as for `Suite`.
+        The CPU time that each check may take, as for `Suite`.
 
     Returns
     -------

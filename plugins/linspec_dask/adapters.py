@@ -1,10 +1,10 @@
-"""Arrays, frames and lists of blocks of dask as operators whose blocks stay where they are.
+"""Arrays, frames and lists of blocks of dask as operators whose blocks stay on their workers.
 
-Problem: data of dask are recipes, one for each block. A method sweeps them many times, and is to read each block once
-and to leave it where it is.
+Problem: data of dask are recipes, one for each block. A method sweeps them many times, but should compute each block
+only once and not move it.
 Method: the blocks are computed once and held by the workers of the current client, the same rows of every matrix by
-the same worker. Without a client the blocks are computed in this process and held, where they take little of its
-memory, and else computed anew at every sweep.
+the same worker. Without a client the blocks are computed in this process and held, if they take little of its memory;
+otherwise they are computed anew at every sweep.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ from linspec_dask.engine import DaskEngine, current_client, engine_of
 from linspec_dask.here import Recomputed, computed, taken
 
 HELD_SHARE = 1 / 4
-"""The share of the free memory of this process that blocks may take without a client."""
+"""Largest share of the free memory of this process that blocks may take without a client."""
 
 
 def of_array(data: Any) -> BlockOperator:
-    """The operator of an array of dask.
+    """Make the operator of a dask array.
 
     Parameters
     ----------
@@ -35,23 +35,23 @@ def of_array(data: Any) -> BlockOperator:
     Raises
     ------
     InvalidProblem
-        It has more dimensions, or its columns lie in chunks of unknown sizes.
+        It has more dimensions, or several chunks of columns of unknown sizes.
     """
     return _operator(*blocks_of_array(data))
 
 
 def of_frame(data: Any) -> BlockOperator:
-    """The operator of a data frame or a series of dask, by its partitions."""
+    """Make the operator of a dask data frame or series; its partitions are the blocks."""
     return _operator(*blocks_of_others(data))
 
 
 def of_list(data: list[Any]) -> BlockOperator:
-    """The operator of a list of delayed blocks or futures, in the order of the rows."""
+    """Make the operator of a list of delayed blocks or futures, in the order of the rows."""
     return _operator(*blocks_of_others(data))
 
 
 def blocks_of_array(data: Any) -> tuple[Engine, list[Any]]:
-    """Who has the chunks of an array, and the handles of these; parameters and errors as for `of_array`."""
+    """Return the engine that holds the chunks of an array, and their handles; argument and errors as for `of_array`."""
     if data.ndim not in (1, 2):
         raise InvalidProblem(
             f"data must have two dimensions; got {data.ndim} with shape {data.shape}. Reshape the array."
@@ -67,12 +67,12 @@ def blocks_of_array(data: Any) -> tuple[Engine, list[Any]]:
 
 
 def blocks_of_others(data: Any) -> tuple[Engine, list[Any]]:
-    """Who has the partitions of a frame or a series, or the blocks of a list, and the handles of these."""
+    """Return the engine that holds the partitions of a frame or series, or the blocks of a list, and their handles."""
     return _held(list(data if isinstance(data, list) else data.to_delayed()), math.nan)
 
 
 def _bytes_of(data: Any) -> float:
-    """What the chunks take together; unknown where their sizes are, or where zeros may not be stored."""
+    """Return the bytes of all chunks; NaN if sizes are unknown, or chunks may be sparse or hold Python objects."""
     known = isinstance(data._meta, np.ndarray) and not data.dtype.hasobject
     return float(data.nbytes) if known else math.nan
 
@@ -82,7 +82,7 @@ def _operator(engine: Engine, handles: list[Any]) -> BlockOperator:
 
 
 def as_array(A: BlockOperator) -> Any:
-    """Dense rows in blocks as an array of dask, whose chunks stay where the blocks are.
+    """Return dense rows in blocks as a dask array, whose chunks stay on the workers of the blocks.
 
     Returns
     -------
@@ -115,14 +115,14 @@ def _held(blocks: list[Any], size: float) -> tuple[Engine, list[Any]]:
 
 
 def sample_array() -> Any:
-    """An array in three chunks."""
+    """Make an array in three chunks."""
     import dask.array
 
     return dask.array.from_array(np.random.default_rng(0).standard_normal((30, 6)), chunks=(11, 6))
 
 
 def sample_frame() -> Any:
-    """A frame in two partitions."""
+    """Make a frame in two partitions."""
     import dask.dataframe
     import pandas as pd
 
@@ -131,7 +131,7 @@ def sample_frame() -> Any:
 
 
 def sample_list() -> Any:
-    """Two blocks of different heights."""
+    """Make two delayed blocks of different heights."""
     import dask
 
     rows = np.random.default_rng(0).standard_normal((30, 5))

@@ -1,11 +1,11 @@
 """Blocks on the workers of dask.distributed.
 
-Problem: a scheduler sees tasks, not sweeps. It moves blocks between workers as it thinks best, and what it is asked to
+Problem: a scheduler sees tasks, not sweeps. It moves blocks between workers as it decides, and the state that it must
 remember grows with every sweep.
-Method: blocks are bound to the worker that has them, and every task of a sweep to the worker of its first block; where
+Method: blocks are bound to the worker that has them, and every task of a sweep to the worker of its first block; if
 that worker is gone, any other may make it again. Each sweep is a fresh graph of a few tasks for each run of blocks,
-whose results are merged on the workers and forgotten when the sum is here. What is large and common to all tasks of a
-sweep is a task of its own, which the scheduler can make again, and goes to each worker once.
+whose results are merged on the workers and released when the sum has arrived here. Large data that all tasks of a
+sweep share are a task of their own, which the scheduler can make again, and go to each worker once.
 Source: `dask.distributed`, `Client.submit` with `workers` and `allow_other_workers`.
 Where we differ from the graphs of `dask.array`: the order of sums is fixed by the numbers of the blocks, so that one
 worker, two, and a worker that replaces another give the same bits.
@@ -34,19 +34,19 @@ from linspec.sweeps import Call, Engine
 from linspec_dask.waiting import SECONDS, Watch, as_ours, awaited, check
 
 ANSWER_SECONDS = 60.0
-"""How long the scheduler may take for an answer that waits for no work."""
+"""Time limit of the scheduler for an answer that does not wait for work."""
 
 SMALL_TRIM = 1 << 24
 """Bytes of MALLOC_TRIM_THRESHOLD_ below which memory of the size of a block goes back to the system at each task."""
 
 
 ROUND_SECONDS, CALL_SECONDS = 0.02, 0.002
-"""What a reduction takes beside its work, and each of its calls: `git show 44a5d4f:asv_bench/measure_round.py`."""
+"""Overhead of a reduction, and of each of its calls, as `git show 44a5d4f:asv_bench/measure_round.py` measures it."""
 
 
 @dataclass(frozen=True, eq=False)
 class Given:
-    """A future that the user has made: nobody here can make it again."""
+    """A future that the user has made, which linspec cannot make again."""
 
     number: int
     future: Any
@@ -54,12 +54,12 @@ class Given:
 
 @dataclass(frozen=True, eq=False)
 class Held:
-    """A future, the worker that has it or is to have it, and what it was made of.
+    """A future, the worker that has it or will have it, and the user's future that it was made of, if any.
 
     Attributes
     ----------
     number : int or None
-        Of the block that it is, or was made of alone.
+        The number of the block that it is, or the only one that it was made of.
     """
 
     future: Any
@@ -69,9 +69,9 @@ class Held:
 
 
 def current_client() -> Any:
-    """The client of this process, or None.
+    """Return the client of this process, or None.
 
-    Nothing of dask.distributed is loaded where nobody else has.
+    dask.distributed is not imported here: without an import elsewhere there is no client.
     """
     distributed = sys.modules.get("distributed")
     if distributed is None:
@@ -86,7 +86,7 @@ _ENGINES: weakref.WeakKeyDictionary[Any, DaskEngine] = weakref.WeakKeyDictionary
 
 
 def engine_of(client: Any) -> DaskEngine:
-    """The engine of a client, always the same one."""
+    """Return the engine of a client, always the same one."""
     if client not in _ENGINES:
         _ENGINES[client] = DaskEngine(client)
     return _ENGINES[client]
@@ -98,7 +98,7 @@ class DaskEngine(Engine):
     Parameters
     ----------
     client : distributed.Client
-        It does not wait for its results asynchronously.
+        A client that is not asynchronous.
 
     Raises
     ------
@@ -116,7 +116,7 @@ class DaskEngine(Engine):
                 "linspec needs a client that waits for results; got an asynchronous one. Make it without "
                 "asynchronous=True."
             )
-        self.client = weakref.proxy(client)  # the table of engines is not to keep it
+        self.client = weakref.proxy(client)  # the table of engines must not keep it alive
         self._given: weakref.WeakSet[Given] = weakref.WeakSet()
         self._blocks: weakref.WeakSet[Held] = weakref.WeakSet()
         self._parallel, self._said = 1, False
@@ -126,7 +126,7 @@ class DaskEngine(Engine):
 
     @property
     def workers(self) -> int:
-        """The threads of all workers when blocks were last placed: each takes a call at a time."""
+        """The number of threads of all workers when blocks were last placed: each runs one call at a time."""
         return self._parallel
 
     def hold(self, values: Sequence[Any]) -> list[Held]:
@@ -151,7 +151,7 @@ class DaskEngine(Engine):
         return found
 
     def release(self, handles: Sequence[Held]) -> None:
-        """At once, and not when Python finds that nobody has the futures."""
+        """Release futures at once, not only when Python collects them."""
         for handle in handles:
             handle.future.release()
 
@@ -161,7 +161,7 @@ class DaskEngine(Engine):
             return list(awaited(self.client, lambda: self.client.gather(futures)))
 
     def together(self, first: Sequence[Held], second: Sequence[Held]) -> list[Held]:
-        """The second values beside the first: those that lie elsewhere are copied once."""
+        """Return the second values on the workers of the first: values on other workers are copied once."""
         found = []
         with self._reached():
             for stays, comes in zip(first, second, strict=True):
@@ -177,11 +177,11 @@ class DaskEngine(Engine):
     # ---- where blocks are -------------------------------------------------------------------------
 
     def placed(self, blocks: Sequence[Any]) -> list[Held]:
-        """Handles of delayed blocks or futures.
+        """Return handles of delayed blocks or futures.
 
-        Blocks that a worker has stay there. Others go to the workers in as many stretches as there are workers, so that
-        the same rows of two matrices meet. A cluster that starts workers for its tasks may have none yet: then blocks
-        are made wherever dask wishes, and stay there.
+        Blocks that a worker has stay there. Others are divided into one stretch for each worker, so that the same rows
+        of two matrices are on one worker. A cluster that starts workers for its tasks may have none yet: then dask
+        chooses the workers of the blocks.
 
         Parameters
         ----------
@@ -208,7 +208,7 @@ class DaskEngine(Engine):
         return [self._known_by(held) for held in found if held is not None]
 
     def _made_anywhere(self, blocks: Mapping[int, Any]) -> dict[Any, Held]:
-        """Blocks by their numbers, where dask has made them; the run may end while there is no worker."""
+        """Compute blocks, given by their numbers, on workers that dask chooses; an interrupt can end the wait."""
         with self._reached():
             made = dict(zip(blocks, self.client.compute(list(blocks.values())), strict=True))
         self._until_done(list(made.values()))
@@ -218,13 +218,13 @@ class DaskEngine(Engine):
         }
 
     def _holders(self, futures: Sequence[Any]) -> dict[Any, str]:
-        """A worker that has each; a value that was lost has none."""
+        """Return a worker that has each future, by key; futures whose values were lost are left out."""
         with self._reached():
             found = awaited(self.client, lambda: self.client.who_has(futures), ANSWER_SECONDS)
         return {key: next(iter(addresses)) for key, addresses in found.items() if addresses}
 
     def _known(self, blocks: Sequence[Any]) -> dict[Any, Held]:
-        """Blocks that are on a worker, or on their way to one."""
+        """Return handles of the blocks that are on a worker, or on their way to one."""
         futures = {}
         with self._reached():
             for number, block in enumerate(blocks):
@@ -241,22 +241,22 @@ class DaskEngine(Engine):
         return {key: Held(one.future, places.get(key), one, one.number) for key, one in futures.items()}
 
     def _known_by(self, held: Held) -> Held:
-        """The same, remembered as long as somebody has it: by its number an error names a block."""
+        """Return the handle; keep a weak reference to it, so that an error can name the block by its number."""
         if held.number is not None:
             self._blocks.add(held)
         return held
 
     def _workers(self) -> list[str]:
-        """The addresses of the workers that there are now."""
+        """Return the addresses of the current workers."""
         with self._reached():
             found: dict[str, int] = awaited(self.client, self.client.nthreads, ANSWER_SECONDS)
         self._parallel = max(1, sum(found.values()))
         return sorted(found)
 
-    # ---- waiting, and what goes wrong -------------------------------------------------------------
+    # ---- waiting, and errors ----------------------------------------------------------------------
 
     def _until_done(self, futures: Sequence[Any]) -> None:
-        """Wait until the work of all is done or has failed; nothing comes here."""
+        """Wait until the work of all futures is done or has failed; no results are fetched."""
         watch, waits = Watch(self.client), 0.002
         while not all(future.done() for future in futures):
             pause()
@@ -268,10 +268,10 @@ class DaskEngine(Engine):
 
     @contextmanager
     def _reached(self) -> Iterator[None]:
-        """What goes wrong inside is raised as linspec's own.
+        """Turn errors of the block into errors of linspec.
 
-        Work that nobody waits for any more ends where its futures are released. It is not cancelled: a scheduler that
-        is asked to cancel what others were made of drops the connection.
+        Work without a waiting caller ends when its futures are released. It is not cancelled: a scheduler that must
+        cancel tasks on which others depend drops the connection.
         """
         try:
             check(self.client)
@@ -303,7 +303,7 @@ class DaskEngine(Engine):
         )
 
     def _failed(self, error: BaseException) -> str:
-        """The blocks that this error comes from."""
+        """Name the blocks from which an error comes; "" if none are known."""
         if self.client.status != "running":
             return ""
         numbers = set()
@@ -315,14 +315,14 @@ class DaskEngine(Engine):
         return f"block {', '.join(map(str, sorted(numbers)))} of the data" if numbers else ""
 
     def _warn_of_settings(self) -> None:
-        """Say once for a client what makes its workers slow."""
+        """Warn once for each client of settings that make its workers slow."""
         if self._said:
             return
         self._said = True
         with self._reached():
             try:
                 found = awaited(self.client, lambda: self.client.run(settings), ANSWER_SECONDS)
-            except (OSError, ClusterLost):  # a worker that is on its way out
+            except (OSError, ClusterLost):  # a worker that is shutting down
                 check(self.client)
                 return
         warn_of(list(found.values()))
@@ -338,12 +338,12 @@ def _called(work: Any, number: int, *values: Any) -> Any:
 
 @dataclass(frozen=True)
 class Settings:
-    """What makes a worker slow.
+    """The settings that may make a worker slow.
 
     Attributes
     ----------
     trim : str or None
-        MALLOC_TRIM_THRESHOLD_, where it matters.
+        The value of MALLOC_TRIM_THRESHOLD_; None on other systems than Linux, or if it is not set.
     blas_threads : int
     process : (str, int)
         Host and number of the process.
@@ -355,7 +355,7 @@ class Settings:
 
 
 def settings() -> Settings:
-    """Those of the process that calls it."""
+    """Return the settings of the process that calls this."""
     trim = os.environ.get("MALLOC_TRIM_THRESHOLD_") if sys.platform == "linux" else None
     libraries = threadpoolctl.threadpool_info()
     threads = max((each["num_threads"] for each in libraries if each["user_api"] == "blas"), default=1)
@@ -363,12 +363,12 @@ def settings() -> Settings:
 
 
 def warn_of(found: Sequence[Settings]) -> None:
-    """Say what makes workers slow, and how to mend it.
+    """Warn of settings that make workers slow, with the remedy.
 
     Parameters
     ----------
     found : sequence of Settings
-        Of each worker.
+        The settings of each worker.
     """
     trims = [one.trim for one in found if one.trim is not None]
     small = [text for text in trims if text.isdigit() and int(text) < SMALL_TRIM]
@@ -393,5 +393,5 @@ def warn_of(found: Sequence[Settings]) -> None:
 
 
 def _large_graphs() -> Any:
-    """What is sent with a task is meant to be."""
+    """Return a context without dask's warning of large graphs: large values are sent with tasks on purpose."""
     return dask.config.set({"distributed.admin.large-graph-warning-threshold": "1TB"})

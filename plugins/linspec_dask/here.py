@@ -12,13 +12,13 @@ from linspec.sweeps import Call, Engine, InProcess
 
 
 def computed(blocks: Sequence[Any]) -> list[Any]:
-    """The values of delayed blocks, by the scheduler of dask that is set for this process."""
+    """Compute delayed blocks with the dask scheduler that is set for this process."""
     return list(dask.compute(*blocks))
 
 
 @dataclass(frozen=True)
 class _Deferred:
-    """A call that is made when its result is wanted, every time."""
+    """A call that is made anew each time its result is needed."""
 
     work: Any
     call: Call
@@ -28,7 +28,7 @@ class _Deferred:
 
 
 def taken(handle: Any) -> Any:
-    """The value behind a handle."""
+    """Return the value of a handle, computed now if it is deferred or delayed."""
     if isinstance(handle, _Deferred):
         return handle.made()
     if dask.is_dask_collection(handle):
@@ -37,16 +37,16 @@ def taken(handle: Any) -> Any:
 
 
 class Recomputed(InProcess):
-    """Blocks that do not fit into the memory of this process: nothing but small results is held.
+    """The engine of blocks that do not fit into the memory of this process: only small results are held.
 
-    Handles are delayed blocks, calls that are made when their results are wanted, and values.
+    Handles are delayed blocks, calls that are made when their results are needed, and values.
     """
 
     def map(self, work: Any, calls: Sequence[Call]) -> list[Any]:
         return [_Deferred(work, call) for call in calls]
 
     def keep(self, work: Any, calls: Sequence[Call]) -> list[Any]:
-        """Made now: made anew, each step of an iteration would make all before it again."""
+        """Make the calls now: deferred ones would repeat all earlier steps in each step of an iteration."""
         return super().map(work, calls)
 
     def fetch(self, handles: Sequence[Any]) -> list[Any]:

@@ -1,4 +1,4 @@
-"""Declares the adapters of this package; imports neither them nor dask."""
+"""The declarations of the adapters of this package; neither these nor dask are imported here."""
 
 from __future__ import annotations
 

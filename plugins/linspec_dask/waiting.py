@@ -1,10 +1,10 @@
-"""Waiting for a cluster of dask, and what is raised where it cannot go on.
+"""Waits for a cluster of dask, and the errors if it cannot go on.
 
-Problem: a call of a client waits without end where the scheduler is gone, the client was closed or no worker is left;
-and what it raises then is said in the terms of dask.
-Method: every request is a coroutine on the loop of the client. Who waits for it looks twice a second whether the run is
-to end and whether the client still has its scheduler, and asks the scheduler every few seconds for tasks that no worker
-takes. What goes wrong becomes one error of linspec.
+Problem: a call of a client waits without end if the scheduler is gone, the client was closed or no worker is left; and
+the errors that it raises are in the terms of dask.
+Method: every request is a coroutine on the loop of the client. While it waits, linspec checks twice a second whether
+the run should end and whether the client still has its scheduler, and looks every few seconds for tasks that no worker
+takes. Every failure becomes one error of linspec.
 Source: `dask.distributed`, whose calls return coroutines on the thread of their loop.
 """
 
@@ -27,20 +27,20 @@ from linspec.errors import (
 from linspec.process import pause
 
 SECONDS = 0.5
-"""How often one who waits looks whether the run is to end."""
+"""Interval at which a wait checks whether the run should end."""
 
 UNTIL_FREED = 6
-"""How often one who waits looks before the scheduler is asked for tasks that no worker takes."""
+"""Number of looks between two requests to the scheduler for tasks that no worker takes."""
 
 PATIENCE = 5.0
-"""Seconds without workers, after which that is said."""
+"""Seconds without workers after which a warning is given."""
 
 SILENCE = 30.0
-"""Seconds without an answer of the scheduler, after which that is said."""
+"""Seconds without an answer of the scheduler after which a warning is given."""
 
 
 def started(client: Any, begin: Callable[[], Any]) -> Any:
-    """A request to the cluster, under way.
+    """Start a request to the cluster.
 
     Parameters
     ----------
@@ -51,32 +51,32 @@ def started(client: Any, begin: Callable[[], Any]) -> Any:
     Returns
     -------
     concurrent.futures.Future
-        Of the result and None, or of None and the error.
+        Its value is the result and None, or None and the error.
     """
 
     async def outcome() -> tuple[Any, BaseException | None]:
         try:
             return await begin(), None
-        except (Exception, asyncio.CancelledError) as error:  # noqa: BLE001  (with its reason, which a future would lose)
+        except (Exception, asyncio.CancelledError) as error:  # noqa: BLE001  (a future would lose the cause of the error)
             return None, error
 
     return asyncio.run_coroutine_threadsafe(outcome(), client.loop.asyncio_loop)
 
 
 def awaited(client: Any, begin: Callable[[], Any], limit: float = math.inf) -> Any:
-    """The result of a request to the cluster; the run may end meanwhile.
+    """Wait for the result of a request to the cluster; an interrupt or a time limit can end the wait.
 
     Parameters
     ----------
     client, begin
         As for `started`.
     limit : float
-        Seconds, for what does not wait for work.
+        Time limit in seconds, for requests that do not wait for work.
 
     Raises
     ------
     ClusterLost
-        The client has no scheduler any more, or the limit is over.
+        The client has lost its scheduler, or the limit is over.
     """
     check(client)
     request, watch, began = started(client, begin), Watch(client), time.monotonic()
@@ -95,19 +95,19 @@ def awaited(client: Any, begin: Callable[[], Any], limit: float = math.inf) -> A
                 )
         result, error = request.result()
     finally:
-        request.cancel()  # does nothing to what is done
+        request.cancel()  # no effect on a finished request
     if error is not None:
         raise error
     return result
 
 
 def check(client: Any) -> None:
-    """Whether a client still has its scheduler.
+    """Raise if a client has lost its scheduler.
 
     Raises
     ------
     ClusterLost
-        It was closed, or its scheduler cannot be reached.
+        The client was closed, or its scheduler cannot be reached.
     """
     status = client.status
     if status in ("closing", "closed"):
@@ -120,7 +120,7 @@ def check(client: Any) -> None:
 
 
 def address(client: Any) -> str:
-    """Where the scheduler is."""
+    """Return the address of the scheduler."""
     return str(getattr(client.scheduler, "address", "an unknown address"))
 
 
@@ -133,7 +133,7 @@ def _lost(client: Any) -> str:
 
 
 class Watch:
-    """Looks after a cluster while somebody waits for it, and says once what takes long.
+    """Observes a cluster during a wait, and warns once of each reason for a long one.
 
     Parameters
     ----------
@@ -149,12 +149,12 @@ class Watch:
         self._said: set[str] = set()
 
     def look(self) -> None:
-        """Look once; asks the scheduler now and then, and never waits for the answer."""
+        """Look once; send the scheduler a request now and then, without waiting for the answer."""
         self._looks += 1
         now = time.monotonic()
         if self._probe is not None and self._probe.done():
             workers, error = self._probe.result()
-            if error is None:  # else it is a scheduler that does not know linspec
+            if error is None:  # otherwise the scheduler lacks linspec
                 self._alone = None if workers else self._alone or self._asked
             self._probe = None
         if self._probe is None and self._looks % UNTIL_FREED == 2:
@@ -178,10 +178,10 @@ class Watch:
 
 
 def freed(dask_scheduler: Any = None) -> int:
-    """Let any worker take the tasks whose own worker is gone; how many workers there are. Runs on the scheduler.
+    """Let any worker take the tasks whose own worker is gone; return the number of workers. Runs on the scheduler.
 
-    They may go elsewhere by what was asked of it. But where there was no worker at all for a moment, as when the only
-    one is started again, the scheduler waits for that very worker.
+    The tasks allow other workers already. But if there was no worker at all for a moment, as when the only one is
+    restarted, the scheduler waits for that very worker.
     """
     stuck = [
         task
@@ -196,19 +196,19 @@ def freed(dask_scheduler: Any = None) -> int:
 
 
 def as_ours(client: Any, error: BaseException, where: str) -> BaseException:
-    """What is raised for an error of the cluster.
+    """Translate an error of the cluster into one of linspec.
 
     Parameters
     ----------
     client : distributed.Client
     error : BaseException
     where : str
-        The blocks whose making has failed, such as "block 3 of the data"; empty where it is not one of these.
+        The blocks whose computation has failed, such as "block 3 of the data"; "" for other errors.
 
     Returns
     -------
     BaseException
-        The error itself where nothing is known of it.
+        The error itself if there is no translation.
     """
     text = " ".join(f"{type(error).__name__}: {error}".split())
     if isinstance(error, MemoryError):
@@ -241,7 +241,7 @@ def as_ours(client: Any, error: BaseException, where: str) -> BaseException:
 
 
 def _all(error: BaseException | None) -> str:
-    """An error and what it comes from, in one line."""
+    """Return an error and its causes in one line."""
     found = []
     while error is not None:
         found.append(f"{type(error).__name__}: {error}")

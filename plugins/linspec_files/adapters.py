@@ -1,4 +1,4 @@
-"""The operators of objects of zarr, h5py and anndata, of Arrow data sets and of files. Imports wait until one comes."""
+"""The operators of objects of zarr, h5py and anndata, of Arrow data sets and of files, imported on first use."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ ZARR = ".zarr"
 HDF5 = (".h5", ".hdf5", ".h5ad")
 
 ZARR_MARKS = "zarr.json", ".zarray", ".zgroup"
-"""Files in the folder of an array or a group of zarr, whatever its name: of format 3, and of format 2."""
+"""Files by which a folder of any name is recognised as an array or a group of zarr, of format 3 and of format 2."""
 
 
 def is_text(data: Any) -> bool:
@@ -43,7 +43,7 @@ def is_svmlight(data: Any) -> bool:
 
 
 def is_numpy_file(data: Any) -> bool:
-    """Whether data are files of NumPy; one by its name alone is left to linspec, which says what it is."""
+    """Whether data are files of NumPy; a single file with only the name of one is left to linspec, for its error."""
     if not _is_file(data, (NPY, NPZ)):
         return False
     from linspec_files.numpy_files import begins_as
@@ -74,7 +74,7 @@ def _is_file(data: Any, suffixes: tuple[str, ...], *, folder: bool = False) -> b
 
 
 def _format(files: RowFiles) -> str:
-    """The suffix of the files, or that of the format of which a folder has the marks."""
+    """Return the suffix of the files, or that of the format whose marks a folder has."""
     folder = Path(files.paths[0])
     if files.suffix in (ZARR, *PARQUET) or not folder.is_dir():
         return files.suffix
@@ -122,7 +122,7 @@ def _operator(source: RowSource) -> LinearOperator:
 
     if not isinstance(source, HeldRows):
         return SlabRows(source)
-    if source.sparse:  # whoever read it has looked at its indices
+    if source.sparse:  # its reader has checked the indices
         operator: LinearOperator = SparseOperator(source.matrix, checked=True)
     elif source.vector:
         operator = VectorOperator(source.matrix)
@@ -133,24 +133,24 @@ def _operator(source: RowSource) -> LinearOperator:
 
 
 def of_annotated(data: Any) -> LinearOperator:
-    """The rows of X of an `anndata.AnnData`."""
+    """Make the operator of X of an `anndata.AnnData`."""
     from linspec_files.annotated import rows_of_annotated
 
     return rows_of_annotated(data)
 
 
 def of_annotated_sparse(data: Any) -> LinearOperator:
-    """The rows of a sparse matrix that anndata reads from a file."""
+    """Make the operator of a sparse matrix that anndata reads from a file."""
     return (of_zarr if _named(data.group, "zarr", ("Group",)) else of_hdf5)(data.group)
 
 
 def of_zarr(data: Any) -> LinearOperator:
-    """The rows of a `zarr.Array`, or of the matrix in a `zarr.Group`."""
+    """Make the operator of a `zarr.Array`, or of the matrix in a `zarr.Group`."""
     return _operator(_zarr_rows(data, _place(data)))
 
 
 def of_hdf5(data: Any) -> LinearOperator:
-    """The rows of an `h5py.Dataset`, or of the matrix in a group or a file."""
+    """Make the operator of an `h5py.Dataset`, or of the matrix in a group or a file."""
     if not data:
         raise InvalidProblem("the HDF5 file is closed. Leave it open while it is in use, or pass its path.")
     inner = data.name.strip("/")
@@ -159,11 +159,11 @@ def of_hdf5(data: Any) -> LinearOperator:
 
 
 def of_data_set(data: Any) -> LinearOperator:
-    """The rows of a `pyarrow.dataset.Dataset`.
+    """Make the operator of a `pyarrow.dataset.Dataset`.
 
-    Local Parquet files whose rows and columns are all there, as they lie in the files, are read as files. What another
-    data set leaves out, casts or adds (a filter, a schema, the keys of partitions) only Arrow knows: its rows are a
-    stream of the batches that it makes, in every pass anew.
+    A data set of all rows and columns of local Parquet files is read as files. Only Arrow knows what another data set
+    leaves out, casts or adds (a filter, a schema, the keys of partitions): its rows are a stream of Arrow's batches,
+    which are made anew in every pass.
     """
     from linspec.operators import RowFiles, as_operator, columns_but_index
     from linspec_files.parquet_files import ParquetRows, columns_of
@@ -181,7 +181,7 @@ def of_data_set(data: Any) -> LinearOperator:
 
 
 def of_parquet(files: RowFiles) -> LinearOperator:
-    """The rows of Parquet files."""
+    """Make the operator of Parquet files."""
     _needs_pyarrow(files)
     _one_table(files)
     from linspec_files.parquet_files import ParquetRows, in_folders
@@ -190,7 +190,7 @@ def of_parquet(files: RowFiles) -> LinearOperator:
 
 
 def names_of_parquet(files: RowFiles) -> list[str]:
-    """The names of the columns of Parquet files."""
+    """Return the names of the columns of Parquet files."""
     _needs_pyarrow(files)
     from linspec_files.parquet_files import names_in_parquet
 
@@ -198,7 +198,7 @@ def names_of_parquet(files: RowFiles) -> list[str]:
 
 
 def texts_of_parquet(files: RowFiles) -> list[str | None] | None:
-    """The texts of a column of Parquet files."""
+    """Return the texts of a column of Parquet files."""
     _needs_pyarrow(files)
     from linspec_files.parquet_files import texts_in_parquet
 
@@ -211,14 +211,14 @@ def _needs_pyarrow(files: RowFiles) -> None:
 
 
 def names_of_text(files: RowFiles) -> tuple[str, ...] | range:
-    """The names of the columns of delimited text, or their numbers; of several files those of the first."""
+    """Return the names or numbers of the columns of delimited text, from the first of several files."""
     from linspec_files.delimited import names_in_text
 
     return names_in_text(Path(files.paths[0]))
 
 
 def texts_of_text(files: RowFiles) -> list[str | None] | None:
-    """The texts of a column of delimited text."""
+    """Return the texts of a column of delimited text, or None if it holds numbers."""
     from linspec_files.delimited import read_texts
 
     found: list[str | None] = []
@@ -231,7 +231,7 @@ def texts_of_text(files: RowFiles) -> list[str | None] | None:
 
 
 def of_files(files: RowFiles) -> LinearOperator:
-    """The rows of files of which each is read by itself."""
+    """Make the operator of one or several files of a format that is read file by file."""
     read = _READERS[_format(files)]
     sources = [read(path, replace(files, paths=(path,))) for path in files.paths]
     if len(sources) == 1:
@@ -242,7 +242,7 @@ def of_files(files: RowFiles) -> LinearOperator:
 
 
 def _picked(source: RowSource, files: RowFiles) -> RowSource:
-    """The columns that are asked for, or all."""
+    """Return a source of the requested columns, or of all."""
     places = files.places(source.column_names, source.shape[1], source.name)
     if places is None:
         return source
@@ -252,7 +252,7 @@ def _picked(source: RowSource, files: RowFiles) -> RowSource:
 
 
 def _one_matrix(files: RowFiles) -> None:
-    """Refuse a part of a file that is one matrix."""
+    """Refuse a requested part of a file that is a single matrix."""
     if files.part:
         raise InvalidProblem(
             f"{files.name} is one array, whose columns have no names, and has no part {files.part!r}. Leave it out."
@@ -260,7 +260,7 @@ def _one_matrix(files: RowFiles) -> None:
 
 
 def _one_table(files: RowFiles) -> None:
-    """Refuse a part of a file that is one table."""
+    """Refuse a requested part of a file that is a single table."""
     if files.part:
         raise InvalidProblem(f"{files.name} is a table and has no part {files.part!r}. Name columns instead.")
 
@@ -325,7 +325,7 @@ def _of_npz_path(path: str, files: RowFiles) -> RowSource:
 
 @contextmanager
 def _needing(package: str, extra: str, files: RowFiles) -> Iterator[None]:
-    """Say how a package is installed that reads some files."""
+    """Turn an ImportError into one that says how to install the package that reads some files."""
     try:
         yield
     except ImportError as error:
@@ -350,7 +350,7 @@ def _hdf5_rows(node: Any, name: str, part: str = "", missing: str = "warn") -> R
 
 
 def _place(node: Any) -> str:
-    """Where an array of zarr is, for messages."""
+    """Return the place of an array of zarr, for messages."""
     return printable(str(node.store_path).removeprefix("file://"))
 
 
@@ -363,4 +363,4 @@ _READERS: dict[str, Callable[[str, Any], RowSource]] = {
     NPY: _of_npy_path,
     NPZ: _of_npz_path,
 }
-"""Of files that are one array, or hold some."""
+"""Readers, by suffix, of formats that are read file by file."""

@@ -1,12 +1,12 @@
 """Numbers in delimited text: `.csv`, `.tsv` and `.txt`, with or without a line of column names.
 
-Problem: such files say neither what separates their fields nor whether the first line holds names, and a
-field that is no number must be named by line and place.
+Problem: such files declare neither their separator nor whether the first line holds names, and a field that is no
+number must be named by line and place.
 Method: the first line that is neither blank nor a comment (``#``) decides: the separator is the tab in a `.tsv`
-file, else the first of comma, semicolon and tab that it contains, else blanks; it is a header when none of
-its fields is a number, and some field begins as a name does, or all of several fields hold letters. Python's module csv
-takes the lines apart. Of a large and plain file pyarrow does that where it is installed; when it objects, the file is
-read again, for the culprit.
+file, else the first of comma, semicolon and tab that it contains, else blanks; it is a header if none of its fields is
+a number, and some field begins like a name, or all of several fields hold letters. Python's module csv splits the
+lines. For a large and plain file pyarrow does that, if it is installed; if it fails, the file is read again, to find
+the faulty field.
 Source: RFC 4180 for the quotes; Python's ``csv`` and pyarrow's ``open_csv`` for the reading.
 Where we differ: a missing field is an error that names it, not a NaN. A quoted field ends on its line: a quote that is
 not closed would swallow the lines after it.
@@ -32,18 +32,18 @@ from linspec_files.text import Survey, opened, surveyed, text_errors
 __all__ = ["names_in_text", "number_in", "read_delimited", "read_texts"]
 
 MISSING = frozenset({"", "?", "-", ".", "na", "n/a", "nan", "nil", "none", "null"})
-"""What stands for a number that is not known, and is no name of a column."""
+"""Texts that stand for a missing number, and cannot be names of columns."""
 
 LARGE = 4 << 20
-"""Bytes from which on pyarrow is worth the time of its import."""
+"""Least size of a file, in bytes, for which pyarrow saves more time than its import takes."""
 
 BLOCK = 1 << 20
-"""Bytes that pyarrow parses at a time."""
+"""Number of bytes that pyarrow parses at a time."""
 
 
 def number_in(text: str) -> float:
-    """The number that a text is, written in digits as other programs read them; a ValueError where it is none."""
-    if "_" in text or not text.isascii():  # Python's own forms
+    """Convert a text to a number, without forms that only Python accepts; raise ValueError if it is none."""
+    if "_" in text or not text.isascii():  # forms that only Python accepts
         raise ValueError(text)
     return float(text)
 
@@ -54,14 +54,14 @@ def read_delimited(path: Path, files: RowFiles) -> tuple[Any, tuple[str, ...] | 
     Parameters
     ----------
     path : Path
-        Where it is. Of a `.tsv` file tabs separate the fields, whatever else a line contains.
+        The file. In a `.tsv` file tabs separate the fields, whatever else a line contains.
     files : RowFiles
-        Which columns; and whether values may be missing, which are NaN then.
+        The columns to read, and whether values may be missing; these become NaN.
 
     Returns
     -------
     numpy.ndarray of shape (rows, columns), tuple of str or None
-        float64; and the names of the columns, where they have some that differ.
+        The numbers, in float64; and the names of the columns, or None if there are none or two are equal.
 
     Raises
     ------
@@ -86,7 +86,7 @@ def read_delimited(path: Path, files: RowFiles) -> tuple[Any, tuple[str, ...] | 
 
 
 def read_texts(path: Path, files: RowFiles) -> list[str | None] | None:
-    """The texts of the only column that is read, below its name; None of several columns, and of one of numbers.
+    """Return the texts of the only chosen column, below its name; None for several columns, or one of numbers.
 
     Raises
     ------
@@ -105,7 +105,7 @@ def read_texts(path: Path, files: RowFiles) -> list[str | None] | None:
 
 
 def names_in_text(path: Path) -> tuple[str, ...] | range:
-    """The names of the columns, where the first line has some; else their numbers from 1 on."""
+    """Return the names of the columns, or their numbers from 1 on if the first line has no names."""
     with text_errors(path):
         layout = _layout(path, RowFiles((str(path),)))
     return tuple(layout.names) if layout.names else range(1, layout.width + 1)
@@ -120,7 +120,7 @@ def _are_names(fields: list[str]) -> bool:
 
 @dataclass(frozen=True)
 class _Layout:
-    """How a text file is laid out.
+    """The layout of a text file.
 
     Attributes
     ----------
@@ -132,9 +132,9 @@ class _Layout:
     names : list of str or None
         The names of all columns.
     width : int
-        Fields of a line.
+        The number of fields in a line.
     columns : list of int or None
-        Those that are read; None for all.
+        The numbers of the columns to read; None for all.
     gaps : bool
         Whether values may be missing.
     """
@@ -149,23 +149,23 @@ class _Layout:
 
     @property
     def count(self) -> int:
-        """How many columns are read."""
+        """The number of columns to read."""
         return self.width if self.columns is None else len(self.columns)
 
     @property
     def chosen(self) -> tuple[str, ...] | None:
-        """The names of the columns that are read."""
+        """The names of the columns to read."""
         if self.names is None:
             return None
         return tuple(self.names if self.columns is None else (self.names[j] for j in self.columns))
 
     def number_in(self, text: str) -> float:
-        """The number that a field is, NaN where it may be missing and is."""
+        """Convert a field to a number; NaN for a missing value, if these are permitted."""
         return math.nan if self.gaps and _is_missing(text) else number_in(text)
 
 
 def _layout(path: Path, files: RowFiles) -> _Layout:
-    """How a file is laid out, by its first line that says something."""
+    """Determine the layout of a file from its first line that is neither blank nor a comment."""
     with opened(path) as stream:
         number, first = next(_spoken(stream), (0, ""))
     if not number:
@@ -186,7 +186,7 @@ def _without_numbers(layout: _Layout) -> InvalidProblem:
 
 
 def _numbers(layout: _Layout) -> Any:
-    """The numbers, NaN where one may be missing and is."""
+    """Read the numbers line by line; NaN for missing values, if these are permitted."""
     import numpy as np
 
     numbers = array("d")
@@ -200,10 +200,10 @@ def _numbers(layout: _Layout) -> Any:
 
 
 def _numbers_by_arrow(layout: _Layout, survey: Survey) -> Any:
-    """The same numbers, by pyarrow where it is installed; None where it is not, or where it stumbles.
+    """Read the numbers with pyarrow; None if it is not installed, fails, or does not suit the file.
 
-    It is faster, as strict, and rounds as well, but it says less of what is wrong: then the file is read anew. It
-    knows no comments, and quotes otherwise.
+    It is faster, as strict, and rounds as well, but its errors say less: after one, the file is read again. It does
+    not know comments, and handles quotes differently.
     """
     plain = layout.separator is not None and not survey.quotes and not survey.hashes and not layout.gaps
     if not plain or survey.size < LARGE or layout.path.suffix.lower() == ".gz":
@@ -243,7 +243,7 @@ def _numbers_by_arrow(layout: _Layout, survey: Survey) -> Any:
 
 
 def _begins_with_text(layout: _Layout) -> bool:
-    """Whether the first field of the column that is read is no number, and not missing."""
+    """Whether the first present value of the chosen column is a text, not a number."""
     place = layout.columns[0] if layout.columns else 0
     for _, fields, _ in _rows(layout):
         field = fields[place].strip()
@@ -253,7 +253,7 @@ def _begins_with_text(layout: _Layout) -> bool:
 
 
 def _texts(layout: _Layout) -> list[str | None]:
-    """The texts of a single column, None where one may be missing and is."""
+    """Read the texts of a single column; None for missing ones, if these are permitted."""
     place = layout.columns[0] if layout.columns else 0
     name = (layout.names or [""])[place]
     texts: list[str | None] = []
@@ -270,7 +270,7 @@ def _texts(layout: _Layout) -> list[str | None]:
 
 
 def _rows(layout: _Layout) -> Iterator[tuple[int, list[str], bool]]:
-    """The number of each line with numbers, its fields, and whether Python's numbers are those of other programs."""
+    """Yield the number and the fields of each line of data, and whether it lacks forms that only Python accepts."""
     with opened(layout.path) as stream:
         for number, line in _spoken(stream):
             if number < layout.start:
@@ -285,7 +285,7 @@ def _rows(layout: _Layout) -> Iterator[tuple[int, list[str], bool]]:
 
 
 def _fields(line: str, separator: str | None, path: Path, number: int) -> list[str]:
-    """The fields of a line, without the quotes around them."""
+    """Split a line into its fields, without the quotes around them."""
     if '"' not in line:
         return line.split(separator)
     line = line if separator else re.sub(r"\s", " ", line).strip()
@@ -305,7 +305,7 @@ def _got(field: str) -> str:
 
 
 def _spoken(stream: Iterable[str]) -> Iterator[tuple[int, str]]:
-    """Lines that are neither blank nor comments, with their numbers from 1."""
+    """Yield the lines that are neither blank nor comments, with their numbers from 1."""
     for number, line in enumerate(stream, 1):
         text = _without_comment(line).strip(" \r\n") if "#" in line else line.strip(" \r\n")
         if text and not text.isspace():
@@ -313,7 +313,7 @@ def _spoken(stream: Iterable[str]) -> Iterator[tuple[int, str]]:
 
 
 def _without_comment(line: str) -> str:
-    """The line up to the first # that is not in quotes."""
+    """Return the line up to the first # that is not in quotes."""
     pieces = line.split('"')
     for place in range(0, len(pieces), 2):
         outside, mark, _ = pieces[place].partition("#")
@@ -323,22 +323,22 @@ def _without_comment(line: str) -> str:
 
 
 def _is_name(text: str) -> bool:
-    """Whether a field can be the name of a column: it begins as no number does, and stands for no missing one."""
+    """Whether a field can be the name of a column: it does not begin like a number or stand for a missing value."""
     return text[:1] not in set("+-.,0123456789") and _has_letters(text)
 
 
 def _has_letters(text: str) -> bool:
-    """Whether a field may be a name, as `1007_s_at` is: a line whose every number is misspelt is not to be expected."""
+    """Whether a field may be a name, such as `1007_s_at`: it is unlikely that every number of a line is misspelt."""
     return any(map(str.isalpha, text)) and text.lower() not in MISSING
 
 
 def _is_missing(text: str) -> bool:
-    """Whether a field stands for a value that is not known; NaN is a number, too."""
+    """Whether a field stands for a missing value; NaN is both missing and a number."""
     return text.strip().lower() in MISSING
 
 
 def _is_like_number(text: str) -> bool:
-    """Whether Python takes a field for a number, which is more than the reader does."""
+    """Whether Python accepts a field as a number; it accepts more than the reader."""
     try:
         float(text)
     except ValueError:
@@ -347,7 +347,7 @@ def _is_like_number(text: str) -> bool:
 
 
 def _culprit(layout: _Layout, number: int, fields: list[str]) -> LinspecError:
-    """The error that names the first field of a line that is read, and is no number."""
+    """Return the error that names the first chosen field of a line that is no number."""
     for place in layout.columns or range(len(fields)):
         try:
             layout.number_in(fields[place])

@@ -1,9 +1,9 @@
-"""Groups of zarr and HDF5: which matrix in them is meant, and what AnnData says of its rows and columns.
+"""Groups of zarr and HDF5: the choice of a matrix in them, and the names of rows and columns from AnnData.
 
 Problem: a file holds several arrays, dense or sparse, and AnnData puts the names of rows and columns beside them.
-Method: groups of zarr and of h5py are read in the same way. Of AnnData the matrix is ``X``, unless a part is named:
-``layers/counts``, ``obsm/X_pca``. Its columns are the variables, so they have names, but for those of obsm; its
-rows are the observations. Of other groups the only array is meant, or the part.
+Method: groups of zarr and of h5py are read in the same way. In AnnData the matrix is ``X``, unless a part is named:
+``layers/counts``, ``obsm/X_pca``. Its columns are the variables, so they have names, except for those of obsm; its
+rows are the observations. In other groups it is the only array, or the named part.
 Source: https://anndata.readthedocs.io, the on-disk format: an AnnData has the attribute encoding-type anndata (old
 files have none, and the groups obs, var and X), a data frame the attribute _index, which names the array of its labels.
 """
@@ -43,7 +43,7 @@ LISTED = 10
 
 
 def rows_in(node: Any, make: Make, name: str, part: str = "", missing: str = "warn") -> RowSource:
-    """The rows of an array or of a group.
+    """Make the source of an array or of a matrix in a group.
 
     Parameters
     ----------
@@ -51,7 +51,7 @@ def rows_in(node: Any, make: Make, name: str, part: str = "", missing: str = "wa
     make : callable
         Takes a name and an array, and returns its `Stored`.
     name : str
-        What messages call the file.
+        The name of the file in messages.
     part : str
         The matrix in a group.
     missing : {"warn", "fill", "refuse"}
@@ -61,7 +61,7 @@ def rows_in(node: Any, make: Make, name: str, part: str = "", missing: str = "wa
     InvalidProblem
         There is no such matrix, or there are several and none was named.
     UnsupportedData
-        It has no rows that can be read some at a time.
+        Its rows cannot be read some at a time.
     """
     if _is_array(node):
         if part:
@@ -102,7 +102,7 @@ def _source(matrix: Any, make: Make, name: str, missing: str) -> RowSource:
 
 
 def _only(node: Any, name: str) -> str:
-    """The only matrix of a group: "" for the group itself."""
+    """Return the name of the only matrix in a group; "" if the group itself is a sparse matrix."""
     if sparse_kind(node.attrs, name) is not None:
         return ""
     arrays = [
@@ -139,7 +139,7 @@ def _listed(node: Any) -> str:
 
 
 def _name(source: RowSource, node: Any, make: Make, part: str, name: str) -> None:
-    """Give the rows of a matrix of AnnData its names."""
+    """Give a source the names of columns and rows from an AnnData."""
     axes = part.strip("/").split("/")
     n, p = source.shape
     if axes[0] in BY_VARIABLE:
@@ -150,7 +150,7 @@ def _name(source: RowSource, node: Any, make: Make, part: str, name: str) -> Non
                 f"{name} has {p} columns, and the file names {count} variables. Write it again."
             )
         names = read()
-        if len(set(names)) == len(names):  # otherwise they tell nothing apart
+        if len(set(names)) == len(names):  # otherwise they do not identify columns
             source.column_names = tuple(names)
     if axes[0] in (*BY_VARIABLE, "obsm") and n <= MOST_LABELS:
         count, read = _labels(_member(node, "obs", name), make, f"{name}: obs")
@@ -159,14 +159,14 @@ def _name(source: RowSource, node: Any, make: Make, part: str, name: str) -> Non
 
 
 def _labels(frame: Any, make: Make, name: str) -> tuple[int, Callable[[], list[str]]]:
-    """How many labels a data frame has, those of its index, and what reads them.
+    """Return the number of labels in the index of a data frame, and a function that reads them.
 
     Raises
     ------
     InvalidProblem
-        The frame has no index, or one that does not fit together.
+        The frame has no index, or a damaged one.
     """
-    if _is_array(frame):  # of files of before 2020: one array of records
+    if _is_array(frame):  # in files from before 2020: one array of records
         records = _line(frame, make, name)
         fields = records.dtype.names
         if not fields:
@@ -185,14 +185,14 @@ def _labels(frame: Any, make: Make, name: str) -> tuple[int, Callable[[], list[s
 
 
 def _line(node: Any, make: Make, name: str) -> Stored:
-    """An array, which must have one dimension."""
+    """Return an array after a check that it has one dimension."""
     if not _is_array(node) or node.shape is None or len(node.shape) != 1:
         raise _damaged(name, "must be an array of one dimension")
     return make(name, node)
 
 
 def _of_categories(coded: Stored, categories: Stored) -> list[str]:
-    """The label of each code; a code of no category is no label."""
+    """Return the label of each code; refuse codes without a category."""
     names, codes = _texts(categories.read_whole()), coded.read_whole()
     if codes.dtype.kind not in "iu":
         raise _damaged(coded.name, f"must hold whole numbers; got {codes.dtype}")
@@ -210,7 +210,7 @@ def _texts(values: HostArray) -> list[str]:
 
 
 def _member(node: Any, key: str, name: str) -> Any:
-    """A member of a group that must be there."""
+    """Return a member of a group, or raise if it is missing."""
     if _is_array(node) or key not in node:
         raise _damaged(name, f"has no {printable(key)!r}")
     return node[key]

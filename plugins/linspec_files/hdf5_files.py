@@ -1,13 +1,13 @@
 """HDF5 datasets and groups, by h5py.
 
-Problem: a file that was cut off may open, and fail where the missing part is read; and HDF5 reads chunks that were
-never written as a fill value. A file may also name other files as its own: a link to a group in one, a dataset whose
-bytes lie in any file of the machine, one that is put together of datasets elsewhere; and the library that decodes it.
-Method: h5py compares the length of a file with what its header says, when it opens it. The chunks that are there are
-counted then, too. Size and time of the file are compared whenever a slab is decoded. Of a path nothing is read that
-lies in another file, and nothing that other filters decode than those known here. A file is open while it is described,
-and while a slab of it is read: a pattern may stand for more files than a process may open.
-Where we differ for datasets of h5py: who has opened them has chosen what they are, and they are read as they are.
+Problem: a truncated file may open, and fail only when the missing part is read; and HDF5 reads chunks that were never
+written as a fill value. A file may also refer to other files: by a link to a group in one, by a dataset whose bytes are
+in any file of the machine, by a dataset assembled from others elsewhere; and it names the library that decodes it.
+Method: h5py compares the length of a file with its header, when it opens it. The existing chunks are counted then, too.
+Size and time of the file are compared whenever a slab is decoded. For a path, data in other files are not read, and
+only filters known here are used. A file is open only while its description or a slab of it is read: a pattern may stand
+for more files than a process may open.
+Where we differ for datasets of h5py: the user has opened and so chosen them; their data may be in other files.
 """
 
 from __future__ import annotations
@@ -32,19 +32,19 @@ FILTERS = frozenset(
         *(32024, 32026, 32028),  # sz3, blosc2, sperr
     }
 )
-"""Filters by their registered numbers."""
+"""Registered numbers of the filters that may decode data."""
 
 MOST_LINKS = 16
-"""Soft links that are followed one after the other."""
+"""Largest number of soft links that are followed one after the other."""
 
 
 def opened_hdf5(path: str) -> Any:
-    """The file of a path, for reading.
+    """Open the HDF5 file of a path for reading.
 
     Raises
     ------
     InvalidProblem
-        It is no HDF5 file, or it is cut off.
+        It is no HDF5 file, or it is truncated.
     """
     import h5py
 
@@ -64,13 +64,13 @@ def opened_hdf5(path: str) -> Any:
 
 
 class Hdf5Group:
-    """A group of a file whose members lie in the same file, each of them.
+    """A group of a file that gives only members in the same file.
 
     Parameters
     ----------
     group : h5py.Group
     name : str
-        What messages call the file.
+        The name of the file in messages.
     """
 
     def __init__(self, group: Any, name: str) -> None:
@@ -87,7 +87,7 @@ class Hdf5Group:
         return Hdf5Group(found, self._name) if hasattr(found, "keys") else found
 
     def _at(self, place: Any, path: str, links: int) -> Any:
-        """What a path within the file leads to, step by step: HDF5 would follow links to other files."""
+        """Follow a path within the file step by step, because HDF5 would follow links to other files."""
         from h5py import h5l
 
         for step in [step for step in path.split("/") if step not in ("", ".")]:
@@ -110,7 +110,7 @@ class Hdf5Group:
 
 
 def _link(place: Any, name: str) -> tuple[int, str] | None:
-    """The kind of a link in a group and where it leads to; None where there is none. Nothing is followed."""
+    """Return the kind of a link in a group and its target, without following it; None if there is no such link."""
     from h5py import h5l
 
     key = name.encode("utf-8", "surrogateescape")
@@ -131,12 +131,12 @@ class Hdf5Array(Stored):
     name : str
     array : h5py.Dataset
     path : str, optional
-        The file of a dataset that is to be opened again for each reading; by default the dataset stays open.
+        The file of the dataset, to open it again for each reading; by default the dataset stays open.
 
     Raises
     ------
     UnsupportedData
-        What a path leads to has its bytes in another file, or an unknown filter.
+        A dataset opened by path has its bytes in another file, or an unknown filter.
     """
 
     def __init__(self, name: str, array: Any, path: str | None = None) -> None:
@@ -148,11 +148,11 @@ class Hdf5Array(Stored):
             _check_own(name, array)
 
     def __getstate__(self) -> dict[str, Any]:
-        """The place of the dataset: the other process opens the file again."""
+        """Return the place of the dataset without the dataset: the other process opens the file again."""
         return {**self.__dict__, "array": None, "_again": True}
 
     def read(self, start: int, stop: int) -> HostArray:
-        """Entries along the first axis."""
+        """Read entries along the first axis."""
         if not self._again:
             return super().read(start, stop)
         with opened_hdf5(self._path) as file:
@@ -173,7 +173,7 @@ class Hdf5Array(Stored):
 
 
 def _check_own(name: str, array: Any) -> None:
-    """Refuse a dataset whose bytes lie in another file, or that an unknown filter decodes."""
+    """Refuse a dataset whose bytes are in another file, or that an unknown filter decodes."""
     about = array.id.get_create_plist()
     if about.get_external_count():
         raise _elsewhere(
@@ -191,7 +191,7 @@ def _check_own(name: str, array: Any) -> None:
 
 
 def _elsewhere(name: str, member: str, what: str) -> UnsupportedData:
-    """The error for what a file calls its own, and that lies in another one."""
+    """Return the error for a member of a file that is in another file."""
     return UnsupportedData(
         f"{name}: {printable(member) or 'the dataset'} {what}. linspec reads one file, and no others that it names. "
         "Where you trust it, open it with h5py and pass the dataset."

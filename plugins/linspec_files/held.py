@@ -1,10 +1,10 @@
-"""Rows that are held in memory because their file does not give some of them at a time.
+"""Rows that are held in memory because they cannot be read some at a time from their file.
 
 Problem: a matrix that is compressed by columns (CSC), as AnnData may write it, gives columns and no rows. An array in
-an `.npz` file is given whole.
-Method: such a matrix is brought into memory once, where it is opened. Compressed columns are turned in two readings, a
-stretch of columns at a time: the first counts the entries of each row, the second puts each entry in its place. So the
-most that is held is the result and one stretch. What would take more than half of the free memory is refused.
+an `.npz` file can only be read whole.
+Method: such a matrix is read into memory once, when it is opened. Compressed columns are transposed in two readings, a
+stretch of columns at a time: the first counts the entries of each row, the second puts each entry in its place. So at
+most the result and one stretch are held. A matrix that needs more than half of the free memory is refused.
 Source: the usual transposition of a compressed matrix by counting, Gustavson 1978, doi:10.1145/355791.355796.
 Where we differ from ``scipy.sparse.csc_array.tocsr`` of the whole: entries by columns and by rows are never held
 together.
@@ -29,7 +29,7 @@ from linspec_files.stored import Stored, checked_starts, compressed_edges, dtype
 __all__ = ["HeldRows", "VectorOperator", "rows_of_columns"]
 
 MOST = 0.5
-"""Of the free memory that a matrix may take which is brought there."""
+"""Largest share of the free memory that a matrix read into memory may take."""
 
 
 class HeldRows(RowSource):
@@ -38,9 +38,9 @@ class HeldRows(RowSource):
     Parameters
     ----------
     name : str
-        What messages call it.
+        The name of the matrix in messages.
     matrix : numpy.ndarray or scipy.sparse.csr_array
-        A vector is a column.
+        A vector becomes a column.
     column_names : tuple of str, optional
     """
 
@@ -61,16 +61,16 @@ class HeldRows(RowSource):
         return int(self.matrix.nnz) if self.sparse else self.shape[0] * self.shape[1]
 
     def read(self, rows: slice) -> Any:
-        """The rows of a slab."""
+        """Return the rows of a slab."""
         return self.matrix[rows]
 
-    def stamp(self, rows: slice) -> Any:  # what is in memory does not change
-        """None."""
+    def stamp(self, rows: slice) -> Any:  # rows in memory do not change
+        """Return None."""
         return
 
 
 class VectorOperator(DenseOperator):
-    """A column that is a vector in its file, and whose `stored_array` is one."""
+    """A column that is a vector in its file; its `stored_array` is the vector."""
 
     @property
     def stored_array(self) -> Any:
@@ -78,7 +78,7 @@ class VectorOperator(DenseOperator):
 
 
 def check_room(name: str, needed: int, what: str, remedy: str) -> None:
-    """Refuse to bring a matrix into memory that takes a large part of it.
+    """Refuse to read a matrix into memory if it takes a large part of it.
 
     Raises
     ------
@@ -94,7 +94,7 @@ def check_room(name: str, needed: int, what: str, remedy: str) -> None:
 def rows_of_columns(
     name: str, parts: Mapping[str, Stored], shape: tuple[int, int], missing: str = "warn"
 ) -> HeldRows:
-    """The rows of a matrix that a file holds by columns.
+    """Read the rows of a matrix that a file holds by columns.
 
     Parameters
     ----------
@@ -109,7 +109,7 @@ def rows_of_columns(
     UnsupportedData
         Its rows would take more than half of the free memory.
     InvalidProblem
-        The arrays do not fit together, or the file has changed meanwhile.
+        The arrays do not fit together, or the file has changed during the reading.
     """
     starts = checked_starts(name, parts, shape, shape[1], missing)
     count, n = int(starts[-1]), shape[0]
@@ -132,7 +132,7 @@ def rows_of_columns(
         lengths += np.bincount(rows, minlength=n)
     pointers = np.concatenate([[0], np.cumsum(lengths)])
     entries, columns = np.empty(count, dtype), np.empty(count, index)
-    free = pointers[:-1].copy()  # where the next entry of each row goes
+    free = pointers[:-1].copy()  # place of the next entry of each row
     for first, last in stretches:
         start, stop = int(starts[first]), int(starts[last])
         rows = np.asarray(indices.read(start, stop))
@@ -160,7 +160,7 @@ def rows_of_columns(
 
 
 def _check_rows(name: str, rows: HostArray, n: int) -> None:
-    """Compiled code would follow an index that is none."""
+    """Refuse indices that are not rows, with which compiled code would write to other memory."""
     if rows.dtype.kind not in "iu" or (rows.size and (rows.min() < 0 or rows.max() >= n)):
         raise InvalidProblem(
             f"{name} is no matrix of compressed sparse columns: its indices must be rows from 0 to {n - 1}. The "

@@ -1,12 +1,12 @@
 """Matrix Market files: a banner, sizes, and a line for each entry.
 
-Problem: SciPy's reader is fast, but takes what is no number: of ``2 1.5 3`` it makes column 1 with the value .5, and it
-passes over what follows a number. It makes the arrays that the sizes ask for before it knows whether the file has as
-many entries.
+Problem: SciPy's reader is fast, but accepts malformed numbers: it reads ``2 1.5 3`` as column 1 with the value .5, and
+ignores text after a number. It allocates arrays by the declared sizes before it knows whether the file has that number
+of entries.
 Method: SciPy reads the banner and the sizes, which are compared with the memory and the lines of the file. One regular
-expression holds the lines to the format. Then SciPy reads the numbers.
+expression checks that the lines have the format. Then SciPy reads the numbers.
 Source: Boisvert, Pozo & Remington 1996, The Matrix Market Exchange Formats (NIST).
-Where we differ: an entry is one line, and nothing else stands on it. Complex and hermitian matrices are refused, as
+Where we differ: an entry is one line, with nothing else on it. Complex and hermitian matrices are refused, as
 everywhere in linspec.
 """
 
@@ -31,12 +31,12 @@ def read_matrix_market(path: Path) -> Any:
     Parameters
     ----------
     path : Path
-        Where it is; ``.gz`` is decompressed.
+        The file; ``.gz`` is decompressed.
 
     Returns
     -------
     scipy.sparse.csr_array or numpy.ndarray
-        Of the coordinate format and of the array format, float64, int64 or uint64.
+        Sparse for the coordinate format, dense for the array format; float64, int64 or uint64.
 
     Raises
     ------
@@ -55,7 +55,7 @@ def read_matrix_market(path: Path) -> Any:
             raise UnsupportedData(
                 f"{path} holds complex numbers; real ones are needed. Split them into two matrices."
             )
-        if not (rows and columns):  # which ends the process
+        if not (rows and columns):  # SciPy's reader would end the process
             raise InvalidProblem(f"{path} holds a matrix of {rows} x {columns}, which has no entries.")
         if symmetry != "general" and rows != columns:
             raise InvalidProblem(f"{path}: a {symmetry} matrix is square; got {rows} x {columns}.")
@@ -74,11 +74,11 @@ def read_matrix_market(path: Path) -> Any:
 
 
 class _Unseekable:
-    """A stream that can only be read, and whose last line ends.
+    """A stream without `seek`, whose last line always has an end.
 
-    A stream, and not the name: the C++ reader knows no names that are not UTF-8. It goes back in a stream that it gives
-    up, to a place that may not exist, and ends the process then; as it does where a last line without an end ends in
-    a blank.
+    SciPy's C++ reader is given a stream because it does not accept file names that are not UTF-8. When it fails, it
+    seeks in the stream, to a place that may not exist, and ends the process; it also does that if the last line has no
+    end and a trailing blank.
     """
 
     def __init__(self, stream: BinaryIO) -> None:
@@ -86,7 +86,7 @@ class _Unseekable:
         self.last = b"\n"
 
     def read(self, size: int = -1) -> bytes:
-        """The next bytes, at the end a line end."""
+        """Read the next bytes; add a line end at the end of the stream."""
         found = self.stream.read(size)
         if not found:
             found, self.last = self.last, b""
@@ -94,7 +94,7 @@ class _Unseekable:
 
 
 def _by_scipy(read: Callable[..., Any], path: Path, **extra: Any) -> Any:
-    """What SciPy reads of a file."""
+    """Read a file with a function of SciPy; turn its errors into `InvalidProblem`."""
     with opened_bytes(path) as stream:
         try:
             return read(_Unseekable(stream), **extra)
@@ -107,7 +107,7 @@ def _by_scipy(read: Callable[..., Any], path: Path, **extra: Any) -> Any:
 
 
 def _lines_before(path: Path) -> int:
-    """How many lines stand before the entries: the banner, comments, blank lines and the sizes."""
+    """Count the lines before the entries: the banner, comments, blank lines and the sizes."""
     with opened_bytes(path) as stream:
         for number, line in enumerate(stream, 1):
             if number > 1 and line.strip() and not line.startswith(b"%"):
@@ -116,7 +116,7 @@ def _lines_before(path: Path) -> int:
 
 
 def _entry(layout: str, field: str) -> tuple[bytes, str]:
-    """What a line is, and the same in words."""
+    """Return the pattern of a line with an entry, and its description in words."""
     whole = field in ("integer", "unsigned-integer")
     number = INTEGER if whole else REAL
     if layout == "array":

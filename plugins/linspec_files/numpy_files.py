@@ -1,10 +1,9 @@
 """NumPy's files as sources: `.npy` files are mapped, matrices in `.npz` files are held.
 
-Problem: an array in many `.npy` files is to be one matrix, and a file that was cut off or exchanged must be told.
-Method: linspec reads the header of a `.npy` file, whose length it compares, and maps the rest. A slab is copied out of
-a map that is made for it: a map keeps its file open, and a pattern may stand for more files than a process may open. An
-`.npz` file holds one matrix, several with names, or one that `scipy.sparse.save_npz` has written. It
-is read whole.
+Problem: an array in many `.npy` files should be one matrix, and truncated or exchanged files must be noticed.
+Method: linspec reads the header of a `.npy` file, compares its length, and maps the rest. Each slab is copied from a
+map of its own: a map keeps its file open, and a pattern may stand for more files than a process may open. An `.npz`
+file holds one matrix, several with names, or one that `scipy.sparse.save_npz` has written. It is read whole.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ __all__ = ["NpyArray", "begins_as", "npz_rows"]
 
 
 def begins_as(path: str, suffix: str) -> bool:
-    """Whether a file begins as those of a suffix do."""
+    """Whether a file begins with the bytes that its suffix, .npy or .npz, demands."""
     magic = npy.MAGIC_PREFIX if suffix == ".npy" else b"PK"
     with suppress(OSError, ValueError), Path(path).open("rb") as file:
         return file.read(len(magic)) == magic
@@ -35,12 +34,12 @@ def begins_as(path: str, suffix: str) -> bool:
 
 
 class NpyArray(Stored):
-    """The array of a `.npy` file; one of one dimension is a column.
+    """The array of a `.npy` file; a vector becomes a column.
 
     Raises
     ------
     InvalidProblem
-        It is no such file, it is cut off, or it holds Python objects.
+        It is no such file, it is truncated, or it holds Python objects.
     """
 
     def __init__(self, path: str) -> None:
@@ -51,7 +50,7 @@ class NpyArray(Stored):
         self.array = None
 
     def read(self, start: int, stop: int) -> HostArray:
-        """A copy, so that the reading is done by the thread that reads ahead."""
+        """Return a copy, so that the thread that reads ahead does the reading."""
         if 0 in self.shape:  # nothing can be mapped
             return np.empty((stop - start, *self.shape[1:]), self.dtype)
         whole: HostArray = np.memmap(Path(self._path), self.dtype, "r", *self._placed)
@@ -63,7 +62,7 @@ class NpyArray(Stored):
     def stamp(self, start: int, stop: int) -> Any:  # of the whole file
         with suppress(FileNotFoundError, NotADirectoryError):
             found = os.stat(self._path)  # noqa: PTH116  # a text stays one
-            if found.st_size < self._end:  # to read what was cut off would end the process
+            if found.st_size < self._end:  # a read beyond the end would end the process
                 raise InvalidProblem(
                     f"{self.name} was cut off while it is in use. Write it again, and solve again."
                 )
@@ -76,7 +75,7 @@ def _in_columns(array: HostArray) -> bool:
 
 
 def npz_rows(path: str, part: str = "") -> HeldRows:
-    """The rows of a matrix in an `.npz` file.
+    """Read the rows of a matrix in an `.npz` file.
 
     Raises
     ------

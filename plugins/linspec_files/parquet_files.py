@@ -1,10 +1,10 @@
-"""Parquet files, one below the other.
+"""Parquet files, stacked into one matrix.
 
 Problem: a table in many files is one matrix only if every file has the same columns; rows come in row groups, some of
-them larger than what is to be held; and a value may be missing.
+them too large to be held; and a value may be missing.
 Method: the description at the end of every file is read when the matrix is made, before any row: a file with other
-columns or types is refused by its name. Slabs are row groups, several small ones together or parts of a large one. A
-missing value is named by its row and column where it is met.
+columns or types is refused by its name. Slabs are row groups, several small ones together or parts of a large one. An
+error for a missing value names its row and column.
 Source: https://parquet.apache.org; pyarrow reads it, each slab on one thread.
 """
 
@@ -32,7 +32,7 @@ __all__ = ["ParquetRows", "names_in_parquet", "texts_in_parquet"]
 
 @dataclass(frozen=True)
 class _Piece:
-    """Rows that are decoded together: of one file, from a row group on."""
+    """Rows of one file that are decoded together: whole row groups, or a part of one."""
 
     file: int
     groups: tuple[int, ...]
@@ -46,8 +46,8 @@ class ParquetRows(RowSource):
     Parameters
     ----------
     files : RowFiles
-        Columns are by default all but the index of a pandas frame, and places count these. Values may be missing where
-        it says so: they are NaN, and integers floats.
+        By default all columns except the index of a pandas frame; places of columns count without it, too. If it
+        permits missing values, they become NaN, and integers become floats.
 
     Raises
     ------
@@ -87,7 +87,7 @@ class ParquetRows(RowSource):
         return {**self.__dict__, "_under_way": None}
 
     def stamp(self, rows: slice) -> Any:
-        """Size and time of the file."""
+        """Return size and time of the file."""
         found = os.stat(self._paths[self._piece(rows).file])  # noqa: PTH116  # a text stays one
         return found.st_size, found.st_mtime_ns
 
@@ -95,7 +95,7 @@ class ParquetRows(RowSource):
         return self._pieces[int(np.searchsorted(self.edges, rows.start))]
 
     def read(self, rows: slice) -> HostArray:
-        """The rows of a slab, in column order: Parquet keeps columns."""
+        """Decode the rows of a slab, in column order, because Parquet stores columns."""
         number = int(np.searchsorted(self.edges, rows.start))
         piece = self._pieces[number]
         table = (
@@ -106,14 +106,14 @@ class ParquetRows(RowSource):
         return self._filled(table, rows.start)
 
     def whole(self) -> HostArray | None:
-        """The rows of one file, decoded on all cores."""
+        """Decode the rows of a single file on all cores; None for several files."""
         if len(self._paths) > 1:
             return None
         with _opened(self._paths[0]) as file:
             return self._filled(file.read(columns=list(self._columns)), 0)
 
     def _filled(self, table: Any, first: int) -> HostArray:
-        """The numbers of rows from one on."""
+        """Convert a table to an array; `first` is its first row, for messages."""
         out = np.empty((table.num_rows, len(self._columns)), self.stored_dtype, order="F")
         for j, name in enumerate(self._columns):
             column = table.column(table.schema.names.index(name))
@@ -130,16 +130,16 @@ class ParquetRows(RowSource):
         return number + 1 < len(self._pieces) and self._pieces[number + 1].skip > 0
 
     def _groups(self, piece: _Piece) -> Any:
-        """Whole row groups."""
+        """Decode whole row groups."""
         with _opened(self._paths[piece.file]) as file:
             return file.read_row_groups(list(piece.groups), columns=list(self._columns), use_threads=False)
 
     def _group_in_parts(self, number: int) -> Any:
-        """A part of a row group: read on where the part before was read last."""
+        """Decode a part of a row group; go on from the previous part if that was read last."""
         import pyarrow as pa
 
         piece = self._pieces[number]
-        # A forked child would move the place of the parent in the file that both have open.
+        # A forked child shares the open file, and would move the parent's position in it.
         place = os.getpid(), number
         if self._under_way is None or self._under_way[0] != place or piece.skip == 0:
             self._under_way = None
@@ -169,7 +169,7 @@ class ParquetRows(RowSource):
 
 
 def in_folders(paths: Sequence[str]) -> list[str]:
-    """The Parquet files of paths, of which some are folders: with names that neither `_` nor `.` begins.
+    """Replace folders among paths by the Parquet files in them whose names do not begin with `_` or `.`.
 
     Raises
     ------
@@ -197,14 +197,14 @@ def in_folders(paths: Sequence[str]) -> list[str]:
 
 
 def columns_of(path: str) -> list[tuple[str, Any]]:
-    """The columns of a file and their types."""
+    """Return the columns of a file and their types."""
     return [(field.name, field.type) for field in _described(path)[1]]
 
 
 def _file(path: str) -> Any:
     import pyarrow.parquet as pq
 
-    # pyarrow takes no names that are not UTF-8, but files.
+    # pyarrow does not accept names that are not UTF-8, but open files.
     return pq.ParquetFile(open(path, "rb"), pre_buffer=False)  # noqa: PTH123  # closed with its batches
 
 
@@ -217,7 +217,7 @@ def _opened(path: str) -> Iterator[Any]:
 
 
 def _described(path: str) -> tuple[Any, Any]:
-    """The metadata and the schema of a file, of which only the end is read."""
+    """Return the metadata and the schema of a file, from its end."""
     looked_at(path)
     try:
         with _opened(path) as file:
@@ -232,14 +232,14 @@ def _described(path: str) -> tuple[Any, Any]:
 
 
 def names_in_parquet(files: RowFiles) -> list[str]:
-    """The names of the columns but those of an index, of several files those of the first."""
+    """Return the names of the columns of the first file, without those of an index."""
     path = in_folders(files.paths)[0]
     with called(printable(path)):
         return columns_but_index(_described(path)[1])
 
 
 def texts_in_parquet(files: RowFiles) -> list[str | None] | None:
-    """The texts of the only column that is read; None of several columns, and of one of numbers.
+    """Read the texts of the only chosen column; None for several columns, or one of numbers.
 
     Raises
     ------
@@ -277,7 +277,7 @@ def _is_text(kind: Any) -> bool:
 
 
 def _chosen(files: RowFiles, schema: Any) -> tuple[str, ...]:
-    """The columns that are wanted, each once and each there."""
+    """Return the requested columns, after a check that each exists once."""
     where, names = printable(files.paths[0]), list(schema.names)
     wanted: Sequence[str] = ()
     if files.columns is not None and all(isinstance(one, str) for one in files.columns):
@@ -300,7 +300,7 @@ def _chosen(files: RowFiles, schema: Any) -> tuple[str, ...]:
 def _check_alike(
     path: str, schema: Any, first_path: str, first: Any, columns: Sequence[str], *, every: bool
 ) -> None:
-    """Refuse a file whose columns are not those of the first."""
+    """Refuse a file whose columns are not those of the first file."""
     absent = [name for name in columns if name not in schema.names]
     with called(printable(path)):
         every_name = columns_but_index(schema) if every else []
@@ -326,7 +326,7 @@ def _check_alike(
 
 
 def _dtype(kind: Any, name: str, files: RowFiles) -> np.dtype[Any]:
-    """The dtype of the numbers of a column."""
+    """Return the dtype of the numbers of a column; refuse other types."""
     import pyarrow as pa
 
     if pa.types.is_null(kind) and files.missing == "nan":
@@ -345,7 +345,7 @@ def _dtype(kind: Any, name: str, files: RowFiles) -> np.dtype[Any]:
 
 
 def _numbers(column: Any, *, floats: bool) -> HostArray:
-    """The numbers of a column, NaN where one is missing."""
+    """Return the numbers of a column, NaN for missing ones."""
     import pyarrow as pa
 
     floats = floats and not pa.types.is_floating(column.type)
@@ -355,7 +355,7 @@ def _numbers(column: Any, *, floats: bool) -> HostArray:
 
 
 def _cut(file: int, metadata: Any, row_bytes: int) -> Iterator[_Piece]:
-    """The pieces of a file: neighbouring row groups of about a slab, or parts of one that is much larger."""
+    """Yield the pieces of a file: neighbouring row groups of about a slab, or parts of one that is much larger."""
     most = max(1, SLAB_BYTES // max(row_bytes, 1))
     groups: list[int] = []
     rows = 0

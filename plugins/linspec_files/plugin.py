@@ -1,4 +1,4 @@
-"""What this package adapts. The libraries are imported when such data are given, not before."""
+"""The table of adapters of this package. Their libraries are imported on first use of such data, not before."""
 
 from __future__ import annotations
 

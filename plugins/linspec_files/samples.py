@@ -1,4 +1,4 @@
-"""Small data of each kind, on which the kit tries the adapters."""
+"""Small data of each kind, on which the conformance kit tests the adapters."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ ROWS, COLUMNS = 60, 7
 
 
 def numbers() -> HostArray:
-    """A matrix of numbers."""
+    """Make a matrix of numbers."""
     return np.random.default_rng(0).standard_normal((ROWS, COLUMNS))
 
 
 def _package(name: str, extra: str = "") -> Any:
-    """An optional package, which an extra installs or, where none is named, pip alone."""
+    """Import an optional package; the error names the extra, or else the package, to install."""
     try:
         return import_module(name)
     except ImportError as error:
@@ -34,7 +34,7 @@ def _package(name: str, extra: str = "") -> Any:
 
 
 def zarr_array() -> Any:
-    """A `zarr.Array` in memory, in chunks that do not divide its rows."""
+    """Make a `zarr.Array` in memory, with chunks that do not divide its rows."""
     zarr = _package("zarr", "zarr")
     array = zarr.create_array({}, shape=(ROWS, COLUMNS), chunks=(16, 4), dtype="f8")
     array[:] = numbers()
@@ -42,21 +42,21 @@ def zarr_array() -> Any:
 
 
 def hdf5_dataset() -> Any:
-    """An `h5py.Dataset` in memory."""
+    """Make an `h5py.Dataset` in memory."""
     h5py = _package("h5py", "hdf5")
     file = h5py.File(
         f"sample-{uuid4()}", "w", driver="core", backing_store=False
-    )  # one of the name may be open
+    )  # a file with a fixed name may be open
     return file.create_dataset("rows", data=numbers(), chunks=(16, 4))
 
 
 def _place(name: str) -> Path:
-    """A file in a folder for temporary files, which stays."""
+    """Return a path in a new temporary folder, which is not removed."""
     return Path(tempfile.mkdtemp(prefix="linspec-sample-")) / name
 
 
 def text_file() -> RowFiles:
-    """Delimited text with a line of names."""
+    """Make a file of delimited text with a line of names."""
     path = _place("rows.csv")
     names = ",".join(f"c{j}" for j in range(COLUMNS))
     np.savetxt(path, numbers(), fmt="%.17g", delimiter=",", header=names, comments="")
@@ -64,14 +64,14 @@ def text_file() -> RowFiles:
 
 
 def matrix_market_file() -> RowFiles:
-    """A sparse matrix by coordinates."""
+    """Make a Matrix Market file of a sparse matrix by coordinates."""
     path = _place("rows.mtx")
     scipy.io.mmwrite(path, scipy.sparse.coo_array(numbers()))
     return RowFiles((str(path),))
 
 
 def svmlight_file() -> RowFiles:
-    """A label and features in each line."""
+    """Make an svmlight file with a label and features in each line."""
     path = _place("rows.svm")
     lines = [" ".join(f"{j + 1}:{float(one)!r}" for j, one in enumerate(row)) for row in numbers()]
     path.write_text("\n".join(f"{i % 2} {line}" for i, line in enumerate(lines)) + "\n")
@@ -79,14 +79,14 @@ def svmlight_file() -> RowFiles:
 
 
 def npy_file() -> RowFiles:
-    """An array of NumPy."""
+    """Make a `.npy` file."""
     path = _place("rows.npy")
     np.save(path, numbers())
     return RowFiles((str(path),))
 
 
 def zarr_folder() -> RowFiles:
-    """An array of zarr in a folder."""
+    """Make an array of zarr in a folder."""
     zarr = _package("zarr", "zarr")
     path = _place("rows.zarr")
     zarr.create_array(str(path), shape=(ROWS, COLUMNS), chunks=(16, 4), dtype="f8")[:] = numbers()
@@ -94,7 +94,7 @@ def zarr_folder() -> RowFiles:
 
 
 def hdf5_file() -> RowFiles:
-    """A dataset in a file."""
+    """Make an HDF5 file with one dataset."""
     h5py = _package("h5py", "hdf5")
     path = _place("rows.h5")
     with h5py.File(path, "w") as file:
@@ -103,7 +103,7 @@ def hdf5_file() -> RowFiles:
 
 
 def parquet_file() -> RowFiles:
-    """A Parquet file."""
+    """Make a Parquet file."""
     pa, pq = _package("pyarrow", "parquet"), _package("pyarrow.parquet", "parquet")
     path = _place("rows.parquet")
     table = pa.table({f"c{j}": column for j, column in enumerate(numbers().T)})
@@ -112,18 +112,18 @@ def parquet_file() -> RowFiles:
 
 
 def data_set() -> Any:
-    """The same as a data set of Arrow."""
+    """Make an Arrow data set of a Parquet file."""
     files = list(parquet_file().paths)
     return _package("pyarrow.dataset", "parquet").dataset(files)
 
 
 def annotated() -> Any:
-    """An AnnData in memory."""
+    """Make an AnnData in memory."""
     return _package("anndata").AnnData(numbers())
 
 
 def annotated_sparse() -> Any:
-    """A sparse matrix as anndata reads it from a group of zarr in memory."""
+    """Make a sparse matrix that anndata reads from a group of zarr in memory."""
     anndata, zarr = _package("anndata"), _package("zarr", "zarr")
     group = zarr.open_group({}, mode="w")
     anndata.io.write_elem(group, "X", scipy.sparse.csr_matrix(numbers()))

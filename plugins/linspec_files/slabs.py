@@ -1,17 +1,17 @@
 """Rows that are decoded slab by slab, the next slab while the one before is multiplied.
 
-Problem: rows in compressed chunks cannot be mapped. To decode them takes as long as to multiply them, or longer, and a
-sweep asks for blocks of rows that are smaller than what must be decoded at once.
+Problem: rows in compressed chunks cannot be mapped. Decoding takes as long as multiplying, or longer, and a sweep needs
+blocks of rows that are smaller than the units of decoding.
 Method: the rows are cut into slabs of some megabytes, along the chunks of the file. A slab is decoded whole, and blocks
-are cut out of it without a copy. Whoever asks for slab after slab finds the next one decoded, or under way: one thread
-decodes it meanwhile. So a sweep takes the time of the slower of both. At most two slabs are held, and a copy of
-the rows of a block that lies in two.
+are cut out of it without a copy. While slabs are taken in order, one thread decodes the next one. So a sweep takes the
+time of the slower of decoding and multiplying. At most two slabs are held, and a copy of the rows of a block that is
+in two.
 Where we differ from a queue that a thread fills: a thread decodes one slab and ends. Nothing has to be closed when a
-sweep is given up, by an exception or by Ctrl-C: the slab that was under way is kept or dropped, and no thread waits. An
-exception of the thread is raised where its slab is asked for.
+sweep is abandoned, by an exception or by Ctrl-C: the slab in progress is kept or dropped, and no thread waits. An
+exception of the thread is raised when its slab is taken.
 
-A file that changes between two passes would give a product of matrices that never were. So what a source tells of the
-place of a slab (size and time of its file, say) is compared whenever it is decoded again.
+A file that changes between two passes would give a product of two different matrices. So the stamp of a slab (such as
+size and time of its file) is compared whenever it is decoded again.
 """
 
 from __future__ import annotations
@@ -32,13 +32,13 @@ from linspec.errors import InvalidProblem, LinspecError, called
 from linspec.operators import DenseOperator, LinearOperator, RowOperator, SparseOperator
 
 SLAB_BYTES = 16 << 20
-"""Of a slab in memory: several blocks, and little enough for the memory to be used again and not given back."""
+"""Size of a slab in memory: several blocks, but small enough for the allocator to reuse the memory."""
 
 PIECES = 256
-"""Chunks of a slab, each found and decoded by itself: between slabs a run may be stopped."""
+"""Largest number of chunks in a slab, each found and decoded by itself: a run can be stopped only between slabs."""
 
 MOST_SLABS = 2**22
-"""Of a matrix: 64 TiB, where slabs are full."""
+"""Largest number of slabs of a matrix: 64 TiB, if slabs are full."""
 
 READING_AHEAD = True
 """Whether a thread decodes the next slab; the measurements of this library switch it off to compare."""
@@ -50,11 +50,11 @@ class RowSource(ABC):
     Attributes
     ----------
     name : str
-        What messages call the data.
+        The name of the data in messages.
     shape : tuple of int
         (n, p).
     stored_dtype : numpy.dtype
-        Of the entries.
+        The dtype of the entries.
     edges : numpy.ndarray of int, shape (slabs + 1,)
         The first row of each slab, and n.
     sparse : bool
@@ -79,16 +79,16 @@ class RowSource(ABC):
         return self.shape[0] * self.shape[1]
 
     def whole(self) -> Any:
-        """All rows as an array, of a file that is read as a whole in less time than in slabs; None of others."""
+        """Read all rows as an array if that is faster than reading slabs; return None otherwise."""
         return None
 
     @abstractmethod
     def read(self, rows: slice) -> Any:
-        """Decode the rows of a slab: an array or a `scipy.sparse.csr_array` that nobody else changes."""
+        """Decode the rows of a slab to a new array or `scipy.sparse.csr_array`."""
 
     @abstractmethod
     def stamp(self, rows: slice) -> Any:
-        """What stays equal as long as the file holds the same rows there."""
+        """Return a value that stays equal as long as the file holds the same rows at this place."""
 
 
 class SlabRows(RowOperator):
@@ -98,7 +98,7 @@ class SlabRows(RowOperator):
     ----------
     source : RowSource
     slabs : Slabs, optional
-        Those of another operator on the same source.
+        The slabs of another operator on the same source, to share them.
     dtype : numpy.dtype, optional
         The working dtype; by default that of the entries.
     """
@@ -122,7 +122,7 @@ class SlabRows(RowOperator):
         return self.source.stored_dtype
 
     def in_memory(self, most: float) -> LinearOperator:
-        """The same rows, held where the file is read as a whole in less time."""
+        """Return rows held in memory if they take at most `most` bytes and are read faster as a whole; else self."""
         if self.shape[0] * self.shape[1] * self.stored_dtype.itemsize > most:
             return self
         with reading(self.source.name, "it"):
@@ -130,7 +130,7 @@ class SlabRows(RowOperator):
         return self if array is None else DenseOperator(array, None, self.dtype).with_names_of(self)
 
     def in_dtype(self, dtype: np.dtype[Any]) -> LinearOperator | None:
-        """The same rows, each slab decoded for both."""
+        """Return an operator in another dtype that shares the decoded slabs."""
         return self if dtype == self.dtype else SlabRows(self.source, self.slabs, dtype)
 
     def _rows(self, selection: slice | HostArray) -> LinearOperator:
@@ -142,7 +142,7 @@ class SlabRows(RowOperator):
         return DenseOperator(pieces[0] if len(pieces) == 1 else np.concatenate(pieces), None, self.dtype)
 
     def _pieces(self, rows: slice) -> list[Any]:
-        """The rows of a slice, a piece of each slab that has some."""
+        """Return the rows of a slice, one piece for each slab that has some."""
         edges = self.source.edges
         if rows.start >= rows.stop:
             return [self._none()]
@@ -156,7 +156,7 @@ class SlabRows(RowOperator):
         return found
 
     def _chosen(self, numbers: HostArray) -> list[Any]:
-        """Rows by their numbers, in one piece: each slab is decoded once, and first the one that is there."""
+        """Return rows by their numbers, in one piece; each slab is decoded once, and the held slab is used first."""
         if not len(numbers):
             return [self._none()]
         owner = np.searchsorted(self.source.edges, numbers, side="right") - 1
@@ -179,12 +179,12 @@ class SlabRows(RowOperator):
 
 
 class Slabs:
-    """The slab of a source that was asked for last, and the one that is decoded ahead.
+    """The slab of a source that was taken last, and the one that is decoded ahead.
 
     Attributes
     ----------
     held : int
-        The number of the first; -1 for none.
+        The number of the slab that was taken last; -1 for none.
     """
 
     def __init__(self, source: RowSource) -> None:
@@ -194,14 +194,14 @@ class Slabs:
         _ALL.add(self)
 
     def forget(self) -> None:
-        """Hold no slab, and await none: in a forked child, the threads that had the lock or decoded do not exist."""
+        """Drop all slabs and make a new lock: a forked child has no thread that held the lock or decoded a slab."""
         self.held = -1
         self._slab: Any = None
         self._ahead: _Ahead | None = None
         self._lock = threading.RLock()
 
     def __getstate__(self) -> dict[str, Any]:
-        """The source alone, and what it told: slabs are decoded anew."""
+        """Return the source and its stamps without the slabs, which the other process decodes anew."""
         return {"source": self.source, "_stamps": dict(self._stamps)}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -209,19 +209,19 @@ class Slabs:
         self._stamps.update(state["_stamps"])
 
     def take(self, number: int) -> Any:
-        """A slab, decoded.
+        """Return a decoded slab.
 
         Raises
         ------
         InvalidProblem
-            It cannot be decoded, or is not what it was in an earlier pass.
+            It cannot be decoded, or has changed since an earlier pass.
         """
         with self._lock:
             if number == self.held:
                 return self._slab
             in_order = number in (0, self.held + 1)
             ahead, self._ahead = self._ahead, None
-            self.held, self._slab = -1, None  # freed before the next one is made
+            self.held, self._slab = -1, None  # frees its memory before the next one is decoded
             slab = ahead.result() if ahead is not None and ahead.number == number else self._decoded(number)
             self.held, self._slab = number, slab
             if in_order and READING_AHEAD and number + 1 < len(self.source.edges) - 1:
@@ -248,7 +248,7 @@ class Slabs:
 
 @contextmanager
 def reading(name: str, what: str) -> Iterator[None]:
-    """Say of what a library cannot read where it is."""
+    """Turn errors of a reading library into `InvalidProblem` with the place in the file."""
     try:
         yield
     except (LinspecError, MemoryError):
@@ -262,7 +262,7 @@ def reading(name: str, what: str) -> Iterator[None]:
 
 
 class _Ahead:
-    """A slab that a thread decodes; where no thread can be started, it is decoded when it is asked for."""
+    """A slab that a thread decodes; if no thread can be started, `result` decodes it."""
 
     def __init__(self, number: int, decode: Callable[[int], Any]) -> None:
         self.number, self._decode = number, decode
@@ -277,11 +277,11 @@ class _Ahead:
     def _work(self) -> None:
         try:
             self._slab = self._decode(self.number)
-        except BaseException as error:  # noqa: BLE001  # raised where the slab is asked for
+        except BaseException as error:  # noqa: BLE001  # raised by `result`
             self._error = error
 
     def result(self) -> Any:
-        """The slab, once it is there."""
+        """Wait for the slab and return it."""
         if self._thread is None:
             return self._decode(self.number)
         self._thread.join()
@@ -291,7 +291,7 @@ class _Ahead:
 
 
 _ALL: WeakSet[Slabs] = WeakSet()
-"""Those of this process."""
+"""All `Slabs` of this process."""
 
 
 def _forget_all() -> None:
@@ -304,23 +304,23 @@ if hasattr(os, "register_at_fork"):
 
 
 def slab_edges(n: int, stripe: int, row_bytes: int, pieces: int = 0) -> HostArray:
-    """Slabs of about `SLAB_BYTES` for rows that are decoded `stripe` at a time.
+    """Return the edges of slabs of about `SLAB_BYTES` for rows that are decoded `stripe` at a time.
 
     Parameters
     ----------
     n : int
-        Rows.
+        The number of rows.
     stripe : int
-        Rows of a chunk: slabs are whole chunks.
+        The number of rows of a chunk: slabs are whole chunks.
     row_bytes : int
-        What a decoded row takes.
+        The size of a decoded row.
     pieces : int, default 0
-        Chunks that a stripe has side by side; 0 where reading does not take the longer the more there are.
+        The number of chunks side by side in a stripe; 0 if it does not affect the time of reading.
 
     Raises
     ------
     InvalidProblem
-        There are more rows than slabs could be counted for.
+        There are too many rows for `MOST_SLABS` slabs.
     """
     stripe = max(1, min(stripe, max(n, 1)))
     stripes = max(1, SLAB_BYTES // max(stripe * row_bytes, 1))

@@ -1,6 +1,6 @@
 """Several files as one matrix, and some columns of a file.
 
-Problem: measurements of many days lie in as many files, and are one matrix only if each has the same columns.
+Problem: measurements of many days are in many files, and are one matrix only if each has the same columns.
 Method: each file is opened and described when the matrix is made, before any row is decoded. One that differs from the
 first in columns, names, dtype or kind is refused by its name. The slabs of the files follow one another, so the next
 file is read ahead, too, and at no time more than two slabs are held.
@@ -22,7 +22,7 @@ __all__ = ["ChosenColumns", "StackedRows"]
 
 
 class StackedRows(RowSource):
-    """Sources, one below the other.
+    """Several sources, stacked into one.
 
     Parameters
     ----------
@@ -55,12 +55,12 @@ class StackedRows(RowSource):
         return sum(source.stored for source in self._sources)
 
     def read(self, rows: slice) -> Any:
-        """The rows of a slab, which lies in one file."""
+        """Decode the rows of a slab, which is in one file."""
         source, own = self._own(rows)
         return source.read(own)
 
     def stamp(self, rows: slice) -> Any:
-        """That of the file."""
+        """Return the stamp of the file of a slab."""
         source, own = self._own(rows)
         return source.stamp(own)
 
@@ -71,7 +71,7 @@ class StackedRows(RowSource):
 
 
 def _check_alike(other: RowSource, first: RowSource) -> None:
-    """Refuse rows that do not belong below the first."""
+    """Refuse a source whose columns, dtype or kind are not those of the first."""
     facts = (
         ("columns", other.shape[1], first.shape[1]),
         ("dtype", str(other.stored_dtype), str(first.stored_dtype)),
@@ -115,7 +115,7 @@ class ChosenColumns(RowSource):
     ----------
     source : RowSource
     places : sequence of int
-        Which, in this order.
+        The numbers of the columns, in the order of the result.
     """
 
     def __init__(self, source: RowSource, places: Sequence[int]) -> None:
@@ -128,13 +128,13 @@ class ChosenColumns(RowSource):
 
     @property
     def stored(self) -> int:
-        """Of sparse rows an estimate: as if all columns had as many entries."""
+        """Stored entries; for sparse rows an estimate, as if all columns had equally many."""
         return round(self._source.stored * self.shape[1] / max(self._source.shape[1], 1))
 
     def read(self, rows: slice) -> Any:
-        """These columns of a slab, of which all are decoded."""
+        """Decode a slab with all columns, and return the chosen ones."""
         return self._source.read(rows)[:, self._numbers]
 
     def stamp(self, rows: slice) -> Any:
-        """That of the source."""
+        """Return the stamp of the source."""
         return self._source.stamp(rows)

@@ -1,10 +1,9 @@
 """Arrays that a file holds in chunks: dense ones, and the three arrays of compressed sparse rows.
 
-Problem: zarr arrays and HDF5 datasets are read in the same way, by slices, and differ in what they tell of their
-chunks.
-Method: a `Stored` says what both have in common; `DenseRows` and `SparseRows` make sources of one array and of three.
+Problem: zarr arrays and HDF5 datasets are read in the same way, by slices, but describe their chunks differently.
+Method: `Stored` is the interface of both; `DenseRows` and `SparseRows` make sources of one array and of three.
 Source: the on-disk format of AnnData for sparse matrices: a group with the arrays data, indices and indptr, whose
-attribute encoding-type is csr_matrix or csc_matrix and whose attribute shape has rows and columns. Files of before
+attribute encoding-type is csr_matrix or csc_matrix and whose attribute shape has rows and columns. Files from before
 2020 call these h5sparse_format and h5sparse_shape.
 """
 
@@ -32,13 +31,13 @@ from linspec.errors import (
 from linspec_files.slabs import PIECES, SLAB_BYTES, RowSource, slab_edges
 
 SHARE = 0.25
-"""Of the free memory that a stripe of chunks may take."""
+"""Largest share of the free memory that a stripe of chunks may take."""
 
 MOST_PIECES = 2**16
-"""Chunks that are read at once; of more, each by itself, reading would not end within minutes."""
+"""Largest number of chunks that are read at once; more, each found by itself, would take more than minutes."""
 
 MOST_LABELS = 2**20
-"""Labels of rows that are read; of more there are none."""
+"""Largest number of rows whose labels are read; larger matrices have no labels."""
 
 
 class Stored(ABC):
@@ -47,11 +46,11 @@ class Stored(ABC):
     Attributes
     ----------
     name : str
-        What messages call it.
+        The name of the array in messages.
     array : object
-        With `shape`, `dtype`, and slices that are NumPy arrays.
+        An object with `shape` and `dtype`, whose slices are NumPy arrays.
     chunks : tuple of int or None
-        What is decoded at once, along every axis; None where single rows can be read.
+        The shape of the chunks, which are decoded whole; None if single rows can be read.
     """
 
     def __init__(self, name: str, array: Any, chunks: tuple[int, ...] | None) -> None:
@@ -63,17 +62,17 @@ class Stored(ABC):
         self.chunks = chunks
 
     def read(self, start: int, stop: int) -> HostArray:
-        """Entries along the first axis."""
+        """Read entries along the first axis."""
         found: HostArray = self.array[start:stop]
         return found
 
     def read_whole(self) -> HostArray:
-        """All entries of an array that is to be held, such as labels.
+        """Read all entries of an array that must be held, such as labels.
 
         Raises
         ------
         InvalidProblem
-            It declares more than can be held, or its description does not fit what it holds.
+            It declares more entries than can be held, or its description does not fit its contents.
         """
         count = math.prod(self.shape)
         pieces = 1 if self.chunks is None else chunk_count(self.shape, self.chunks)
@@ -96,7 +95,7 @@ class Stored(ABC):
 
     @property
     def stripe(self) -> int:
-        """Rows that are decoded at once."""
+        """The number of rows that are decoded together."""
         return 1 if self.chunks is None else int(self.chunks[0])
 
     @property
@@ -106,14 +105,14 @@ class Stored(ABC):
 
     @abstractmethod
     def stamp(self, start: int, stop: int) -> Any:
-        """What stays equal as long as the file holds the same entries there."""
+        """Return a value that stays equal as long as the file holds the same entries at this place."""
 
     @abstractmethod
     def absent(self) -> tuple[int, int]:
-        """How many chunks are not there, and how many there should be."""
+        """Return the number of missing chunks, and of all chunks."""
 
     def check_absent(self, missing: str) -> None:
-        """Warn of chunks that are not there, or refuse them.
+        """Warn of missing chunks, or refuse them.
 
         Raises
         ------
@@ -183,11 +182,11 @@ class DenseRows(RowSource):
             )
 
     def read(self, rows: slice) -> HostArray:
-        """The rows of a slab."""
+        """Decode the rows of a slab."""
         return np.asarray(self._stored.read(rows.start, rows.stop))
 
     def stamp(self, rows: slice) -> Any:
-        """That of the array."""
+        """Return the stamp of the array."""
         return self._stored.stamp(rows.start, rows.stop)
 
 
@@ -226,41 +225,41 @@ class SparseRows(RowSource):
         return int(self._starts[-1])
 
     def read(self, rows: slice) -> Any:
-        """The rows of a slab, as `scipy.sparse.csr_array`."""
+        """Decode the rows of a slab to a `scipy.sparse.csr_array`."""
         start, stop = int(self._starts[rows.start]), int(self._starts[rows.stop])
         index = np.int32 if max(self.shape[1], stop - start) < 2**31 else np.int64
         matrix = scipy.sparse.csr_array((rows.stop - rows.start, self.shape[1]), dtype=self.stored_dtype)
-        # SciPy would look at the indices; the operator of the rows does so, and says what is wrong.
+        # The constructor of SciPy would check the indices; the operator of the rows does that, with better errors.
         matrix.data = np.asarray(self._data.read(start, stop)).astype(self.stored_dtype, copy=False)
         matrix.indices = np.asarray(self._indices.read(start, stop)).astype(index, copy=False)
         matrix.indptr = (self._starts[rows.start : rows.stop + 1] - start).astype(index)
         return matrix
 
     def stamp(self, rows: slice) -> Any:
-        """Those of the entries and of the indices."""
+        """Return the stamps of the entries and of the indices."""
         start, stop = int(self._starts[rows.start]), int(self._starts[rows.stop])
         return self._data.stamp(start, stop), self._indices.stamp(start, stop)
 
 
 def dtype_of_sparse(dtype: np.dtype[Any]) -> np.dtype[Any]:
-    """The dtype in which SciPy holds sparse entries: it has neither half precision nor foreign byte orders.
+    """Return the dtype in which SciPy holds sparse entries: it has neither half precision nor foreign byte orders.
 
     Raises
     ------
     UnsupportedData
-        Such entries are no real numbers.
+        The entries are no real numbers.
     """
     working_dtype(dtype)
     return np.dtype(np.float32) if dtype.str[1:] == "f2" else dtype.newbyteorder("=")
 
 
 def compressed_edges(starts: HostArray, data: Stored, indices: Stored) -> HostArray:
-    """Where slabs of compressed rows or columns end: of about as many bytes of entries, and of several chunks.
+    """Return the edges of slabs of compressed rows or columns, with about equally many bytes and several chunks each.
 
     Parameters
     ----------
     starts : numpy.ndarray of int
-        Where each row or column begins.
+        The place of the first entry of each row or column.
     data, indices : Stored
     """
     entry = data.dtype.itemsize + indices.dtype.itemsize
@@ -276,7 +275,7 @@ def compressed_edges(starts: HostArray, data: Stored, indices: Stored) -> HostAr
 def checked_starts(
     name: str, parts: Mapping[str, Stored], shape: tuple[int, int], lines: int, missing: str
 ) -> HostArray:
-    """Where the rows or columns of a compressed matrix begin, once the three arrays fit together.
+    """Read the places where the rows or columns of a compressed matrix begin; check that its three arrays fit.
 
     Parameters
     ----------
@@ -285,16 +284,16 @@ def checked_starts(
         data, indices and indptr.
     shape : tuple of int
     lines : int
-        How many rows there are, or columns where these are compressed.
+        The number of compressed rows, or of compressed columns.
     missing : {"warn", "fill", "refuse"}
 
     Raises
     ------
     InvalidProblem
     """
-    for key, part in parts.items():  # leading lines may be empty, but many entries of 0 at 0 are never meant
+    for key, part in parts.items():  # zeros are plausible at the start of indptr only
         if key == "indptr" and not math.prod(parts["data"].shape):
-            continue  # all of it is 0, as it must be
+            continue  # all of it is 0, correctly
         part.check_absent("refuse" if missing == "warn" and key != "indptr" else missing)
     starts = parts["indptr"].read_whole()
     lengths = (parts["data"].shape, parts["indices"].shape)
@@ -314,12 +313,12 @@ def checked_starts(
 
 
 def sparse_kind(attributes: Mapping[str, Any], name: str) -> tuple[str, tuple[int, int]] | None:
-    """What is compressed in a group, "csr" for rows or "csc" for columns, and its shape; None of other groups.
+    """Return the kind of a sparse matrix in a group, "csr" or "csc", and its shape; None for other groups.
 
     Raises
     ------
     InvalidProblem
-        It states no shape.
+        The group states no valid shape.
     """
     kind = text_of(attributes.get("encoding-type", attributes.get("h5sparse_format", "")))[:3]
     if kind not in ("csr", "csc"):
@@ -333,15 +332,15 @@ def sparse_kind(attributes: Mapping[str, Any], name: str) -> tuple[str, tuple[in
 
 
 def text_of(value: Any) -> str:
-    """A text of an attribute, which old files keep as bytes."""
+    """Convert an attribute to a text; old files keep texts as bytes."""
     return value.decode("utf-8", "replace") if isinstance(value, bytes) else str(value)
 
 
 def chunk_count(shape: tuple[int, ...], chunks: tuple[int, ...]) -> int:
-    """How many chunks an array has."""
+    """Return the number of chunks of an array."""
     return math.prod(-(-length // size) for length, size in zip(shape, chunks, strict=True))
 
 
 def _free_memory() -> int:
-    """Of this machine, in bytes."""
+    """Return the free memory of this machine in bytes."""
     return HOST.free_memory()

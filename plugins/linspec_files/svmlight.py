@@ -1,14 +1,14 @@
-"""The text format of SVMlight and LIBSVM: ``label qid:1 3:0.5 7:1.25 # comment``, one row a line.
+"""The text format of SVMlight and LIBSVM: ``label qid:1 3:0.5 7:1.25 # comment``, one row on each line.
 
 Problem: the usual format of sparse, labelled data; indices count from 1 in most files and from 0 in some, and a
 row may have several labels (``1,5``).
-Method: one regular expression holds the lines to the format, and one pass gathers labels, indices and values. Indices
+Method: one regular expression checks the format of the lines, and one pass gathers labels, indices and values. Indices
 count from 0 if a 0 occurs, from 1 otherwise. Labels are returned as a column, or as one indicator column for each label
 that occurs, sorted.
 Source: the programs SVMlight (Joachims) and LIBSVM (Chang & Lin).
 Where we differ: a row without labels is allowed (its line begins with a feature), as in multi-label files; an
-index that a row has twice is an error, for nobody can say what it means. scikit-learn's reader knows no rows without
-labels, no labels but numbers, and no indices that are not in order.
+index that a row has twice is an error, because its meaning is unknown. scikit-learn's reader accepts no rows without
+labels, no labels other than numbers, and no unsorted indices.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 __all__ = ["read_svmlight"]
 
 PER_ENTRY, PER_ROW = 32, 80
-"""Bytes that an entry takes at most while it is read, and a row with its label as a text."""
+"""Largest number of bytes that reading takes for an entry, and for a row with its label as a text."""
 
 LINE = (
     rb"(?:[^\s:#]++(?=[\s#]))?+(?:[ \t]*+qid:[^\s#]*+)?+"  # labels, a query
@@ -43,14 +43,14 @@ def read_svmlight(path: Path, part: str = "") -> Array:
     Parameters
     ----------
     path : Path
-        Where it is; ``.gz`` is decompressed.
+        The file; ``.gz`` is decompressed.
     part : {"", "labels", "classes"}
         The features, the labels as numbers, or the labels as indicator columns.
 
     Returns
     -------
     scipy.sparse.csr_array of shape (rows, features) or (rows, classes), or numpy.ndarray of shape (rows, 1)
-        float64.
+        The part, in float64.
 
     Raises
     ------
@@ -73,7 +73,7 @@ def read_svmlight(path: Path, part: str = "") -> Array:
 
 
 def _rows(path: Path) -> Iterator[tuple[str, bytes]]:
-    """The label, or none, and the features of each line that is not blank, of a file that has been looked through."""
+    """Yield label (or "") and features of each line that is not blank, for a file whose lines have been checked."""
     for piece in whole_lines(path):
         for line in piece.splitlines():
             text = line.partition(b"#")[0].strip()
@@ -83,13 +83,13 @@ def _rows(path: Path) -> Iterator[tuple[str, bytes]]:
 
 
 def _cut(text: bytes) -> tuple[bytes, bytes]:
-    """The first word, and what follows."""
+    """Split a text into its first word and the rest."""
     first, *rest = text.split(None, 1)
     return first, rest[0] if rest else b""
 
 
 def _features(path: Path) -> Any:
-    """The features as a sparse matrix."""
+    """Read the features as a sparse matrix."""
     import numpy as np
     import scipy.sparse
 
@@ -101,7 +101,7 @@ def _features(path: Path) -> Any:
         lengths.append(len(numbers) // 2)
     if not indices:
         raise InvalidProblem(f"{path} has no features: its lines hold labels only.")
-    places = np.frombuffer(indices)  # whole numbers, exact as far as any memory goes
+    places = np.frombuffer(indices)  # whole numbers, exact up to sizes beyond any memory
     first = 0 if places.min() == 0 else 1
     shape = (len(lengths) - 1, int(places.max()) + 1 - first)
     check_memory_for_sparse(path, shape, len(places))
@@ -118,7 +118,7 @@ def _features(path: Path) -> Any:
 
 
 def _column(labels: list[str], path: Path) -> Array:
-    """The labels as one column of numbers."""
+    """Convert the labels to one column of numbers."""
     import numpy as np
 
     column = np.empty((len(labels), 1))
@@ -136,7 +136,7 @@ def _column(labels: list[str], path: Path) -> Array:
 
 
 def _indicators(labels: list[str]) -> Any:
-    """One column a label, 1 where a row has it."""
+    """Return one indicator column for each label: 1 in the rows that have it."""
     import numpy as np
     import scipy.sparse
 

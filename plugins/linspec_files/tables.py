@@ -1,4 +1,4 @@
-"""Tables, whatever their format: what to do where a column holds text, or a value is missing."""
+"""Remedies in messages on tables of any format: for a column of text, and for a missing value."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ DROPPED = "Fill such values, or leave their rows out of all files: on the comman
 """The remedy for a missing value."""
 
 LONGEST = 200
-"""Characters of an example that a message shows."""
+"""Largest number of characters of an example in a message."""
 
 
 def without_column(name: str) -> str:
-    """The remedy for a column of texts, by its name where it has one.
+    """Return the remedy for a column of texts, with its name if it has one.
 
     Parameters
     ----------
     name : str
-        "" for a column without one.
+        The name; "" for a column without one.
     """
     plain = name.replace("_", "a").isalnum()
     quoted = name.replace('"', '""')

@@ -1,11 +1,11 @@
-"""Text files: how they are opened, and what is learnt of one before its numbers are read.
+"""Text files: opening them, and a survey before their numbers are read.
 
-Problem: a text declares nothing. A line may never end, a few bytes may expand to more than the memory, and a zero byte
-tells that the file is no text at all; a reader finds that out when it is too late, and passes over what it does not
+Problem: a text declares nothing about itself. A line may never end, a few bytes may expand to more than the memory, and
+a zero byte shows that the file is no text at all; a reader notices that too late, and skips parts that it does not
 understand.
-Method: one look at the bytes, a piece at a time: how many there are, how many lines, how long the longest is, and which
-marks occur. Where the format says what a line is, a regular expression holds each line to it. Both take a small part of
-the time that the numbers take, and no memory.
+Method: one look at the bytes, a piece at a time, counts bytes, lines and marks, and limits the length of lines. If the
+format defines a line, a regular expression checks each one. Both take a small part of the time of reading the numbers,
+and no memory.
 """
 
 from __future__ import annotations
@@ -39,26 +39,26 @@ __all__ = [
 
 PIECE = 2**20
 PER_CHARACTER, LONG = 16, 2**20
-"""Bytes that a character of a line takes at most while its fields are read, as text and as numbers; and the length from
-which on the memory is asked for them."""
+"""Largest number of bytes for a character of a line while its fields are read, as text and as numbers; and the length
+of a line, or number of lines, from which on these are compared with the free memory."""
 
-# Possessive: what has matched is never given back, so that the time is that of one look.
+# Possessive: a match is never given back, so that there is no backtracking and the time is linear.
 INTEGER = rb"[-+]?+[0-9]++"  # not \d, which is slower
 REAL = rb"[-+]?+(?:(?:[0-9]++(?:\.[0-9]*+)?+|\.[0-9]++)(?:[eE][-+]?+[0-9]++)?+|(?i:nan|inf(?:inity)?+))"
 
 
 @dataclass(frozen=True)
 class Survey:
-    """What a look at a text file tells.
+    """Counts of the bytes, lines and marks of a text file.
 
     Attributes
     ----------
     size : int
-        Bytes, after decompression.
+        The number of bytes, after decompression.
     lines : int
-        Line ends.
+        The number of line ends, plus one.
     quotes, colons, hashes : int
-        How often these marks occur.
+        The numbers of these marks.
     """
 
     size: int
@@ -69,23 +69,23 @@ class Survey:
 
 
 def opened_bytes(path: Path) -> BinaryIO:
-    """Open a file, decompressed where its name ends in .gz."""
+    """Open a file, decompressed if its name ends in .gz."""
     return cast("BinaryIO", gzip.GzipFile(path)) if path.suffix.lower() == ".gz" else path.open("rb")
 
 
 def opened(path: Path) -> io.TextIOWrapper:
-    """Open a text file, compressed by gzip where its name ends in .gz; a byte order mark is skipped."""
+    """Open a text file, decompressed if its name ends in .gz; a byte order mark is skipped."""
     return io.TextIOWrapper(opened_bytes(path), encoding="utf-8-sig")
 
 
 def said(error: BaseException) -> str:
-    """What an error says, in one line."""
+    """Return the text of an error in one line."""
     return " ".join(str(error).split())
 
 
 @contextmanager
 def text_errors(path: Path) -> Iterator[None]:
-    """Refuse, in a sentence, what is found not to be text, or not to be compressed as its name says."""
+    """Turn errors of decoding and decompressing into one that says that the file is not text, or not gzip."""
     try:
         yield
     except UnicodeDecodeError as error:
@@ -98,12 +98,12 @@ def text_errors(path: Path) -> Iterator[None]:
 
 
 def surveyed(path: Path) -> Survey:
-    """Look through a text file.
+    """Survey a text file.
 
     Parameters
     ----------
     path : Path
-        Where it is.
+        The file.
 
     Returns
     -------
@@ -112,7 +112,7 @@ def surveyed(path: Path) -> Survey:
     Raises
     ------
     InvalidProblem
-        It holds a zero byte, or a line that is longer, or more lines, than the memory can hold.
+        It holds a zero byte, a line that is too long for the memory, or too many lines for it.
     """
     size = lines = quotes = colons = hashes = line = 0
     with opened_bytes(path) as stream:
@@ -138,7 +138,7 @@ def surveyed(path: Path) -> Survey:
 
 
 def whole_lines(path: Path, begin: int = 0) -> Iterator[bytes]:
-    """Pieces of a text file that end where a line ends, after some lines, without a byte order mark."""
+    """Yield pieces of a text file that end with a line, after `begin` lines, without a byte order mark."""
     with opened_bytes(path) as stream:
         for _ in range(begin):
             stream.readline()
@@ -154,18 +154,18 @@ def _beginning(text: bytes) -> str:
 
 
 def check_lines(path: Path, pattern: bytes, what: str, begin: int = 0) -> None:
-    """Refuse a text file of which a line, after some that are passed over, is neither blank nor what it must be.
+    """Refuse a text file with a line, after the first `begin` ones, that is neither blank nor matches a pattern.
 
     Parameters
     ----------
     path : Path
-        Where it is.
+        The file.
     pattern : bytes
-        A line without the blanks around it, possessive.
+        The pattern of a line without the blanks around it, possessive.
     what : str
-        What the pattern stands for.
+        The pattern in words.
     begin : int
-        How many lines are passed over.
+        The number of lines that are skipped.
     """
     line = rb"[ \t]*+(?:" + pattern + rb")?+[ \t]*+"
     lines = re.compile(rb"(?:" + line + rb"(?:\r?+\n|\r))*+")

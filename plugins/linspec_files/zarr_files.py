@@ -1,15 +1,15 @@
 """Zarr arrays and groups, of the formats 2 and 3.
 
-Problem: zarr reads a chunk that its store does not have as a fill value. A chunk that was lost, or that is lost between
-two passes, is then zeros, and nobody notices.
-Method: the chunks that are there are counted once, when the array is opened. In a folder of this machine the size
-and time of each chunk of a slab are compared in every pass, and so is whether it is there. Of other stores, a
-chunk that decodes to the fill value alone is looked for in the store.
+Problem: zarr reads a chunk that its store does not have as a fill value. A chunk that was lost, or is lost between two
+passes, then becomes zeros without notice.
+Method: the existing chunks are counted once, when the array is opened. In a folder of this machine the existence, size
+and time of each chunk of a slab are compared in every pass. In other stores, a chunk whose entries are all the fill
+value is looked up in the store.
 
-An array names the codecs that decode it, and among those that zarr and numcodecs register are some that run what they
-are given (pickle) or make objects of it. So the names are read before any entry is: those known here to make bytes or
-numbers are allowed, all others refused, whatever the installed release would do with them. A folder comes from
-anywhere, and its parts may be links: descriptions and chunks are looked at before they are opened.
+An array names the codecs that decode it, and zarr and numcodecs register some that execute their input (pickle) or make
+objects of it. So the names are checked before any entry is read: codecs known here to make bytes or numbers are
+allowed, all others refused, whatever the installed release would do with them. A folder may come from anywhere, and its
+parts may be links: descriptions and chunks are checked before they are opened.
 Source: https://zarr-specs.readthedocs.io, versions 2 and 3. In a sharded array a shard counts as a chunk.
 """
 
@@ -38,7 +38,7 @@ DESCRIPTIONS = "zarr.json", ".zarray", ".zgroup", ".zattrs", ".zmetadata"
 """Files that describe an array or a group."""
 
 LONGEST_DESCRIPTION = 64 << 20
-"""Bytes of such a file."""
+"""Largest number of bytes of a file with a description."""
 
 OF_BYTES = {
     *("blosc", "bz2", "gzip", "lz4", "lzma", "zlib", "zstd"),
@@ -48,16 +48,16 @@ OF_NUMBERS = {"astype", "bitround", "delta", "fixedscaleoffset", "packbits", "pc
 OF_TEXTS = {"vlen-utf8", "vlen-bytes"}
 OF_FORMAT_3 = {"bytes", "endian", "transpose", "sharding_indexed"}
 CODECS = frozenset(OF_BYTES | OF_NUMBERS | OF_TEXTS | OF_FORMAT_3)
-"""Codecs that make bytes, numbers and texts of bytes, and nothing else. Format 3 writes some with numcodecs before."""
+"""Codecs that turn bytes into bytes, numbers and texts, and do nothing else. Format 3 puts "numcodecs." before some."""
 
 
 def opened_zarr(path: str) -> Any:
-    """The array or group of a path.
+    """Open the array or group of a path.
 
     Raises
     ------
     InvalidProblem
-        There is none that zarr can read.
+        zarr finds no array or group that it can read.
     """
     import zarr
 
@@ -68,7 +68,7 @@ def opened_zarr(path: str) -> Any:
 
 @contextmanager
 def _reading(name: str) -> Iterator[None]:
-    """Say of what zarr cannot read where it is."""
+    """Turn errors of zarr into `InvalidProblem` with the name of the data."""
     try:
         yield
     except (LinspecError, MemoryError):
@@ -81,7 +81,7 @@ def _reading(name: str) -> Iterator[None]:
 
 
 class ZarrGroup:
-    """A `zarr.Group` whose members are looked at before zarr opens them."""
+    """A `zarr.Group` whose members are checked before zarr opens them."""
 
     def __init__(self, group: Any) -> None:
         self._group, self.attrs = group, group.attrs
@@ -143,7 +143,7 @@ class ZarrArray(Stored):
         return tuple(_stat(self._folder / key) for key in self._keys(start, stop))
 
     def _files(self) -> Iterator[tuple[int, ...]]:
-        """The numbers of the chunks that are in the folder: an array may declare many more than there are."""
+        """Yield the numbers of the chunks in the folder; an array may declare many more chunks than exist."""
         assert self._folder is not None  # noqa: S101
         assert self.chunks is not None  # noqa: S101
         grid = [-(-length // size) for length, size in zip(self.shape, self.chunks, strict=True)]
@@ -156,14 +156,14 @@ class ZarrArray(Stored):
                 yield numbers
 
     def read(self, start: int, stop: int) -> HostArray:
-        """Entries along the first axis; a chunk that an earlier pass has found and that is gone is refused."""
+        """Read entries along the first axis; raise if a chunk is gone that an earlier pass has read."""
         found = super().read(start, stop)
         if self._folder is None:
             self._compare(found, start, stop)
         return found
 
     def _compare(self, found: HostArray, start: int, stop: int) -> None:
-        """Look in the store for chunks of which all entries are the fill value."""
+        """Look up chunks whose entries are all the fill value; raise if one is gone that an earlier pass has read."""
         assert self.chunks is not None  # noqa: S101
         fill = np.asarray(self.array.fill_value, dtype=self.dtype) if self.array.fill_value is not None else 0
         for index, key in zip(self._indices(start, stop), self._keys(start, stop), strict=True):
@@ -187,7 +187,7 @@ class ZarrArray(Stored):
         return bool(sync(place.store.exists(f"{place.path}/{key}".lstrip("/"))))
 
     def _indices(self, start: int, stop: int) -> Iterator[tuple[int, ...]]:
-        """The numbers of the chunks of some rows."""
+        """Return the numbers of the chunks of some rows."""
         assert self.chunks is not None  # noqa: S101
         first, last = start // self.chunks[0], -(-stop // self.chunks[0])
         rest = [
@@ -201,7 +201,7 @@ class ZarrArray(Stored):
 
 
 def _folder_of(array: Any) -> Path | None:
-    """The folder of an array on this machine; None of other stores."""
+    """Return the folder of an array on this machine; None for other stores."""
     place = array.store_path
     root = getattr(place.store, "root", None)
     if type(place.store).__name__ != "LocalStore" or not isinstance(root, Path):
@@ -210,7 +210,7 @@ def _folder_of(array: Any) -> Path | None:
 
 
 def _below(folder: Path, steps: list[str], before: str = "") -> Iterator[str]:
-    """What lies in a folder as many steps down as an example has, and under names like those."""
+    """Yield paths in a folder at the depth of an example, with its names or decimal numbers as folders."""
     with suppress(FileNotFoundError, NotADirectoryError), os.scandir(folder) as members:
         for member in members:
             if len(steps) == 1:
@@ -220,7 +220,7 @@ def _below(folder: Path, steps: list[str], before: str = "") -> Iterator[str]:
 
 
 def _stat(path: Path) -> tuple[int, int] | None:
-    """Size and time of a file; None where there is none.
+    """Return size and time of a file; None if it does not exist.
 
     Raises
     ------
@@ -237,14 +237,14 @@ def _stat(path: Path) -> tuple[int, int] | None:
 
 
 def _look_at_descriptions(folder: Path) -> None:
-    """Look at what describes an array or a group, before zarr opens it."""
+    """Check the files that describe an array or a group, before zarr opens them."""
     for name in DESCRIPTIONS:
         if os.path.lexists(folder / name):
             looked_at(folder / name, most=LONGEST_DESCRIPTION)
 
 
 def _check_description(folder: Path) -> None:
-    """Look at what describes an array or a group, and at the codecs of an array, before zarr makes one of them."""
+    """Check the files that describe an array or a group, and the codecs of an array, before zarr makes one of them."""
     _look_at_descriptions(folder)
     for name in (place for place in (folder / "zarr.json", folder / ".zarray") if place.exists()):
         with _reading(printable(str(folder))):
@@ -254,12 +254,12 @@ def _check_description(folder: Path) -> None:
 
 
 def check_codecs(name: str, description: Mapping[str, Any]) -> None:
-    """Refuse an array that names a codec which is not known here, before one of its entries is decoded.
+    """Refuse an array that names a codec which is not known here, before any of its entries is decoded.
 
     Parameters
     ----------
     name : str
-        What messages call the array.
+        The name of the array in messages.
     description : mapping
         The metadata of the array, of format 2 or 3.
 
@@ -291,11 +291,11 @@ def check_codecs(name: str, description: Mapping[str, Any]) -> None:
 
 
 def _each(codecs: Iterable[Any]) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    """The name and the settings of each codec, and of those within it."""
+    """Yield the name and the settings of each codec, and of the codecs within it."""
     waiting = list(codecs)
     while waiting:
         one = waiting.pop()
-        if hasattr(one, "get_config"):  # zarr 3.0 leaves some as they are
+        if hasattr(one, "get_config"):  # zarr 3.0 does not convert some codecs
             one = one.get_config()
         one = one if isinstance(one, Mapping) else {"name": str(one)}
         settings = one.get("configuration") or {} if "name" in one else one

@@ -9,7 +9,7 @@ plugins. ``--solvers mine`` tries one solver. In a test::
         outcomes = fuzz(range(50), families=["least-squares"], solvers=["mine"])
         assert not [outcome for outcome in outcomes if outcome.verdict.fails]
 
-Read `generator` first, which draws, then `truth` and `judge`.
+Read `generator` first, which draws cases, then `truth` and `judge`.
 """
 
 from __future__ import annotations

@@ -13,7 +13,7 @@ from linspec_fuzz.run import Outcome, fuzz, solvers_of, try_case
 from linspec_fuzz.shrink import code, shrink
 
 SHOWN = 12
-"""The number of failures that are made smaller, one of each kind."""
+"""Default number of failures, one of each kind, that are reduced to smaller cases."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -108,7 +108,7 @@ def _announce(outcome: Outcome) -> None:
 
 
 def _tell(outcome: Outcome) -> None:
-    """Print a failure at once, before the run ends."""
+    """Print a failure as soon as it occurs, before the run ends."""
     verdict = outcome.verdict
     if verdict.fails:
         sys.stderr.write(f"trial {outcome.name}, {outcome.solver}: {verdict.kind} ({verdict.cause})\n")

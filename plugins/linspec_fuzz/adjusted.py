@@ -1,9 +1,9 @@
 """Weights, confounds, centring and scale, as they are defined, in extended precision.
 
-Problem: linspec takes weights, means and confounds out of products. The truth must come from the entries.
+Problem: linspec applies weights and subtracts means and confounds in products. The truth must come from the entries.
 Method: rows times √w; the residuals of a regression of each column on √w [1 Z], by an orthonormal basis from
 the singular value decomposition of the confounds less their means, applied twice; columns divided by the root
-of their mean square, which counts rows by their weights. A column of which nothing is left is zero, and its
+of their mean square, which counts rows by their weights. A column whose remainder is only rounding is zero, and its
 scale is 1.
 """
 
@@ -19,10 +19,10 @@ from linspec_fuzz.extended import EPS, Extended, column_norms, extended, svd
 __all__ = ["Adjusted", "RowTerms"]
 
 NOTHING = 1000 * EPS
-"""The share of its length below which what is left of a column is rounding of the extended precision."""
+"""Relative length below which the remainder of a column is only rounding of the extended precision."""
 
 DEPENDENT = 1e-15
-"""A combination of confounds below this share of the longest is rounding of the confounds themselves."""
+"""Singular value, relative to the largest, below which a combination of confounds is rounding of their entries."""
 
 
 @dataclass(frozen=True)
@@ -33,9 +33,9 @@ class Adjusted:
     ----------
     entries : array of shape (n, p)
     scale : array of shape (p,)
-        What columns were divided by; ones without scaling.
+        The divisors of the columns; ones without scaling.
     live : array of shape (p,) of bool
-        Which columns vary, after means and confounds are subtracted.
+        Whether columns vary, after means and confounds are subtracted.
     mean : array of shape (p,)
         The weighted column means; zeros without centring.
     shift : float
@@ -50,7 +50,7 @@ class Adjusted:
 
 
 class RowTerms:
-    """What all columns have in common: weights, the constant and confounds.
+    """The terms that all columns share: weights, the constant and confounds.
 
     Parameters
     ----------
@@ -80,14 +80,14 @@ class RowTerms:
                 self.basis = self._without_constant(U[:, s > DEPENDENT * s[0]]) if len(s) else None
 
     def _centred(self, X: Extended) -> tuple[Extended, Extended]:
-        """The columns minus their weighted means, and these."""
+        """Subtract the weighted means of columns; return the centred columns and the means."""
         mean = np.sum(self.w[:, None] * X, axis=0) / self.total
         X = X - mean
         rest = np.sum(self.w[:, None] * X, axis=0) / self.total
         return X - rest, mean + rest
 
     def _without_constant(self, U: Extended) -> Extended:
-        """A basis orthogonal to the constant: of nearly dependent confounds, rounding has some of it."""
+        """Make a basis orthogonal to the constant: with nearly dependent confounds, rounding adds parts of it."""
         if not self.center:
             return U
         for _ in range(2):
@@ -95,7 +95,7 @@ class RowTerms:
         return U
 
     def adjusted(self, X: Extended, *, scale: bool = False) -> Adjusted:
-        """A matrix after all of it.
+        """Apply weights, means, confounds and scale to a matrix.
 
         Parameters
         ----------

@@ -113,7 +113,7 @@ def ill_conditioned_targets(kappa: float = 1e11) -> Entry:
 
 
 def one_by_one() -> Entry:
-    """One row, one column, centred: nothing is left."""
+    """One row and one column, which centring makes zero."""
     return _case("cca", {"X": np.ones((1, 1)), "Y": np.ones((1, 1))}, k=1)
 
 
@@ -195,4 +195,4 @@ CORPUS: Mapping[str, Callable[[], Entry]] = {
     "badly scaled columns": badly_scaled_columns,
     "badly scaled columns, CCA": partial(badly_scaled_columns, "cca"),
 }  # fmt: skip
-"""The makers of the cases, by name."""
+"""Functions that make the cases, by name."""

@@ -1,6 +1,6 @@
 """Orthogonal factorisations in extended precision, for answers that float64 cannot judge.
 
-Problem: to tell whether an answer is right to 1e-6 at a condition number of 1e14, the truth must have more
+Problem: to decide whether an answer is right to 1e-6 at a condition number of 1e14, the truth must have more
 digits, and a larger range, than float64 has.
 Method: NumPy's ``longdouble`` (80 bits on x86: eps 1e-19, exponents to 4932). NumPy has no factorisations for
 it. So this module has the singular value decomposition by Householder QR with column pivoting and one-sided
@@ -36,18 +36,18 @@ def available() -> bool:
 
 
 def extended(x: Any) -> Extended:
-    """The same numbers in extended precision."""
+    """Convert numbers to extended precision."""
     return np.asarray(x, dtype=np.longdouble)
 
 
 def column_norms(A: Extended) -> Extended:
-    """Euclidean lengths of columns; the squares of float64 numbers are in the range of extended precision."""
+    """Return Euclidean lengths of columns; squares of float64 numbers are in the range of extended precision."""
     norms: Extended = np.sqrt(np.sum(A * A, axis=0))
     return norms
 
 
 def svd(A: Extended) -> SVD:
-    """The thin singular value decomposition A = U diag(s) Vᵀ without zero singular values.
+    """Compute the thin singular value decomposition A = U diag(s) Vᵀ without zero singular values.
 
     Parameters
     ----------
@@ -74,7 +74,7 @@ def svd(A: Extended) -> SVD:
 
 
 def _pivoted_qr(A: Extended) -> tuple[list[Extended], Extended, Any]:
-    """Unit Householder vectors, the triangle, and the order of the columns."""
+    """Factorise A; return unit Householder vectors, the triangle, and the order of the columns."""
     R = A.copy()
     p = R.shape[1]
     order = np.arange(p)
@@ -95,7 +95,7 @@ def _pivoted_qr(A: Extended) -> tuple[list[Extended], Extended, Any]:
 
 
 def _jacobi(L: Extended) -> SVD:
-    """J, s, W with L J = W diag(s): columns are rotated in pairs until all are orthogonal."""
+    """Compute J, s, W with L J = W diag(s) by rotating pairs of columns until all are orthogonal."""
     B = L.copy()
     p = B.shape[1]
     J = np.eye(p, dtype=np.longdouble)
@@ -134,7 +134,7 @@ def _rotate(B: Extended, J: Extended, left: Any, right: Any) -> float:
 
 
 def _rounds(p: int) -> list[tuple[Any, Any]]:
-    """Every pair of columns once, in rounds of disjoint pairs, as in a round-robin tournament."""
+    """Return every pair of columns once, in rounds of disjoint pairs, as in a round-robin tournament."""
     players = [*range(p), *([-1] * (p % 2))]
     half = len(players) // 2
     rounds = []

@@ -23,7 +23,7 @@ from linspec_fuzz.problems import TARGETS, Case, Matrix, families_here
 __all__ = ["draw"]
 
 ORDINARY, BEYOND = (10, 25, 40, 50, 57), (63, 70, 100, 160, 250)
-"""Powers of ten of entries in other units: within the range that linspec takes, and beyond it."""
+"""Powers of ten of entries in other units: within the range that linspec accepts, and beyond it."""
 
 TERMS = ("least-squares", "svd", "cca", "discriminant")
 """The families with weights, confounds and scale."""
@@ -35,13 +35,13 @@ COMMON_KINDS = (
 
 
 def draw(seed: int, trial: int, families: tuple[str, ...] | None = None) -> Case:
-    """The case of a trial.
+    """Draw the case of a trial.
 
     Parameters
     ----------
     seed, trial : int
     families : tuple of str, optional
-        The families of the cases, in turn; by default all that have an oracle and solvers here.
+        The families of the cases, in turn; by default all that have an oracle and available solvers.
 
     Returns
     -------
@@ -55,7 +55,7 @@ def draw(seed: int, trial: int, families: tuple[str, ...] | None = None) -> Case
 
 
 class _Draw:
-    """One case in the making."""
+    """The state while one case is drawn."""
 
     def __init__(self, rng: np.random.Generator, family: str, seed: tuple[int, int]) -> None:
         self.rng, self.family, self.seed = rng, family, seed
@@ -75,7 +75,7 @@ class _Draw:
         return options[int(self.rng.integers(len(options)))]
 
     def power(self, low: float, high: float) -> float:
-        """10^U(low, high)."""
+        """Draw 10^U(low, high)."""
         return float(10 ** self.rng.uniform(low, high))
 
     def note(self, text: str) -> None:
@@ -106,7 +106,7 @@ class _Draw:
         )
 
     def recorded(self) -> Case:
-        """A planted case of the family's record, perhaps in other coordinates, and of another kind."""
+        """Draw a planted case of the family's record, perhaps in other coordinates and another kind of data."""
         testing = testing_of(self.family)
         planted = self.pick(*testing.cases())
         self.note(f"planted: {planted.name}")
@@ -148,7 +148,7 @@ class _Draw:
         return Q
 
     def _spectrum(self, m: int) -> HostArray:
-        """Singular values from 1 downwards; the condition number is noted."""
+        """Draw singular values from 1 downwards, and note the condition number."""
         kappa = self.power(0, 14) if self.chance(0.5) else self.power(0, 3)
         kind = self.pick("geometric", "one short", "gap", "clusters", "flat", "repeated")
         s: HostArray = np.ones(m)
@@ -170,7 +170,7 @@ class _Draw:
         return np.sort(s)[::-1]
 
     def _main(self) -> tuple[HostArray, HostArray, HostArray]:
-        """U, s, V of the main matrix."""
+        """Draw U, s, V of the main matrix."""
         m = min(self.n, self.p)
         U = self._orthonormal(self.n, m)
         V = (
@@ -271,7 +271,7 @@ class _Draw:
         return {"X": X, "H": H}
 
     def _of_labels(self, t: int) -> HostArray:
-        """The targets of random labels; some labels are nearly equal, and one row has all labels."""
+        """Draw targets from random labels; some labels may be nearly equal, and one row has all labels."""
         Y = (self.rng.random((self.n, t)) < self.rng.uniform(0.1, 0.7, t)).astype(float)
         if t > 1 and self.chance(0.4):
             Y[:, 1] = Y[:, 0]
@@ -297,7 +297,7 @@ class _Draw:
     # ---- difficult data -----------------------------------------------------------------------
 
     def _spoiled(self, data: dict[str, HostArray], center: bool) -> dict[str, HostArray]:
-        """Copies, dependent columns, a view that is nearly the other."""
+        """Make data more difficult: copies, dependent or constant columns, a view that is nearly the other."""
         names = [name for name in data if name in "AXY"]
         name = names[int(self.rng.integers(len(names)))]
         M = data[name].copy()
@@ -331,7 +331,7 @@ class _Draw:
         return {**data, name: M}
 
     def _tiny_copy(self, data: dict[str, HostArray]) -> dict[str, HostArray]:
-        """The last column of Y is its first column plus a little of X."""
+        """Make the last column of Y its first column plus a little of X."""
         X, Y = data["X"], data["Y"].copy()
         small = self.power(-11, -4)
         x = X[:, 0] / max(np.linalg.norm(X[:, 0]), 1e-300)
@@ -353,7 +353,7 @@ class _Draw:
     def _in_units(
         self, data: dict[str, HostArray], terms: dict[str, Any]
     ) -> tuple[dict[str, HostArray], dict[str, Any]]:
-        """All matrices, one, a column or a row in other units; or weights or confounds."""
+        """Put all matrices, one, a column or a row into other units; or weights or confounds."""
         low = self.family in ("kernel-cca", "preimage-cca")
         inside = low or self.chance(0.6)
         power = self.pick(*(5, 10, 20, 27) if low else ORDINARY if inside else BEYOND) * self.pick(-1, 1)
@@ -408,7 +408,7 @@ class _Draw:
         return w
 
     def _confounded(self, data: dict[str, HostArray]) -> tuple[dict[str, HostArray], HostArray | None]:
-        """Confounds, and data that depend on them."""
+        """Draw confounds, and make data depend on them."""
         if not self.chance(0.3):
             return data, None
         c = int(self.rng.integers(1, min(4, max(self.n - 1, 1)) + 1))
@@ -490,7 +490,7 @@ class _Draw:
         return str({"float64": "float64", "float32": "float32", "narrow": narrow, "mixed": mixed}[kind])
 
     def _rounded(self, M: HostArray, dtype: str) -> HostArray:
-        """The entries in a dtype: integers from -100 to 100, bytes from 0 to 200, bools by sign."""
+        """Convert entries to a dtype: integers from -100 to 100, uint8 from 0 to 200, bools by sign."""
         if dtype == "float64":
             return M
         if dtype == "float32":
@@ -504,7 +504,7 @@ class _Draw:
     # ---- numbers ------------------------------------------------------------------------------
 
     def _ridge(self, M: HostArray) -> float:
-        """0, or a fraction of the mean squared length of a column."""
+        """Draw a ridge: 0, or a multiple of the mean squared length of a column."""
         size = float(np.abs(M).max()) if M.size else 0.0
         if self.chance(0.5) or not 1e-120 < size < 1e120:
             return 0.0
@@ -516,7 +516,7 @@ class _Draw:
         return float(share * unit)
 
     def _adjusted(self, M: HostArray, center: bool, terms: Mapping[str, Any]) -> HostArray:
-        """The matrix after weights, means, confounds and scale in float64, for the size of a ridge."""
+        """Apply weights, means, confounds and scale in float64, for the size of a ridge."""
         w = terms.get("sample_weight", np.ones(len(M)))
         M = M[:, None] if M.ndim == 1 else M
         roots = np.sqrt(w / w.max())[:, None]
@@ -564,7 +564,7 @@ class _Draw:
         return {"k": k, "ridge": ridge if ridge[0] != ridge[1] else ridge[0], "center": center}
 
     def _kernels(self, center: bool) -> dict[str, Any]:
-        """Kernels with scales from the rows, so that their values do not depend on units."""
+        """Draw kernels with scales from the rows, so that their values do not depend on units."""
         k = int(self.rng.integers(1, max(min(5, self.n - 2), 1) + 1))
         smooth = (
             rbf(factor=self.pick(0.5, 1.0, 2.0)),

@@ -50,29 +50,29 @@ CLASSES = (
 FAILING = frozenset({"silent", "claimed", "violated", "foreign"})
 
 FACTS = frozenset({Status.RANK_DEFICIENT, Status.DEGENERATE})
-"""Statuses that tell a fact about the data and do not question the answer."""
+"""Statuses that report a fact about the data and do not question the answer."""
 
 UNFAIR = (NonFiniteData, BrokenPlugin, InvalidDeclaration)
 """Errors of linspec that do not fit finite data and a registered solver."""
 
 SILENT = 10.0
-"""An answer is wrong if it is off by more than this multiple of the tolerance or of its claim."""
+"""Multiple of the tolerance, or of its claim, by which an answer must be off to be wrong."""
 
 ROUNDING = 5.0
 """Multiple of the effect of rounding of the data that is allowed to a solver."""
 
 FEW_ROUNDINGS = 100.0
-"""A loss below this multiple of eps is ignored."""
+"""Multiple of eps below which a loss is ignored."""
 
 FRACTION = 1e-4
-"""A loss below this fraction of the tolerance is ignored."""
+"""Fraction of the tolerance below which a loss is ignored."""
 
 CROOKED = 1e-4
-"""How far vectors may be from orthonormal if the tolerance was reached."""
+"""Largest distance of vectors from orthonormality if the tolerance was reached."""
 
 NOTICED = 1e-3
-"""A loss above ten times this is never right, although the law may explain it. If the condition number is so
-large that the law explains any loss, a solver that reports a problem does so rightly."""
+"""A loss above ten times this is never right, even if the law explains it: with a very large condition number the law
+explains any loss, and a solver that reports a problem does so rightly."""
 
 MAX_SECONDS = 20.0
 
@@ -86,9 +86,9 @@ class Verdict:
     kind : str
         One of `CLASSES`.
     reason : str
-        What is wrong, with figures.
+        The fault, with figures.
     cause : str
-        The same without figures, for counting.
+        The fault without figures, for counting.
     status : str
         The status of the solution, or the name of the error.
     law, loss, residual : float
@@ -180,7 +180,7 @@ def _takes_tol(case: Case, solver: Any) -> bool:
 
 
 def _place(error: BaseException) -> str:
-    """The innermost file and line of linspec, or of a plugin, in the traceback of an exception."""
+    """Return the innermost file and line of linspec, or of a plugin, in the traceback of an exception."""
     frames = traceback.extract_tb(error.__traceback__)
     own = [
         f for f in frames if "linspec" in f.filename and not re.search("/(testing|linspec_fuzz)/", f.filename)
@@ -218,7 +218,7 @@ def judge_solution(truth: Truth | Recorded, solution: Any, *, tol: float) -> Ver
 
 
 def _by_record(truth: Recorded, solution: Any, tol: float) -> Verdict:
-    """The verdict by the oracle that the record of a family names."""
+    """Judge a solution by the oracle that the record of a family names."""
     law, residual, status = truth.law(solution), float(solution.residual), solution.status
     claims = status is Status.CONVERGED or (solution.converged and status in FACTS)
     excess = law.residual - ROUNDING * law.floor
@@ -266,12 +266,12 @@ class _Judged:
             self.law_after, self.loss_after = self.law_over, self.loss_over
 
     def floor(self) -> Findings:
-        """The effect of rounding of the data, in the norm of the judged law."""
+        """Return the effect of rounding of the data, in the norm of the judged law."""
         return self.truth.floor(self.number, self.truth.norm(self.solution))
 
     @property
     def wrong(self) -> bool:
-        """Whether the answer is further off than its claims and the data's rounding explain."""
+        """Whether the error of the answer exceeds its claims and the effect of rounding of the data."""
         return not max(self.law_after, self.loss_after) <= SILENT
 
     @property
@@ -287,7 +287,7 @@ class _Judged:
 
     @property
     def understates(self) -> bool:
-        """Whether an approximate answer is further off than its residual says."""
+        """Whether the error of an approximate answer exceeds its residual."""
         residual = float(self.solution.residual)
         if self.solution.status is not Status.APPROXIMATE or math.isnan(residual):
             return False
@@ -337,7 +337,7 @@ class _Judged:
         return "flagged-right" if self.good else "flagged"
 
     def verdict(self, violations: list[tuple[str, str]]) -> Verdict:
-        """The verdict, with the first other claim that is false."""
+        """Return the verdict, with the first other claim that is false."""
         kind, cause, reason = self._kind(), "", ""
         if kind in {"silent", "claimed"}:
             by_law = self.understates or not self.law_after <= SILENT
@@ -361,7 +361,7 @@ class _Judged:
     # ---- other claims -------------------------------------------------------------------------
 
     def violations(self) -> Iterator[tuple[str, str]]:
-        """Other claims that are false, each without and with figures."""
+        """Yield other claims that are false, each without and with figures."""
         found, solution = self.found, self.solution
         # A solver that has not converged says by its residual how far the answer is off.
         said = 0.0
@@ -435,7 +435,7 @@ class _Judged:
         return share * float(np.sum(np.abs(self.solution.correlations)))
 
     def sharpness(self) -> dict[str, float]:
-        """The ratios between bounds and the values that they bound, for values above rounding."""
+        """Return the ratios between bounds and the values that they bound, for values above rounding."""
         found: dict[str, float] = {}
         for name, value in (("law_bounds", self.found.law), ("loss_bounds", self.found.loss)):
             pair = getattr(self.solution, name, None)
@@ -450,7 +450,7 @@ class _Judged:
 
 
 def _over(value: float, limit: float) -> float:
-    """A value as a multiple of a limit; nan counts as infinity."""
+    """Return a value as a multiple of a limit; nan counts as infinity."""
     if math.isnan(value):
         return math.inf
     return max(value, 0.0) / limit if limit > 0 else (0.0 if value <= 0 else math.inf)

@@ -21,11 +21,11 @@ __all__ = ["KernelCCATruth", "kernel_matrix"]
 
 
 EQUAL = 1e-7
-"""Rows at a distance below this share of the largest are equal; distances from products have such errors."""
+"""Relative distance below which rows count as equal; distances from products have such errors."""
 
 
 def kernel_matrix(kernel: Any, A: Extended) -> Extended:
-    """The values of a linear, polynomial, Gaussian or Laplacian kernel for all pairs of rows."""
+    """Compute a linear, polynomial, Gaussian or Laplacian kernel for all pairs of rows."""
     if isinstance(kernel, Linear | Polynomial):
         products = A @ A.T
         if isinstance(kernel, Linear):
@@ -48,7 +48,7 @@ def kernel_matrix(kernel: Any, A: Extended) -> Extended:
 
 
 def _median(distances: Extended) -> Any:
-    """The median distance; that of rows that differ, if most rows are equal."""
+    """Return the median distance, or the median over pairs of different rows if most pairs are equal."""
     differ = distances > EQUAL * np.max(distances, initial=0)
     most_are_equal = differ.any() and 2 * np.count_nonzero(differ) < len(distances)
     return np.median(distances[differ] if most_are_equal else distances) if len(distances) else extended(0)
@@ -59,7 +59,7 @@ class KernelView(View):
 
     @classmethod
     def of(cls, K: Extended, ridge: float, *, center: bool) -> KernelView:
-        """The view of a kernel matrix."""
+        """Make the view of a kernel matrix."""
         trace = np.sum(np.diag(K))
         if center:
             K = K - K.mean(axis=0)
@@ -98,7 +98,7 @@ class KernelCCATruth(CCATruth):
 
     @staticmethod
     def _with_rounding(K: Extended, unit: float) -> Extended:
-        """A kernel matrix with the rounding of its entries, relative to k(x, x) and k(z, z)."""
+        """Return a kernel matrix perturbed by rounding of its entries, relative to k(x, x) and k(z, z)."""
         noise = extended(np.random.default_rng(1).standard_normal(K.shape))
         roots = np.sqrt(np.diag(K))
         off: Extended = K + PERTURBATION * unit * (noise + noise.T) / 2 * np.outer(roots, roots)
@@ -108,7 +108,7 @@ class KernelCCATruth(CCATruth):
         return {}
 
     def lies_in_the_spaces(self, solution: Any) -> bool:
-        """Whether the functions are made of kernel functions; those of random features have no law."""
+        """Whether the functions are combinations of kernel functions; there is no law for random features."""
         return isinstance(solution.x_map.map, KernelMap)
 
     def answer(self, solution: Any) -> dict[str, Any]:

@@ -3,7 +3,7 @@
 Problem: a failing trial must be repeated exactly, made smaller, and shown as a few lines of code.
 Method: a `Case` holds NumPy arrays in their dtype, the kind of object that wraps them when the problem is
 made, and the numbers of the problem. The data of a solver are made anew for each solve. Answers are judged by
-the entries as they are after rounding to their dtype.
+the entries after rounding to their dtype.
 """
 
 from __future__ import annotations
@@ -29,16 +29,16 @@ from linspec.testing import ProductsOnly, testing_of
 __all__ = ["FAMILIES", "KINDS", "TARGETS", "Case", "Matrix", "families_here"]
 
 FAMILIES = ("least-squares", "svd", "cca", "discriminant", "kernel-cca", "preimage-cca", "deep-cca")
-"""The families that linspec ships, as far as their plugins are installed."""
+"""The families that linspec ships; the plugins of some may be missing."""
 
 TARGETS = frozenset({"B", "H"})
 """Matrices that do not determine the precision of the answer."""
 
 UNITS = {"all": "all matrices", "matrix": "a matrix", "column": "a column", "row": "a row"}
-"""What is in other units, in words."""
+"""Words for the part of the data that is in other units."""
 
 SLICE_ROWS = 7
-"""The rows of a slice, for data that are given as slices."""
+"""Number of rows of a slice, for data in slices."""
 
 
 @dataclass(frozen=True)
@@ -61,7 +61,7 @@ class Matrix:
         return float(np.finfo(working_dtype(self.entries.dtype)).eps)
 
     def given(self) -> Any:
-        """The data as they are given to linspec."""
+        """Wrap the entries in the object that is passed to linspec."""
         return KINDS[self.kind](self.entries)
 
 
@@ -72,7 +72,7 @@ class Case:
     Attributes
     ----------
     family : str
-        The problem's name in the linspec.
+        The problem's name in linspec.
     matrices : mapping of str to Matrix
     parameters : mapping
         The other arguments of the problem: ``k``, ``ridge``, ``center``, ``scale``, ``sample_weight``, …
@@ -83,7 +83,7 @@ class Case:
     notes : tuple of str
         A description of the drawn data, in words.
     units : str
-        What is in other units: "all", "matrix", "column", "row", "weights", "confounds", or "" for nothing.
+        The part in other units: "all", "matrix", "column", "row", "weights", "confounds", or "" for none.
     """
 
     family: str
@@ -95,7 +95,7 @@ class Case:
     units: str = ""
 
     def problem(self) -> Any:
-        """The problem, on newly made data."""
+        """Make the problem, on newly made data."""
         data = {name: matrix.given() for name, matrix in self.matrices.items()}
         return linspec.get_problem(self.family)(**data, **self.parameters)
 
@@ -124,12 +124,12 @@ class Case:
 
     @property
     def confounds(self) -> HostArray | None:
-        """What is subtracted from the columns."""
+        """The confounds, whose linear effect is subtracted from the columns."""
         return self.parameters.get("confounds")
 
     @property
     def features(self) -> tuple[str, ...]:
-        """What the case has, in words for a table."""
+        """The features of the case, in words for a table."""
         given = self.parameters
         ridge = given.get("ridge", 0.0)
         has = {
@@ -146,19 +146,19 @@ class Case:
         return tuple(name for name, present in has.items() if present)
 
     def entries(self, name: str) -> HostArray:
-        """The entries of a matrix."""
+        """Return the entries of a matrix."""
         return self.matrices[name].entries
 
     def with_matrix(self, name: str, **changes: Any) -> Case:
-        """The same case with one matrix changed."""
+        """Return the case with one matrix changed."""
         return replace(self, matrices={**self.matrices, name: replace(self.matrices[name], **changes)})
 
     def with_parameters(self, **changes: Any) -> Case:
-        """The same case with other numbers."""
+        """Return the case with other parameters."""
         return replace(self, parameters={**self.parameters, **changes})
 
     def of_rows(self, rows: Any) -> Case:
-        """The same case with some of its rows."""
+        """Return the case with some of its rows."""
         matrices = {
             name: replace(matrix, entries=matrix.entries[rows]) for name, matrix in self.matrices.items()
         }
@@ -193,7 +193,7 @@ def _fortran(entries: HostArray) -> HostArray:
 
 
 def _strided(entries: HostArray) -> HostArray:
-    """Every second row and column of a larger array, as a view."""
+    """Return every second row and column of a larger array, as a view with these entries."""
     outer = np.zeros([2 * size for size in entries.shape], dtype=entries.dtype)
     inner: HostArray = outer[tuple(slice(None, None, 2) for _ in entries.shape)]
     inner[...] = entries
@@ -201,7 +201,7 @@ def _strided(entries: HostArray) -> HostArray:
 
 
 def _file(entries: HostArray) -> HostArray:
-    """A memory map of a file that is deleted with the map."""
+    """Return a memory map of a temporary file, whose name is deleted at once."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "entries.npy"
         np.save(path, entries)
@@ -210,7 +210,7 @@ def _file(entries: HostArray) -> HostArray:
 
 
 def _slices(entries: HostArray) -> Callable[[], Iterator[HostArray]]:
-    """A callable that returns row slices in each call; the first slice is shorter than the others."""
+    """Return a callable that yields row slices in each call; the first slice is shorter than the others."""
 
     def reading() -> Iterator[HostArray]:
         stops = [0, *range(3, len(entries), SLICE_ROWS), len(entries)]
@@ -228,13 +228,13 @@ def _strict(entries: HostArray) -> Any:
 
 
 def _factored(entries: HostArray) -> Any:
-    """Sparse labels times a small dense block: the columns reversed, which is exact."""
+    """Return a product of sparse labels and a small dense block, which reverses the columns and is exact."""
     turn = np.fliplr(np.eye(entries.shape[1]))
     return ProductOperator(as_operator(scipy.sparse.csr_array(entries[:, ::-1])), as_operator(turn))
 
 
 def _blocks(entries: HostArray) -> Any:
-    """Blocks of rows of several heights, in an engine."""
+    """Return blocks of rows of several heights, in an engine."""
     edges = [0, *range(4, len(entries), 2 * SLICE_ROWS), len(entries)]
     return BlockOperator(
         [entries[start:stop].copy() for start, stop in itertools.pairwise(edges) if stop > start]
@@ -242,7 +242,7 @@ def _blocks(entries: HostArray) -> Any:
 
 
 def _scaled(entries: HostArray) -> Any:
-    """A number times an array of ordinary numbers; the number is a power of two."""
+    """Return a power of two times an array of ordinary numbers; other dtypes than float64 are not scaled."""
     size = float(np.abs(entries).max(initial=0.0)) if entries.dtype.kind == "f" else 0.0
     if not 0 < size < np.inf or entries.dtype != np.float64:
         return as_operator(entries.copy())
@@ -266,13 +266,13 @@ KINDS: Mapping[str, Callable[[HostArray], Any]] = {
     "operator": lambda entries: scipy.sparse.linalg.aslinearoperator(entries.copy()),
     "array-api-strict": _strict,
 }
-"""The kinds of data, by name; each maker wraps entries."""
+"""The kinds of data, by name: functions that wrap entries."""
 
 
 def families_here() -> tuple[str, ...]:
-    """The families with an oracle: those that linspec ships, and those of other plugins whose records have one.
+    """Return the families with an oracle: those that linspec ships, and those of other plugins.
 
-    Families whose solvers cannot run here, for example without torch, are left out.
+    Families whose solvers cannot run, for example without torch, are left out.
     """
     others = sorted(set(linspec.problems()) - set(FAMILIES))
     found = []

@@ -1,8 +1,8 @@
-"""Whether the entries of a case lie in the documented range, in extended precision.
+"""The check, in extended precision, whether the entries of a case are in the documented range.
 
-For each matrix the largest √w·|entry| must lie in [1e-60, 1e60], and the same holds for confounds and for the root of
-each ridge. For kernels the largest value of the kernel matrix must. A decade on either side of a bound may be treated
-in both ways.
+For each matrix the largest √w·|entry| must be in [1e-60, 1e60], and so must that of confounds and the root of each
+ridge. For kernels the range applies to the largest value of the kernel matrix. Within a decade of a bound, an answer
+and a refusal are both right.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ BOUND = 60
 
 
 def range_of(case: Case) -> tuple[str, tuple[str, ...]]:
-    """Where the entries of a case lie.
+    """Determine whether the entries of a case are in the range.
 
     Parameters
     ----------
@@ -36,7 +36,7 @@ def range_of(case: Case) -> tuple[str, tuple[str, ...]]:
     str
         "inside", "outside", or "edge" if either an answer or a refusal is right.
     tuple of str
-        What is outside or on the edge.
+        The names of the matrices and parameters that are outside or on the edge.
     """
     distance: dict[str, float] = {}
     for name, size in _sizes(case):  # a name may come twice, such as the ridges of two views
@@ -49,7 +49,7 @@ def range_of(case: Case) -> tuple[str, tuple[str, ...]]:
 
 
 def _sizes(case: Case) -> Iterator[tuple[str, float]]:
-    """The decimal exponents of the largest numbers, by name."""
+    """Yield the decimal exponents of the largest numbers, by name."""
     roots = None if case.weights is None else np.sqrt(extended(case.weights))
     for name, matrix in case.matrices.items():
         yield name, _exponent(_rows(matrix.entries, roots))
@@ -79,6 +79,6 @@ def _rows(entries: Any, roots: Any) -> Any:
 
 
 def _exponent(values: Any) -> float:
-    """The decimal exponent of the largest magnitude; 0 if there is none."""
+    """Return the decimal exponent of the largest magnitude; 0 if there is none."""
     largest = np.max(np.abs(values), initial=0)
     return float(np.log10(largest)) if 0 < largest < math.inf else 0.0

@@ -1,4 +1,4 @@
-"""The truth about families that have none in extended precision: the oracle that their records name.
+"""The truth about families without one in extended precision: the oracle that their records name.
 
 Problem: families of other plugins, and problems without a known best answer, must be tried, too.
 Method: the record of a family (`linspec.testing.ProblemTesting`) has an oracle in float64, which computes the law
@@ -17,13 +17,13 @@ from linspec_fuzz.problems import Case
 __all__ = ["UNREADABLE", "Recorded"]
 
 UNREADABLE = frozenset({"products", "operator", "scaled", "factored"})
-"""Kinds of data that give products only."""
+"""Kinds of data that give only products."""
 
 SPARSE = frozenset({"csr", "csc"})
 
 
 class Recorded:
-    """What the oracle of a family's record knows of a case.
+    """The oracle of a family's record, for one case.
 
     Parameters
     ----------
@@ -44,12 +44,12 @@ class Recorded:
         self.oracle = testing_of(case.family).oracle(self.planted, reading)
 
     def law(self, solution: Any) -> Law:
-        """The law of the returned arrays."""
+        """Compute the residual of the returned arrays by the oracle's law."""
         found: Law = self.oracle.law(solution)
         return found
 
     def errors(self, solution: Any, *, converged: bool) -> list[str]:
-        """Errors that the residual does not explain: of a converged answer, and of any answer by the family's checks.
+        """Return errors that the residual does not explain: by the oracle if converged, and by the family's checks.
 
         Checks that need more than the case, its oracle and the solution are left to the conformance kit.
         """

@@ -16,7 +16,7 @@ NUMBER = re.compile(r"[-+.0-9e]*|nan|inf")
 
 
 def table(rows: Sequence[Sequence[object]]) -> str:
-    """A table as text, with words aligned to the left and numbers to the right."""
+    """Return a table as text, with words aligned to the left and numbers to the right."""
     texts = [[str(cell) for cell in row] for row in rows]
     columns = list(zip(*texts, strict=True))
     widths = [max(map(len, column)) for column in columns]
@@ -32,7 +32,7 @@ def table(rows: Sequence[Sequence[object]]) -> str:
 
 
 def counts(outcomes: Iterable[Outcome]) -> str:
-    """Counts by solver and class, one family after the other."""
+    """Return a table of counts by solver and class, sorted by family."""
     tally: dict[tuple[str, str], Counter[str]] = defaultdict(Counter)
     seconds: Counter[tuple[str, str]] = Counter()
     for outcome in outcomes:
@@ -48,7 +48,7 @@ def counts(outcomes: Iterable[Outcome]) -> str:
 
 
 def features(outcomes: Iterable[Outcome]) -> str:
-    """Trials, solves and classes by what the cases have: weights, units, and by family."""
+    """Return a table of trials, solves and classes by family, features and kinds of data of the cases."""
     trials: dict[str, set[str]] = defaultdict(set)
     tally: dict[str, Counter[str]] = defaultdict(Counter)
     for outcome in outcomes:
@@ -64,7 +64,7 @@ def features(outcomes: Iterable[Outcome]) -> str:
 
 
 def causes(outcomes: Iterable[Outcome]) -> str:
-    """Failures and refusals by cause, the most frequent first, with one trial as an example."""
+    """Return a table of failures and refusals by cause, the most frequent first, each with an example."""
     groups: dict[tuple[str, str, str], list[Outcome]] = defaultdict(list)
     for outcome in outcomes:
         if outcome.verdict.fails or outcome.verdict.kind == "refused":
@@ -80,7 +80,7 @@ def causes(outcomes: Iterable[Outcome]) -> str:
 
 
 def sharpness(outcomes: Iterable[Outcome]) -> str:
-    """The median ratios between bounds and the values that they bound."""
+    """Return a table of the ratios between bounds and the values that they bound."""
     found: dict[tuple[str, str], list[float]] = defaultdict(list)
     for outcome in outcomes:
         for name, value in outcome.verdict.sharpness.items():

@@ -1,11 +1,9 @@
-"""Many cases by many solvers: the trials, their verdicts, and their counts.
+"""Many cases solved by many solvers: the trials, their verdicts, and their counts.
 
-Problem: a fault that occurs once in a thousand problems shows only if thousands are solved, and nobody reads
-so many.
-Method: every registered solver of the family, and ``"auto"``, or some of them, drawn anew for each trial, solve it
-with default options. Cases
-that fail are made smaller (`linspec_fuzz.shrink`). Trials are independent and are distributed over
-processes.
+Problem: a fault that occurs once in a thousand problems shows only if thousands are solved, too many to read.
+Method: each case is solved with default options by every registered solver of the family and by ``"auto"``, or by
+some of these, drawn anew for each trial. Cases that fail are made smaller (`linspec_fuzz.shrink`). Trials are
+independent and are distributed over processes.
 """
 
 from __future__ import annotations
@@ -48,7 +46,7 @@ class Outcome:
 
 
 def solvers_of(family: str, names: Sequence[Any] | None = None) -> tuple[Any, ...]:
-    """The solvers of a family to try: the named ones, or all registered ones and ``"auto"``."""
+    """Return the solvers of a family to try: the named ones, or all registered ones and ``"auto"``."""
     present = (*linspec.solvers(family), "auto")
     if names is None:
         return present
@@ -86,11 +84,11 @@ def fuzz(
         Numbers of trials. A number and the seed determine the case.
     seed : int, default 0
     families : sequence of str, optional
-        The families of the cases, in turn; by default all that have an oracle and solvers here.
+        The families of the cases, in turn; by default all that have an oracle and available solvers.
     solvers : sequence, optional
         Names or instances; by default all solvers registered for the family, and ``"auto"``.
     each : int, optional
-        The number of these solvers that solve a trial, drawn by its two numbers; by default all.
+        The number of these solvers that solve a trial, drawn anew for each trial; by default all.
     max_seconds : float, default 20.0
         The time limit of one solve.
     jobs : int, default 1

@@ -1,6 +1,6 @@
-"""A failing case made small, and written out as a program.
+"""The reduction of a failing case to a small one, and its form as a program.
 
-Problem: nobody reads 150 x 40 numbers, but four numbers may show the cause.
+Problem: a matrix of 150 x 40 numbers is unreadable, but four numbers may show the cause.
 Method: the simplifications are tried one after the other: plainer kind and dtype, k = 1, no weights, no
 confounds, no centring, no ridge, half of the rows, half of the columns, one column less, short numbers. A
 simplification is kept if the same solver still fails in the same way. The number of attempts is bounded. The
@@ -28,7 +28,7 @@ ATTEMPTS = 60
 def shrink(
     case: Case, solver: Any, verdict: Verdict, *, attempts: int = ATTEMPTS, max_seconds: float = 5.0
 ) -> tuple[Case, Verdict]:
-    """The smallest case found on which a solver fails in the same way.
+    """Find a small case on which a solver fails in the same way.
 
     Parameters
     ----------
@@ -78,7 +78,7 @@ def _try(case: Case, solver: Any, max_seconds: float) -> Verdict | None:
 
 
 def _simpler(case: Case) -> Iterator[Case]:
-    """Simpler cases, the largest simplifications first."""
+    """Yield simpler cases, the largest simplifications first."""
     yield from _fewer_rows(case)
     yield from _fewer_columns(case)
     yield from _plainer_numbers(case)
@@ -105,7 +105,7 @@ def _fewer_columns(case: Case) -> Iterator[Case]:
 
 
 def _fitting(case: Case, entries: dict[str, Any]) -> Case:
-    """The case with other entries, and with the k that their shapes allow."""
+    """Return the case with other entries, and with k limited by their shapes."""
     for name, array in entries.items():
         case = case.with_matrix(name, entries=array)
     k = case.parameters.get("k")
@@ -152,7 +152,7 @@ def _plainer_data(case: Case) -> Iterator[Case]:
 
 
 def _short(entries: Any, digits: int) -> Any:
-    """The entries rounded to a few digits, or None if that changes nothing."""
+    """Round entries to a few digits; return None if that changes nothing."""
     if entries.dtype.kind != "f":
         return None
     text = [float(f"{float(x):.{digits - 1}e}") for x in entries.ravel()]
@@ -168,11 +168,11 @@ WRAPPED: dict[str, Callable[[str], str]] = {
     "csr": lambda text: f"scipy.sparse.csr_array({text})",
     "csc": lambda text: f"scipy.sparse.csc_array({text})",
 }
-"""Code for the kinds of data that one line of NumPy or SciPy makes; the fuzzer makes the others."""
+"""Code for the kinds of data that one line of NumPy or SciPy makes; other kinds need `KINDS`."""
 
 
 def code(case: Case, solver: Any, verdict: Verdict) -> str:
-    """A case as a program that shows its failure.
+    """Write a case as a program that shows its failure.
 
     Parameters
     ----------
@@ -211,7 +211,7 @@ def code(case: Case, solver: Any, verdict: Verdict) -> str:
 
 
 def _number(value: Any) -> str:
-    """A parameter, exactly: a number, an array or a kernel."""
+    """Return the exact code of a parameter: a number, an array or a kernel."""
     if isinstance(value, np.ndarray):
         return _literal(value)
     return f"ls.kernels.{value!r}" if isinstance(value, Kernel) else repr(value)
@@ -225,7 +225,7 @@ def _wrapped(matrix: Matrix) -> str:
 
 
 def _literal(entries: Any) -> str:
-    """All entries, exactly."""
+    """Return the exact code of an array with all its entries."""
     rows = entries.tolist()
     body = repr(rows) if entries.size <= 8 or entries.ndim == 1 else ",\n    ".join(map(repr, rows))
     if entries.ndim > 1 and entries.size > 8:

@@ -1,4 +1,4 @@
-"""The truth about a case, in extended precision: the best answer, and how good a given answer is.
+"""The truth about a case, in extended precision: the best answer, and the errors of a given one.
 
 Problem: an answer must be judged by its law and its loss, and not by linspec's own numbers. This must work
 where float64 fails: at condition numbers of 1e14, at 1e±200, and with means that are 1e8 times the spread.
@@ -43,20 +43,19 @@ __all__ = [
 ]
 
 NULL = 10.0
-"""A direction is null below this multiple of eps."""
+"""Multiple of eps below which a direction is null."""
 
 LENIENT = (0.05, 1.0, 2.0)
-"""A cut at these multiples of that bound is as right as a cut at the bound."""
+"""Multiples of the bound `NULL` at which a cut is equally right."""
 
 PERTURBATION = 10.0
-"""The data are perturbed by this multiple of eps, which shows the effect of rounding."""
+"""Size of the perturbation of the data, in multiples of eps, that shows the effect of rounding."""
 
 DRAWS = 2
-"""The number of perturbations; the worst counts."""
+"""Number of perturbations; the worst counts."""
 
 GRAIN = 100.0
-"""Correlations, and square roots of eigenvalues relative to the norm of the targets, are accurate to this
-many eps."""
+"""Accuracy, in multiples of eps, of correlations, and of roots of eigenvalues relative to the norm of the targets."""
 
 CERTAIN = 1e-7
 """The relative rounding of a centred column below which its scale is certain."""
@@ -69,7 +68,7 @@ READINGS = 6
 
 @dataclass(frozen=True)
 class Findings:
-    """How good given arrays are.
+    """The errors of given arrays.
 
     Attributes
     ----------
@@ -80,9 +79,9 @@ class Findings:
     explained : float
         The loss that the law explains, if it differs from the law.
     excess : float
-        How far the returned value is above the best one, relatively.
+        The relative excess of the returned value over the best one.
     misfit : float
-        How far vectors are from unit length and from orthogonal, in their metric.
+        The distance of vectors from unit length and from orthogonality, in their metric.
     grain : float
         The relative loss, or excess, that absolute rounding of the values explains. Small correlations have
         the same absolute accuracy as correlations near 1.
@@ -112,8 +111,8 @@ class Findings:
 class View:
     """One reading of a matrix: X = U diag(s) Vᵀ on its numerical range, after column scales d.
 
-    The coordinates of weights w are a = M^(1/2) w on that range: √(s² + r) Vᵀ(d σ w), where σ is what the problem
-    divides columns by.
+    The coordinates of weights w are a = M^(1/2) w on that range: √(s² + r) Vᵀ(d σ w), where σ are the problem's
+    divisors of columns.
     """
 
     def __init__(
@@ -130,11 +129,11 @@ class View:
         return len(self.s)
 
     def cut(self, rank: int) -> View:
-        """The view with only the leading directions."""
+        """Return the view with only the leading directions."""
         return View(self.U[:, :rank], self.s[:rank], self.V[:, :rank], self.d, self.ridge, self.data)
 
     def again(self, data: Adjusted) -> View:
-        """Other data, read in the same way. With a ridge no direction is null."""
+        """Read other data in the same way, with the same rank; with a ridge no direction is null."""
         U, s, V = svd(data.entries / self.d)
         rank = _rank(s, 100 * EPS) if self.ridge > 0 else self.rank
         return View(U, s, V, self.d, self.ridge, data).cut(rank)
@@ -150,26 +149,26 @@ class View:
         return self.U * _over(self.s, self.shrunk)
 
     def coordinates(self, W: Extended) -> tuple[Extended, Extended]:
-        """The coordinates of weights, and √r times their part outside the range of Xᵀ if there is a ridge."""
+        """Return the coordinates of weights, and √r times their part outside the range of Xᵀ."""
         W = (self.d * self.sigma)[:, None] * W
         inside = self.V.T @ W
         outside = (W - self.V @ inside) * np.sqrt(self.ridge)
         return self.shrunk[:, None] * inside, outside
 
     def weights(self, a: Extended) -> Extended:
-        """The weights in the range that have these coordinates."""
+        """Return the weights in the range that have these coordinates."""
         found: Extended = (self.V @ _over(a, self.shrunk[:, None])) / (self.d * self.sigma)[:, None]
         return found
 
 
 def _over(a: Extended, b: Extended) -> Extended:
-    """a / b, and 0 if b is 0."""
+    """Return a / b, and 0 if b is 0."""
     quotient: Extended = np.divide(a, b, out=np.zeros(np.broadcast(a, b).shape, np.longdouble), where=b != 0)
     return quotient
 
 
 def readings(data: Adjusted, ridge: float, unit: float) -> list[View]:
-    """The readings of a matrix; the first cuts at the stated bound."""
+    """Return the readings of a matrix; the first cuts at the bound `NULL`."""
     X = data.entries
     if not X.any():
         empty = np.zeros((0,), np.longdouble)
@@ -201,12 +200,12 @@ def _rank(s: Extended, bound: float) -> int:
 
 
 def size_of_columns(X: Extended) -> Extended:
-    """Root mean squares of columns."""
+    """Return root mean squares of columns."""
     return column_norms(X) / np.sqrt(extended(X.shape[0]))
 
 
 def perturbed(X: Extended, unit: float, rng: np.random.Generator) -> Extended:
-    """Data perturbed by rounding errors, column by column."""
+    """Return data perturbed by random errors of the size of rounding, column by column."""
     noise = extended(rng.standard_normal(X.shape))
     off: Extended = X + PERTURBATION * unit * noise * size_of_columns(X)
     return off
@@ -238,35 +237,35 @@ class Truth(ABC):
         self._floors: dict[str, list[list[Findings]]] = {}
 
     def rows(self, data: Mapping[str, Extended]) -> RowTerms:
-        """Weights, the constant and confounds of these data."""
+        """Return weights, the constant and confounds of these data."""
         n = next(iter(data.values())).shape[0]
         return RowTerms(n, data.get("sample_weight"), data.get("confounds"), center=self.center)
 
     @abstractmethod
     def _read(self, data: Mapping[str, Extended], views: Any) -> list[Any]:
-        """The readings of the data. Given the views of a reading, only the reading with the same cuts."""
+        """Return the readings of the data; with the views of a reading, only the one with the same cuts."""
 
     @abstractmethod
     def _best(self, reading: Any) -> dict[str, Extended]:
-        """The best answer of a reading, with the names of a solution's fields."""
+        """Return the best answer of a reading, by the names of a solution's fields."""
 
     @abstractmethod
     def judge(self, reading: Any, answer: Mapping[str, Any]) -> Findings:
-        """How good an answer is, judged by a reading."""
+        """Return the errors of an answer, judged by a reading."""
 
     @abstractmethod
     def _views(self, reading: Any) -> Any:
-        """The views of a reading, which tell where it cuts."""
+        """Return the views of a reading, which determine its cuts."""
 
     def findings(self, solution: Any) -> list[Findings]:
-        """How good a solution is, by each reading."""
+        """Return the errors of a solution by each reading."""
         answer = {**self.answer(solution), "norm": self.norm(solution)}
         notes = self._columns(solution)
         found = [self.judge(reading, answer) for reading in self.readings]
         return [replace(one, notes={**one.notes, **notes}) for one in found]
 
     def _columns(self, solution: Any) -> dict[str, float]:
-        """The errors of column means, relative to the columns, and of scales, relative to these."""
+        """Return the errors of column means, relative to the columns, and relative errors of scales."""
         rows, found = self.rows(self.exact), {}
         for name, field_name in linspec.get_problem(self.case.family).means.items():
             own = rows.adjusted(self.exact[name], scale=self.scale)
@@ -281,12 +280,12 @@ class Truth(ABC):
         return found
 
     def norm(self, solution: Any) -> str:
-        """The norm of a solution's law; "" if the family has only one."""
+        """Return the name of the norm of a solution's law; "" if the family has only one."""
         return ""
 
     @abstractmethod
     def answer(self, solution: Any) -> dict[str, Any]:
-        """The arrays of a solution, in extended precision."""
+        """Return the arrays of a solution in extended precision."""
 
     @property
     def values(self) -> Extended | None:
@@ -295,7 +294,7 @@ class Truth(ABC):
         return next((best[name] for name in ("correlations", "S", "eigenvalues") if name in best), None)
 
     def floor(self, number: int, norm: str = "") -> Findings:
-        """The effect of rounding of the data on the best answer, by one reading, in a norm of the law."""
+        """Return the effect of rounding of the data on the best answer, by one reading, in a norm of the law."""
         if norm not in self._floors:
             self._floors[norm] = [self._draw(reading, norm) for reading in self.readings]
         draws = self._floors[norm][number]
@@ -322,14 +321,14 @@ class Truth(ABC):
         return draws
 
     def _unit(self, name: str) -> float:
-        """The rounding of a matrix; targets have at least the precision of the main matrix."""
+        """Return the unit roundoff of a matrix; targets have at least the precision of the main matrix."""
         if name == "confounds":
             return FLOAT64
         own = self.case.matrices[name].precision
         return min(own, self.case.precision) if name in TARGETS else own
 
     def _rounded(self, answer: dict[str, Extended]) -> dict[str, Extended]:
-        """The answer rounded to the dtype of a solver's arrays."""
+        """Round an answer to the dtype of a solver's arrays."""
         found = {}
         for name, value in answer.items():
             source = {"x": "A", "Vh": "A", "x_weights": "X", "y_weights": "Y", "weights": "X"}.get(name)
@@ -361,7 +360,7 @@ def _ratio(a: Any, b: Any) -> float:
 
 
 def _off_by(given: Any, true: Extended, unit: Extended) -> float:
-    """The largest error of numbers of columns, such as means, in a unit for each; 0 if there are none."""
+    """Return the largest error of values for columns, such as means, in a unit for each; 0 if there are none."""
     if given is None:
         return 0.0
     return max(map(_ratio, np.abs(_host(given).ravel() - true), unit), default=0.0)
@@ -373,7 +372,7 @@ def _off_by(given: Any, true: Extended, unit: Extended) -> float:
 class LeastSquaresTruth(Truth):
     """min ‖A x − B‖² + r ‖x‖² for one ridge or several.
 
-    Loss: the excess of the objective over its least value, relative to what the best solution explains, in
+    Loss: the excess of the objective over its least value, relative to the part that the best solution explains, in
     the worst column: ‖x − x*‖²_M / ‖x*‖²_M in the metric M = AᵀA + r. The law determines the loss only up to
     the condition number of M: it explains a loss of κ(M)·law².
     """
@@ -429,13 +428,13 @@ class LeastSquaresTruth(Truth):
         return s[: _rank(s, 100 * EPS)]
 
     def _condition(self, ridge: float) -> float:
-        """The condition number of AᵀA + r on its range."""
+        """Return the condition number of AᵀA + r on its range."""
         s, r = self._singular, extended(ridge)
         return float((s[0] ** 2 + r) / (s[-1] ** 2 + r)) if len(s) else 1.0
 
     @staticmethod
     def _outside(x: Extended, view: View) -> float:
-        """The fraction of x outside the span of the rows, if that span is certain."""
+        """Return the fraction of x outside the span of the rows; 0 if that is the whole space, or uncertain."""
         if view.rank == len(x) or not np.all(view.d == view.d[0]):
             return 0.0
         inside = view.V @ (view.V.T @ x)
@@ -583,10 +582,9 @@ class SVDOf:
 
 
 class DiscriminantTruth(Truth):
-    """The k leading eigenpairs of XᵀHHᵀX w = λ (XᵀX + r) w. Loss: the relative one in the eigenvalues' sum.
+    """The k leading eigenpairs of XᵀHHᵀX w = λ (XᵀX + r) w. Loss: the relative loss in the sum of the eigenvalues.
 
-    The law is in the norm of the inverse metric if the solution's residual is, and else in the Euclidean
-    norm.
+    The law is in the norm of the inverse metric if the solution's residual is, else in the Euclidean norm.
     """
 
     def _read(self, data: Mapping[str, Extended], views: Any) -> list[Any]:
@@ -602,7 +600,7 @@ class DiscriminantTruth(Truth):
         return reading[2]
 
     def _count(self, reading: Any) -> int:
-        """The number of directions to compute."""
+        """Return the number of directions to compute."""
         k = self.case.parameters.get("k")
         return len(reading[3].s) if k is None else int(k)
 

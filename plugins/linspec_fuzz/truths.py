@@ -22,5 +22,5 @@ TRUTHS: Mapping[str, type[Truth]] = {
 
 
 def truth_of(case: Case) -> Truth | Recorded:
-    """The truth about a case: in extended precision, or by the oracle of the family's record."""
+    """Return the truth about a case: in extended precision, or by the oracle of the family's record."""
     return TRUTHS[case.family](case) if case.family in TRUTHS else Recorded(case)

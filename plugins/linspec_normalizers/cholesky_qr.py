@@ -50,7 +50,7 @@ from linspec_normalizers.rank_revealing import EPS, MAX_PASSES, Block, Gram, eig
 
 @dataclass(frozen=True, kw_only=True)
 class CholeskyQR(Normalizer):
-    """Cholesky QR in as many passes as the block needs: one or two as a rule."""
+    """Cholesky QR in as many passes as the block needs, usually one or two."""
 
     def orthonormalize(self, V: Array, MV: Array | None = None) -> tuple[Array, HostArray]:
         """Make the columns of a block orthonormal.
@@ -84,11 +84,11 @@ class CholeskyQR(Normalizer):
 
 
 def _passes(V: Array, MV: Array | None) -> Block | None:
-    """Cholesky, shifted and eigenvalue steps until the basis is orthonormal; None when they do not settle."""
+    """Make Cholesky, shifted and eigenvalue steps until the basis is orthonormal; None if they do not settle."""
     block = Block.of(V, MV)
     exact = MV is None and block.eps == EPS  # otherwise short directions are noise of the data
     units: Gram | None = None
-    root = np.eye(block.T.shape[0])  # V in the units of its columns' norms = (block in those of its own) root
+    root = np.eye(block.T.shape[0])  # V = (block) root, both in units of their columns' norms
     shifted = False
     for _ in range(MAX_PASSES):
         gram = block.gram()
@@ -120,7 +120,7 @@ class _Step:
 
 
 def _cholesky_step(C: HostArray, least: float) -> _Step | None:
-    """Inverse of C's pivoted Cholesky factor; None if the reciprocal condition number of C is below `least`."""
+    """Invert C's pivoted Cholesky factor; None if the reciprocal condition number of C is below `least`."""
     if C.size == 0:
         return _Step(C, C, 1.0)
     packed, pivots, _, deficient = lapack.dpstrf(C)
@@ -137,7 +137,7 @@ def _cholesky_step(C: HostArray, least: float) -> _Step | None:
 
 
 def _shifted_step(C: HostArray) -> _Step:
-    """W max(Λ, s)^(−1/2) for C = WΛWᵀ, columns in the order of decreasing Λ."""
+    """Compute W max(Λ, s)^(−1/2) for C = WΛWᵀ, columns in the order of decreasing Λ."""
     values, vectors = np.linalg.eigh(C)
     roots = np.sqrt(np.maximum(values, 10 * C.shape[0] * EPS * values[-1]))[::-1]
     vectors = vectors[:, ::-1]
@@ -145,14 +145,14 @@ def _shifted_step(C: HostArray) -> _Step:
 
 
 def _finish(root: HostArray, *, cut: bool) -> tuple[HostArray, HostArray]:
-    """Rotation of the basis and T, given V = (basis) root in the units of V's columns.
+    """Return the rotation of the basis, and T, given V = (basis) root in the units of V's columns.
 
     T is upper triangular, unless there are directions that may be only rounding of V's entries. Then these are cut
     off, and the columns are in the order of decreasing singular values of V in its units.
     """
-    wide = root.shape[0] < root.shape[1]  # columns that became exactly zero before are gone already
+    wide = root.shape[0] < root.shape[1]  # columns that became exactly zero are already dropped
     if cut or wide:
-        # Values alone: with vectors, divide and conquer drops what is small beside the largest (LAPACK, dlasd2).
+        # Values alone: with vectors, divide and conquer drops values small beside the largest (LAPACK, dlasd2).
         values = np.linalg.svd(root, compute_uv=False)
         rank = int(np.sum(values > 2 * np.sqrt(root.shape[1]) * EPS))
         if wide or rank < values.size:

@@ -73,7 +73,7 @@ class InverseSqrt(Normalizer):
 
 
 def _polar(root: HostArray) -> tuple[HostArray, HostArray | None]:
-    """Orthogonal polar factor of root, or its left singular vectors if it is wide, and (rootᵀ root)^(−1/2)."""
+    """Return the orthogonal polar factor of `root` and (rootᵀ root)^(−1/2); singular vectors and None if it is wide."""
     if root.shape[0] < root.shape[1]:
         return _jacobi_svd(root.T)[2], None
     left, values, right = _jacobi_svd(root)
@@ -82,7 +82,7 @@ def _polar(root: HostArray) -> tuple[HostArray, HostArray | None]:
 
 
 def _jacobi_svd(A: HostArray) -> tuple[HostArray, HostArray, HostArray]:
-    """U, σ, W with A = U diag(σ) Wᵀ, each σ to high relative accuracy for any scaling of A."""
+    """Compute U, σ, W with A = U diag(σ) Wᵀ, each σ to high relative accuracy for any scaling of A."""
     if 0 in A.shape:
         return A, np.zeros(0), np.zeros((0, 0))
     # joba=2: rows and columns may be badly scaled; jobr, jobp: no value is small enough to drop.

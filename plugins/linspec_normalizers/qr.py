@@ -69,7 +69,7 @@ class QR(Normalizer):
 
 
 def householder(V: Array) -> tuple[Array, HostArray]:
-    """Q = V T with QᵀQ = I by Householder QR, without the columns that are dependent to rounding."""
+    """Compute Q = V T with QᵀQ = I by Householder QR, without directions that are only rounding."""
     if 0 in V.shape:
         return V[:, :0], np.zeros((V.shape[1], 0))
     with np.errstate(all="ignore"):
@@ -85,7 +85,7 @@ def householder(V: Array) -> tuple[Array, HostArray]:
     # Below this a column has lost digits by gradual underflow, and a T that undoes its scale could overflow.
     kept = np.flatnonzero(norms > np.finfo(np.float64).tiny / np.finfo(np.float64).eps)
     unit = R[:, kept] / norms[kept]
-    # Values alone: with vectors, divide and conquer drops what is small beside the largest (LAPACK, dlasd2).
+    # Values alone: with vectors, divide and conquer drops values small beside the largest (LAPACK, dlasd2).
     values = np.linalg.svd(unit, compute_uv=False)
     rank = int(np.sum(values > 3 * np.sqrt(V.shape[1]) * float(np.finfo(host_dtype(V)).eps)))
     if rank == V.shape[1] <= V.shape[0]:

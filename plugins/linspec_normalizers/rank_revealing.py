@@ -1,4 +1,4 @@
-"""Orthonormal basis by eigen-decompositions of the Gram matrix, and the sums of all Gram methods.
+"""Orthonormal basis by eigen-decompositions of the Gram matrix, and the sums that all Gram methods share.
 
 Problem: a block whose columns are nearly dependent, or differ by orders of magnitude, or whose rank is
 unknown.
@@ -87,7 +87,7 @@ class Gram:
     scale : ndarray, shape (m,)
         One over the norms of the columns.
     kept : ndarray of int, shape (m,)
-        The indices of these columns in the block.
+        The indices of the columns that are not zero.
     columns : int
         The number of columns in the block.
     """
@@ -98,13 +98,13 @@ class Gram:
     columns: int
 
     def step(self, inner: HostArray) -> HostArray:
-        """Factor (columns x r) by which to multiply the block, from its m x r form in scaled units."""
+        """Convert a factor of the block from scaled units (m x r) to the block's columns (columns x r)."""
         step = np.zeros((self.columns, inner.shape[1]))
         step[self.kept] = self.scale[:, None] * inner
         return step
 
     def root(self, inner: HostArray) -> HostArray:
-        """Inverse of a step: the block's coefficients (r x columns) in the new basis, from r x m."""
+        """Convert the inverse of a step: the block's coefficients (r x columns) in the new basis, from r x m."""
         root = np.zeros((inner.shape[0], self.columns))
         root[:, self.kept] = inner / self.scale
         return root
@@ -131,7 +131,7 @@ class Block:
 
     @classmethod
     def of(cls, V: Array, MV: Array | None = None) -> Block:
-        """The block V itself, checked."""
+        """Make the block of V, after a check."""
         _check("V", V)
         if MV is not None:
             _check("MV", MV)
@@ -144,7 +144,7 @@ class Block:
 
     @property
     def eps(self) -> float:
-        """Relative spacing of the dtype; of the coarser one if Q and MQ differ."""
+        """Relative spacing of the dtype, or of the coarser one if Q and MQ differ."""
         return max(float(np.finfo(host_dtype(A)).eps) for A in (self.Q, self.MQ) if A is not None)
 
     def gram(self) -> Gram:
@@ -162,7 +162,7 @@ class Block:
         return Gram(local[:, None] * G[np.ix_(kept, kept)] * local, scale[kept], kept, G.shape[0])
 
     def times(self, step: HostArray, T: HostArray | None = None) -> Block:
-        """The block multiplied by `step` from the right. This block is overwritten: its memory may be reused.
+        """Multiply the block by `step` from the right. If this block is owned, its memory may be overwritten.
 
         `T`, if given, replaces the product of T and `step`.
         """
@@ -172,7 +172,7 @@ class Block:
         return Block(Q, MQ, self.T @ step if T is None else T, owned=True)
 
     def _units(self) -> HostArray:
-        """Powers of two that scale the squares of the columns to order one."""
+        """Return powers of two that scale the squares of the columns to order one."""
         exponents = _column_exponents("V", self.Q)
         if self.MQ is not None:
             exponents = (exponents + _column_exponents("MV", self.MQ)) // 2
@@ -195,13 +195,13 @@ def eigen_basis(block: Block, gram: Gram | None = None) -> Block:
 
 
 def rank_cut(block: Block) -> tuple[float, float]:
-    """Bounds for eigenvalues of the unit-diagonal Gram matrix that are rounding: relative to the largest, absolute."""
+    """Return bounds of eigenvalues of the scaled Gram matrix that are rounding: relative to the largest, absolute."""
     k = block.Q.shape[1]
     return (k * EPS, k * block.eps**2) if block.MQ is None else (k * block.eps, 0.0)
 
 
 def decompose(gram: Gram, cut: tuple[float, float]) -> tuple[HostArray, HostArray]:
-    """Eigenvalues above the cut in decreasing order, with their vectors."""
+    """Return eigenvalues above the cut in decreasing order, with their vectors."""
     values, vectors = np.linalg.eigh(gram.matrix)
     values, vectors = values[::-1], vectors[:, ::-1]
     keep = values > max(cut[0] * float(np.max(values, initial=0.0)), cut[1])
@@ -218,7 +218,7 @@ def settled(condition: float, eps: float) -> bool:
 
 
 def product(A: Array, step: Array, *, reuse: bool = False) -> Array:
-    """``A @ step``, computed in float64 and rounded to A's dtype, in A's own memory on request."""
+    """Compute ``A @ step`` in float64, rounded to A's dtype, in A's own memory on request."""
     home = Home.of(A)
     work = home.blocks
     dtype = host_dtype(A)
@@ -258,7 +258,7 @@ def _check(name: str, A: Array) -> None:
 
 
 def _row_blocks(A: Array, work: Home) -> Iterator[slice]:
-    """Slices of rows that fit the cache in float64."""
+    """Yield slices of rows that fit the cache in float64."""
     nbytes = _HOST_BYTES if work.on_host else _DEVICE_BYTES
     count = max(nbytes // (8 * max(A.shape[1], 1)), 1)
     for start in range(0, A.shape[0], count):
@@ -266,7 +266,7 @@ def _row_blocks(A: Array, work: Home) -> Iterator[slice]:
 
 
 def _products(A: Array, B: Array | None, units: HostArray | None = None) -> HostArray:
-    """AᵀB (AᵀA if B is None) in float64, symmetrised; with the columns of both multiplied by `units`."""
+    """Compute AᵀB (AᵀA if B is None) in float64, symmetrised; with the columns of both multiplied by `units`."""
     work = Home.of(A).blocks
     total: Any = work.zeros((A.shape[1], A.shape[1]))
     U = None if units is None else work.place(units[None, :])
@@ -290,7 +290,7 @@ def _in_range(G: HostArray) -> bool:
 
 
 def _column_exponents(name: str, A: Array) -> HostArray:
-    """Binary exponents of the largest entries of the columns; 0 for a column of zeros."""
+    """Return binary exponents of the largest entries of the columns; 0 for a column of zeros."""
     xp = namespace(A)
     largest = np.zeros(A.shape[1])
     for rows in _row_blocks(A, Home.of(A).blocks):

@@ -1,4 +1,4 @@
-"""Declares the test matrices of this package; imports none of them."""
+"""The declarations of the test matrices of this package, which are not imported here."""
 
 from __future__ import annotations
 

@@ -61,7 +61,7 @@ def _tile(count: int, rows: int, columns: int, rng: np.random.Generator) -> scip
 
 
 def _subsets(rows: int, columns: int, count: int, rng: np.random.Generator) -> HostArray:
-    """`count` distinct numbers below `columns` for each row, every subset as likely as any other."""
+    """Draw `count` distinct numbers below `columns` for each row, with all subsets equally likely."""
     chosen = np.empty((rows, count), np.int64)
     for j, last in enumerate(range(columns - count, columns)):
         candidate = rng.integers(0, last + 1, rows)

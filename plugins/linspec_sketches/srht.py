@@ -59,7 +59,7 @@ class SRHT(TestMatrix):
 
 
 class HadamardSketch(Sketch):
-    """D H S.
+    """The product D H S of signs, Hadamard matrix and sample.
 
     Parameters
     ----------
@@ -112,7 +112,7 @@ class HadamardSketch(Sketch):
 
 
 def hadamard(rows: HostArray, columns: HostArray) -> HostArray:
-    """Entries of the Walsh-Hadamard matrix, ±1, in the given rows and columns.
+    """Return the entries of the Walsh-Hadamard matrix, ±1, in the given rows and columns.
 
     Parameters
     ----------
@@ -128,7 +128,7 @@ def hadamard(rows: HostArray, columns: HostArray) -> HostArray:
 
 
 def transformed(x: Array, home: Home, dtype: Any = np.float64) -> Array:
-    """The Walsh-Hadamard transform along the middle axis, whose length is a power of two; not normalised.
+    """Compute the Walsh-Hadamard transform along the middle axis, whose length is a power of two; not normalised.
 
     Parameters
     ----------

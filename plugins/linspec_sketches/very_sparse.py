@@ -2,8 +2,8 @@
 
 Problem: a product A Ω at a fraction of its cost, and an Ω that takes hardly any memory.
 Method: independent entries, √s times {+1, 0, −1} with probabilities {1/2s, 1 − 1/s, 1/2s}. Inner products keep their
-expectation for every s. If s is much smaller than the p rows, and no few coordinates have most of a vector's length,
-their variance is about that of Gaussian entries.
+expectation for every s. If s is much smaller than the p rows, and a vector's length is not concentrated in a few
+coordinates, their variance is about that of Gaussian entries.
 Source: Achlioptas 2003, doi:10.1016/S0022-0000(03)00025-4 (s = 3); Li, Hastie and Church 2006,
 doi:10.1145/1150402.1150436 (s = √p, and s = p/log p if the data have light tails).
 Where we differ: the gaps between nonzero entries are drawn, which are geometric. So the cost of drawing is that of the
@@ -62,7 +62,7 @@ class VerySparse(TestMatrix):
         return SeededSketch(rows, columns, rng, partial(_tile, density), density=density)
 
     def share(self, rows: int) -> float:
-        """The fraction of nonzero entries in a matrix with this number of rows.
+        """Return the expected fraction of nonzero entries in a matrix with this number of rows.
 
         Parameters
         ----------
@@ -89,7 +89,7 @@ def _tile(density: float, rows: int, columns: int, rng: np.random.Generator) -> 
 
 
 def _successes(trials: int, probability: float, rng: np.random.Generator) -> HostArray:
-    """The indices of the successes among independent trials, in order."""
+    """Draw the indices of the successes among independent trials, in order."""
     if probability == 1.0:
         return np.arange(trials)
     found, last = [np.empty(0, np.int64)], -1

@@ -183,7 +183,7 @@ TEXTS = [
 
 @pytest.mark.parametrize("text", TEXTS)
 def test_pyarrow_reads_what_python_reads(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str) -> None:
-    """The same numbers to the last bit, and the same sentence for what is wrong."""
+    """Both read equal numbers to the last bit, and give equal errors."""
     pytest.importorskip("pyarrow", reason="no pyarrow")
     path = tmp_path / "a.csv"
     path.write_bytes(text.encode())

@@ -187,7 +187,7 @@ def by_als(folder: Path, **extra):
 
 
 def test_scores_on_the_way_cost_the_run_nothing(folder: Path):
-    """The same passes with and without scores; scores rise to that of the solution."""
+    """A run makes equal passes with and without scores; scores rise to that of the solution."""
     plain = by_als(folder)
     scored = by_als(folder, score=kind_named("cca").score)
     assert (scored.passes, scored.products, scored.objective) == (

@@ -37,7 +37,7 @@ TEXTS = [
     "0x10",
     "\udcff",
 ]
-"""What is typed where a number is wanted; some of it is one."""
+"""Texts in place of a number; some of them are numbers."""
 
 FILES = [
     "missing.npy",
@@ -63,7 +63,7 @@ FILES += [
     "*.none",
 ]
 FILES += ["X.npy/", "X.npy/x", "~", "-", "\udcff.npy", "x" * 5000 + ".npy", "short.npy", "["]
-"""What is named where a file is wanted."""
+"""Names in place of a file to read."""
 
 OUTPUTS = [
     "missing/o.npz",
@@ -79,7 +79,7 @@ OUTPUTS = [
     "/proc/o.npz",
 ]
 OUTPUTS += ["x" * 300 + ".npz", "\udcff\ud800.npz"]
-"""What is named where a file is to be written."""
+"""Names in place of a file to write."""
 
 OPTIONS = ["-k", "--ridge", "--tol", "--seed", "--max-passes", "--max-seconds", "--held-out"]
 PROBLEMS = {

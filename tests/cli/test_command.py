@@ -49,7 +49,7 @@ def refusal(*args: object) -> str:
 
 
 def fact(out: str, label: str) -> str:
-    """What stands beside a label."""
+    """Return the text beside a label."""
     return next(line for line in out.splitlines() if line.startswith(label))[len(label) :].strip()
 
 
@@ -228,7 +228,7 @@ def test_sparse_data_and_labels_as_classes(tmp_path: Path):
 
 @pytest.fixture
 def labelled(tmp_path: Path) -> SimpleNamespace:
-    """Rows of four classes, the classes as files of several kinds, and labels of which a row may have several."""
+    """Make rows of four classes, the classes as files of several kinds, and labels with several in some rows."""
     rng = np.random.default_rng(4)
     classes = np.arange(120) % 4
     X = rng.standard_normal((4, 7))[classes] + rng.standard_normal((120, 7))
@@ -268,7 +268,7 @@ TARGETS = ("lda", "opls", "cca", "hsl-zhou", "hsl-clique", "hsl-star", "none")
 
 @pytest.mark.parametrize("target", TARGETS)
 def test_solve_discriminant_with_every_target(labelled, target: str):
-    """Of labels, dense and sparse, where a row may have several; of classes where it may not."""
+    """With labels, dense and sparse, if rows may have several; with classes if not."""
     Y = np.eye(4)[labelled.classes] if target == "lda" else labelled.labels
     np.save(labelled.folder / "Y.npy", Y)
     expected = discriminant_values(labelled.X, targets_of(target, Y), 1.5)

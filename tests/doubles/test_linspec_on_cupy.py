@@ -1,4 +1,4 @@
-"""What of linspec depends on CuPy being CuPy: devices, factorisations that fail in silence, sparse matrices, memory."""
+"""The parts of linspec that depend on CuPy: devices, factorisations that fail in silence, sparse matrices, memory."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def on(device, array):
 
 
 def unordered(matrix):
-    """The same matrix of CuPy with its rows reversed and one entry in two parts."""
+    """Return the matrix of CuPy with each row reversed and one entry in two parts."""
     data, indices, indptr = [], [], [0]
     for i in range(matrix.shape[0]):
         row = slice(matrix.indptr[i], matrix.indptr[i + 1])
@@ -294,7 +294,7 @@ def test_cupy_gram_matrices_are_held_where_the_device_has_room(monkeypatch):
 
 
 def _account():
-    """Of the double: there is none on a GPU."""
+    """Return the account of the double; skip on a GPU, which has none."""
     if "double" not in cupy.__version__:
         pytest.skip("nothing counts on a GPU")
     account = pytest.importorskip("doubles.cupy_double").ACCOUNT

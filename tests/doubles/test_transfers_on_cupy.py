@@ -1,4 +1,4 @@
-"""What is carried between host and device stays small: counted on the double of CuPy, solver by solver."""
+"""Transfers between host and device stay small: counted on the double of CuPy, solver by solver."""
 
 from __future__ import annotations
 
@@ -157,7 +157,7 @@ def test_directions_without_a_product_are_no_end_of_cg():
 
 
 def systems(columns=3, ridge=0.3, start=False, apart=None):
-    """The same system on the host and on the device, and a Gram matrix."""
+    """Make one system on the host and on the device, and its Gram matrix."""
     rng = np.random.default_rng(4)
     A = rng.standard_normal((80, 30)) * np.geomspace(1, 0.1, 30)
     M, AtB = A.T @ A, A.T @ rng.standard_normal((80, columns))
@@ -181,7 +181,7 @@ def usual(kernel, system, multiply, steps):
 
 
 def through(ahead):
-    """What steps ahead yield, and what they return."""
+    """Return the yielded values of steps ahead, and their return value."""
     found = []
     while True:
         try:

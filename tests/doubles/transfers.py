@@ -43,7 +43,7 @@ SHAPES = ((100_000, 50), (1_000_000, 50), (74_000, 26_000), (10_000_000, 1000))
 
 
 def problems() -> dict[str, Any]:
-    """What makes one problem of each kind, by name."""
+    """Return functions that make one problem of each kind, by name."""
     import cupy
 
     rng = np.random.default_rng(0)
@@ -81,7 +81,7 @@ def counts(problem: Any, name: str) -> tuple[dict[str, int], dict[str, int] | No
 
 
 def measured() -> tuple[dict[str, Any], dict[str, int]]:
-    """For every solver what `counts` tells, or the error that it ends with; and where linspec waits."""
+    """Return for every solver the result of `counts`, or the error that ends it; and the places where linspec waits."""
     found: dict[str, Any] = {}
     waits: dict[str, int] = {}
     for kind, problem in problems().items():
@@ -102,7 +102,7 @@ def carried(found: dict[str, Any]) -> dict[str, dict[str, int]]:
 
 
 def budgets() -> dict[str, dict[str, int]]:
-    """What an iteration of each solver may carry."""
+    """Return the transfers that an iteration of each solver may make."""
     read: dict[str, dict[str, int]] = json.loads(BUDGETS.read_text())
     return read
 
@@ -153,7 +153,7 @@ def table(found: dict[str, Any], waits: dict[str, int]) -> list[tuple[str, ...]]
 
 
 def main(arguments: list[str]) -> None:
-    """Print the table, and write the budgets where that is asked for."""
+    """Print the table, and write the budgets if that is requested."""
     cupy_double.install(*(word for word in arguments if not word.startswith("-")))
     found, waits = measured()
     for line in table(found, waits):

@@ -1,4 +1,4 @@
-"""What estimators answer, beside scikit-learn's own, formulas written out, and solves by hand."""
+"""The answers of estimators, compared with scikit-learn's own, formulas written out, and solves by hand."""
 
 from __future__ import annotations
 

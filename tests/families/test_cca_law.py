@@ -31,7 +31,7 @@ class Planted:
     B: np.ndarray
 
     def judged(self, U, V, *, form="implicit", known=None, sparse=False, room=float("inf"), ridge=0.0):
-        """The conclusion on the pairs with coordinates U and V, asked for as many."""
+        """Return the conclusion on the pairs with coordinates U and V, as many as requested."""
         views = [scipy.sparse.csr_array(M) for M in (self.X, self.Y)] if sparse else [self.X, self.Y]
         problem = ls.CCA(*views, U.shape[1], ridge=ridge, center=False)
         moments = Moments(problem.X, problem.Y, form=form)
@@ -130,7 +130,7 @@ def test_bounds_hold_where_little_is_known(large, ridge):
         rho = np.sort(np.random.default_rng(seed).uniform(0, 1, 40))[::-1]
         case, rng = planted(rho, 50, 40, seed, condition=10.0 ** (seed % 3))
         if ridge:
-            # Rows of the ridge beside the data: the same Gram matrices, and correlations that an SVD tells.
+            # Rows of the ridge beside the data: the same Gram matrices, and correlations from an SVD.
             found, exact = ridged(case, ridge, rng)
         else:
             found = case.judged(near([0, 1], 50, 1e-3, rng), near([0, 1], 40, 1e-3, rng))
@@ -213,7 +213,7 @@ def test_a_correlation_in_a_short_direction_is_not_lost_in_silence(size):
     last = np.linalg.qr(rng.standard_normal((6, 6)))[0]
     X = W[:, :6] * [1, 1, 1, 1, 1, size] @ last
     Y = np.hstack([0.99 * W[:, 5:6] + np.sqrt(1 - 0.99**2) * W[:, 6:7], W[:, 7:]])
-    # What rounding of the entries of X leaves of .99 is told by the rows alone.
+    # Only the rows show what rounding of the entries of X leaves of .99.
     Qx, Qy = (np.linalg.qr(M)[0] for M in (X, Y))
     truth = np.linalg.svd(Qx.T @ Qy, compute_uv=False)[:2]
     squared = ls.solve(ls.CCA(X, Y, 2, center=False), "gram")

@@ -214,7 +214,7 @@ def test_units_do_not_matter(data, scale, ridge):
 
 
 def test_fewer_directions_are_the_posterior_of_these(data):
-    """Of reduced rank: the formula on the variates themselves."""
+    """With reduced rank: the formula on the variates themselves."""
     X, y = data
     solution = solved(X[FITTED], y[FITTED], k=2)
     Z, new = solution.transform(X[FITTED]), solution.transform(X[NEW])

@@ -1,4 +1,4 @@
-"""What rides in a product, and which norms are made of it."""
+"""Blocks that share a product, and the norms that are made from it."""
 
 from __future__ import annotations
 

@@ -49,7 +49,7 @@ def test_the_table_is_that_of_statsmodels(shape):
     table, w = other.stats.to_numpy(float), found.wilks
     steps = np.column_stack([found.correlations, w.values, w.df, w.df_error, w.statistics, w.p_values])
     # Its table of steps has other degrees of freedom than its table of the whole where p is not q: a regression's F
-    # (the next test) tells which ones are right.
+    # (the next test) shows which ones are right.
     columns = slice(None) if p == q else slice(3)
     np.testing.assert_allclose(steps[:, columns], table[:, columns], rtol=1e-10, atol=1e-12)
 
@@ -86,7 +86,7 @@ def test_weights_are_repeated_rows_and_bartlett_is_the_printed_formula():
 
 @pytest.mark.slow
 def test_without_pairs_five_in_a_hundred_are_rejected():
-    """Of 200 sets, within three standard deviations; the bound that others print for Roy's root is far off."""
+    """Over 200 sets, within three standard deviations; the bound that others print for Roy's root is far off."""
     names = ("wilks", "bartlett", "pillai", "hotelling_lawley", "tracy_widom")
     rng = np.random.default_rng(3)
     found = [ls.significance(ls.CCA(*planted(rng, 50, rho=()))) for _ in range(200)]

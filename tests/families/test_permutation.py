@@ -87,7 +87,7 @@ def test_every_step_is_that_of_a_permutation_by_hand(statistic, shape, center, p
 @pytest.mark.parametrize("statistic", ["wilks", "roy"])
 @pytest.mark.slow(keep=1)
 def test_the_p_value_is_that_of_all_permutations(statistic):
-    """Of six rows all 720 orders can be had: a random sample of them agrees."""
+    """All 720 orders of six rows can be enumerated: a random sample of them agrees."""
     rng = np.random.default_rng(3)
     X, Y = noise(rng, 6, 2, 2)
     Y[:, 0] += 1.5 * X[:, 0]
@@ -333,7 +333,7 @@ def test_seeds_repeat():
 
 
 def test_max_seconds_ends_a_test_with_the_permutations_made(monkeypatch):
-    """The test that it returns is the one with so many permutations; the clock moves a second at every look."""
+    """It returns the test with the permutations made so far; the clock moves a second at every look."""
     X, Y = noise(np.random.default_rng(0))
     looks = itertools.count()
     monkeypatch.setattr("time.perf_counter", lambda: float(next(looks)))

@@ -1,4 +1,4 @@
-"""What solutions make of rows: scores, reconstructions, predictions. The oracles are NumPy's formulas and peers."""
+"""Scores, reconstructions and predictions of rows by solutions. The oracles are NumPy's formulas and peers."""
 
 from __future__ import annotations
 
@@ -215,7 +215,7 @@ def on_variates(P, A, P_new, mean=True):
 
 
 def projected(solution, views, rows=NEW):
-    """Variates of dense rows, the training means taken out by subtraction."""
+    """Variates of dense rows, centred by subtraction of the training means."""
     center = solution.x_mean is not None
     X, Y = (view[rows] - view[FITTED].mean(axis=0) * center for view in views)
     return X @ to_host(solution.x_weights), Y @ to_host(solution.y_weights)

@@ -38,7 +38,7 @@ def solution(views, request):
 
 
 def oracle(solution, views, rows=NEW):
-    """Variates of dense rows, the training means taken out by subtraction."""
+    """Variates of dense rows, centred by subtraction of the training means."""
     X, Y = (view[rows] for view in views)
     if solution.x_mean is not None:
         X, Y = X - views[0][FITTED].mean(axis=0), Y - views[1][FITTED].mean(axis=0)

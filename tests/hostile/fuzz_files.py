@@ -372,7 +372,7 @@ def mutate_compressed(rng: Rng, data: bytes) -> bytes:
 
 
 def peer_array(path: Path) -> Any:
-    """What NumPy loads."""
+    """Read a file with NumPy."""
     loaded = np.load(path, allow_pickle=False)
     if isinstance(loaded, np.ndarray):
         return loaded
@@ -465,7 +465,7 @@ def peer_mtx(path: Path) -> Any:
 
 
 def peer_svmlight(path: Path) -> Any:
-    """What scikit-learn reads; labels are put before rows that have none, which it does not know."""
+    """Read a file with scikit-learn; rows without labels get one, because it does not accept them."""
     from sklearn.datasets import load_svmlight_file
 
     lines = [line.partition("#")[0].split() for line in decoded(path)]
@@ -480,7 +480,7 @@ def peer_svmlight(path: Path) -> Any:
 
 
 def peer_text(path: Path) -> Any:
-    """What the module csv reads, strictly, without a first line that has no number."""
+    """Read a file with the module csv, strictly, without a first line that has no number."""
     lines = [re.match(r'(?:[^"#]|"[^"]*"?)*', line)[0] for line in decoded(path)]  # up to a comment
     lines = [line for line in lines if line.strip()]
     name = path.name.removesuffix(".gz")
@@ -534,7 +534,7 @@ FORMATS = {
 
 
 def made(name: str, seed: int, trial: int) -> tuple[bytes, str]:
-    """The file of a trial, and the member that is asked for."""
+    """Make the file of a trial, and choose the member to read."""
     form = FORMATS[name]
     rng = np.random.default_rng([seed, list(FORMATS).index(name), trial])
     content = form.mutate(rng, form.good(rng))
@@ -578,7 +578,7 @@ def run(args: list[str]) -> tuple[int, str, str]:
 
 
 def compared(name: str, path: Path) -> tuple[str, str]:
-    """What was read beside what another reader reads."""
+    """Compare what linspec reads with another reader; return how it ended, and the details."""
     from linspec.cli.data import read_matrix
 
     found: Any = read_matrix(str(path))
@@ -600,7 +600,7 @@ def compared(name: str, path: Path) -> tuple[str, str]:
 
 
 def work(name: str, seed: int, trials: range, folder: Path, pipe: int) -> None:
-    """Run trials in a child, and tell each ending when it is known."""
+    """Run trials in a child, and report each ending as soon as it is known."""
     import resource
 
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
@@ -643,7 +643,7 @@ def outcomes(name: str, seed: int, trials: int, seconds: float = SECONDS) -> Ite
 
 
 def started(name: str, seed: int, trials: range, folder: Path) -> tuple[int, int]:
-    """A child that runs trials: its number, and the pipe on which it tells."""
+    """Start a child that runs trials; return its number, and the pipe for its reports."""
     reading, writing = os.pipe()
     child = os.fork()
     if child:

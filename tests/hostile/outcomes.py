@@ -40,7 +40,7 @@ class BadEnding(AssertionError):  # noqa: N818  # an ending has a name of its ow
 
 
 class Silent(BadEnding):
-    """A wrong answer, or a lost part of the data, that nobody is told of."""
+    """A wrong answer, or a lost part of the data, that nothing reports."""
 
     word = "silent"
 
@@ -76,14 +76,14 @@ class Hang(BadEnding):
 
 
 def holds(fact: Any, what: str) -> None:
-    """A wrong answer that nobody is told of is `silent`."""
+    """Raise `Silent` for a wrong answer that nothing reports."""
     if not fact:
         raise Silent(what)
 
 
 @contextmanager
 def refused(*words: str, kind: type[LinspecError] = LinspecError) -> Iterator[None]:
-    """What runs inside must end in one of linspec's errors, whose message is one clear text that has these words."""
+    """Require that the block ends in an error of linspec, whose message is one clear text with these words."""
     try:
         yield
     except kind as error:

@@ -29,7 +29,7 @@ POSIX = pytest.mark.skipif(os.name != "posix", reason="pipes, devices and links 
 
 
 class Bomb:
-    """What makes a folder when it is unpickled."""
+    """An object that makes a folder when it is unpickled."""
 
     def __init__(self, place: Path) -> None:
         self.place = place
@@ -121,7 +121,7 @@ def test_no_codec_of_format_2_runs_code(tmp_path: Path, array: str, codec: str) 
 
 
 def test_consolidated_metadata_name_codecs_as_well(tmp_path: Path) -> None:
-    """What zarr takes from the summary in the group is what counts, not the description of the array."""
+    """The check reads what zarr uses: the summary in the group, not the description of the array."""
     pytest.importorskip("zarr")
     root = group_of_2(tmp_path)
     summary = {}
@@ -289,7 +289,7 @@ def test_no_other_file_runs_code(tmp_path: Path, monkeypatch: Any, kind: str, se
 
 
 def elsewhere(kind: str, folder: Path) -> Path:
-    """An HDF5 file whose matrix `a` lies in another file."""
+    """Make an HDF5 file whose matrix `a` is in another file."""
     h5py = pytest.importorskip("h5py")
     with h5py.File(folder / "other.h5", "w") as file:
         file["secret"] = A
@@ -624,7 +624,7 @@ for path in {paths!r}:
 
 
 def test_labels_and_row_ends_that_are_only_declared_are_not_made(tmp_path: Path) -> None:
-    """Of a matrix with 20 rows 10^12 labels, and 10^12 ends of rows."""
+    """A matrix with 20 rows declares 10^12 labels, and 10^12 ends of rows."""
     pytest.importorskip("zarr")
     root = group_of_2(tmp_path)
     for count in (10**12, 10**7):

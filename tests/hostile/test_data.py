@@ -46,7 +46,7 @@ EVERYONE = [(kind, name) for kind in PROBLEMS for name in ls.solvers(kind)]
 
 
 def answer(kind: str, solution: Any) -> np.ndarray:
-    """What a solution of a kind of problem says, as an array of the host."""
+    """Return the main array of a solution, on the host."""
     return np.asarray(getattr(solution, ANSWERS[kind]))
 
 
@@ -235,7 +235,7 @@ class Refilled:
 
 
 class RefilledSparse(Refilled):
-    """The same of CSR matrices that share their three arrays."""
+    """Refills the three shared arrays of CSR matrices."""
 
     def __call__(self):
         S = scipy.sparse.csr_array(np.ones((self.rows, self.A.shape[1])))
@@ -385,7 +385,7 @@ def test_what_a_callback_raises_is_its_own():
 
 
 class Operator:
-    """Known by its products alone, each of which `change` may spoil."""
+    """An operator known only by its products; `change` may spoil each of them."""
 
     def __init__(self, A=X, *, change=lambda product, name, count: product, shape=None, dtype=float):
         self.A, self.change = A, change

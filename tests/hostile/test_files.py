@@ -59,7 +59,7 @@ def refused(*args: object, said: str = "") -> str:
 
 
 def file_refused(path: Path, said: str = "", member: str = "") -> str:
-    """The same of a file."""
+    """Require that the command refuses a file, and names it; return the message."""
     message = refused("solve", "svd", f"{path}{member}", "-k", 1, said=said)
     if path.name.isprintable():
         holds(path.name in message, f"the file is not named: {message}")
@@ -67,7 +67,7 @@ def file_refused(path: Path, said: str = "", member: str = "") -> str:
 
 
 def read(path: Path, member: str = "") -> Any:
-    """What the command reads."""
+    """Read a file as the command does."""
     from linspec.cli.data import read_matrix
 
     try:

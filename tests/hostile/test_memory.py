@@ -226,7 +226,7 @@ def test_a_file_that_was_cut_before_it_is_read(tmp_path: Path):
 
 
 def test_the_end_of_a_page_is_no_data(tmp_path: Path):
-    """Behind the new end of a file the rest of its last page reads as zeros: no error of the system tells of it."""
+    """Behind the new end of a file the rest of its last page reads as zeros, without an error of the system."""
     path = tmp_path / "a.npy"
     np.save(path, np.ones((40, 10)))
     A = ls.as_operator(str(path))
@@ -239,7 +239,7 @@ def test_the_end_of_a_page_is_no_data(tmp_path: Path):
 
 
 def test_many_solves_hold_no_more_than_one(tmp_path: Path):
-    """What an ended run held is let go of at once, without a collection of cycles."""
+    """The memory of an ended run is freed at once, without a collection of cycles."""
     gc.collect()
     gc.disable()
     try:

@@ -175,7 +175,7 @@ def test_an_input_is_never_written_over(option: str, folder: Path):
         pytest.importorskip("matplotlib")
         (folder / f"X{suffix}").symlink_to("X.npz")
     for given in ("X.npz", "X.npz:arr_0", folder / "X.npz"):
-        with suppress(Silent):  # told by the file
+        with suppress(Silent):  # the next line checks the file
             refused_before_the_run("solve", "cca", given, "Y.npy", "-k", 2, option, f"./X{suffix}")
         holds((folder / "X.npz").read_bytes() == data, f"{given} was written over by {option}")
 
@@ -238,7 +238,7 @@ PAIRS = [(option, name) for option, names in TARGETS.items() for name in names]
 
 @contextmanager
 def files_of_at_most(count: int) -> Iterator[None]:
-    """A disk that is full after so many bytes."""
+    """Act like a disk that is full after `count` bytes."""
     import resource
 
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
@@ -429,7 +429,7 @@ def nobody_reads() -> int:
 
 
 def a_full_disk() -> int:
-    """What cannot be written to for want of room."""
+    """Return a file that cannot be written to for lack of space."""
     return os.open("/dev/full", os.O_WRONLY)
 
 
@@ -444,7 +444,7 @@ def a_full_disk() -> int:
 )
 @pytest.mark.parametrize("standard_output", [nobody_reads, a_full_disk])
 def test_a_standard_output_that_cannot_be_written(standard_output, args: tuple[str, ...], folder: Path):
-    """What is written to files is written; a full disk is told of, and a reader that has left is not."""
+    """Files are still written; a full disk is reported, and a reader that has left is not."""
     if standard_output is a_full_disk and not Path("/dev/full").exists():
         pytest.skip("no such device")
     code, lines = (141, 0) if standard_output is nobody_reads else (2, 1)
@@ -487,7 +487,7 @@ def until(fact, what: str, seconds: float = SECONDS):
 
 
 def default_signals() -> None:
-    """What a shell does before it starts a program in the foreground."""
+    """Reset the signal as a shell does before it starts a program in the foreground."""
     signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
@@ -523,7 +523,7 @@ def sleeper(folder: Path, monkeypatch) -> Path:
 
 
 def test_a_second_interrupt_ends_a_solver_that_does_not_look(folder: Path, sleeper: Path):
-    """What other solvers found before is shown."""
+    """The results of earlier solvers are shown."""
     process = subprocess.Popen(
         [sys.executable, "-m", "linspec", "compare", *VIEWS, "--solvers", "gram,sleeper"],
         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,

@@ -27,7 +27,7 @@ pytestmark = [
 
 
 def ctrl_c() -> None:
-    """What the terminal does."""
+    """Send SIGINT, as the terminal does."""
     os.kill(os.getpid(), signal.SIGINT)
 
 
@@ -203,7 +203,7 @@ print(signal.getsignal(signal.SIGINT) is signal.default_int_handler)
 
 
 def test_each_statement_at_a_prompt_starts_afresh():
-    """So do the cells of a notebook: each is code of its own, although names keep the answers of earlier ones."""
+    """Cells of a notebook start afresh as well: each is code of its own, although names keep earlier answers."""
     line = [sys.executable, "-q", "-i"]
     done = subprocess.run(
         line, input=AT_A_PROMPT, capture_output=True, text=True, timeout=SECONDS, check=False
@@ -218,7 +218,7 @@ def test_each_statement_at_a_prompt_starts_afresh():
 
 
 class Permuting(np.random.Generator):
-    """A generator that sends Ctrl-C when it is asked for its n-th permutation."""
+    """A generator that sends Ctrl-C at its n-th permutation."""
 
     def __init__(self, at: int) -> None:
         super().__init__(np.random.PCG64(0))

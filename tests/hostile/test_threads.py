@@ -243,7 +243,7 @@ def test_a_stream_is_free_again_where_a_sweep_has_failed():
 
 
 def meeting(ends: list[threading.Event], i: int, *, raises: type[BaseException] | None) -> Any:
-    """A callback that begins after the thread before, and ends when it is told to."""
+    """Make a callback that begins after the thread before, and ends when its event is set."""
 
     def callback(progress: Any) -> None:
         if progress.iteration == 1:
@@ -346,7 +346,7 @@ def test_a_system_that_gives_no_thread(started, monkeypatch):
 @pytest.mark.parametrize("before", ["solved", pytest.param("imported", marks=pytest.mark.slow), "nothing"])
 @pytest.mark.slow(keep=1)
 def test_a_thread_solves_after_main_has_ended(before):
-    """What was ready while main ran: the pool, the modules, or nothing at all."""
+    """With the pool, the modules, or nothing at all ready while main ran."""
     program = f"""
         import threading
         import numpy as np, scipy.sparse as sp, scipy.linalg

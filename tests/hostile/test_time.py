@@ -180,7 +180,7 @@ def test_an_iteration_that_has_nothing_yet_is_no_answer(clock: Any):
 
 @pytest.mark.parametrize("form", ["stream", "array", "moments"])
 def test_data_of_a_run_that_was_ended_can_be_used_again(form: str, clock: Any):
-    """What a sweep has gathered half is not taken for the whole by the next run."""
+    """The next run does not use half of a sweep's results as if they were whole."""
     A = np.random.default_rng(0).standard_normal((4000, 30))
     slow = [True]
 

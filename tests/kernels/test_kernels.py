@@ -275,7 +275,7 @@ def test_other_kernels_have_no_functions_of_products(kernel):
 
 
 def test_a_row_far_from_all_others_costs_them_no_digits():
-    """Distances between other rows do not depend on where it lies."""
+    """Distances between other rows do not depend on its place."""
     rng = np.random.default_rng(0)
     X = rng.standard_normal((40, 3))
     X[7] = 1e6

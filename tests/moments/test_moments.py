@@ -675,7 +675,7 @@ def test_cross_products_of_any_rows(center, columns):
 @pytest.mark.parametrize("wrap", [np.asarray, np.float32, scipy.sparse.csr_array, Duck])
 @pytest.mark.parametrize("V", [None, np.ones((60, 2))])
 def test_the_cross_product_with_wide_sparse_rows_is_that_of_what_was_given(wrap, V):
-    """Also where Y is given less a row, which is taken out of its norms, too."""
+    """Also if Y is passed less a row, which is then subtracted from its norms, too."""
     rng = np.random.default_rng(3)
     x, y = rng.standard_normal((12, 60)) * (rng.random((12, 60)) < 0.3), rng.integers(0, 99, (12, 4)) / 8
     m = Moments(scipy.sparse.csr_array(x), as_operator(wrap(y)).centered(y.mean(axis=0)), form="implicit")
@@ -766,7 +766,7 @@ def test_nothing_is_read_before_the_first_product():
     assert a.forward == a.adjoint == 0
 
 
-# ---- norms that only products can tell -------------------------------------------------------------------
+# ---- norms that only products can show -------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("kind", ["duck", "slices", "scipy-operator"])
@@ -1067,7 +1067,7 @@ def test_reduced_rows_have_the_inner_products_of_all_rows(kind, ridges):
 
 @pytest.mark.parametrize("kind", ["dense", "sparse", "products"])
 def test_a_gram_matrix_by_the_identity_has_zeros_for_constant_columns(kind):
-    """Of numbers that binary fractions only approach, centring leaves rounding."""
+    """With entries that are no binary fractions, centring leaves rounding."""
     A = np.insert(X, 2, 0.1, axis=1)
     data = {"dense": A, "sparse": scipy.sparse.csr_array(A), "products": Duck(A)}[kind]
     found = Moments(data, center=True, form="implicit")

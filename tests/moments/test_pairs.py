@@ -35,7 +35,7 @@ def blocks(condition, k=4, seed=1):
 
 
 def cosines(A, B):
-    """Of the angles between the spans of two blocks, by Householder QR."""
+    """Return the cosines of the angles between the spans of two blocks, by Householder QR."""
     return np.linalg.svd(np.linalg.qr(A)[0].T @ np.linalg.qr(B)[0], compute_uv=False)
 
 

@@ -1,1 +1,1 @@
-"""Mutants: small mistakes, put into linspec one at a time, each of which some test should notice."""
+"""Mutants: small mistakes, put into linspec one at a time, which some test should notice."""

@@ -90,7 +90,7 @@ def _is_text(node: ast.AST) -> bool:
 
 
 def _instead(node: ast.AST) -> list[ast.AST]:
-    """What may stand in the place of a node."""
+    """Return the replacements of a node."""
     other = copy.deepcopy(node)
     if isinstance(other, ast.BinOp | ast.AugAssign | ast.BoolOp) and type(other.op) in OTHERS:
         other.op = OTHERS[type(other.op)]()  # type: ignore[assignment]

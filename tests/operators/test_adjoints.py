@@ -1,4 +1,4 @@
-"""Operators that are no matrices: an adjoint that lies, products that are not linear; and empty answers."""
+"""Operators that are no matrices: a wrong adjoint, products that are not linear; and empty answers."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class Operator:
 
 
 class Subclass(ls.LinearOperator):
-    """The same as an operator of linspec."""
+    """The lying operator as an operator of linspec."""
 
     def __init__(self, A: Any, lie: str = "") -> None:
         self.inner = Operator(A, lie)
@@ -175,7 +175,7 @@ def test_products_and_passes_are_those_without_a_comparison() -> None:
     moments = ls.Moments(Operator(A), form="implicit")
     moments.products(np.eye(12)[:, :3])
     assert moments.passes == 2
-    assert moments.columns_made(0) == 2 * (3 + 16)  # the columns, and the signs that tell lengths
+    assert moments.columns_made(0) == 2 * (3 + 16)  # the columns, and the signs that estimate lengths
     held = ls.Moments(Operator(A), form="dense")
     held.products(np.eye(12)[:, :3])
     assert held.passes == 1

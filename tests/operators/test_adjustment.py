@@ -1,6 +1,6 @@
-"""What is subtracted from the rows of a matrix: problems have the matrices that are meant, whatever was given.
+"""Adjustments of the rows of a matrix: problems have the adjusted matrices, however the data were passed.
 
-The oracles are NumPy on rows that are centred, weighted and freed of confounds here, and exact fractions for means
+The oracles are NumPy on rows that are centred, weighted and adjusted for confounds here, and exact fractions for means
 that are large beside the deviations.
 """
 

@@ -42,7 +42,7 @@ KINDS = {
 
 
 def left(A: np.ndarray, Z: np.ndarray, w: np.ndarray | None) -> np.ndarray:
-    """What the confounds leave of the weighted rows, to more digits than float64 has."""
+    """Return the weighted rows less the fit to the confounds, with more digits than float64 has."""
     long = np.longdouble
     roots = np.ones(len(A), dtype=long) if w is None else np.sqrt(w.astype(long))
     basis: list[Any] = []

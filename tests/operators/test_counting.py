@@ -49,7 +49,7 @@ def parts(A, size):
 
 @pytest.fixture(params=KINDS)
 def both(request, tmp_path):
-    """The same matrix twice, each on a ledger of its own."""
+    """Make two counted operators of one matrix, each with a ledger of its own."""
     return [CountedOperator(KINDS[request.param](tmp_path), Ledger()) for _ in range(2)]
 
 
@@ -95,7 +95,7 @@ def test_rows_by_their_numbers_count_what_they_hold():
 
 
 def test_rows_can_be_taken_out_of_their_counter():
-    """What multiplies arrays enters its products by the ledger of these rows."""
+    """Code that multiplies arrays records its products in the ledger of these rows."""
     counted = CountedOperator(as_operator(scipy.sparse.csr_array(M)), Ledger())
     rows, ledger = uncounted(counted.rows(slice(0, 8)))
     assert isinstance(rows, SparseOperator)

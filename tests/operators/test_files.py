@@ -21,7 +21,7 @@ M = RNG.standard_normal((N, P))
 
 @pytest.fixture(autouse=True)
 def small_blocks(monkeypatch):
-    """Many blocks, and so many releases, in 211 rows."""
+    """Make many blocks, and as many releases, of 211 rows."""
     monkeypatch.setattr(row_blocks, "HOST_BLOCK_BYTES", 1000)
     monkeypatch.setattr(row_blocks, "FEWEST_ROWS", 1)
     monkeypatch.setattr("linspec.sweeps.views.GRAM_ROWS", 20)

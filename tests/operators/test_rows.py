@@ -486,7 +486,7 @@ def test_means_beside_the_deviations_are_those_of_repeated_rows():
 
 @pytest.mark.parametrize("apart", [1e-3, 1e-6, 1e-9])
 def test_the_rounding_of_confounds_that_nearly_depend_on_each_other_is_counted(apart):
-    """What is left of a column is compared with exact arithmetic."""
+    """The remainder of a column is compared with exact arithmetic."""
     rng = np.random.default_rng(3)
     Z = rng.standard_normal((30, 3))
     Z[:, 2] = Z[:, 0] + apart * Z[:, 2]
@@ -584,7 +584,7 @@ def test_a_path_of_ridges_has_weights_and_confounds():
 
 @pytest.mark.parametrize("scale", [False, True], ids=["plain", "scaled"])
 def test_predictions_contain_the_confounds(scale):
-    """Of a regression: those of the regression on [1 Z A]; of a CCA: those on its variates beside [1 Z]."""
+    """Regressions predict like a regression on [1 Z A]; CCAs like one on the variates beside [1 Z]."""
     X, Y, Z, w = data()
     train, test = slice(0, 500), slice(500, N)
     roots, ones = np.sqrt(w[train])[:, None], np.ones((N, 1))

@@ -68,7 +68,7 @@ def test_the_entries_of_small_gram_matrices_are_counted(data):
 
 
 def power_law(n: int, p: int, per_row: int, power: float, seed: int) -> sparse.csr_array:
-    """As many words a row, the most frequent of which is in nearly every row and most in few."""
+    """Draw `per_row` words for each row; the most frequent one is in nearly every row, most are in few."""
     frequency = np.arange(1.0, p + 1) ** -power
     rng = np.random.default_rng(seed)
     columns = rng.permutation(p)[rng.choice(p, size=n * per_row, p=frequency / frequency.sum())]

@@ -57,7 +57,7 @@ def test_products_with_a_matrix_and_its_transpose_are_exact(name, data):
 @every_plan
 @given(data=st.data())
 def test_a_fused_sweep_is_exact(name, data):
-    """Of one matrix, of two and of three, some of which have no block."""
+    """With one matrix, two and three, some without a block."""
     Xs = [data.draw(matrices())]
     Xs += [data.draw(matrices(rows=Xs[0].shape[0])) for _ in range(data.draw(st.integers(0, 2)))]
     Vs = [data.draw(st.none() | blocks(X.shape[1])) for X in Xs]

@@ -17,7 +17,7 @@ from linspec.process import machine
 
 
 def test_columns_that_are_seldom_met_do_not_count():
-    """Of 1,000 columns 10 have 95 of 100 entries; where all have as many, nearly all count."""
+    """Ten of 1,000 columns have 95 of 100 entries; if all have equally many, nearly all count."""
     rng = np.random.default_rng(2)
     often = rng.random(200_000) < 0.95
     columns = np.where(often, rng.integers(0, 10, 200_000), rng.integers(0, 1000, 200_000))
@@ -58,7 +58,7 @@ def test_accumulators_fit_into_memory(monkeypatch):
 
 
 def test_few_meetings_are_not_worth_an_accumulator(monkeypatch):
-    """On two threads: one part, or so many that any of them can be late."""
+    """With two threads the work is one part, or enough parts that any of them can be late."""
     monkeypatch.setattr(machine, "cpu_count", lambda: 2)
     rng = np.random.default_rng(5)
     found = set()

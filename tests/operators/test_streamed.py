@@ -1,4 +1,4 @@
-"""Rows that come slice by slice: what iterators and callables give, in how many readings, and what they are told."""
+"""Rows that come slice by slice: the answers to iterators and callables, the number of readings, and the errors."""
 
 from __future__ import annotations
 
@@ -268,7 +268,7 @@ def test_rows_that_do_not_match_are_found_in_the_first_sweep():
         ls.solve(ls.SVD(again(A[:4], [4]), 6), "block-krylov")
 
 
-# ---- what it is told --------------------------------------------------------------------------------------
+# ---- errors of bad slices --------------------------------------------------------------------------------
 
 
 BAD = {
@@ -378,7 +378,7 @@ def test_rows_that_are_declared_are_held_to_it():
 
 
 def counting(data, heights=UNEQUAL):
-    """Slices that tell how many of them were taken."""
+    """Make slices, and a list that counts those that were taken."""
     taken = []
 
     def read():
@@ -395,7 +395,7 @@ def test_who_reads_several_times_refuses_an_iterator_beforehand(solver):
     with pytest.raises(SweptOnce, match=r"callable.*one pass: direct, gram, lazy-spca, spca") as caught:
         ls.solve(ls.SVD(rows, 2), solver)
     assert isinstance(caught.value, MissingCapability | LinspecError)
-    assert len(taken) == 1  # the slice that tells the columns
+    assert len(taken) == 1  # the slice that shows the number of columns
 
 
 @pytest.mark.parametrize(

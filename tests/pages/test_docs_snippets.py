@@ -1,4 +1,4 @@
-"""What the documentation shows runs: Python blocks, commands, links. What it lists is what is registered.
+"""The documentation runs: Python blocks, commands, links. Its lists are what is registered.
 
 A block that cannot run here is preceded by a line ``<!-- not run: reason -->``. A page with a line
 ``<!-- needs PACKAGE: for what -->`` runs where this optional package is installed; such a line right before a block is

@@ -58,7 +58,7 @@ class Notebook:
                 interrupt_at = ""
 
     def says(self, code: str, **more: Any) -> str:
-        """What a cell prints, and its error."""
+        """Return the output of a cell, and its error."""
         return "".join(each.get("text", "") + each.get("ename", "") for each in self.run(code, **more))
 
     def close(self) -> None:

@@ -317,7 +317,7 @@ def test_a_path_of_least_squares_shows_coefficients():
 
 
 def of_folds(ridges, ks, splits=4):
-    """What cross-validation returns, of planted scores: the best is the second ridge and k = 2."""
+    """Make a result of cross-validation with planted scores: the best is the second ridge and k = 2."""
     scores = rng.random((splits, len(ridges), len(ks))) / 100
     scores[:, min(1, len(ridges) - 1), min(1, len(ks) - 1)] += 1
     return SimpleNamespace(

@@ -1,4 +1,4 @@
-"""What the tests of several plugins need."""
+"""Fixtures that the tests of several plugins need."""
 
 from __future__ import annotations
 

@@ -127,7 +127,9 @@ def test_the_residual_of_an_unproven_start_is_told_as_it_is():
 
 @pytest.mark.slow
 def test_the_risk_is_what_it_says(monkeypatch):
-    """Of many runs with a risk of a half, some end without the vector that the start lacks, and no more than a half."""
+    """Among many runs with a risk of a half, some end without the vector that the start lacks, but no more than a
+    half.
+    """
     monkeypatch.setattr(start_proof, "RISK", 0.5)
     s = np.r_[1.3, 1.25, 1.2, 1.15, 1.1, np.linspace(1, 0.9, 195)]
     A, Vh = planted(s)

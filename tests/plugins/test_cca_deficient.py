@@ -223,7 +223,7 @@ def test_views_of_different_size_are_told_a_ridge_each():
 
 
 def test_new_rows_tell_shared_directions_from_chance():
-    """Both come with a correlation of 1; on other rows the one stays and the other goes."""
+    """Shared and chance directions have a correlation of 1; on other rows only the shared ones keep it."""
     rng = np.random.default_rng(0)
     X, Y = rng.standard_normal((400, 30)), rng.standard_normal((400, 25))
     chance = ls.solve(ls.CCA(X[:20], Y[:20], 3), "direct")

@@ -126,7 +126,7 @@ def test_targets_may_be_a_list_of_delayed_blocks():
 
 
 def test_als_takes_the_passes_of_arrays_in_any_order_of_sums():
-    """Blocks of three columns, of which a few inner steps do not span all: what is left then is not rounding alone."""
+    """A few inner steps do not span blocks of three columns: the remainder is then not rounding alone."""
     settings = {"tol": 1e-10, "form": "implicit", "oversample": 1}
     found = answers(ls.CCA(of(X), of(Y, 500), 2, ridge=1.0), "als", **settings)
     for order in (slice(None), slice(None, None, -1)):
@@ -202,7 +202,7 @@ def test_frames_keep_the_names_of_their_columns(cluster_there, request):
 def test_columns_in_chunks_are_joined_and_unknown_sizes_computed():
     exact = np.linalg.svd(X)[1][:3]
     np.testing.assert_allclose(answers(ls.SVD(of(X, 500, 4), 3), "gram").S, exact, rtol=1e-10)
-    kept = of(X)[of(X[:, 0]) > -np.inf]  # of which dask knows no chunk
+    kept = of(X)[of(X[:, 0]) > -np.inf]  # dask does not know its chunks
     assert np.isnan(kept.shape[0])
     np.testing.assert_allclose(answers(ls.SVD(kept, 3), "gram").S, exact, rtol=1e-10)
     unknown = of(X, 500, 4)

@@ -1,4 +1,4 @@
-"""What can fail on a cluster of dask: each fault ends in one error of linspec or in the answer, and none in a hang."""
+"""Faults on a cluster of dask: each ends in one error of linspec or in the answer, and none in a hang."""
 
 from __future__ import annotations
 
@@ -137,7 +137,7 @@ def test_a_client_that_is_closed_while_one_waits_is_one_error(client, watched):
 
 
 GO_ON = threading.Event()
-"""What a late block waits for; the workers are threads of this process."""
+"""Event for which a late block waits; the workers are threads of this process."""
 
 
 def _late(rows: Any) -> Any:

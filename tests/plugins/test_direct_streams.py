@@ -63,7 +63,7 @@ def blocks(request, monkeypatch):
 
 @pytest.fixture
 def exactly():
-    """What is compared, to 1e-12 of the size of the answer."""
+    """Return a comparison of arrays, to 1e-12 of the size of the answer."""
 
     def compare(found, wanted, rtol=1e-12):
         for a, b in zip(found, wanted, strict=True):

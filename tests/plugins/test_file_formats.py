@@ -31,7 +31,7 @@ NAMES = tuple(f"c{j}" for j in range(5))
 
 
 def packed(path: Path) -> Path:
-    """The same file compressed by gzip."""
+    """Compress a file by gzip."""
     into = path.with_name(path.name + ".gz")
     into.write_bytes(gzip.compress(path.read_bytes()))
     return into
@@ -190,7 +190,7 @@ def test_answers_have_the_names_of_a_text_file(tmp_path: Path) -> None:
 
 
 def test_a_vector_is_a_column_in_python_and_a_vector_on_the_command_line(tmp_path: Path) -> None:
-    """So coefficients for a vector b are a vector, too."""
+    """Coefficients for a vector b are then a vector, too."""
     for name, save in (("b.npy", np.save), ("b.npz", np.savez)):
         save(tmp_path / name, A[:, 0])
         np.testing.assert_array_equal(ls.open_rows(tmp_path / name).dense(), A[:, :1])

@@ -155,7 +155,7 @@ KINDS = (
 def test_the_laws_of_operators_hold(kind: str, tmp_path: Path) -> None:
     path, A = write(kind, tmp_path)
     operator = ls.open_rows(path)
-    assert len(operator.source.edges) > 5  # several slabs, none of which ends where a block does
+    assert len(operator.source.edges) > 5  # several slabs; none ends where a block does
     assert not check_operator(operator, entries=A.toarray() if scipy.sparse.issparse(A) else A)
     assert operator.sparse == scipy.sparse.issparse(A)
 
@@ -358,7 +358,7 @@ def test_compressed_columns_with_rows_that_are_none_are_refused(fault: int, tmp_
 
 
 class AnnData:
-    """What the adapter takes of an `anndata.AnnData`."""
+    """The part of an `anndata.AnnData` that the adapter uses."""
 
     def __init__(self, X: Any, genes: Any = None) -> None:
         self.X = X

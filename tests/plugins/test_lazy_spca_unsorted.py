@@ -1,4 +1,4 @@
-"""The form of lazy SPCA without singular values says what squaring loses, although it returns none to tell from."""
+"""The form of lazy SPCA without singular values reports the loss by squaring, although its answer does not show it."""
 
 from __future__ import annotations
 

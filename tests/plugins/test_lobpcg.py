@@ -87,7 +87,7 @@ def test_a_sparse_gram_is_the_same():
 
 
 def test_every_form_goes_the_same_way():
-    """The same products, so the same iterates, through many folds."""
+    """Equal products give equal iterates, through many folds."""
     X, Y, _ = planted(k=3)
     sparse = scipy.sparse.csr_array(X), scipy.sparse.csr_array(Y)
     paths = [
@@ -113,7 +113,7 @@ def test_float32_data(form):
 
 @pytest.mark.parametrize("oversample", [15, 25, 56])
 def test_what_a_whole_subspace_leaves_of_a_block_is_rounding(oversample):
-    """Of float32 data it is long, and is not told as columns that depend on others."""
+    """With float32 data it is long, and is not reported as columns that depend on others."""
     X, Y, _ = planted()
     problem = ls.CCA(X.astype(np.float32), Y.astype(np.float32), 4)
     found = ls.solve(problem, "lobpcg", rng=0, form="implicit", oversample=oversample)
@@ -236,7 +236,7 @@ def test_stopped_early_it_is_honest():
 
 
 def test_one_forward_and_one_adjoint_product_a_view_and_iteration():
-    """And two more: of the first block, which tells the diagonals as well, and the certificate."""
+    """Two more products: with the first block, which gives the diagonals as well, and for the certificate."""
     X, Y, case = planted(center=False)
     (A, seen), (B, seen_too) = products_only(X), products_only(Y)
     found = ls.solve(ls.CCA(A, B, 4, center=False), "lobpcg", rng=0, form="implicit", **NARROW)
@@ -365,7 +365,7 @@ def test_diagonals_from_signs_are_upper_estimates():
     found = raised_diagonal(signs, S @ signs + 2.0 * signs, 2.0, HOST)
     assert np.mean(found >= np.diag(S)) > 0.9
     assert np.median(found / np.diag(S)) < 10
-    # Of columns that do not meet each sign tells all.
+    # For columns without common rows one sign gives the exact value.
     d = rng.uniform(1, 5, 300)
     np.testing.assert_allclose(raised_diagonal(signs, d[:, None] * signs, 0.0, HOST), d)
     d[3] = 0.0

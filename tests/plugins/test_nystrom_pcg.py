@@ -79,7 +79,7 @@ def test_a_flat_spectrum_gets_no_preconditioner():
 
 
 def test_rank_is_doubled_where_that_pays_and_not_beyond():
-    """Of 10⁵ columns fifty eigenvalues are known, and the trace."""
+    """Fifty eigenvalues for 10⁵ columns are known, and the trace."""
 
     def pays(values, width=1, ridge=1e-9):
         prices = Prices(entries=1e9, rate=1e10, p=10**5, width=width)

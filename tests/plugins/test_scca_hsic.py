@@ -91,7 +91,7 @@ def test_columns_that_are_related_by_a_square_are_found():
         assert ls.metrics.f1(U, [0, 1]) >= 0.8
     x, y = X @ found.x_preimages[:, 0], Y @ found.y_preimages[:, 0]
     assert found.values[0] == pytest.approx(exact_hsic(x, y), rel=1e-6)
-    assert abs(np.corrcoef(x, y)[0, 1]) < 0.3  # no correlation would have told
+    assert abs(np.corrcoef(x, y)[0, 1]) < 0.3  # the correlation does not show it
     single = max(exact_hsic(a, b) for a in X[:, :4].T for b in Y[:, :4].T)
     assert found.values[0] > single
 

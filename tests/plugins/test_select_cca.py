@@ -51,7 +51,7 @@ def chosen(n, p, q=None, k=20, **facts):
 
 
 def words(n, p, per_row, power=1.1, seed=0):
-    """As many words a row, the frequencies of which follow a power law."""
+    """Draw `per_row` words for each row, with frequencies that follow a power law."""
     frequency = (np.arange(p) + 20.0) ** -power
     columns = np.random.default_rng(seed).choice(p, size=n * per_row, p=frequency / frequency.sum())
     rows = np.repeat(np.arange(n), per_row)
@@ -205,7 +205,7 @@ def test_density_decides_for_sparse_data(memory):
 
 
 def test_small_sparse_gram_matrices_are_held(memory):
-    """Of two words a row, the Gram matrices have fewer entries than the data."""
+    """With two words in each row, the Gram matrices have fewer entries than the data."""
     n, p = 400_000, 4000
     X, Y = words(n, p, 2, power=2.0, seed=1), words(n, p, 2, power=2.0, seed=2)
     selection = ls.select(sparse_problem(X, Y))
@@ -277,7 +277,7 @@ def test_on_real_numbers():
 
 
 def test_both_sides_of_the_boundary_agree(monkeypatch):
-    """What decides is time and memory; the answer is the same."""
+    """Time and memory decide; the answer is the same."""
     X, Y = planted(1500, 400, 300, np.random.default_rng(1))
     candidate = ls.CCA(X, Y, 3, ridge=5.0)
     exact = ls.solve(candidate)
@@ -292,7 +292,7 @@ def test_both_sides_of_the_boundary_agree(monkeypatch):
 
 
 def with_condition(condition):
-    """Views of which the first has a condition number that no scaling of its columns mends."""
+    """Make views: the first has a condition number that no scaling of its columns improves."""
     rng = np.random.default_rng(2)
     X, Y = planted(400, 20, 15, rng)
     first, last = (np.linalg.qr(rng.standard_normal((20, 20)))[0] for _ in range(2))

@@ -50,7 +50,7 @@ def memory(monkeypatch):
 
 
 def seconds(n, p, m):
-    """What each solver states for a dense problem."""
+    """Return the seconds that each solver states for a dense problem."""
     sizes = cost.Sizes(n=n, p=p, q=m, nnz=n * p + n * m, pairs=None, k=m, readable=True)
     estimates = {
         name: ls.get_solver(name, "least-squares").estimate(sizes) for name in ls.solvers("least-squares")

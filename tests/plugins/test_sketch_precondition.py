@@ -292,7 +292,7 @@ def test_iterations_do_not_depend_on_the_condition():
 
 
 def test_badly_scaled_columns():
-    """Beyond 1/eps in length, where the rank could not be told without scaling."""
+    """Lengths differ by more than 1/eps, so that the rank is unknown without scaling."""
     rng = np.random.default_rng(5)
     scale = np.geomspace(1, 1e18, 20)
     A, x = rng.standard_normal((600, 20)) * scale, rng.standard_normal(20) / scale

@@ -421,7 +421,9 @@ def test_one_pass_loses_by_the_square_and_says_so(solver, spread):
 
 @pytest.mark.parametrize("solver", ["spca", "lazy-spca"])
 def test_single_precision_with_large_means_in_one_pass(small_blocks, solver):
-    """Columns of mean/std 1e4: as near as float32 rows tell, where a subtraction of products would leave nothing."""
+    """Columns have mean/std 1e4: the answer is as near as float32 rows permit, where subtraction from products leaves
+    nothing.
+    """
     A, _, _ = with_singular_values(2000, 60, np.r_[[60.0, 50, 40], np.full(57, 0.5)])
     A = (A * 20 + 1e4 * RNG.standard_normal(60)).astype(np.float32)
     C = A.astype(np.float64) - A.astype(np.float64).mean(axis=0)

@@ -29,7 +29,7 @@ def tall(n=10_000, p=30, q=20, seed=0):
 
 
 def words(n=6000, p=400, q=300, seed=0):
-    """Sparse counts: a few columns in nearly all rows, and rare ones, which alone tell of the twelve topics."""
+    """Sparse counts: a few columns in nearly all rows, and rare ones, which alone depend on the twelve topics."""
     rng = np.random.default_rng(seed)
     topic = rng.integers(0, 12, n)
     views = []
@@ -274,7 +274,7 @@ def test_what_is_not_finite_in_a_file_is_named(tmp_path, where):
 @pytest.mark.parametrize("k", [1, 4])
 @pytest.mark.slow(keep=2)
 def test_odd_data_are_no_trouble(ridge, k):
-    """Columns of zeros, the same columns twice, few rows, and more pairs than a batch could tell apart."""
+    """Columns of zeros, equal columns, few rows, and more pairs than a batch can distinguish."""
     X, Y = tall(200, 12, 9)
     X[:, 3] = 0.0
     X[:, 7] = X[:, 2]

@@ -28,10 +28,10 @@ SOLVERS: dict[str, tuple[str, dict[str, Any]]] = {
     "lazy-spca": ("lazy-spca", {}),
 }
 GAVE_UP = {Status.STAGNATED, Status.BREAKDOWN, Status.INACCURATE, Status.ITERATION_LIMIT}
-"""Endings by which a solver says that the answer is not what was asked for."""
+"""Endings by which a solver reports that the answer is not the requested one."""
 
 SKETCHED = {"spca": 10, "lazy-spca": 10}
-"""Solvers that are exact where the rank is at most so many above k."""
+"""Solvers that are exact if the rank is at most this number above k."""
 
 
 @dataclass(frozen=True)
@@ -130,7 +130,7 @@ class Reference:
 
 
 def faults(found: Any, case: Case, reference: Reference, label: str, *, left: bool) -> list[str]:
-    """What is wrong with a solution and not said by it."""
+    """Return the faults of a solution that it does not report."""
     S, Vh, U, first = found.S, found.Vh, found.U, max(float(reference.S[0]), 0.0)
     wanted = min(case.k, reference.rank)
     exact = reference.rank <= case.k + SKETCHED.get(label, len(reference.S))

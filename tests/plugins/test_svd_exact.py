@@ -31,7 +31,7 @@ def planted(n, p, values, seed=0):
 
 
 def sine(V, W):
-    """Of the largest angle between two spans, of orthonormal columns."""
+    """Return the sine of the largest angle between two spans, of orthonormal columns."""
     return np.linalg.norm(V - W @ (W.T @ V), 2)
 
 
@@ -153,7 +153,7 @@ def test_direct_left_vectors_are_orthonormal_for_values_near_rounding(shape):
 @pytest.mark.parametrize("shape", [(80, 30), (30, 80)])
 @pytest.mark.parametrize("left", [False, True])
 def test_gram_reduces_the_rows_where_squaring_leaves_nothing(shape, left):
-    """Values down to 1e-12 σ₁, of which a Gram matrix knows nothing below 1e-8 σ₁."""
+    """Values go down to 1e-12 σ₁; a Gram matrix shows nothing below 1e-8 σ₁."""
     A, _, s, _ = planted(*shape, np.geomspace(1, 1e-12, 13))
     found = ls.solve(ls.SVD(A, 13, left=left), "gram")
     np.testing.assert_allclose(found.S, s, atol=30 * EPS)
@@ -361,7 +361,7 @@ def test_every_budget_holds_or_is_refused(method, left, kind):
 
 
 def test_the_basis_that_is_kept_is_that_of_arpack():
-    """ARPACK alone, told the same tolerance, needs as many products, give or take a cycle."""
+    """ARPACK alone, with the same tolerance, needs as many products, give or take a cycle."""
     from scipy.sparse.linalg import LinearOperator, eigsh
 
     A = SLOW[0]
@@ -410,7 +410,7 @@ def test_copies_that_one_vector_cannot_see_are_found(method, seed, k):
 @METHODS
 @pytest.mark.slow
 def test_copies_are_missing_in_silence_at_no_budget(method):
-    """What is wrong is above the tolerance, or INCOMPLETE, or the message says that nobody looked."""
+    """A wrong answer is above the tolerance, or INCOMPLETE, or the message says that nobody looked."""
     A, _, s, _ = REPEATED
     endings = set()
     for budget in range(60, 122):

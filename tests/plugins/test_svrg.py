@@ -84,7 +84,7 @@ def test_batches_of_a_partition_average_to_the_full_product():
 
 @pytest.mark.parametrize("batch", [1, 2, 3, 6])
 def test_smoothness_bounds_the_mean_square_over_all_batches(batch):
-    """L_b AᵀA − E[H_S²] has no negative eigenvalue, over every subset of so many rows."""
+    """L_b AᵀA − E[H_S²] has no negative eigenvalue, over every subset of `batch` rows."""
     rng = np.random.default_rng(1)
     A = rng.standard_normal((6, 4)) * np.array([1, 1, 1, 2, 3, 0.1])[:, None]
     H = A.T @ A
@@ -117,7 +117,7 @@ def test_batches_of_all_rows_are_gradient_descent():
 
 
 def test_tall_data_take_fewer_passes_than_gradient_descent():
-    """What stochastic gradients are for: many alike rows, of which few tell nearly all."""
+    """The purpose of stochastic gradients: many similar rows, where a few determine nearly all."""
     rng = np.random.default_rng(0)
     A = rng.standard_normal((20_000, 20)) * np.geomspace(30, 1, 20)
     b = A @ rng.standard_normal(20) + rng.standard_normal(20_000)

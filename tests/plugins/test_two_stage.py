@@ -67,7 +67,7 @@ def entries(H):
 @pytest.mark.parametrize("X", [TALL, WIDE], ids=["tall", "wide"])
 @pytest.mark.slow(keep=30)
 def test_theorems_2_and_4(X, target, ridge):
-    """Both stages together give the subspace of the eigenproblem, for every ridge and every target."""
+    """The two stages give the subspace of the eigenproblem, for every ridge and every target."""
     H = TARGETS[target](len(X))
     W0, values, condition = exact(X, entries(H), ridge)
     for solver, options in (
@@ -184,7 +184,7 @@ def test_components_are_as_many_as_the_rank():
 
 
 def test_the_dual_system_of_sparse_rows_keeps_to_its_budget():
-    """XXᵀ takes products with all columns of the identity, and the least number of passes is told beforehand."""
+    """XXᵀ takes products with all columns of the identity, and the least number of passes is reported beforehand."""
     X = scipy.sparse.random_array((300, 900), density=0.02, rng=np.random.default_rng(0), format="csr")
     problem = ls.Discriminant(X, targets.lda(RNG.integers(0, 3, 300)), ridge=1.0)
     s = ls.solve(problem, "direct")
@@ -205,7 +205,7 @@ def test_wide_sparse_rows_keep_to_their_budget(max_passes):
 
 
 def test_a_tolerance_of_the_part_is_kept():
-    """Whoever asks for a rough stage 1 gets one, and is told what limits the answer."""
+    """A user who requests a rough stage 1 gets one, and a report of what limits the answer."""
     rough = ls.get_solver("cg", "least-squares")(tol=1e-2)
     s = quiet(ls.Discriminant(TALL, targets.opls(LABELS), ridge=1.0), lstsq=rough, tol=1e-12, form="implicit")
     assert s.residual > 1e-12
@@ -220,7 +220,7 @@ def test_lanczos_vectors_are_the_same():
 
 
 def test_an_ill_conditioned_gram_matrix_is_not_trusted():
-    """Columns that differ by 1e-9: squares cannot tell them apart, orthogonal transformations can."""
+    """Columns differ by 1e-9: squares cannot distinguish them, orthogonal transformations can."""
     X = np.hstack([TALL, TALL[:, :4] + 1e-7 * RNG.standard_normal((200, 4))])
     W0, values, condition = exact(X, targets.opls(LABELS), 0.0)
     s = ls.solve(ls.Discriminant(X, targets.opls(LABELS)), "direct")
@@ -312,7 +312,7 @@ def test_auto_takes_figures():
 
 
 def planted(kappa, short, seed, p=24, n=150):
-    """(X, H, eigenvalues) with known singular vectors: half of what H says lies in the `short` shortest directions."""
+    """(X, H, eigenvalues) with known singular vectors: half of H is in the `short` shortest directions."""
     rng = np.random.default_rng(seed)
     U = rng.standard_normal((n, p + 3))
     U = np.linalg.qr(U - U.mean(axis=0))[0]
@@ -458,7 +458,7 @@ def test_views_without_anything_in_common_have_no_pairs(lstsq):
 
 
 def test_a_run_that_ends_before_short_directions_are_judged_is_not_converged():
-    """The largest eigenvalue lies in a direction 1e-10 of the others, of which the plain norm shows nothing."""
+    """The largest eigenvalue is in a direction 1e-10 of the others, which the plain norm does not show."""
     rng = np.random.default_rng(0)
     X = rng.standard_normal((80, 6))
     X[:, 5] = X[:, 0] + 1e-10 * rng.standard_normal(80)

@@ -1,4 +1,4 @@
-"""What is told at DEBUG: the choice, the sweeps and the ending; and nothing where nobody reads."""
+"""The log at DEBUG has the choice, the sweeps and the ending; nothing is logged where nobody reads."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the process may use of the machine: against made-up /proc and /sys trees, and in new processes."""
+"""The resources of the machine that the process may use: against made-up /proc and /sys trees, and in new processes."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def write(root: Path, files: dict[str, object]) -> Path:
 
 
 def run(code: str, **environment: str) -> str:
-    """What a fresh process prints; a deadlock in it is a failure, not a hanging test."""
+    """Return the output of a fresh process; a deadlock in it is a failure, not a hanging test."""
     process = subprocess.run(
         [sys.executable, "-W", "ignore", "-c", textwrap.dedent(code)],
         env={**os.environ, "PYTHONPATH": str(Path(machine.__file__).parents[2]), **environment},

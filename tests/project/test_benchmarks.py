@@ -244,7 +244,7 @@ def test_a_blas_is_held_to_one_thread():
 
 
 def python(code: str, argument: str, *path: str) -> str:
-    """What an interpreter prints that has folders before its path."""
+    """Return the output of an interpreter that has folders before its path."""
     plain = {name: value for name, value in os.environ.items() if not name.endswith("_NUM_THREADS")}
     plain["PYTHONPATH"] = os.pathsep.join([*path, os.environ.get("PYTHONPATH", "")]).rstrip(os.pathsep)
     run = subprocess.run(

@@ -64,7 +64,7 @@ def test_a_method_that_refuses_is_not_asked_again_and_a_slow_one_has_fewer_turns
     )
     assert found["no"].said == "ValueError: not these data"
     assert found["no"].cpu == []
-    assert len(found["slow"].cpu) == 1  # two runs, the first of which is a warm-up
+    assert len(found["slow"].cpu) == 1  # two runs: the first one is a warm-up
     assert len(found["fast"].cpu) == 3
     assert set(timing.alternate({"a": busy(0), "b": busy(0)}, {"a": 1, "b": 0})) == {"a"}
 

@@ -1,4 +1,4 @@
-"""What the pages of the public names show: every name has a docstring with an example, and all examples run."""
+"""The pages of the public names: every name has a docstring with an example, and all examples run."""
 
 from __future__ import annotations
 

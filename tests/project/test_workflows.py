@@ -1,4 +1,4 @@
-"""What the workflows of continuous integration run is there, and can run on every system that they name."""
+"""The commands of continuous integration exist, and can run on every system that the workflows name."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What plugins do wrong once they are called: each is named, and the rest works on."""
+"""Faults of plugins when they are called: each is named, and the rest works on."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ A = np.random.default_rng(0).standard_normal((30, 6))
 
 
 class PanicException(BaseException):
-    """What pyo3 raises where Rust panics: derived from BaseException alone."""
+    """The exception that pyo3 raises when Rust panics: derived from BaseException alone."""
 
 
 @pytest.fixture(autouse=True)
@@ -220,7 +220,7 @@ def test_an_adapter_that_fails_is_named(own, made, kind, words):
 def test_an_adapter_that_takes_the_data_of_another_is_named_with_it(own):
     ls.register(adapter("greedy", lambda data: True))
     ls.register(adapter("right", lambda data: isinstance(data, Cargo)))
-    assert ls.as_operator(Cargo()).shape == A.shape  # nobody can tell
+    assert ls.as_operator(Cargo()).shape == A.shape  # the fault does not show
     ls.register(
         ls.OperatorSpec(
             name="greedy", matches=lambda data: True, adapt=lambda data: data.hold, summary="Cargo."

@@ -88,7 +88,7 @@ FOREIGN = [
     "feature_names",
     "zebra",
 ]
-"""What scikit-learn, SciPy, statsmodels and R call things, no parameters here, but for the weights of `hsl`."""
+"""Names in scikit-learn, SciPy, statsmodels and R that are no parameters here, except for the weights of `hsl`."""
 
 
 @pytest.mark.parametrize(

@@ -409,7 +409,7 @@ def test_a_bare_name_of_two_problems_is_ambiguous_without_the_problem(site: Site
 
 @pytest.mark.parametrize("tables", [1, 2])
 def test_one_distribution_cannot_use_a_name_twice(site: Site, tables: int) -> None:
-    """Qualification could not tell the two apart."""
+    """Qualified names could not distinguish the two."""
     if tables == 1:
         site.install("acme", table(solver("gram"), solver("gram", target="methods:NoOptions")))
         bad, names = "acme:main0", ()
@@ -672,7 +672,7 @@ def test_registering_with_a_misspelt_problem(site: Site) -> None:
 
 
 def test_a_problem_that_is_declared_later_takes_its_solvers_in(site: Site) -> None:
-    """What looked like a misspelt name is one."""
+    """A name that looked misspelt is correct then."""
     site.install("linspec", table(solver("gram")))
     site.install("acme", main=table(solver("own", "ccaa")))
     registry = site.registry()

@@ -156,7 +156,7 @@ def test_one_clear_error(case):
 
 
 def answer_to_file(path: Path, folder: Path) -> Any:
-    """What the command line says of a file as X."""
+    """Run the command line with a file as X, and return its answer."""
     from click.testing import CliRunner
 
     from linspec.cli import main

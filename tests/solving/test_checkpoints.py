@@ -370,7 +370,7 @@ def with_rows_exchanged(matrix: Any, row: int) -> Any:
 
 
 def with_rows_permuted(matrix: Any, row: int) -> Any:
-    """A copy with all rows but those of which the file has a checksum in another order."""
+    """Return a copy with its rows in another order, except for those in the checksum of the file."""
     n = matrix.shape[0]
     free = np.setdiff1d(
         np.arange(n), [*np.linspace(0, n - 1, checkpoints.PLACES).astype(int), *range(8), *range(n - 8, n)]
@@ -384,7 +384,7 @@ CHANGES = [with_another_entry, with_another_sign, with_rows_exchanged, with_rows
 
 
 def first_filled(matrix: Any) -> int:
-    """A row that is not empty, and of which no checkpoint has a checksum."""
+    """Return a row that is not empty, and not in the checksum of any checkpoint."""
     n = matrix.shape[0]
     taken = {*np.linspace(0, n - 1, checkpoints.PLACES).astype(int).tolist(), *range(8)}
     return next(i for i in range(n // 2, n) if i not in taken and i % 3 and abs(matrix[[i]]).sum() > 0)
@@ -395,7 +395,7 @@ def first_filled(matrix: Any) -> int:
 def test_other_rows_are_never_answered_for(
     case: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Of any matrix of the problem, and whatever the run had read when it was cut."""
+    """For any matrix of the problem, whatever the run had read when it was cut."""
     state, solver, options = CASES[case]
     module, path = sys.modules[__name__], tmp_path / "run.ckpt"
     used = [name for name in "AYSTW" if name in state.__code__.co_names]
@@ -425,7 +425,7 @@ def test_other_rows_are_never_answered_for(
 def test_other_operators_are_never_answered_for(
     change: Callable[[Any, int], Any], solver: str, options: dict[str, Any], tmp_path: Path
 ) -> None:
-    """Of what is known by its products no rows can be taken: one adjoint product tells, before and after."""
+    """Operators known by products have no rows to check: one adjoint product is compared, before and after."""
     path, operator = tmp_path / "run.ckpt", scipy.sparse.linalg.aslinearoperator
     settings = {"form": "implicit", **options}
     whole = ls.solve(ls.CCA(operator(A), operator(Y), k=3), solver, rng=0, **settings)

@@ -1,4 +1,4 @@
-"""What "auto" chooses for the shapes of `choices.json`, with a fixed memory."""
+"""The choice of "auto" for the shapes of `choices.json`, with a fixed memory."""
 
 from __future__ import annotations
 

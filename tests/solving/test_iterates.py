@@ -203,7 +203,7 @@ def test_passes_for_the_answer_are_kept_back(budget: int) -> None:
 
 
 def through_a_file(value: Any, folder: Path, classes: tuple[type, ...] = (Factor,), home: Home = HOST) -> Any:
-    """What is made again of a copy that has been in a file."""
+    """Make a value again from a copy that has been in a file."""
     nodes, arrays = archive.pack({"state": stored(value)}, ())
     path = folder / "copy.npz"
     with path.open("wb") as stream:

@@ -1,4 +1,4 @@
-"""What makes no sense ends in one clear error, which says it in few words that no terminal acts on."""
+"""Calls that make no sense end in one clear error, in few words that no terminal obeys."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""In which precision a problem is solved: that of the matrix that is solved with, or the one that is asked for."""
+"""The precision in which a problem is solved: that of its main matrix, or the requested one."""
 
 from __future__ import annotations
 

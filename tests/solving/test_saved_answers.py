@@ -61,7 +61,7 @@ def same(one: Any, other: Any, where: str = "") -> None:
 
 
 def uses(solution: Any, arrays: Any) -> list[Any]:
-    """What an answer makes of rows, by all its methods that take them."""
+    """Return the results of all methods of an answer that take rows."""
     rows = list(arrays.values())
     found = []
     for name in ("transform", "predict", "loadings", "score"):

@@ -54,7 +54,7 @@ def test_auto_says_what_it_chose(views):
 
 
 def test_auto_holds_solvers_without_a_tolerance_to_that_of_the_call():
-    """A Gram matrix of condition 1e15 gives six digits; asked for ten, "auto" goes on to the rows."""
+    """A Gram matrix of condition 1e15 gives six digits; if ten are requested, "auto" goes on to the rows."""
     rng = np.random.default_rng(0)
     U = np.linalg.qr(rng.standard_normal((46, 7)))[0]
     X, Y = U @ rng.standard_normal((7, 1)), U[:, :6] * np.geomspace(1, 5e-7, 6)

@@ -38,7 +38,7 @@ def with_labels(library: str) -> Any:
 
 
 def labels_in(table: Any) -> tuple[str, list[Any]]:
-    """What the labels are called, and the labels."""
+    """Return the name of the labels, and the labels."""
     if isinstance(table, list):
         name = next(iter(table[0]))
         return name, [row[name] for row in table]

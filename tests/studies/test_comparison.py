@@ -28,7 +28,7 @@ def views() -> tuple[np.ndarray, np.ndarray]:
 
 
 def captured(X: np.ndarray, Y: np.ndarray, ridge: float, test: tuple[np.ndarray, np.ndarray]) -> float:
-    """What the first pair of a ridge CCA reaches on other rows, by whitening and an SVD."""
+    """Return the correlation of the first pair of a ridge CCA on other rows, by whitening and an SVD."""
     means = [view.mean(axis=0) for view in (X, Y)]
     roots = []
     for view, mean in zip((X, Y), means, strict=True):
@@ -169,7 +169,7 @@ def test_rows_of_a_single_class_are_scored():
     problem = ls.Discriminant(X, ls.targets.lda(y), 1, ridge=1.0)
     for form in ("dense", "solve"):
         found = ls.cross_validate(problem, splitter=y, form=form)
-        np.testing.assert_allclose(found.scores, 0.0, atol=1e-20)  # nothing to tell apart
+        np.testing.assert_allclose(found.scores, 0.0, atol=1e-20)  # nothing to distinguish
 
 
 @pytest.mark.parametrize("library", ["array_api_strict", "torch"])

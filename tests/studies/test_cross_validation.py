@@ -47,7 +47,7 @@ def splits_of(labels):
 
 @dataclass
 class Rows:
-    """What is taken out of rows, learnt from training rows: by textbook formulas, row by row."""
+    """The adjustment of rows, learnt from training rows: by textbook formulas, row by row."""
 
     center: bool = True
     scale: bool = False
@@ -439,7 +439,7 @@ def with_enough_rows(rows):
 
 
 def hat_matrices(A, B, rows, ridges):
-    """The rows without what is taken out of them, their count less the directions taken out, and hat matrices."""
+    """Return the adjusted targets, the rows' weight, that less the directions removed, and hats."""
     every = np.arange(len(A))
     F = rows.both(A, every, every)[0]
     b = Rows(rows.center, False, rows.weights, rows.confounds).both(B, every, every)[0]

@@ -234,7 +234,7 @@ def test_more_columns_than_rows_are_flagged_where_rounding_decides() -> None:
 
 
 def test_no_ridge_is_chosen_by_rounding() -> None:
-    """Of ridges far below the eigenvalues the moments cannot say which is best; rows can."""
+    """The moments cannot rank ridges far below the eigenvalues; rows can."""
     A, b = planted(1e-9, 0.0, "b", seed=4)
     ridges = [1e-12, 1e-9, 1e-6, 1e-3]
     found = ls.cross_validate(ls.LeastSquares(A, b), ridges=ridges, splitter=FOLDS)

@@ -301,7 +301,7 @@ def test_blocks_to_multiply_travel_once_and_in_the_precision_of_the_rows(kind, c
     given = [kind(rows[i : i + 50]) for i in range(0, 400, 50)]
     moments = ls.Moments(BlockOperator(engine.hold(given), engine), center=center, form="implicit")
     V = np.random.default_rng(1).standard_normal((p, k))
-    moments.gram_matmat(V)  # the first sweep tells the means as well
+    moments.gram_matmat(V)  # the first sweep computes the means as well
     engine.works.clear()
     found = moments.gram_matmat(V)
     exact = rows - rows.mean(axis=0, dtype=np.float64) * center
@@ -403,7 +403,7 @@ class Pretended(InProcess):
 
 
 def of_shape(n: int, p: int, engine: Engine, *, cuts: int = 200) -> BlockOperator:
-    """Blocks of zeros, of which nobody reads more than a few rows."""
+    """Make blocks of zeros; nobody reads more than a few of their rows."""
     heights = np.diff(np.linspace(0, n, cuts + 1).astype(int))
     return BlockOperator(
         [np.broadcast_to(np.zeros(1, np.float32), (height, p)) for height in heights], engine
@@ -418,7 +418,7 @@ def memory(monkeypatch):
 
 @pytest.mark.parametrize("workers", [1, 8, 100])
 def test_auto_reckons_with_the_workers_that_share_a_pass(workers, memory):
-    """What reads the rows takes a share of the time and a round; what is made of the Gram matrix takes as long."""
+    """Reading the rows takes a share of the time and a round; work on the Gram matrix takes as long as alone."""
     n, p = 100_000_000, 12_000
     problem = ls.SVD(of_shape(n, p, Pretended(workers)), 10)
     choice = ls.select(problem)
@@ -499,7 +499,7 @@ class Fetched(InProcess):
 
 
 def _made_of_rows(given: Any, with_confounds: bool) -> dict[str, tuple[Any, Any]]:
-    """What solutions make of rows in blocks, and of the same rows in memory."""
+    """Return results of solutions on rows in blocks, and on the same rows in memory."""
     Z = RNG.standard_normal((N, 2)) if with_confounds else None
     named = {"confounds": Z}
     svd = answers(ls.SVD(X, 3, center=True, scale=True, **named), "gram")
@@ -839,7 +839,7 @@ def test_a_task_that_was_sent_elsewhere_gives_the_same(task, rows):
 
 
 def test_an_engine_needs_three_methods():
-    """What the page on scale says of engines: `hold`, `map` and `fetch` are all."""
+    """The methods that the page on scale names, `hold`, `map` and `fetch`, are all of them."""
     assert Engine.__abstractmethods__ == {"hold", "map", "fetch"}
     engine = Posted()
     (one, two) = engine.hold([np.ones(3), np.full(3, 2.0)])

@@ -387,7 +387,7 @@ def test_rows_that_cannot_be_taken_and_entries_that_are_not_finite():
 
 
 def test_slices_with_a_model_of_their_own_are_swept_beside_rows_without_one():
-    """Products and exact column norms in one sweep more than the one that learns what is taken out."""
+    """Products and exact column norms take one sweep more than the one that learns the adjustment."""
     rng = np.random.default_rng(6)
     w, Z = rng.uniform(0, 2, N), rng.standard_normal((N, 2))
     A = adjusted(slices(X, 16), row_model(center=True, weights=w, confounds=Z))

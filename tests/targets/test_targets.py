@@ -179,7 +179,7 @@ def test_scales_of_weights_and_labels_do_not_matter(name):
 
 
 def class_vectors(numbers):
-    """The same classes in every form that lda takes."""
+    """Return classes in every form that lda takes."""
     names = np.array(["ant", "bee", "cat"])
     return {
         "list": numbers.tolist(),

@@ -1,4 +1,4 @@
-"""What is carried between host and device, and where the host waits, by file and line.
+"""Transfers between host and device, and waits of the host, by file and line.
 
 A site is the innermost line that belongs neither to the double nor to array-api-compat nor to `linspec/arrays.py`,
 through which all of linspec's transfers go.
@@ -15,11 +15,11 @@ from types import FrameType
 HERE = str(Path(__file__).parent)
 ROOT = Path(__file__).parents[3]
 KINDS = ("down", "up", "across", "sync", "inside", "report", "atomics", "kernel")
-"""Copies to the host, to the device, between devices; waits that nobody asked for, and those within sparse matrices of
+"""Copies to the host, to the device, between devices; implicit waits, and those within sparse matrices of
 CuPy; reports of cuSOLVER that are read; sparse products that add up by atomic operations; kernels."""
 
 
-class ImplicitSync(AssertionError):  # noqa: N818 (it tells a fact about the caller)
+class ImplicitSync(AssertionError):  # noqa: N818 (it states a fact about the caller)
     """A line of linspec makes the host wait, by `float(x)` or so, where `to_host(x)` would say it."""
 
 

@@ -1,4 +1,4 @@
-"""`cupy.ndarray`: an array of the host that says it lies on a device, and keeps to what a device allows.
+"""`cupy.ndarray`: an array of the host that claims to be on a device, and permits only what a device permits.
 
 Source: `cupy/_core/core.pyx`, `_routines_indexing.pyx` and `_kernel.pyx` of CuPy.
 """
@@ -15,7 +15,7 @@ from doubles.cupy_double import devices, surface
 from doubles.cupy_double.account import ACCOUNT
 
 SCALARS = (builtins.bool, int, float, complex, np.generic)
-"""What a kernel takes beside arrays of the device (`_scalar.pyx`)."""
+"""Scalars that a kernel takes beside arrays of the device (`_scalar.pyx`)."""
 
 NUMBERS = "?bhilqBHILQefdFD"
 """The dtypes that CuPy has."""
@@ -76,12 +76,12 @@ READ_BACK = frozenset(
 """Functions that read a number back to know the size of their result."""
 
 
-class Overlap(AssertionError):  # noqa: N818 (it tells a fact about the caller)
+class Overlap(AssertionError):  # noqa: N818 (it states a fact about the caller)
     """An operation in place reads memory that it writes elsewhere: what it leaves depends on the order of threads."""
 
 
 def wrapped(result: Any, device: int | None = None) -> Any:
-    """What NumPy has returned, on a device: the current one by default. Results without dimensions stay arrays."""
+    """Put a result of NumPy on a device, by default the current one. Results without dimensions stay arrays."""
     if isinstance(result, tuple | list):
         parts = [wrapped(each, device) for each in result]
         return type(result)(*parts) if hasattr(result, "_fields") else type(result)(parts)
@@ -159,7 +159,7 @@ def _scalar(x: Any, legacy: bool) -> Any:
 
 
 def operand(x: Any, name: str, legacy: bool = False) -> Any:
-    """What a ufunc may be given (`_preprocess_args`)."""
+    """Check an operand of a ufunc, and return its host value (`_preprocess_args`)."""
     if isinstance(x, ndarray):
         return x._host
     if isinstance(x, SCALARS):
@@ -336,7 +336,7 @@ class ndarray:  # noqa: N801 (its name)
         return wrapped(made)  # type: ignore[no-any-return]
 
     def view(self, dtype: Any = None, array_class: Any = None) -> ndarray:
-        """The same memory."""
+        """Return an array on this memory."""
         made = self._host.view() if dtype is None else self._host.view(dtype)
         return wrapped(made, self._device)  # type: ignore[no-any-return]
 

@@ -1,4 +1,4 @@
-"""Two devices, of which each thread has a current one, and streams that have nothing to do.
+"""Two devices; each thread has a current one; and streams that have nothing to do.
 
 Source: `cupy/cuda/device.pyx`. Devices are equal by number and cannot be hashed; a new thread begins at device 0.
 """
@@ -65,7 +65,7 @@ class Device:
         _STATE.device = self.id
 
     def synchronize(self) -> None:
-        """Wait, as was asked for."""
+        """Wait, explicitly; there is nothing to wait for."""
 
     @property
     def mem_info(self) -> tuple[int, int]:
@@ -79,7 +79,7 @@ class Stream:
     __module__ = "cupy.cuda.stream"
 
     def synchronize(self) -> None:
-        """Wait, as was asked for."""
+        """Wait, explicitly; there is nothing to wait for."""
 
     def __enter__(self) -> Self:
         return self
@@ -108,7 +108,7 @@ def modules(api: surface.Api) -> dict[str, ModuleType]:
 
 
 def check(*numbers: int) -> None:
-    """What launches a kernel needs its arrays on the current device (`cupy/_core/_kernel.pyx`)."""
+    """Refuse arrays that are not on the current device, for calls that launch a kernel (`cupy/_core/_kernel.pyx`)."""
     ACCOUNT.note("kernel")
     for number in numbers:
         if number != current():

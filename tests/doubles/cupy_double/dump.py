@@ -19,7 +19,7 @@ from typing import Any
 
 
 def signature_of(thing: Any) -> str | None:
-    """The parameters of a function, or None if they are not told."""
+    """Return the parameters of a function, or None if they are unknown."""
     try:
         found = inspect.signature(thing)
     except (TypeError, ValueError):
@@ -52,7 +52,7 @@ def _of_docstring(thing: Any) -> str | None:
 
 
 def kind_of(thing: Any) -> str:
-    """What a name stands for, in one word."""
+    """Return the kind of object that a name stands for, in one word."""
     if inspect.ismodule(thing):
         return "module"
     if isinstance(thing, type):

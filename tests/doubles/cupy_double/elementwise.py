@@ -172,7 +172,7 @@ def array(
 
 
 def asarray(a: Any, dtype: Any = None, order: Any = None, *, copy: Any = None, blocking: bool = False) -> Any:
-    """The same without a copy where it lies here already."""
+    """Convert to an array, without a copy if it is one on this device already."""
     return array(a, dtype, bool(copy), order or "K")
 
 
@@ -201,14 +201,14 @@ def asnumpy(a: Any, stream: Any = None, order: str = "C", out: Any = None, *, bl
 
 
 def empty(shape: Any, dtype: Any = float, order: str = "C") -> Any:
-    """An array of which nothing is written yet: NaN, so that it is seen."""
+    """Make an array without values: NaN, so that a read of them is noticed."""
     return ndarray(shape, float if dtype is None else dtype, order=order)
 
 
 def empty_like(
     prototype: Any, dtype: Any = None, order: str = "K", subok: Any = None, shape: Any = None
 ) -> Any:
-    """The same with the shape of another array."""
+    """Make an array without values, with the shape of another array."""
     return ndarray(prototype.shape if shape is None else shape, prototype.dtype if dtype is None else dtype)
 
 

@@ -1,7 +1,7 @@
-"""`cupy.linalg`: NumPy's factorisations, which do not tell that they have failed.
+"""`cupy.linalg`: NumPy's factorisations, which do not report that they have failed.
 
 Source: `cupy/linalg/_util.py`. Unless ``cupyx.errstate(linalg="raise")`` is set, cuSOLVER's report is not read, because
-reading it makes the host wait. A failure of a shape or of a dtype is told at once.
+reading it makes the host wait. A failure of a shape or of a dtype is reported at once.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def raises() -> bool:
 
 @contextmanager
 def errstate(*, linalg: str | None = None, **others: Any) -> Iterator[None]:
-    """What becomes of failures within the block (`cupyx/_ufunc_config.py`)."""
+    """Set the handling of failures within the block (`cupyx/_ufunc_config.py`)."""
     before = getattr(_STATE, "linalg", "ignore")
     seterr(linalg=linalg)
     try:
@@ -56,7 +56,7 @@ def errstate(*, linalg: str | None = None, **others: Any) -> Iterator[None]:
 
 
 def seterr(*, linalg: str | None = None, **others: Any) -> None:
-    """The same from here on."""
+    """Set the handling of failures from here on."""
     if linalg not in {None, "ignore", "raise"}:
         raise NotImplementedError(f"linalg={linalg!r}")
     if linalg is not None:

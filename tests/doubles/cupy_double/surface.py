@@ -19,7 +19,7 @@ Api = dict[str, Any]
 
 
 def load(version: str) -> Api:
-    """What `dump.py` has written of a release."""
+    """Read the names and signatures of a release, as `dump.py` has written them."""
     if version not in VERSIONS:
         raise ValueError(f"the double has the surface of {' and '.join(VERSIONS)}; got {version!r}.")
     api: Api = json.loads(Path(__file__).with_name(f"api-{version}.json").read_text("utf-8"))
@@ -36,7 +36,7 @@ def module(name: str, **contents: Any) -> ModuleType:
 
 @cache
 def signature(text: str) -> inspect.Signature:
-    """The signature that a dumped text tells."""
+    """Return the signature of a dumped text."""
     parsed = ast.parse(f"def f({text}): pass").body[0]
     assert isinstance(parsed, ast.FunctionDef)
     space: dict[str, Any] = {}
@@ -63,7 +63,7 @@ def held_to(name: str, text: str | None, function: Callable[..., Any]) -> Callab
 
 
 def method_held_to(name: str, text: str | None, function: Callable[..., Any]) -> Callable[..., Any]:
-    """The same for a method, whose signature is told without `self`."""
+    """Check calls of a method like those of a function; its dumped signature lacks `self`."""
     if text is None:
         return function
     told = signature(text)
@@ -103,7 +103,7 @@ def partial_absence(name: str) -> Callable[..., Any]:
 
 
 def stand_for_the_rest(cupy: ModuleType, api: Api) -> None:
-    """What CuPy has and the double lacks says so where it is called; what CuPy lacks is not there."""
+    """Raise a clear error for names that CuPy has and the double lacks; remove names that CuPy lacks."""
     for name, (kind, _) in api["modules"]["cupy"].items():
         if not hasattr(cupy, name) and kind in {"function", "ufunc"}:
             setattr(cupy, name, partial_absence(f"cupy.{name}"))

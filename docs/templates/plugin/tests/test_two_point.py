@@ -1,4 +1,4 @@
-"""What every solver must do, and what this one promises beyond it."""
+"""The contract of every solver, and the further promises of this one."""
 
 import numpy as np
 

@@ -1,4 +1,4 @@
-"""What every solver must do, and what this problem promises beyond it."""
+"""The contract of every solver, and the further promises of this problem."""
 
 import numpy as np
 import pytest
