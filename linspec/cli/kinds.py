@@ -109,6 +109,8 @@ class Kind:
         Whether solutions have `score`, so that rows can be held out.
     variates : bool, default False
         Whether `solution.transform` of the matrices returns two blocks with paired columns, which plots show.
+    proves_completeness : bool, default False
+        Whether `linspec.solve` takes ``complete=True`` for the problem.
 
     Examples
     --------
@@ -145,6 +147,7 @@ class Kind:
     unused: Callable[[Mapping[str, Any]], Collection[str]] | None = None
     scored: bool = False
     variates: bool = False
+    proves_completeness: bool = False
 
     @property
     def title(self) -> str:

@@ -75,12 +75,19 @@ class Limits:
     max_seconds: float | None = None
     checkpoint: str | None = None
     start: str | None = None
+    complete: bool = False
 
     @property
     def arguments(self) -> dict[str, Any]:
         """The limits as keyword arguments of `linspec.solve`."""
-        budgets = {"rng": self.seed, "max_passes": self.max_passes, "max_seconds": self.max_seconds}
+        budgets: dict[str, Any] = {
+            "rng": self.seed,
+            "max_passes": self.max_passes,
+            "max_seconds": self.max_seconds,
+        }
         files = {"checkpoint": self.checkpoint, "start": self.start}
+        if self.complete:
+            budgets["complete"] = True
         return {**budgets, **{name: path for name, path in files.items() if path is not None}}
 
 

@@ -101,6 +101,9 @@ def _command(kind: Kind) -> Command:
     if kind.explained is not None:
         text = "Show how much of each matrix the answer explains; the data are read again for that."
         parameters.append(click.Option(["--explained"], is_flag=True, help=text))
+    if kind.proves_completeness:
+        text = "Prove that nothing is missing, if a matrix with a row for every column of the files fits into memory."
+        parameters.append(click.Option(["--complete"], is_flag=True, help=text))
     return problem_command(kind, action, FILES, parameters)
 
 
@@ -364,7 +367,8 @@ def _run(
         max_seconds=given["max_seconds"] or math.inf,
     )
     files = given["checkpoint"], given["start"]
-    limits = Limits(given["seed"], given["max_passes"], given["max_seconds"], *files)
+    complete = bool(given.get("complete"))
+    limits = Limits(given["seed"], given["max_passes"], given["max_seconds"], *files, complete)
     with report_progress(name, given["progress"], goal) as reporters:
         return solved(problem, name, options, limits, reporters=reporters, rows=rows)
 

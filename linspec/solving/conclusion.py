@@ -51,17 +51,20 @@ class Terms:
         The passes that the law may make in addition to its own.
     underflowing : bool, default False
         Whether squares of some columns underflow, so that nothing bounds their share of the answer.
+    complete : bool, default False
+        Whether to prove that nothing is missing, at a cost that may exceed that of the solve.
 
     Examples
     --------
     >>> from linspec.solving import Terms
     >>> Terms(tol=1e-6)
-    Terms(tol=1e-06, passes_left=inf, underflowing=False)
+    Terms(tol=1e-06, passes_left=inf, underflowing=False, complete=False)
     """
 
     tol: float = 0.0
     passes_left: float = math.inf
     underflowing: bool = False
+    complete: bool = False
 
 
 DEFAULT_TERMS = Terms()

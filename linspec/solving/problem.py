@@ -169,6 +169,9 @@ class Problem(ABC, Generic[S_co]):
         """The largest number of products with the moments that the law makes; a part of a product counts as a part."""
         return 1
 
+    proves_completeness: ClassVar[bool] = False
+    """Whether the law can prove that nothing is missing, if `linspec.solve` is called with ``complete=True``."""
+
     def __repr__(self) -> str:
         return f"{type(self).__name__}({', '.join(f'{name}={text}' for name, text in self._facts())})"
 

@@ -147,6 +147,7 @@ class Run:
         began: float | None = None,
         writer: CheckpointWriter | None = None,
         saved: Saved | None = None,
+        complete: bool = False,
     ) -> None:
         self._seed = rng
         self._rng: np.random.Generator | None = None
@@ -161,6 +162,7 @@ class Run:
         self.tol: float = problem.default_tol if given is None else float(given)
         self._by_default = given is None
         self.underflowing = False
+        self._complete = complete
         self._sweeps = problem.sweeps
         self._budget = Budget(
             self._sweeps if max_passes is None else min(max_passes, self._sweeps), max_seconds, began
@@ -674,7 +676,8 @@ class Run:
         if self._judged is None or not self._judged.is_of(arrays):
             check_handed(self.problem, self._call, arrays)
             moments = self.moments("implicit") if self._moments is None else self._moments
-            terms = Terms(self.tol, self._budget.left(self.passes, self._certificate()), self.underflowing)
+            left = self._budget.left(self.passes, self._certificate())
+            terms = Terms(self.tol, left, self.underflowing, self._complete)
             found = judged(self.problem, moments, terms, arrays)
             self._identify(last=True)
             self._judged = found

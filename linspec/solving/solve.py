@@ -120,6 +120,7 @@ def solve(  # noqa: PLR0913  # the arguments of the one call
     progress: bool = False,
     start: Any = None,
     checkpoint: Checkpoint | None = None,
+    complete: bool = False,
     **options_: Any,
 ) -> S:
     """Solve a problem with a solver chosen by name.
@@ -154,6 +155,10 @@ def solve(  # noqa: PLR0913  # the arguments of the one call
         Where to write the state of the run: ``linspec.Checkpoint("run.ckpt", seconds=60)``, or a path alone. Solvers
         with the trait "resumable" continue from it with the same bits as an uninterrupted run; others with the trait
         "warm-start" begin at its iterate.
+    complete : bool, default False
+        Prove that nothing is missing, if the problem can: for a CCA, count the correlations above a threshold just
+        below the last one returned, by the inertia of a matrix of order p + q, if it fits into memory.
+        `solution.loss_bounds` has the result.
     **options_
         The solver's options (`linspec.describe` lists them); "auto" takes only ``tol``.
 
@@ -209,6 +214,7 @@ def solve(  # noqa: PLR0913  # the arguments of the one call
     _check_callback(callback)
     if not isinstance(progress, bool | np.bool_):
         raise InvalidOption(f"progress must be True or False; got {shown(progress)}.")
+    _check_complete(problem, complete)
     if rng is not None:  # None would draw a seed from the system
         random_generator(rng)
     saved, start = _saved(start)
@@ -238,6 +244,7 @@ def solve(  # noqa: PLR0913  # the arguments of the one call
         problem = problem.adjusted()
     callbacks = (callback,) if callback is not None else ()
     limits = {"rng": rng, "max_passes": max_passes, "max_seconds": max_seconds, "began": began}
+    limits["complete"] = bool(complete)
     if solver == "auto":
         limits["tol"] = options_.get("tol")
     with (
@@ -589,6 +596,17 @@ def _check_memory(problem: Problem[Any], instance: Solver, spec: Any, name: str)
 def _check_budget(name: str, value: Any) -> None:
     if value is not None and not (options.is_number(value) and value > 0):
         raise InvalidOption(f"{name} must be a positive number or None; got {shown(value)}.")
+
+
+def _check_complete(problem: Problem[Any], complete: Any) -> None:
+    """Refuse a proof of completeness for a problem that has none."""
+    if not isinstance(complete, bool | np.bool_):
+        raise InvalidOption(f"complete must be True or False; got {shown(complete)}.")
+    if complete and not problem.proves_completeness:
+        raise InvalidOption(
+            "complete=True is for problems that can prove that nothing is missing, such as linspec.CCA; got "
+            f"{type(problem).__name__}. Leave it out."
+        )
 
 
 def _check_callback(callback: Any) -> None:

@@ -43,10 +43,6 @@ class AlternatingLeastSquares(IterativeSolver):
     oversample: int = option(10, "columns carried beyond k", at_least=0)
     tol: float | None = tol_option()
     max_iterations: int = limit_option(500)
-    complete: bool = option(
-        False,
-        "show by the inertia of a matrix of order p + q that no pair is missed, where it can be factored",
-    )
     form: str = form_option()
 
     kept: ClassVar = KEPT
@@ -117,7 +113,6 @@ class AlternatingLeastSquares(IterativeSolver):
                 pairs,
                 k,
                 gain=gain,
-                complete=self.complete,
                 ending=ending,
                 made=made,
                 drawn=drawn,

@@ -63,10 +63,6 @@ class AppGrad(IterativeSolver):
     test_matrix: Any = part("gaussian", "random start", kind="test-matrix")
     tol: float | None = tol_option()
     max_iterations: int = limit_option(5000)
-    complete: bool = option(
-        False,
-        "show by the inertia of a matrix of order p + q that no pair is missed, where it can be factored",
-    )
     form: str = form_option()
 
     kept: ClassVar = KEPT
@@ -90,10 +86,7 @@ class AppGrad(IterativeSolver):
             """The canonical pairs of the spans of Φ and Ψ, with what the next step reads."""
             turned = pairs.canonical()
             gain = gain.after(turned.residual, turned.total, whole=turned.exact)
-            complete = self.complete
-            return PairsIterate(
-                turned, k, gain=gain, complete=complete, tilde=tilde, pairs=pairs, steps=steps
-            )
+            return PairsIterate(turned, k, gain=gain, tilde=tilde, pairs=pairs, steps=steps)
 
         iterate = state or begun()
         while True:

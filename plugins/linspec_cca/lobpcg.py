@@ -143,10 +143,6 @@ class LOBPCG(Solver):
     depth: int | None = option(
         None, "blocks of a subspace at most; none: 4 with held Gram matrices, else 3", kind=int, at_least=3
     )
-    complete: bool = option(
-        False,
-        "show by the inertia of a matrix of order p + q that no pair is missed, where it can be factored",
-    )
     form: str = form_option()
     sweeps: str = sweeps_option()
 
@@ -251,7 +247,6 @@ class LOBPCG(Solver):
             carried=float(carried[-1]) if len(carried) else None,
             expected_gain=expected_gain,
             doubts=tuple(doubts),
-            complete=self.complete,
         )
         return {**space.weights(k), "evidence": known}
 

@@ -16,7 +16,6 @@ import linspec as ls
 from linspec import Moments, Status
 from linspec.families.cca.law import answer, evidence
 from linspec.families.cca.law import judging as cca_law
-from linspec.families.cca.law.evidence import Evidence
 from linspec.solving.conclusion import Terms
 
 TOL = 1e-6
@@ -30,14 +29,16 @@ class Planted:
     A: np.ndarray
     B: np.ndarray
 
-    def judged(self, U, V, *, form="implicit", known=None, sparse=False, room=float("inf"), ridge=0.0):
+    def judged(
+        self, U, V, *, form="implicit", known=None, sparse=False, room=float("inf"), ridge=0.0, complete=False
+    ):
         """Return the conclusion on the pairs with coordinates U and V, as many as requested."""
         views = [scipy.sparse.csr_array(M) for M in (self.X, self.Y)] if sparse else [self.X, self.Y]
         problem = ls.CCA(*views, U.shape[1], ridge=ridge, center=False)
         moments = Moments(problem.X, problem.Y, form=form)
         weights = {"x_weights": np.linalg.solve(self.A, U), "y_weights": np.linalg.solve(self.B, V)}
         more = {} if known is None else {"evidence": known}
-        return problem.conclude(moments, Terms(TOL, room), **weights, **more)
+        return problem.conclude(moments, Terms(TOL, room, complete=complete), **weights, **more)
 
     def law(self, fields):
         U, V, rho = self.A @ fields["x_weights"], self.B @ fields["y_weights"], fields["correlations"]
@@ -200,7 +201,7 @@ def test_completeness_is_shown_by_inertia_and_not_where_a_pair_is_missed(large):
     for pairs, shown in (([0, 1], True), ([0, 2], False)):
         U, V = near(pairs, 30, 1e-4, rng), near(pairs, 20, 1e-4, rng)
         plain = case.judged(U, V, form="dense").fields
-        asked = case.judged(U, V, form="dense", known=Evidence(complete=True)).fields
+        asked = case.judged(U, V, form="dense", complete=True).fields
         assert plain["loss_bounds"][1] is None
         assert (asked["loss_bounds"][1] is not None) == shown
         assert_bounds_hold(case, asked)

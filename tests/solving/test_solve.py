@@ -207,3 +207,30 @@ def test_iterations_on_sparse_data_hold_the_blas_to_one_thread(monkeypatch):
         with threadpoolctl.threadpool_limits(2, user_api="blas"):
             ls.solve(ls.SVD(data, 3), "block-krylov", rng=0, callback=look)
         assert seen == {threads}
+
+
+@pytest.mark.parametrize("solver", ["als", "lobpcg", "whitened-svd"])
+def test_completeness_is_proved_for_every_solver(solver):
+    """The bound of what is missing holds by an oracle, and is stated where it was requested."""
+    rng = np.random.default_rng(4)
+    X, Y = rng.standard_normal((400, 90)), rng.standard_normal((400, 80))
+    X[:, 0] = Y[:, 0] + 0.1 * X[:, 0]
+    X[:, 1] = Y[:, 1] + 0.3 * X[:, 1]
+    problem = ls.CCA(X, Y, 2, ridge=5.0)
+    found = ls.solve(problem, solver, rng=0, tol=1e-9, complete=True)
+    bases = [np.linalg.cholesky(np.cov(A.T, bias=True) * 400 + 5.0 * np.eye(A.shape[1])) for A in (X, Y)]
+    C = (X - X.mean(0)).T @ (Y - Y.mean(0))
+    T = np.linalg.solve(bases[0], np.linalg.solve(bases[1], C.T).T)
+    total = np.linalg.svd(T, compute_uv=False)[:2].sum()
+    _, upper = found.loss_bounds
+    assert upper is not None
+    assert upper >= (total - found.correlations.sum()) / total - 1e-13
+    assert upper < 1e-6
+
+
+def test_completeness_is_refused_where_nothing_proves_it():
+    problem = ls.SVD(np.eye(4), 2)
+    with pytest.raises(ls.errors.InvalidOption, match=r"such as linspec\.CCA; got SVD\. Leave it out"):
+        ls.solve(problem, complete=True)
+    with pytest.raises(ls.errors.InvalidOption, match="complete must be True or False; got 'yes'"):
+        ls.solve(problem, complete="yes")

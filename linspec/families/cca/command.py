@@ -76,5 +76,6 @@ COMMAND = Kind(
     varied=("ridge", "ridge_y"),
     scored=True,
     variates=True,
+    proves_completeness=True,
 )
 """The description of the problem for the command line."""

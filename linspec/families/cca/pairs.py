@@ -80,13 +80,12 @@ class PairsIterate(Iterate):
         /,
         *,
         gain: ExpectedGain | None = None,
-        complete: bool = False,
         ending: Status | None = None,
         **state: Any,
     ) -> None:
         residual = pairs.leading(k).residual if gain is None else gain.residual
         super().__init__(residual, ending=ending, state=state)
-        self.pairs, self.k, self.gain, self.complete = pairs, k, gain, complete
+        self.pairs, self.k, self.gain = pairs, k, gain
 
     def weights(self) -> dict[str, Array]:
         """The leading k columns of both blocks."""
@@ -101,7 +100,6 @@ class PairsIterate(Iterate):
             residuals=(leading.gap(0), leading.gap(1)),
             carried=None if pairs.rho is None or len(pairs.rho) <= k else float(pairs.rho[-1]),
             expected_gain=0.0 if self.gain is None else self.gain.expected,
-            complete=self.complete,
         )
         return {"x_weights": pairs[0].V, "y_weights": pairs[1].V, "evidence": known}
 

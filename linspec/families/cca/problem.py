@@ -104,6 +104,7 @@ class CCA(Problem[CCASolution]):
 
     name: ClassVar[str] = "cca"
     tolerance: ClassVar[float] = 1e-6
+    proves_completeness: ClassVar[bool] = True
     solution: ClassVar[type[Solution]] = CCASolution
     means: ClassVar[Mapping[str, str]] = MappingProxyType({"X": "x_mean", "Y": "y_mean"})
     scaled: ClassVar[Mapping[str, str]] = MappingProxyType({"X": "x_weights", "Y": "y_weights"})

@@ -60,8 +60,6 @@ class Evidence:
     doubts : tuple of (Status, str), default ()
         Observations of the solver that hint at a loss. They are reported if the norms are not exact, because such
         norms may not reveal the loss.
-    complete : bool, default False
-        Whether to prove completeness by the inertia of [τSx −C; −Cᵀ τSy].
 
     Examples
     --------
@@ -78,7 +76,6 @@ class Evidence:
     resolution: float | None = None
     expected_gain: float = 0.0
     doubts: tuple[tuple[Status, str], ...] = ()
-    complete: bool = False
 
 
 NO_EVIDENCE = Evidence()

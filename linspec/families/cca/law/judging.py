@@ -440,7 +440,7 @@ class _Law:
             return min(off / total + ratio(float(above.sum()), total), 1.0) if math.isfinite(off) else None
         if beside is not None and beside.whole:
             return min((max(beside.total - total, 0.0) + 2 * beside.rounding) / total, 1.0)
-        if self.evidence.complete:
+        if self.terms.complete:
             return self._by_inertia(above)
         return None
 
