@@ -25,16 +25,16 @@ from linspec.solving.problem import Problem
 
 
 class Budget:
-    """The limits of one run, and what is kept back of them.
+    """The limits of one run, and the passes that are reserved.
 
     Attributes
     ----------
     max_passes, max_seconds : float
         Infinity: no limit.
     reserved : float
-        Passes that are kept back from parts.
+        Passes that parts may not use.
     closing : bool
-        Whether the run is only brought to its end.
+        Whether the iteration is over, and only the certificate follows.
     """
 
     def __init__(
@@ -59,20 +59,20 @@ class Budget:
 
     @property
     def overdue(self) -> bool:
-        """Whether a sweep is to be left: the time is over, or the time of the ending."""
+        """Whether a sweep must be left, because the time of the iteration or of the ending is over."""
         return time.perf_counter() > self._deadline
 
     def affords(self, made: float, passes: float, certificate: float) -> bool:
-        """Whether so many passes, after those made, leave room for the certificate, and time is left."""
+        """Whether `passes` after the `made` ones leave enough for the certificate, and time is left."""
         return made + passes + self.reserved + certificate <= self.max_passes and not self.timed_out
 
     def left(self, made: float, certificate: float) -> float:
-        """The passes that are neither made nor kept back."""
+        """The passes that are neither made nor reserved."""
         return self.max_passes - made - self.reserved - certificate
 
     @contextmanager
     def reserving(self, passes: float) -> Iterator[None]:
-        """Keep so many passes back inside the block."""
+        """Reserve passes inside the block."""
         self.reserved += passes
         try:
             yield
@@ -80,17 +80,17 @@ class Budget:
             self.reserved -= passes
 
     def close(self) -> None:
-        """Give the ending of the run as much time again, once."""
+        """End the iteration; the first call gives the certificate as much time as the run had."""
         if not self.closing:
             self.closing, self._deadline = True, time.perf_counter() + self.max_seconds
 
     def reopen(self) -> None:
-        """Let the run go on, or close once more, after it was closed."""
+        """Undo `close`."""
         self.closing, self._deadline = False, self._began + self.max_seconds
 
 
 def certificate_passes(problem: Problem[Any], moments: Moments, *, after_setup: bool) -> float:
-    """The passes of a certificate by these moments, now or after a set-up that gathers what they hold."""
+    """The passes of a certificate with these moments, now or after the set-up that forms what they hold."""
     if moments.held or (after_setup and moments.form != "implicit"):
         return 0.0
     products: float = problem.certificate_products * moments.sweep_cost
@@ -98,7 +98,7 @@ def certificate_passes(problem: Problem[Any], moments: Moments, *, after_setup: 
 
 
 def too_few(name: str, least: float, max_passes: float) -> BudgetTooSmall:
-    """The error where a budget is below the least number of passes."""
+    """Make the error for a budget below the least number of passes."""
     return BudgetTooSmall(
         f"{name} needs at least {count_of(least, 'pass')} (set-up and certificate); got "
         f"max_passes={max_passes:g}. Raise it."
@@ -106,7 +106,7 @@ def too_few(name: str, least: float, max_passes: float) -> BudgetTooSmall:
 
 
 def too_many(name: str, max_passes: float) -> BudgetTooSmall:
-    """The error where the budget refuses a sweep before there is an iterate."""
+    """Make the error for a budget that refuses a sweep before the first iterate."""
     return BudgetTooSmall(
         f"{name} needs more than {count_of(max_passes, 'pass')}: the next sweep would leave too few for the "
         f"certificate, and there is no iterate yet; got max_passes={max_passes:g}. Raise it."
@@ -114,7 +114,7 @@ def too_many(name: str, max_passes: float) -> BudgetTooSmall:
 
 
 def too_often(name: str, solver: Any, problem: Problem[Any], passes: float) -> SweptOnce:
-    """The error where a solver would read its data too often."""
+    """Make the error for a solver that would read its data too often."""
     given = [o for o in options_of(solver) if o.part_kind is None]
     options = [o.name for o in given if getattr(solver, o.name) != o.default]
     less = ["without left vectors (left=False)"] if getattr(problem, "left", False) else []
@@ -124,7 +124,7 @@ def too_often(name: str, solver: Any, problem: Problem[Any], passes: float) -> S
 
 
 def out_of_time(name: str, max_seconds: float, where: str, problem: Problem[Any]) -> BudgetTooSmall:
-    """The error where the time is over before there is an iterate."""
+    """Make the error for time that is over before the first iterate."""
     unknown = [name for name, A in problem.matrices.items() if math.isinf(A.shape[0])]
     endless = f" The rows of {unknown[0]} have had no end so far: does its iterator end?" if unknown else ""
     return BudgetTooSmall(

@@ -37,19 +37,19 @@ from linspec.solving.solver import Solver
 
 
 class Iterate:
-    """One iterate: its residual, its arrays, and what the next step reads beside them.
+    """One iterate: its residual, its arrays, and the rest of the state that the next step reads.
 
     Parameters
     ----------
     residual : float
-        By the law of the problem, or the solver's estimate of it.
+        The residual by the law of the problem, or the solver's estimate of it.
     judged : bool, default True
         Whether a residual within the tolerance may end the run.
     ending : Status, optional
         How the run ends with this iterate; by default the run decides.
     state : mapping, default none
-        What the next step reads beside the arrays: arrays, numbers, texts, lists and mappings of these, and objects of
-        the classes that the solver lists in `kept`.
+        Everything that the next step reads in addition to the arrays: arrays, numbers, texts, lists and mappings of
+        these, and objects of the classes that the solver lists in `kept`.
     **arrays
         The answer so far, by the names of the law.
 
@@ -58,10 +58,10 @@ class Iterate:
     residual, judged, ending
         As given.
     after : float
-        Passes that making the answer takes, which the iteration leaves.
+        Passes that computing the answer takes; the iteration leaves them.
     copyable : bool
-        Whether a checkpoint can have a copy: not of rows that stay on other machines, nor where a part of the solver
-        has what it needs in itself. A run that goes on then begins at the last arrays, if its solver has the trait
+        Whether a checkpoint can have a copy. It cannot if rows stay on other machines, or if a part of the solver has
+        state of its own. Then a run that is continued begins at the last arrays, if its solver has the trait
         "warm-start".
 
     Examples
@@ -96,11 +96,11 @@ class Iterate:
         return self.arrays[name] if name in self.arrays else self.state[name]
 
     def weights(self) -> Mapping[str, Any]:
-        """The arrays for callbacks, and for an answer where the run is cut."""
+        """The arrays for callbacks, and for the answer of a run that is cut short."""
         return self.arrays
 
     def answer(self) -> Mapping[str, Any]:
-        """The arrays for the law, with evidence where there is some."""
+        """The arguments of the law: the arrays, and evidence if there is some."""
         return self.weights()
 
     def notes(self) -> Sequence[tuple[Status | None, str]]:
@@ -115,15 +115,15 @@ class IterativeSolver(Solver):
     Attributes
     ----------
     kept : sequence of type
-        The classes of what `iterates` yields and of objects within, beside `Iterate`: a checkpoint may have these.
+        The classes of the yielded objects and of objects in them that a checkpoint may have, besides `Iterate`.
     resumes_after_law : bool
-        Whether the iteration goes on where it takes itself for done, and the law finds its answer too rough.
+        Whether the iteration goes on if its own residual is within the tolerance and that of the law is not.
     most_above : float
-        By this factor may the law be above the tolerance for it to go on. Methods whose limit is another problem's
-        answer do not get nearer by going on.
+        The iteration goes on only if the residual of the law is at most this multiple of the tolerance. Methods that
+        converge to the answer of another problem do not get nearer by going on.
     repeats_setup : bool
-        Whether a run that goes on makes passes of its set-up again, for what no file has: rows that are held, for
-        example. They are counted.
+        Whether a continued run repeats passes of its set-up, for data that are not in the checkpoint, such as rows that
+        are held. They are counted.
 
     Examples
     --------
@@ -154,14 +154,14 @@ class IterativeSolver(Solver):
 
     @abstractmethod
     def iterates(self, problem: Any, run: Run, state: Any = None) -> Iterator[Any]:
-        """Yield iterates for as long as they are asked for.
+        """Yield one iterate after the other; the caller decides when to stop.
 
         Parameters
         ----------
         problem, run
             As for `solve`.
         state : Iterate, optional
-            What the loop yields first, where a run goes on from a checkpoint.
+            The iterate to yield first, in a run that continues from a checkpoint.
 
         Yields
         ------
@@ -174,14 +174,14 @@ class IterativeSolver(Solver):
         return driven(self.iterates(problem, run, self.resumed(run)), self, run)
 
     def resumed(self, run: Run) -> Any:
-        """The iterate of the checkpoint that a run goes on from; None in a new run."""
+        """The iterate of the checkpoint that is continued; None in a new run."""
         if run.resumed is None:
             return None
         return restored(run.resumed, (Iterate, *self.kept), run.problem.home.blocks)
 
 
 def driven(kernel: Any, solver: IterativeSolver, run: Run) -> Solution:
-    """What a run makes of the iterates of a generator: the one loop of all iterative solvers."""
+    """Drive a generator of iterates to a solution: the one loop of all iterative solvers."""
     with np.errstate(all="ignore"):  # what is not finite shows in residuals
         iterate = next(kernel)
     while True:
@@ -213,7 +213,7 @@ def driven(kernel: Any, solver: IterativeSolver, run: Run) -> Solution:
 
 
 def _finished(kernel: Any, iterate: Any, answer: Mapping[str, Any], run: Run) -> Solution:
-    """The solution of the last iterate; the generator lets go of its arrays."""
+    """Close the generator, which releases its arrays, and return the solution of the last iterate."""
     kernel.close()
     _note(iterate, run)
     return run.finish(**answer)
@@ -232,11 +232,11 @@ NAMED: Mapping[str, tuple[Any, Any]] = {
     "dtype": (np.dtype, lambda dtype: dtype.str),
     "status": (Status, lambda status: status.name),
 }
-"""What is stored by its name: under which key, of which class, and the name."""
+"""Values that are stored by name: the key in the copy, the class, and a function that returns the name."""
 
 
 def stored(value: Any) -> Any:
-    """A copy of an iterate for a checkpoint: arrays on the host, and objects as the mappings of their fields."""
+    """Copy an iterate for a checkpoint: arrays to the host, objects to mappings of their fields."""
     if value is None or isinstance(value, bool | int | float | str):
         return value
     if isinstance(value, np.generic):
@@ -262,16 +262,16 @@ def stored(value: Any) -> Any:
 
 
 def restored(node: Any, classes: Sequence[type], home: Home) -> Any:
-    """What `stored` has copied, its arrays in memory of their own.
+    """Restore the iterate that `stored` has copied, with arrays in memory of their own.
 
     Parameters
     ----------
     node : object
-        As `stored` returned it.
+        The return value of `stored`.
     classes : sequence of type
-        Objects of these classes may be among the fields.
+        The classes of objects that the copy may have.
     home : Home
-        Where arrays of a device were.
+        The device for arrays that were on one.
 
     Raises
     ------
@@ -299,7 +299,7 @@ def restored(node: Any, classes: Sequence[type], home: Home) -> Any:
 
 
 def _array(node: Mapping[str, Any], home: Home) -> Any:
-    """An array in the order of its entries, where it was."""
+    """Restore an array, in its memory order and on its device."""
     array = node["array"]
     if not isinstance(array, np.ndarray) or array.dtype.kind not in "biuf" or np.isnan(array).any():
         raise InvalidFile(f"an iterate must have arrays of numbers; got {shown(array)}")
@@ -312,7 +312,7 @@ def _array(node: Mapping[str, Any], home: Home) -> Any:
 
 
 def _object(node: Mapping[str, Any], classes: Sequence[type], home: Home) -> Any:
-    """An object with its fields, whose constructor is not called."""
+    """Restore an object from its fields, without calling its constructor."""
     known = {cls.__name__: cls for cls in classes}
     cls = known.get(node.get("object", ""))
     if cls is None:
@@ -329,7 +329,7 @@ def _object(node: Mapping[str, Any], classes: Sequence[type], home: Home) -> Any
 
 
 def _fields(value: Any) -> dict[str, Any]:
-    """The fields of an object that make it again; what begins with an underscore does not."""
+    """The fields from which an object can be restored: those without a leading underscore."""
     if dataclasses.is_dataclass(value):
         return {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
     if callable(value) or not hasattr(value, "__dict__"):

@@ -58,14 +58,14 @@ from linspec.sweeps.witness import Witness
 
 @dataclass(frozen=True)
 class Progress:
-    """What a callback sees after each iteration.
+    """The argument of a callback, which is called after each iteration.
 
     Attributes
     ----------
     iteration : int
     passes, seconds, residual : float
     current : callable
-        Returns the iterate as a dict of arrays, computed when asked: copies, to be kept and changed at will.
+        Computes the iterate as a dict of arrays. They are copies, which a callback may keep and change.
     """
 
     iteration: int
@@ -76,7 +76,7 @@ class Progress:
 
 
 KEPT = (Status.BUDGET, Status.INTERRUPTED, Status.ITERATION_LIMIT, Status.STOPPED)
-"""Endings of a loop after which it may go on another day: a checkpoint is written."""
+"""Endings after which another run may continue the iteration, so that a checkpoint is written."""
 
 ACCOUNTS = (
     "_iteration",
@@ -89,10 +89,10 @@ ACCOUNTS = (
     "_since",
     "_earlier_seconds",
 )
-"""Attributes of a run that a checkpoint has."""
+"""Attributes of a run that are part of a checkpoint."""
 
 ROUNDING = 1e-9
-"""Passes by which sums of shares of a sweep may be above a budget that they meet."""
+"""Tolerance for the rounding of sums of fractions of a sweep, in passes."""
 
 Item = TypeVar("Item")
 
@@ -108,12 +108,12 @@ class Run:
         The tolerance in force.
     start : mapping or None
         Arrays of an earlier answer to begin at, float64: "x_weights" and "y_weights" of a CCA, "x" of a least-squares
-        problem, "Vh" of an SVD. For solvers with the trait "warm-start"; None where none was given.
+        problem, "Vh" of an SVD. Solvers with the trait "warm-start" use them; None if the caller gave none.
     underflowing : bool
-        Whether columns of the data have no squares; see `Terms.underflowing`.
+        Whether squares of some columns underflow; see `Terms.underflowing`.
     resumed : mapping or None
-        What the solver told `checkpoint` in the run that goes on here, its arrays on the host; None in a new run. For
-        solvers with the trait "resumable".
+        The state that the solver gave to `checkpoint` in the run that is continued here, its arrays on the host; None
+        in a new run. Solvers with the trait "resumable" use it.
 
     Examples
     --------
@@ -206,13 +206,13 @@ class Run:
 
     @property
     def rng(self) -> np.random.Generator:
-        """The only source of random numbers; made when it is first asked for, because that takes long."""
+        """The only source of random numbers; made at the first use, because that takes long."""
         if self._rng is None:
             self._rng = random_generator(self._seed)
         return self._rng
 
     def moments(self, form: str = "auto", expect: tuple[int, int] | None = None) -> Moments:
-        """The moments of the problem's data: made at the first call, the same ever after.
+        """The moments of the problem's data: made at the first call, and the same object at later calls.
 
         Parameters
         ----------
@@ -241,23 +241,23 @@ class Run:
     def within(
         self, problem: Problem[Any], solver: Any, label: str | Mapping[str, str] | None
     ) -> Mapping[str, Any]:
-        """What a part finds for a problem of its own on matrices of this run, without a certificate.
+        """Solve another problem on matrices of this run with a part, without a certificate.
 
         Sweeps, random numbers, budget and interrupts are those of this run.
 
         Parameters
         ----------
         problem : Problem[Any]
-            Made of the moments of one view: ``SVD(run.moments().view(0), 10)``.
+            Made from the moments of one view, for example: ``SVD(run.moments().view(0), 10)``.
         solver : Solver
         label : str or mapping from str to str
-            The matrix on whose account the sweeps are entered, "X"; or that for each matrix of the part's problem,
-            ``{"A": "X", "B": "Y"}``. None: its matrices are held by this run, and products with them read no data.
+            The matrix of this run whose ledger counts the sweeps, "X"; or one for each matrix of the part's problem,
+            ``{"A": "X", "B": "Y"}``. None if this run holds the matrices, so that products with them read no data.
 
         Returns
         -------
         mapping of str to arrays
-            What the part hands to `finish`: the arrays of its law.
+            The arrays that the part passes to `finish`.
 
         Raises
         ------
@@ -277,7 +277,7 @@ class Run:
 
     @staticmethod
     def _arrays_of(part: PartRun) -> dict[str, Any]:
-        """The arrays that the solver of a part hands over."""
+        """The arrays that the solver of a part passes to `finish`."""
         try:
             with admitting(part._admit):
                 return dict(part.accepted(part._solver.solve(part.problem, part)))
@@ -294,7 +294,7 @@ class Run:
 
     @property
     def _shared_passes(self) -> float:
-        """Those of this run over moments that were given in place of the data; not those of other threads."""
+        """Sweeps that this run, and no other thread, has made over moments given in place of the data."""
         shared = self.problem.shared
         return shared.own_passes - self._own_before if shared else 0.0
 
@@ -310,7 +310,7 @@ class Run:
 
     @property
     def seconds(self) -> float:
-        """Wall time since the run began; of one that goes on from a checkpoint, with what it had taken before."""
+        """Wall time since the run began, with that of the runs before its checkpoint."""
         return self._budget.seconds + self._earlier_seconds
 
     # ---- budget -------------------------------------------------------------------------------
@@ -318,8 +318,8 @@ class Run:
     def plan(self, *, setup: float) -> None:
         """Refuse a budget that is too small for the set-up, before any pass is made.
 
-        The budget holds without it: a sweep that would leave too few passes for the certificate ends the run. The
-        set-up of a run that goes on from a checkpoint has been made, but for solvers that repeat it.
+        The budget holds without it: a sweep that would leave too few passes for the certificate ends the run. A
+        run that continues from a checkpoint has no set-up, unless its solver repeats it.
 
         Parameters
         ----------
@@ -341,20 +341,20 @@ class Run:
 
     @property
     def settling(self) -> float:
-        """The passes that the first product with a matrix itself takes beside it: to learn its means, for example.
+        """Passes before the first product with a matrix itself, for its means, for example.
 
-        Products of moments learn them on the way.
+        Products of moments compute the means on the way.
         """
         if self._sweeps == 1:
             return 0.0
         return 0.0 if all(adjustment.known for adjustment in self.problem.adjustments.values()) else 1.0
 
     def _too_few(self, least: float) -> BudgetTooSmall:
-        """The error where the budget is below the least number of passes."""
+        """Make the error for a budget below the least number of passes."""
         return too_few(self.name, least, self._budget.max_passes)
 
     def read_before(self) -> None:
-        """Count the rows of streamed data, where a solver needs their number, and learn their adjustments."""
+        """Count the rows of streamed data for a solver that needs their number, and compute their means."""
         streams = {name: A for name, A in self.problem.matrices.items() if A.access == "slices"}
         unknown = [View(name, A) for name, A in streams.items() if math.isinf(A.shape[0])]
         if unknown:
@@ -362,7 +362,7 @@ class Run:
         self.problem.check_sizes()
 
     def affords(self, passes: float) -> bool:
-        """Whether so many more passes leave room for the certificate, and time is left."""
+        """Whether `passes` more passes leave enough for the certificate, and time is left."""
         affordable = self._budget.affords(self.passes, passes, self._certificate())
         return affordable and not self._interrupted
 
@@ -403,7 +403,7 @@ class Run:
             raise OutOfPasses
 
     def reserving(self, passes: float) -> AbstractContextManager[None]:
-        """Keep so many passes back from the parts that run inside the block."""
+        """Reserve passes, which parts inside the block may not use."""
         return self._budget.reserving(passes)
 
     def _certificate(self, after_setup: bool = False) -> float:
@@ -416,14 +416,14 @@ class Run:
     # ---- checkpoints --------------------------------------------------------------------------
 
     def checkpoint(self, state: Callable[[], Mapping[str, Any]]) -> None:
-        """Say what the iteration is, at the top of the loop and before `proceed`.
+        """Provide the state of the iteration for a checkpoint, at the top of the loop and before `proceed`.
 
         Parameters
         ----------
         state : callable
-            Returns numbers, texts, arrays, and lists and mappings of these, from which the solver can make its
-            iteration again: it finds them in `resumed` and enters its loop there, without a product. It is asked
-            now, if it is time to write, or by the `proceed` that ends the loop: what it tells must not change before.
+            Returns numbers, texts, arrays, and lists and mappings of these, from which the solver can restore its
+            iteration: it finds them in `resumed` and enters its loop there, without a product. It is called now, if
+            it is time to write, or by the `proceed` that ends the loop; its result must not change until then.
         """
         self._identify()
         self._tops += 1
@@ -434,9 +434,9 @@ class Run:
                 self._keep()
 
     def taking_up(self) -> AbstractContextManager[None]:
-        """Make what goes wrong in the first step from a checkpoint an error that names the file.
+        """Turn errors of the first step from a checkpoint into one that names the file.
 
-        Not all that is wrong with a file shows where it is read: whether its arrays fit together, a step tells.
+        Reading a file does not show every fault: whether its arrays fit together shows in a step.
         """
         if self._saved is None or self.resumed is None or self._tops > 1:
             return nullcontext()
@@ -444,20 +444,20 @@ class Run:
 
     @property
     def keeps(self) -> bool:
-        """Whether checkpoints are written: what `checkpoint` was told may still be asked for."""
+        """Whether checkpoints are written, so that the state given to `checkpoint` may still be called."""
         return self._writer is not None
 
     @property
     def _identifies(self) -> bool:
-        """Whether the rows are to be identified, and the moments can do it."""
+        """Whether the rows must be identified, and the moments can do it."""
         able = self._moments is None or hasattr(self._moments, "ask_for_witnesses")
         return able and (self._writer is not None or bool(self._unseen))
 
     def _identify(self, *, last: bool = False) -> None:
-        """See by what the data are known again, and that they are those of the checkpoint that is gone on with.
+        """Compute fingerprints of the rows, and compare them with those of the checkpoint that is continued.
 
-        This comes with the first sweep. A matrix that no sweep reads is read once: at the first top of the loop where
-        products come from held matrices, and elsewhere at the second, or with the answer.
+        The first sweep computes them on the way. A matrix that no sweep reads is read once: at the first top of the
+        loop if products come from held matrices, and otherwise at the second, or with the answer.
         """
         if self._moments is None or not self._identifies:
             return
@@ -469,7 +469,7 @@ class Run:
             self._witnesses.setdefault(name, own)
 
     def _note_accounts(self) -> None:
-        """What the run is at the top of the loop."""
+        """Record the accounts of the run at the top of the loop."""
         self._top = {
             **{name: getattr(self, name) for name in ACCOUNTS},
             "_earlier_seconds": self.seconds,
@@ -507,7 +507,7 @@ class Run:
         )
 
     def _arrays_so_far(self) -> dict[str, Any] | None:
-        """The arrays of the last iterate, without what else its law takes; None before the first."""
+        """The arrays of the last iterate, without other arguments of its law; None before the first."""
         if self._latest is None:
             return None
         return {name: value for name, value in self._latest().items() if is_array(value)}
@@ -518,7 +518,7 @@ class Run:
         return {name: A for name, A in bare.items() if isinstance(A, StreamedOperator)}
 
     def _take_up(self, saved: Saved) -> None:
-        """Go on with the accounts, the random numbers and the knowledge of an earlier run."""
+        """Continue with the accounts, the random numbers, and the means of an earlier run."""
         fields, accounts = saved.fields, saved.fields["run"]
         if fields["state"] is not None:  # what a generator yielded is checked where it is made again
             check_state("the state", fields["state"], getattr(self._solver, "resumes", {}))
@@ -552,19 +552,19 @@ class Run:
     ) -> bool:
         """Whether to make another iteration.
 
-        Records the residual of the current iterate and tells the callbacks. False on tolerance, on a
-        budget that runs out, on the solver's own `max_iterations`, on a callback that returns True and on
+        Records the residual of the current iterate and calls the callbacks. False if the residual is within the
+        tolerance, if the budget or the solver's own `max_iterations` is used up, if a callback returns True, and after
         an interrupt.
 
         Parameters
         ----------
         residual : float
-            Of the current iterate, by the problem's law or the solver's estimate of it.
+            The residual of the current iterate, by the problem's law or the solver's estimate of it.
         current : callable
             Returns the current iterate as a dict of arrays.
         judged : bool, default True
-            Whether a residual within the tolerance ends the run: not that of a part, which has one of its own, nor one
-            that does not tell yet whether the answer is the right one.
+            Whether a residual within the tolerance ends the run. A solver says False if the residual is that of a part,
+            or if it does not show yet that the answer is complete.
         """
         if self._writer is not None and self._state is None:
             self._note_accounts()
@@ -610,7 +610,7 @@ class Run:
         return self._limit() or self._standstill(residual)
 
     def _limit(self) -> Status | None:
-        """What forbids another iteration."""
+        """The status that forbids another iteration; None if there is none."""
         if self._interrupted:
             return Status.INTERRUPTED
         if self._iteration >= getattr(self._solver, "max_iterations", math.inf):
@@ -621,7 +621,7 @@ class Run:
         return None
 
     def _standstill(self, residual: float) -> Status | None:
-        """An iteration that the law has sent back must get on: what it takes for progress is rounding otherwise."""
+        """STAGNATED if an iteration that the law has sent back no longer improves: its progress is rounding."""
         if math.isinf(self._shortfall):
             return None
         falls = gets_on(residual, self._least)
@@ -629,26 +629,26 @@ class Run:
         return Status.STAGNATED if self._since > PATIENCE else None
 
     def falls_short(self, most: float = math.inf, /, **arrays: Any) -> bool:
-        """Whether an iteration that takes itself for done is not, by the law, and can go on.
+        """Whether the law contradicts an iteration whose own residual is within the tolerance, and it can go on.
 
         A loop reads ``while run.proceed(residual=r, current=c) or run.falls_short(**answer()):`` and ends with
-        ``return run.finish(**answer())``. The solver's own residual may be an estimate: where the law, which costs the
-        sweep of the certificate, is above the tolerance, the estimate is corrected by the ratio of the two from then
-        on, and the loop goes on while budget and limits allow and the law still falls. The judgement of arrays that
-        are handed to `finish` is not made twice.
+        ``return run.finish(**answer())``. The solver's own residual may be an estimate. If the residual
+        of the law, which costs the sweep of the certificate, is above the tolerance, later estimates are multiplied by
+        the ratio of the two, and the loop goes on while budget and limits allow and the law still falls. The law
+        judges the arrays passed to `finish` only once.
 
         Parameters
         ----------
         most : float, default infinity
-            By this factor may the law be above the tolerance for the loop to go on. Methods whose limit is another
-            problem's answer do not get nearer by going on.
+            The loop goes on only if the residual of the law is at most this multiple of the tolerance. Methods that
+            converge to the answer of another problem do not get nearer by going on.
         **arrays
-            What `finish` would be given.
+            The arguments of `finish`.
 
         Returns
         -------
         bool
-            False also where the loop has ended for another reason than its residual.
+            False also if the loop has ended for another reason than its residual.
         """
         if self._ending is not Status.CONVERGED or not self._claim * self._correction <= self.tol:
             return False
@@ -672,7 +672,7 @@ class Run:
         return True
 
     def _judge(self, arrays: Mapping[str, Any]) -> Judgement:
-        """What the law says of arrays; it is asked once about the same ones."""
+        """The law's judgement of arrays; computed once for the same arrays."""
         if self._judged is None or not self._judged.is_of(arrays):
             check_handed(self.problem, self._call, arrays)
             moments = self.moments("implicit") if self._moments is None else self._moments
@@ -685,24 +685,23 @@ class Run:
 
     @property
     def _call(self) -> str:
-        """The call of the solver, in the words of a message."""
+        """The call of the solver, as messages name it."""
         return f"solve of {self.name} ({type(self._solver).__name__})"
 
     @property
     def ended(self) -> bool:
-        """Whether the run has been brought to an end: `proceed` says no from now on."""
+        """Whether the run has ended, so that `proceed` returns False."""
         return self._ending is not None
 
     def offer(self, current: Callable[[], Mapping[str, Any]]) -> None:
-        """Say what `proceed` would be told: for solvers that learn much before they have their first iterate.
+        """Provide an answer before the first iterate, for solvers with a long set-up.
 
-        It is taken where the time, an interrupt or the memory ends the run within a sweep, until `proceed` is told of
-        another one.
+        It is used if time, an interrupt or memory ends the run within a sweep before the next `proceed`.
 
         Parameters
         ----------
         current : callable
-            As for `proceed`; asked when it is wanted. An answer without columns is none.
+            As for `proceed`; called when it is needed. An answer without columns counts as none.
         """
         self._latest = current
 
@@ -718,7 +717,7 @@ class Run:
         self._ending = status
 
     def note(self, status: Status | None, text: str) -> None:
-        """Add a finding to the message of the solution; it becomes the status of a converged run, but for None."""
+        """Add a finding to the message; unless its status is None, it becomes that of a converged run."""
         self._notes.append((status, text))
 
     # ---- the ending ---------------------------------------------------------------------------
@@ -729,7 +728,7 @@ class Run:
         Parameters
         ----------
         **arrays
-            What the problem's law takes: ``x`` for least squares; ``x_weights``, ``y_weights`` and,
+            The arguments of the problem's law: ``x`` for least squares; ``x_weights``, ``y_weights`` and,
             where they are known, ``correlations`` and ``ranks`` for CCA; ``Vh``, ``S``, ``U`` for an SVD.
         """
         late = self._ending is Status.BUDGET and self._budget.timed_out
@@ -787,7 +786,7 @@ class Run:
         return solution
 
     def _labels(self, fields: Mapping[str, Any]) -> dict[str, Any]:
-        """The labels of the training rows, for an answer that has entries of its own for them."""
+        """The labels of the training rows, for an answer with one entry for each row."""
         names = self.problem.row_names
         rows = min(A.shape[0] for A in self.problem.matrices.values())
         if names is None or len(names) != rows or not self.problem.solution.has_rows(fields):
@@ -795,12 +794,12 @@ class Run:
         return {"row_names": names.values(), "row_label": names.name}
 
     def accepted(self, returned: Any) -> Any:
-        """What a solver has returned, if `finish` of this run made it.
+        """Check that `finish` of this run made the return value of a solver, and return it.
 
         Raises
         ------
         BrokenPlugin
-            When it is anything else: nobody has judged it.
+            When it is anything else, which the law has not judged.
         """
         if any(returned is made for made in self._made):
             return returned
@@ -817,31 +816,31 @@ class Run:
         return self._interrupts > 0
 
     def interruptible(self) -> AbstractContextManager[None]:
-        """Let the first Ctrl-C end the run with what it has; see `linspec.process.interrupts`."""
+        """Let the first Ctrl-C end the run with its last iterate; see `linspec.process.interrupts`."""
         return first_interrupt(self._note_interrupt)
 
     def _note_interrupt(self) -> None:
         self._interrupts += 1
 
     def _look(self) -> None:
-        """Leave the sweep where an interrupt or the time ends the run; any thread may ask."""
+        """Raise `Ended` in a sweep after an interrupt or when time is over; called by any thread."""
         if self._interrupts and not self._budget.closing:  # the ending is not cut short
             raise Ended(interrupted=True)
         if self._budget.overdue:
             raise Ended(interrupted=False)
 
     def announced(self, solution: Any) -> Any:
-        """A solution whose status tells of an interrupt that came after the verdict, too."""
+        """The solution, with the status INTERRUPTED if an interrupt came after the verdict."""
         late = self._interrupted and solution.status is not Status.INTERRUPTED
         return as_interrupted(solution) if late else solution
 
     def complete(self, solve: Callable[[], Any]) -> Any:
-        """What a solver returns; where time, an interrupt or the memory ends it within a sweep, its last iterate.
+        """Return the solution of a solver; if passes, time, memory or an interrupt ends it, that of its last iterate.
 
         Parameters
         ----------
         solve : callable
-            Returns what `finish` of this run made.
+            Returns the solution that `finish` of this run made.
 
         Raises
         ------
@@ -874,12 +873,12 @@ class Run:
         return found
 
     def watching(self) -> AbstractContextManager[None]:
-        """Keep time, interrupts and the budget of passes inside the block: `linspec.solve` does this for solvers."""
+        """Enforce time, interrupts and the budget of passes inside the block, as `linspec.solve` does."""
         return looking(self._look, self._admit)
 
     @contextmanager
     def _watched(self) -> Iterator[None]:
-        """Look between blocks; what the run holds of answers and iterates is let go of at the end."""
+        """Do the same, and release answers and iterates at the end."""
         try:
             with self.watching():
                 yield
@@ -892,7 +891,7 @@ class Run:
             self._moments.forget_views()
 
     def _salvaged(self, ending: Status) -> Solution | None:
-        """The last iterate that the solver has told of, judged; None where there is none that can be had."""
+        """The solution from the last iterate; None if there is none, or if it cannot be computed."""
         if self._latest is None:
             return None
         self._ending, self._cut = ending, True
@@ -902,7 +901,7 @@ class Run:
         return None if arrays is None else self.finish(**arrays)
 
     def _empty_handed(self, ending: Status, cause: str) -> BaseException:
-        """The error where there is nothing to return."""
+        """Make the error for a run that has nothing to return."""
         return empty_handed(
             self.name,
             self.problem,
@@ -914,7 +913,7 @@ class Run:
 
 
 def _as_it_is(current: Callable[[], Mapping[str, Any]]) -> Callable[[], Mapping[str, Any]]:
-    """A function with the values that its variables have now: a loop binds them anew in the midst of a step."""
+    """Copy a function with the present values of its variables, which a loop rebinds within a step."""
     if not isinstance(current, FunctionType) or not current.__closure__:
         return current
     try:
@@ -928,12 +927,12 @@ def _as_it_is(current: Callable[[], Mapping[str, Any]]) -> Callable[[], Mapping[
 
 
 def _copies(iterate: Mapping[str, Any]) -> dict[str, Any]:
-    """An iterate that its solver does not go on with."""
+    """Copy the arrays of an iterate, which its solver may change."""
     return {name: copied(value) if is_array(value) else value for name, value in iterate.items()}
 
 
 def _says_stop(answer: Any) -> bool:
-    """Whether a callback has returned True: that of Python, of NumPy, or an array that is one truth value."""
+    """Whether a callback has returned True, as a bool of Python or NumPy or an array with one entry."""
     if isinstance(answer, bool | np.bool_):
         return bool(answer)
     if not is_array(answer):
@@ -949,7 +948,7 @@ def _says_stop(answer: Any) -> bool:
 class PartRun(Run):
     """The run of a solver that is a part of another, for a problem of its own on one of the matrices.
 
-    Its budget is what the other leaves, and its ending no certificate: the law judges what the other makes of it.
+    Its budget is the rest of the outer one, and it has no certificate: the law judges the answer of the outer solver.
     """
 
     def __init__(self, outer: Run, problem: Problem[Any], solver: Any, label: str | None) -> None:
@@ -967,7 +966,7 @@ class PartRun(Run):
 
     @property
     def rng(self) -> np.random.Generator:
-        """That of the other."""
+        """The generator of the outer run."""
         return self._outer.rng
 
     def _too_few(self, least: float) -> BudgetTooSmall:
@@ -981,11 +980,11 @@ class PartRun(Run):
         return self._outer._interrupted
 
     def falls_short(self, most: float = math.inf, /, **arrays: Any) -> bool:
-        """No: the law judges what the other makes of it."""
+        """False: the law judges the answer of the outer solver."""
         return False
 
     def finish(self, **arrays: Any) -> Any:
-        """Hand the arrays to the other."""
+        """Pass the arrays to the outer solver."""
         check_handed(self.problem, self._call, arrays)
         self._made.append(arrays)
         return arrays

@@ -19,7 +19,7 @@ ROOT = Path(__file__).resolve().parents[2]
 FOLDERS = (ROOT / "linspec", ROOT / "plugins")
 
 RULES = {
-    "begin with a verb, or with the noun that is returned": r"\A(What|Of|So|That|Both|The same)\b",
+    "begin with a verb, or with the noun that is returned": r"\A((What|Of|So|That|Both)\b|The same( of| for|[.,;:]))",
     "write 'report', 'record' or 'return'": r"\b(told|tells?)\b",
     "write 'centred', 'removed' or 'subtracted'": r"\btaken out\b",
     "give the symbol or the number": r"\bso (many|much)\b",
