@@ -719,18 +719,25 @@ class ConjugateState(LeastSquaresState):
         if fault == "preparation":
             self.moments.gram_matmat(self.moments.home.zeros((self.moments.shape[1], 1)))
 
-    def affords(self, sweeps: float) -> bool:
-        return self.fault == "budget" or self.run.affords(sweeps)
-
     def gram(self, x: np.ndarray) -> np.ndarray:
         return to_host(self.moments.gram_matmat(self.moments.home.place(x)))
 
     def solve(self, B, x0=None, tol=None, AtB=None, AtAx0=None):
-        home, sweep = self.moments.home, 1.0 if self.matrix.access == "rows" else 2.0
-        shape = (self.moments.shape[1], B.shape[1])
+        home, shape = self.moments.home, (self.moments.shape[1], B.shape[1])
         x = np.zeros(shape) if x0 is None else np.array(to_host(x0))
-        if not self.affords((AtB is None) * sweep + (x0 is not None and AtAx0 is None) * sweep):
-            return home.place(x)
+        iterates = self.iterates(x, B, x0, AtB, AtAx0)
+        for residual, x in iterates if self.fault == "budget" else self.run.affordable(iterates):
+            said = 0.5 if self.fault == "constant" else residual
+            if residual <= (1e-8 if tol is None else tol):
+                break
+            going = self.fault == "unwatched" or self.watched(said, partial(home.place, x))
+            if not going and self.fault != "deaf":
+                break
+        if self.fault == "dtype" and x0 is None:
+            return x.astype(np.float32)
+        return x if self.fault == "host" else home.place(x)
+
+    def iterates(self, x, B, x0, AtB, AtAx0):
         if AtB is None:
             AtB = self.matrix.rmatmat(B.matmat(B.home.blocks.eye(B.shape[1])))
         AtB = to_host(AtB)
@@ -748,22 +755,13 @@ class ConjugateState(LeastSquaresState):
         scale = np.linalg.norm(AtB, axis=0)
         p, rr = r, np.sum(r**2, axis=0)
         for _ in range(300):
-            residual = float(np.max(np.sqrt(rr) / np.where(scale > 0, scale, 1.0)))
-            if residual <= (1e-8 if tol is None else tol) or not self.affords(self.moments.sweep_cost):
-                break
-            told = 0.5 if self.fault == "constant" else residual
-            going = self.fault == "unwatched" or self.watched(told, partial(home.place, x))
-            if not going and self.fault != "deaf":
-                break
+            yield float(np.max(np.sqrt(rr) / np.where(scale > 0, scale, 1.0))), x
             Mp = self.gram(p) + p * self.ridge
             pMp = np.sum(p * Mp, axis=0)
             a = np.divide(rr, pMp, out=np.zeros_like(rr), where=pMp > 0)
             x, r, old = x + p * a, r - Mp * a, rr
             rr = np.sum(r**2, axis=0)
             p = r + p * np.divide(rr, old, out=np.zeros_like(rr), where=old > 0)
-        if self.fault == "dtype" and x0 is None:
-            return x.astype(np.float32)
-        return x if self.fault == "host" else home.place(x)
 
     def reduce(self, B, factor, gradient, AtB, x0=None, AtAx0=None):
         factor = 9 * factor if self.fault == "short" else factor

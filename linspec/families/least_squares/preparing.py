@@ -20,6 +20,7 @@ from linspec import Moments
 from linspec.arrays import Array, Home, HostArray, is_array, on_device
 from linspec.families.least_squares.planted import planted_least_squares
 from linspec.operators import LinearOperator, as_operator
+from linspec.process.pauses import OutOfPasses
 from linspec.registry.parts import with_parts
 from linspec.solving.run import Run
 from linspec.solving.solver import LeastSquaresState
@@ -322,9 +323,16 @@ def _budget_issues(ready: _Prepared, promised: float) -> Iterator[str]:
         start = ready.exact(B) + 1.0
         AtB, AtAx0 = ready.AtB(B), ready.AtB(ready.entries @ start)
         for given in ({}, {"AtB": AtB}, {"x0": start}, {"x0": start, "AtB": AtB, "AtAx0": AtAx0}):
-            with run.watching():  # as `linspec.solve` does
-                x = state.solve(operator, tol=1e-14, **given)
             where = f"{what}{', given ' if given else ''}{', '.join(given)}"
+            try:
+                with run.watching():  # as `linspec.solve` does
+                    x = state.solve(operator, tol=1e-14, **given)
+            except OutOfPasses:
+                yield (
+                    f"{where}: solve must return the x that it has when the budget ends; it let the end of the "
+                    "budget through. Take iterates by run.affordable or self.driven"
+                )
+                return
             if tuple(x.shape) != start.shape:
                 yield (
                     f"{where}: solve must return an x of shape {start.shape} when the budget ends; got shape "
