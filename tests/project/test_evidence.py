@@ -138,6 +138,7 @@ SMALL = {
     "measure_cca": "--sets homedepot:1",
     "measure_cca_loss": "--sets digits --ridges 1 --forms auto --tols 1e-4 --seeds 1",
     "measure_cca_peers": "--sets images --rounds 1",
+    "measure_code_of_solvers": "",
     "measure_crossval": "--sets images",
     "measure_dask": "--powers 2",
     "measure_discriminant": "--tables 0 --ridges 1",
