@@ -105,7 +105,6 @@ class HonestIteration(Solver):
     def solve(self, problem: Any, run: Any) -> Any:
         moments = run.moments(self.form)
         self.begin(run)
-        run.plan(setup=moments.setup_cost + moments.sweep_cost)
         m = problem.B.shape[1]
         AtB = moments.products(None, moments.home.eye(m))[1]
         scale = np.linalg.norm(to_host(AtB), axis=0)
@@ -141,7 +140,6 @@ class HonestGenerator(ls.IterativeSolver):
 
     def iterates(self, problem: Any, run: Any, state: Any = None) -> Any:
         moments = run.moments(self.form)
-        run.plan(setup=moments.setup_cost + moments.sweep_cost)
         m, place = problem.B.shape[1], moments.home.place
         if state is None:
             r = moments.products(None, moments.home.eye(m))[1]
@@ -364,7 +362,6 @@ class HonestGramSVD(HonestSVD):
 
     def solve(self, problem: Any, run: Any) -> Any:
         moments = run.moments("dense")
-        run.plan(setup=moments.setup_cost)
         values, V = np.linalg.eigh(to_host(moments.dense()[0]))
         values, V = values[::-1][: problem.k], V[:, ::-1][:, : problem.k]
         keep = values > V.shape[0] * 1e-15 * values[0]

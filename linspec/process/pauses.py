@@ -36,10 +36,17 @@ class Ended(BaseException):
 
 
 class OutOfPasses(Ended):
-    """The exception before a sweep that would leave too few passes for the certificate."""
+    """The exception before a sweep that would leave too few passes for the certificate.
 
-    def __init__(self) -> None:
+    Attributes
+    ----------
+    least : float
+        The passes that would be enough for the sweep and the certificate.
+    """
+
+    def __init__(self, least: float) -> None:
         super().__init__(interrupted=False)
+        self.least = least
 
 
 def pause() -> None:

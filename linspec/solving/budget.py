@@ -105,14 +105,6 @@ def too_few(name: str, least: float, max_passes: float) -> BudgetTooSmall:
     )
 
 
-def too_many(name: str, max_passes: float) -> BudgetTooSmall:
-    """Make the error for a budget that refuses a sweep before the first iterate."""
-    return BudgetTooSmall(
-        f"{name} needs more than {count_of(max_passes, 'pass')}: the next sweep would leave too few for the "
-        f"certificate, and there is no iterate yet; got max_passes={max_passes:g}. Raise it."
-    )
-
-
 def too_often(name: str, solver: Any, problem: Problem[Any], passes: float) -> SweptOnce:
     """Make the error for a solver that would read its data too often."""
     given = [o for o in options_of(solver) if o.part_kind is None]

@@ -21,7 +21,7 @@ import numpy as np
 
 from linspec import cost
 from linspec.arrays import copied, host_dtype, is_array, random_generator
-from linspec.errors import BrokenPlugin, BudgetTooSmall, InvalidFile, InvalidOption
+from linspec.errors import BrokenPlugin, BudgetTooSmall, InvalidFile, InvalidOption, SweptOnce
 from linspec.moments.moments import Moments
 from linspec.moments.ways import read_once
 from linspec.operators import CountedOperator, Ledger, uncounted
@@ -33,7 +33,7 @@ from linspec.process.log import LOG, tells
 from linspec.process.pauses import Ended, OutOfPasses, admitting, looking
 from linspec.registry.options import stated_options
 from linspec.registry.parts import with_parts
-from linspec.solving.budget import Budget, certificate_passes, too_few, too_many, too_often
+from linspec.solving.budget import Budget, certificate_passes, too_few, too_often
 from linspec.solving.checkpoints import CheckpointWriter, Saved, check_state
 from linspec.solving.conclusion import Terms
 from linspec.solving.problem import Problem
@@ -316,10 +316,11 @@ class Run:
     # ---- budget -------------------------------------------------------------------------------
 
     def plan(self, *, setup: float) -> None:
-        """Refuse a budget that is too small for the set-up, before any pass is made.
+        """Refuse a budget that is too small for a set-up of several sweeps, before the first of them.
 
-        The budget holds without it: a sweep that would leave too few passes for the certificate ends the run. A
-        run that continues from a checkpoint has no set-up, unless its solver repeats it.
+        The budget holds without it: a sweep that would leave too few passes for the certificate ends the run, or
+        refuses it if there is no iterate yet. A run that continues from a checkpoint has no set-up, unless its solver
+        repeats it.
 
         Parameters
         ----------
@@ -334,9 +335,7 @@ class Run:
         if self.resumed is not None and not getattr(self._solver, "repeats_setup", False):
             setup = 0.0
         least = self.passes + setup + self._certificate(after_setup=setup > 0)
-        if least > self._sweeps:
-            raise too_often(self.name, self._solver, self.problem, least)
-        if least > self._budget.max_passes:
+        if least > self._budget.max_passes:  # which is 1 at most where data can be read once
             raise self._too_few(least)
 
     @property
@@ -349,8 +348,10 @@ class Run:
             return 0.0
         return 0.0 if all(adjustment.known for adjustment in self.problem.adjustments.values()) else 1.0
 
-    def _too_few(self, least: float) -> BudgetTooSmall:
-        """Make the error for a budget below the least number of passes."""
+    def _too_few(self, least: float) -> BudgetTooSmall | SweptOnce:
+        """Make the error for a budget, or for data that can be read once, below the least number of passes."""
+        if least > self._sweeps:
+            return too_often(self.name, self._solver, self.problem, least)
         return too_few(self.name, least, self._budget.max_passes)
 
     def read_before(self) -> None:
@@ -389,9 +390,7 @@ class Run:
     def _admit(self, ledger: Ledger, sweeps: float) -> None:
         """Refuse a sweep that would leave too few passes for the certificate."""
         limit = self._budget.max_passes
-        if (
-            limit == self._sweeps or self._budget.closing
-        ):  # streams refuse for themselves to be read once more
+        if math.isinf(limit) or self._budget.closing:
             return
         if any(ledger is own for own in self._ledgers.values()):
             made = ledger.sweeps + self._shared_passes
@@ -399,8 +398,9 @@ class Run:
             made = self.passes
         else:  # of some rows, or of another run
             return
-        if made + sweeps + self._budget.reserved + self._certificate() > limit + ROUNDING:
-            raise OutOfPasses
+        least = made + sweeps + self._budget.reserved + self._certificate()
+        if least > limit + ROUNDING:
+            raise OutOfPasses(least)
 
     def reserving(self, passes: float) -> AbstractContextManager[None]:
         """Reserve passes, which parts inside the block may not use."""
@@ -853,12 +853,12 @@ class Run:
             except Ended as ended:
                 ending = Status.INTERRUPTED if ended.interrupted else Status.BUDGET
                 cause, over = "", self._budget.closing
-                spent = isinstance(ended, OutOfPasses)
+                least = ended.least if isinstance(ended, OutOfPasses) else None
             except BaseException as error:
                 if not is_out_of_memory(error):
                     with nullcontext() if self._tops else self.taking_up():  # the loop has not begun
                         raise
-                ending, cause, over, spent = Status.OUT_OF_MEMORY, one_line(error), False, False
+                ending, cause, over, least = Status.OUT_OF_MEMORY, one_line(error), False, None
             # Here the frames of the solver are gone, and with them what they held.
             try:
                 found = None if over else self._salvaged(ending)
@@ -869,7 +869,7 @@ class Run:
                     raise
                 found = None
         if found is None:
-            raise too_many(self.name, self._budget.max_passes) if spent else self._empty_handed(ending, cause)
+            raise self._empty_handed(ending, cause) if least is None else self._too_few(least)
         return found
 
     def watching(self) -> AbstractContextManager[None]:
@@ -969,7 +969,7 @@ class PartRun(Run):
         """The generator of the outer run."""
         return self._outer.rng
 
-    def _too_few(self, least: float) -> BudgetTooSmall:
+    def _too_few(self, least: float) -> BudgetTooSmall | SweptOnce:
         return self._outer._too_few(least + self._spent + self._kept)
 
     def _certificate(self, after_setup: bool = False) -> float:

@@ -62,7 +62,6 @@ class DiagonalCCA(IterativeSolver):
         """Canonical pairs in the metrics of the diagonals, after each iteration."""
         width = block_width(problem, self.oversample)
         moments = run.moments(self.form, expect=(200, width))
-        run.plan(setup=moments.setup_cost + moments.sweep_cost)
         normalizer = run.part(self.normalizer)
         if state is None:
             pairs = first_pairs(problem, run, moments, run.part(self.test_matrix), width, diagonal=True)

@@ -35,7 +35,6 @@ class Gram(Solver):
     def solve(self, problem: Any, run: Run) -> Solution:
         """Solve a CCA problem."""
         moments = run.moments("dense")
-        run.plan(setup=moments.setup_cost)
         home = moments.home
         C = moments.dense()[1]
         assert C is not None  # noqa: S101  # CCA has two views

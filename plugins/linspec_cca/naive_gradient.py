@@ -40,7 +40,6 @@ class NaiveGradient(IterativeSolver):
         """Normalised blocks after each step."""
         run.note(Status.APPROXIMATE, TEXT)
         moments = run.moments(self.form, expect=(500, problem.k))
-        run.plan(setup=moments.setup_cost + moments.sweep_cost)
         normalizer, step = run.part(self.normalizer), self.step / moments.total
         if state is None:
             pairs = first_pairs(problem, run, moments, run.part(self.test_matrix), problem.k)

@@ -35,7 +35,6 @@ class PrincipalCCA(Solver):
         """Solve a CCA problem."""
         wanted = max(self.components, problem.k)
         moments = run.moments(self.form, expect=(3, wanted))
-        run.plan(setup=moments.setup_cost)
         svd, weights, counts = run.part(self.svd), [], []
         for i, label in enumerate(problem.matrix_names):
             view = moments.view(i)

@@ -55,7 +55,6 @@ class WhitenedSVD(Gram):
         moments = run.moments("sparse" if _scales(sizes) else "dense")
         if moments.form != "sparse":
             return super().solve(problem, run)
-        run.plan(setup=moments.setup_cost)
         if not all(moments.factored(i) for i in (0, 1)):
             return super().solve(problem, run)
         T = WhitenedCross(moments, problem.ridge)

@@ -90,7 +90,6 @@ class Direct(Solver):
 
     def _primal(self, problem: Any, run: Run) -> Solution:
         moments = run.moments("dense")
-        run.plan(setup=moments.setup_cost)
         home = moments.home
         S, C = moments.dense()[0], problem.gram_and_targets(moments)[1]
         factor = Whitener(S, problem.ridge, squared_cut(problem.X), home)

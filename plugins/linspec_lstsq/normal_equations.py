@@ -318,7 +318,6 @@ def solved(problem: Any, run: Run, begin: Begin, form: str, state: Any = None) -
     moments = run.moments(form)
     if state is not None:
         return iterates(run, moments, begin, state.system, state=state)
-    run.plan(setup=moments.setup_cost + moments.sweep_cost)
     x = None if run.start is None else moments.home.place(run.start["x"])
     products = moments.products(x, cross=True)
     AtAx, AtB = products[0], products.cross

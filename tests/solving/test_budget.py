@@ -148,7 +148,7 @@ def test_a_run_that_its_budget_cuts_goes_on_from_its_checkpoint(regression, tmp_
 
 
 def test_without_an_iterate_the_error_says_so(regression):
-    with pytest.raises(ls.errors.BudgetTooSmall, match="needs more than 4 passes: the next sweep") as caught:
+    with pytest.raises(ls.errors.BudgetTooSmall, match="needs at least 5 passes") as caught:
         ls.solve(regression, Careless(first=7), max_passes=4)
     assert "got max_passes=4. Raise it." in str(caught.value)
 

@@ -22,8 +22,6 @@ class TwoPoint(IterativeSolver):
 
     def iterates(self, problem, run, state=None):
         moments = run.moments()
-        sweep = moments.sweep_cost if moments.form == "implicit" else 0.0
-        run.plan(setup=moments.setup_cost + sweep)  # in passes, for max_passes
         xp = moments.home.xp
         if state is None:  # a new run
             AtB = moments.cross_matmat(moments.home.eye(problem.B.shape[1]))

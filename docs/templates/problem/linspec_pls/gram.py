@@ -20,7 +20,6 @@ class Gram(Solver):
 
     def solve(self, problem, run):
         moments = run.moments("implicit")
-        run.plan(setup=moments.setup_cost + moments.sweep_cost)  # in passes, for max_passes
         _, p, q = moments.shape
         if q <= p:
             C = to_host(moments.products(None, moments.home.eye(q))[1])  # XᵀY
