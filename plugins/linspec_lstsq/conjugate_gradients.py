@@ -24,8 +24,8 @@ Where we differ: rank is cut in two ways. Directions in which the new residuals 
 left out of Q, and so are directions in which no right-hand side has a residual above rounding. Then Q has fewer
 columns, and nothing else changes. The update of Δ is written as a sum of positive matrices, while the source
 subtracts. The host factorises G and SᵀS, S = Q − MP G⁻¹. The second depends on the first, and so a step would wait for
-a device twice. Thus a device inverts G itself, and both come down together; what follows from them travels back
-together. Where G is singular up to rounding, the host inverts it on its numerical range, and the step waits twice.
+a device twice. Thus a device inverts G itself, and both are transferred together; the results return to the device
+together. If G is singular up to rounding, the host inverts it on its numerical range, and the step waits twice.
 If no ridge is zero, matrices with fewer rows than columns are solved on the side of the rows (dual.py). As a part, a
 device makes steps ahead (steps_ahead.py).
 """

@@ -65,7 +65,7 @@ class Prices:
 class Outlook:
     """The expected number of iterations with and without a preconditioner.
 
-    The estimate is √κ times the digits of the tolerance (half their logarithm). κ is the ratio of the largest remaining
+    The estimate is √κ times `digits` = ln(2/tol)/2. κ is the ratio of the largest remaining
     eigenvalue to the mean of those outside the sketch, or to the value after two more doublings like the last one. A
     single remaining eigenvalue costs at most a few iterations, shared among the right-hand sides.
     """
