@@ -126,7 +126,7 @@ class LazySPCA(Solver):
         return run.finish(Vh=V.T, S=S, U=U)
 
     def _unsorted(self, problem: Any, run: Run, Bt: Array, home: Home) -> Array:
-        """An orthonormal basis of the rows of B, whose singular values are about the squares of those of A."""
+        """An orthonormal basis of the rows of B; the singular values of B are about the squares of those of A."""
         G = to_host(Bt.T @ Bt)
         V = multiplied_in_place(
             Bt, whitening(G, cut=max(EPS, float(np.finfo(problem.A.dtype).eps) ** 2)), home

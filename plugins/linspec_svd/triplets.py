@@ -47,7 +47,7 @@ SMALLEST_SQUARE = 1e-250
 
 
 def share_below_rounding(A: LinearOperator) -> float:
-    """A singular value of A below this fraction of the largest is rounding of the entries."""
+    """Fraction of the largest singular value of A below which others are only rounding of the entries."""
     n, p = A.shape
     return rank_cut((max(n, p), min(n, p)), A.rounded_dtype)
 
