@@ -1,5 +1,4 @@
 """Solvers of canonical correlation analysis, one file each; `plugin` declares them.
 
-Read `gram` first, which takes no iterations, then `als`. `pairs`, `search_space` and `course` are shared by those that
-iterate.
+Read `gram` first, which takes no iterations, then `als`. `linspec.families.cca` has what the iterations share.
 """

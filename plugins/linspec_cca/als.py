@@ -49,7 +49,7 @@ class AlternatingLeastSquares(IterativeSolver):
 
     @property
     def repeats_setup(self) -> bool:  # type: ignore[override]
-        """Whether the least-squares solver is prepared again where a run goes on."""
+        """Whether the least-squares solver is prepared again when a run is continued."""
         return bool(getattr(self.lstsq, "preparation", 0))
 
     def iterates(self, problem: Any, run: Run, state: PairsIterate | None = None) -> Iterator[PairsIterate]:
@@ -65,14 +65,14 @@ class AlternatingLeastSquares(IterativeSolver):
         *,
         from_zero: bool = False,
     ) -> Iterator[PairsIterate]:
-        """Canonical pairs after each iteration, of which there may be a fixed number.
+        """Yield canonical pairs after each iteration, for a fixed number of iterations if `rounds` is given.
 
         Parameters
         ----------
         problem : CCA
         run : Run
         state : PairsIterate, optional
-            What is yielded first.
+            The first iterate to yield; by default from a random start.
         rounds : int, optional
             The number of iterations, whose half steps go on as long as lstsq does; by default tolerances decide.
         from_zero : bool, default False
@@ -89,7 +89,7 @@ class AlternatingLeastSquares(IterativeSolver):
         held = moments.form != "implicit"
         matrices = [moments.view(0), moments.view(1)] if held else [problem.X, problem.Y]
         drawn = run.rng.bit_generator.state if state is None else state["drawn"]
-        with drawing_from(run, drawn):  # where a run goes on, it is prepared as at first
+        with drawing_from(run, drawn):  # a continued run prepares with the random numbers of its start
             solvers = [lstsq.prepare(A, r, run) for A, r in zip(matrices, problem.ridge, strict=True)]
 
         def half_step(pairs: Pairs, i: int) -> Array:
@@ -105,7 +105,7 @@ class AlternatingLeastSquares(IterativeSolver):
             return solvers[i].solve(target, start, None, CV, AtA_start)
 
         def judged(pairs: Pairs, gain: Any, made: int) -> PairsIterate:
-            """The iterate, with the larger of its residual and the gain still expected."""
+            """Return the iterate of some pairs, with the gain still expected."""
             leading = pairs.leading(k)
             gain = gain.after(leading.residual, leading.total, whole=pairs.exact)
             ending = Status.CONVERGED if made == rounds else None
@@ -132,7 +132,7 @@ class AlternatingLeastSquares(IterativeSolver):
 
 @contextmanager
 def drawing_from(run: Run, drawn: Any) -> Iterator[None]:
-    """Draw numbers from an earlier state of the generator inside the block, and go on afterwards where it was."""
+    """Draw from a given state of the generator inside the block; then restore the state before, if it differed."""
     generator = run.rng.bit_generator
     before = generator.state
     generator.state = drawn

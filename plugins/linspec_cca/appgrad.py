@@ -13,8 +13,7 @@ Where we differ: (a) With S = XᵀX + ridge I, which is not divided by n, normal
 one (Remark 4.2.4), as in the authors' experiments, with two sweeps. The former can reach a cycle of two in which the
 spans no longer improve, so the latter is the default. (c) The default step is 1.7 over the largest eigenvalue of each
 view's own Gram matrix, which a short block power iteration estimates. The step is halved if the iteration grows. (d)
-The fixed point is determined up to a rotation of both blocks, so what is yielded are the canonical pairs of their
-spans.
+The fixed point is determined up to a rotation of both blocks, so the canonical pairs of their spans are yielded.
 """
 
 from __future__ import annotations
@@ -75,7 +74,7 @@ class AppGrad(IterativeSolver):
         run.plan(setup=moments.setup_cost + (1 + probing) * sweep)
 
         def begun() -> PairsIterate:
-            """Φ, Ψ at random, and Φ̃, Ψ̃ fitted to them or at zero."""
+            """Return the first iterate: random Φ, Ψ, and Φ̃, Ψ̃ fitted to them or zero."""
             pairs = first_pairs(problem, run, moments, run.part(self.test_matrix), k).normalized(normalizer)
             tilde = fitted(pairs, moments.total if self.auxiliary == "start" else 0.0)
             given = self.step
@@ -114,12 +113,12 @@ def gradient(tilde: Pairs, i: int, image: Array, n: float) -> Array:
 
 
 def normalizing(tilde: Pairs, normalizer: Any) -> Array:
-    """(Φ̃ᵀSxΦ̃)^(-1/2), where the blocks are."""
+    """(Φ̃ᵀSxΦ̃)^(-1/2), in the home of the blocks."""
     return tilde.metrics.home.place(square(normalizer.orthonormalize(tilde[0].V, tilde[0].SV)[1]))
 
 
 def checked(steps: Steps, new: Pairs, old: Pairs, n: float) -> tuple[Steps, bool]:
-    """The steps, halved for a view whose block is larger than the answer can be, and whether there is one."""
+    """Return the steps, halved for a view whose block is larger than the answer can be, and whether any is."""
     xp, k = new.metrics.home.xp, new[0].V.shape[1]
     sums = [xp.sum(pairs[i].V * pairs[i].SV) for pairs in (new, old) for i in (0, 1)]
     found = to_host(xp.stack(sums)) / (n * k)

@@ -40,7 +40,7 @@ class LeadingPairs(PairsIterate):
         return {**super().answer(), **self.weights()}
 
     def notes(self) -> list[tuple[Status | None, str]]:
-        """What the limit is."""
+        """A note that the limit is exact only for diagonal Gram matrices."""
         return [(Status.APPROXIMATE, TEXT)]
 
 
@@ -82,7 +82,7 @@ class DiagonalCCA(IterativeSolver):
 
 
 def in_diagonals(pairs: Pairs, i: int, D: Sequence[Array]) -> Pairs:
-    """Those with D V in the place of S V for view i."""
+    """Return the pairs with D V in place of S V for view i."""
     return pairs.replaced(i, replace(pairs[i], SV=D[i] * pairs[i].V))
 
 

@@ -22,7 +22,7 @@ from linspec.families.cca import Evidence
 from linspec.moments import column_basis, reduce_rows_of, sum_with_short
 
 BLOCK_ROWS = 4096
-"""Rows that the copies of a block have together while it is reduced."""
+"""Total number of rows in the copies of a block while it is reduced, for the estimate of memory."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -55,7 +55,7 @@ class Direct(Solver):
 
     @classmethod
     def estimate(cls, sizes: Sizes) -> Estimate | None:
-        """One orthogonal reduction of all columns, then three small decompositions."""
+        """The estimate for one orthogonal reduction of all columns and three small decompositions."""
         width = sizes.p + sizes.q
         reducing = sizes.shared(2.5 * sizes.n * width**2 / FACTOR_RATE)
         # The triangle, and what decompositions of it hold; some copies of a block of rows.

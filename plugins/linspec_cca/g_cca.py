@@ -4,7 +4,7 @@ Problem: the leading canonical pairs of views whose singular values are not far 
 Method: t₁ orthogonal iterations with t₂ steps of gradient descent instead of each projection. This is L-CCA without
 principal components.
 Source: Lu 2015 (thesis), section 3.5; Lu & Foster 2014, arXiv:1407.4508.
-Where we differ: as `rounds.py` says.
+Where we differ: see `rounds.py`.
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@ Method: orthogonal iteration with LING for its projections. LING is exact on k_p
 makes t₂ gradient steps for the rest. The long directions no longer slow these steps down. After t₁ iterations it ends.
 Source: Lu 2015 (thesis), Algorithm 6; Lu & Foster 2014, Large scale canonical correlation analysis with iterative least
 squares, arXiv:1407.4508.
-Where we differ: as the solver "als" does, which this solver calls, but with a fixed number of steps instead of a
+Where we differ: as in the solver "als", which this solver calls, but with a fixed number of steps instead of a
 tolerance. Its bases are turned to canonical pairs at each half step, so gradient steps are made for these. Both views
 begin at random blocks and X is regressed first; the source begins from XG and regresses Y first (see `rounds.py`). The
 default variant of LING converges even if the randomized components miss something, and the components come from a few
@@ -16,7 +16,7 @@ problems.
 
 The variant "projection" iterates with the whole view. Rounding, or an inexact component, leaves a part in a long
 direction, and each step multiplies this part by about (σ₁/σ)², where σ is a short singular value. The variants "ridge"
-and "simplified" also take the long directions out of the view, and avoid this growth. For exact components and without
+and "simplified" also remove the long directions from the view, and avoid this growth. For exact components and without
 a ridge "simplified" has the same iterates.
 
 The error bound printed as Theorem 3.4.5 falls with r^(2 t₂) in the number of gradient steps. Its proof confuses a

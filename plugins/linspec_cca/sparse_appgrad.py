@@ -8,7 +8,7 @@ on the least-squares problem that has the canonical pairs as fixed points.
 Units: steps and thresholds are those of columns scaled to unit size, so a threshold is a correlation. A column stays
 at zero while its correlation with the part of the variate that the others do not fit is below τ in absolute value.
 If τ is not given, it is √(2 ln p/n): the largest of p correlations that are only chance just reaches this value.
-``x_nonzeros`` asks for a number of entries of each column instead. Then τ is, in each step, the largest value of the
+``x_nonzeros`` requests a number of entries of each column instead. Then τ is, in each step, the largest value of the
 entries beyond this number. ``penalty="rows"`` shrinks rows of the block by their length, so all pairs use the same
 columns, and counts rows.
 Where we differ: (a) The source says no more than the above. (b) The fixed points of AppGrad are determined up to a
@@ -47,13 +47,13 @@ from linspec_cca.appgrad import (
 )
 
 SETTLED = 1e-5
-"""Both auxiliary blocks are settled if their relative change in an iteration is at most this."""
+"""Largest relative change of the auxiliary blocks in an iteration at which they are settled."""
 
 WARM_UP = 10
-"""Iterations before the threshold applies."""
+"""Number of iterations before the threshold applies."""
 
 LEAST = 0.9
-"""The threshold of a column is at most this fraction of its largest entry."""
+"""Largest threshold of a column, as a fraction of its largest entry."""
 
 
 DENSE = "The run ended before a threshold applied: these weights are not sparse."
@@ -73,9 +73,9 @@ class SparseIterate(Iterate):
     steps : pair of float
         η of each view.
     taken : int
-        Steps so far.
+        The number of steps so far.
     own : bool
-        Whether pairs of columns are the answer as they are, and have correlations of their own.
+        Whether pairs of columns are returned without being turned to canonical pairs, each with its own correlation.
     ending : Status, optional
     """
 
@@ -91,19 +91,19 @@ class SparseIterate(Iterate):
         return self.taken > WARM_UP
 
     def weights(self) -> dict[str, Array]:
-        """Both blocks."""
+        """The weights of both views."""
         pairs = self.tilde if self.sparse else self.pairs
         return {"x_weights": pairs[0].V, "y_weights": pairs[1].V}
 
     def answer(self) -> dict[str, Any]:
-        """Both blocks, with the correlations of sparse pairs as they are."""
+        """The weights of both views, and the correlation of each sparse pair if pairs are not turned."""
         if not (self.sparse and self.own):
             return self.weights()
         rho, signs = _own_correlations(self.tilde)
         return {"x_weights": self.tilde[0].V, "y_weights": self.tilde[1].V * signs, "correlations": rho}
 
     def notes(self) -> list[tuple[Status | None, str]]:
-        """How sparse the answer is."""
+        """A note on the number of entries that are not zero."""
         if not self.sparse:
             return [(Status.APPROXIMATE, DENSE)]
         counts = " and ".join(f"{_nonzeros(basis.V):.3g}" for basis in self.tilde.bases)
@@ -139,7 +139,7 @@ class SparseAppGrad(IterativeSolver):
     resumes_after_law: ClassVar = False
 
     def iterates(self, problem: Any, run: Run, state: SparseIterate | None = None) -> Iterator[SparseIterate]:
-        """Steps of AppGrad in the metric of the diagonals, from some number on with thresholds."""
+        """Yield steps of AppGrad in the metric of the diagonals, with thresholds after the first `WARM_UP`."""
         moments = run.moments(self.form, expect=(500, problem.k))
         setup = moments.setup_cost + (1 + POWER_SWEEPS) * moments.sweep_cost
         run.plan(setup=setup)
@@ -238,7 +238,7 @@ class _Shrinkage:
 
 
 def _of_chance(n: float, p: int, width: int) -> float:
-    """The largest of p correlations over n rows with one variate, or the longest of p rows of them, under chance."""
+    """Threshold of chance: the largest of p correlations over n rows, or the longest of p rows of `width` of them."""
     return float(min((np.sqrt(width) + np.sqrt(2 * np.log(p))) / np.sqrt(n), LEAST))
 
 

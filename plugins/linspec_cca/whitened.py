@@ -9,7 +9,7 @@ repeated correlations.
 Source: Lu 2015 (thesis), section 3.3.1, for diagonal whitening; the inverse square root of a diagonal matrix less few
 columns follows from the thin SVD of these (Golub & Van Loan 2013, section 2.4).
 Where we differ: the ridge, the means and confounds are part of the whitening, so the answer is that of CCA, where
-"d-cca" and "dw-cca" approximate it. One triplet more than asked for shows the gap after the last. Views that have rows
+"d-cca" and "dw-cca" approximate it. One triplet more than requested shows the gap after the last. Views that have rows
 with several entries, or few columns, are solved as "gram" solves them.
 """
 
@@ -38,7 +38,7 @@ BASIS = 5, 60
 """The expected number of columns that are multiplied: a number for each pair, plus a constant."""
 
 SHARP = 1e-6
-"""The tolerance of the SVD is at most this, and at most that for CCA. It is linear in residuals, as losses are if the
+"""Largest tolerance of the SVD, which is also at most that of CCA. It is linear in residuals, as losses are if the
 correlation after the last is equal to it."""
 
 
@@ -80,7 +80,7 @@ class WhitenedSVD(Gram):
 
     @classmethod
     def estimate(cls, sizes: Sizes) -> Estimate | None:
-        """The cross matrix, products with it, and the algebra between them; nothing for other data."""
+        """The estimate for the cross matrix, products with it, and the algebra between them; None for other data."""
         if not _scales(sizes):
             return None
         entries = min(float(sizes.pairs or 0), float(sizes.p) * sizes.q)
@@ -102,8 +102,8 @@ def _scales(sizes: Sizes) -> bool:
 class WhitenedCross(LinearOperator):
     """T = Fx⁻¹ C Fy⁻ᵀ for Sx = Fx Fxᵀ and Sy = Fy Fyᵀ, from Gram matrices that are held.
 
-    The scaling by the diagonals goes into the entries of C, once. What centring and confounds take out is a matrix of
-    few columns beside it.
+    The scaling by the diagonals goes into the entries of C, once. Centring and confounds subtract a product
+    of matrices with few columns, which is kept beside it.
 
     Parameters
     ----------
@@ -137,5 +137,5 @@ class WhitenedCross(LinearOperator):
 
 
 def less(product: Array, left: Array, right: Array) -> Array:
-    """A product less a matrix of few columns, of which there may be none."""
+    """The product minus `left @ right`, where `left` may have no columns."""
     return product - left @ right if left.shape[1] else product

@@ -1,7 +1,7 @@
-"""What a step of block conjugate gradients passes on, and its small matrices, which the host factorises.
+"""The point of block conjugate gradients, and the small matrices of a step, which the host factorises.
 
-Problem: a step turns blocks by small matrices, and a device should wait for the host once.
-Method: see conjugate_gradients.py. What the host has to know comes down together, and travels back together.
+Problem: a step multiplies blocks by small matrices, and a device should wait for the host once.
+Method: see conjugate_gradients.py. All matrices that the host needs are transferred together, and so are its results.
 """
 
 from __future__ import annotations
@@ -18,35 +18,35 @@ from linspec.errors import InvalidFile
 from linspec_lstsq.normal_equations import Point, System
 
 WELL_CONDITIONED = 1e-8
-"""From this reciprocal condition number of a Gram matrix on, its Cholesky factor orthonormalises well enough."""
+"""Reciprocal condition number of a Gram matrix above which its Cholesky factor orthonormalises well enough."""
 
 KNOWN = 1e6
-"""Norms that follow from SᵀS are right if their squares are larger than its rounding by this factor."""
+"""Norms computed from SᵀS are accurate if their squares exceed its rounding by this factor."""
 
 DEPENDENT = 1e-14
-"""A column depends on the others if a smaller part of it lies outside them."""
+"""A column depends on the others if a smaller fraction of it is outside their span."""
 
 
 @dataclass(kw_only=True, eq=False)
 class Blocks(Point):
-    """Where block conjugate gradients are.
+    """Point of block conjugate gradients.
 
     Attributes
     ----------
     Q : array of shape (p, k)
         An orthonormal basis of the residuals of all ridges.
     X, P : list of arrays of shapes (p, m) and (p, k)
-        Of every ridge, its iterate and its directions.
+        The iterate and the directions of every ridge.
     z : list of numpy.ndarray of shape (k, m)
         The residuals are Qz.
     coordinates : array of shape (k, all columns)
         All z side by side, in the home of Q.
     Delta : list of numpy.ndarray of shape (k, k)
-        What PᵀMP has beside G.
+        Δ of every ridge: PᵀMP = G + Δ.
     tau : numpy.ndarray of shape (k, k before), optional
         For the least ridge, P = Q + P₋τᵀ with the directions P₋ of the step before.
     least : int
-        The number of the least ridge.
+        The index of the least ridge.
     """
 
     Q: Array
@@ -70,7 +70,7 @@ class Blocks(Point):
 
     @property
     def gradient(self) -> Array:
-        """Qz."""
+        """The gradients Qz."""
         return self.Q @ self.coordinates
 
     def check(self, shape: tuple[int, int]) -> None:
@@ -89,7 +89,7 @@ def column_lengths(z: list[HostArray]) -> HostArray:
 
 
 def begun(system: System) -> Blocks:
-    """AᵀB = Qρ, P = Q, z = ρ, Δ = δI."""
+    """The first point: AᵀB = Qρ, P = Q, z = ρ, Δ = δI."""
     home, ridges = system.home, system.ridges
     x, S = system.at_start
     S, turns, rho = orthonormal(S, system.gradient_gram, home)
@@ -127,9 +127,9 @@ def projected(Q: Array, P: Array, MP: Array, home: Home) -> tuple[HostArray, Hos
 
 
 def orthonormal(S: Array, StS: HostArray, home: Home) -> tuple[Array, list[HostArray], HostArray]:
-    """S or Q itself, the matrices that turn it to Q, and τ, where S = Qτ and Q is orthonormal.
+    """Factors of S = Qτ with orthonormal Q: S or Q itself, the matrices that turn it into Q, and τ.
 
-    From a Cholesky factor of SᵀS if this is well conditioned; otherwise from a pivoted QR of S itself.
+    They come from a Cholesky factor of SᵀS if this is well conditioned, and otherwise from a pivoted QR of S itself.
     """
     if (found := triangles(StS)) is not None:
         T, tau = found
@@ -146,7 +146,7 @@ def orthonormal(S: Array, StS: HostArray, home: Home) -> tuple[Array, list[HostA
 def above_rounding(
     turns: list[HostArray], tau: HostArray, carried: list[HostArray], weights: HostArray
 ) -> tuple[list[HostArray], HostArray]:
-    """Q and τ without the directions in which the residuals τ · `carried` of all right-hand sides are rounding."""
+    """Remove from Q (as `turns`) and τ the directions in which the residuals τ · `carried` are all rounding."""
     weighted = tau @ np.hstack(carried) * np.tile(weights, len(carried))
     left, sizes, _ = np.linalg.svd(weighted, full_matrices=False)
     if (sizes > 1).all():
@@ -156,7 +156,7 @@ def above_rounding(
 
 
 def shifted(delta: float, tau: HostArray, DG: HostArray, Delta: HostArray) -> HostArray:
-    """δI + τ G D⁻¹Δ τᵀ; nothing at the least ridge."""
+    """The new Δ = δI + τ G D⁻¹Δ τᵀ; zero for the least ridge."""
     if not delta:
         return np.zeros((len(tau),) * 2)
     found: HostArray = tau @ DG.T @ Delta @ tau.T
@@ -164,20 +164,20 @@ def shifted(delta: float, tau: HostArray, DG: HostArray, Delta: HostArray) -> Ho
 
 
 def placed(home: Home, *groups: list[HostArray]) -> list[list[Array]]:
-    """The same groups of small matrices in the home of blocks, in one transfer."""
+    """Place groups of small matrices in the home of blocks, in one transfer."""
     there = iter(home.place_together(*chain(*groups)))
     return [list(islice(there, len(group))) for group in groups]
 
 
 def turned(Q: Array, turns: list[Array]) -> Array:
-    """Q times one matrix after the other."""
+    """Multiply Q by one matrix after the other."""
     for turn in turns:
         Q = Q @ turn
     return Q
 
 
 def rounding_weights(system: System) -> HostArray:
-    """For every column the inverse of a residual that is rounding; 0 where AᵀB is 0."""
+    """1/(noise ‖AᵀB‖) of every column, the inverse of a residual that is rounding; 0 where AᵀB is 0."""
     with np.errstate(over="ignore"):
         weights: HostArray = np.divide(
             1 / system.noise, system.scales, out=np.zeros_like(system.scales), where=system.scales > 0
@@ -186,14 +186,14 @@ def rounding_weights(system: System) -> HostArray:
 
 
 def squares_known(products: HostArray, carried: HostArray) -> HostArray | None:
-    """‖S c‖² for the columns c of `carried`, from SᵀS; None where that loses too many digits."""
+    """‖S c‖² for the columns c of `carried`, from SᵀS; None if that loses too many digits."""
     squares: HostArray = np.sum(carried * (products @ carried), axis=0)
     lengths = np.sqrt(np.maximum(np.diag(products), 0.0)) @ np.abs(carried)
     return squares if (squares > KNOWN * EPS * lengths**2).all() else None
 
 
 def inverts(Ginv: HostArray, G: HostArray) -> bool:
-    """Whether G⁻¹ of a device is one: G is regular, and entries are finite."""
+    """Whether G⁻¹ from a device is valid: its entries are finite, and G is positive definite."""
     d = np.sqrt(np.maximum(np.diag(G), 0.0))
     if not (d > 0).all() or not np.isfinite(Ginv).all():
         return False

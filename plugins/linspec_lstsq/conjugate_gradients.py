@@ -24,8 +24,8 @@ Where we differ: rank is cut in two ways. Directions in which the new residuals 
 left out of Q, and so are directions in which no right-hand side has a residual above rounding. Then Q has fewer
 columns, and nothing else changes. The update of Δ is written as a sum of positive matrices, while the source
 subtracts. The host factorises G and SᵀS, S = Q − MP G⁻¹. The second depends on the first, and so a step would wait for
-a device twice. Thus a device inverts G itself, and both come down together; what follows from them travels back
-together. Where G is singular up to rounding, the host inverts it on its numerical range, and the step waits twice.
+a device twice. Thus a device inverts G itself, and both are transferred together; the results return to the device
+together. If G is singular up to rounding, the host inverts it on its numerical range, and the step waits twice.
 If no ridge is zero, matrices with fewer rows than columns are solved on the side of the rows (dual.py). As a part, a
 device makes steps ahead (steps_ahead.py).
 """
@@ -69,8 +69,8 @@ from linspec_lstsq.prepared import PreparedNormalEquations
 from linspec_lstsq.steps_ahead import steps_ahead
 
 EXPECTED, EXPECTED_SPARSE = 200, 100
-"""Iterations of a solve, when "auto" compares it with other methods: on dense data and on counts of words, where
-preconditioners save few iterations (measured)."""
+"""Expected number of iterations, with which "auto" compares a solve with other methods: on dense data, and on counts of
+words, where preconditioners save few iterations (measured)."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -86,7 +86,7 @@ class ConjugateGradients(IterativeSolver):
 
     def iterates(self, problem: Any, run: Run, state: Any = None) -> Iterator[Iterate]:
         """The iterates of a least-squares problem."""
-        # Of rows that are read once, only what is held serves every iteration.
+        # If rows can be read only once, the iterations need a Gram matrix that is held.
         form = "dense" if problem.sweeps == 1 and self.form == "auto" else self.form
         moments = run.moments(form)
         dual = moments.wide and not moments.center and min(problem.ridges) > 0
@@ -97,7 +97,7 @@ class ConjugateGradients(IterativeSolver):
 
     @classmethod
     def estimate(cls, sizes: Sizes) -> Estimate | None:
-        """Some hundred products."""
+        """The estimate for one or two hundred products."""
         return cost.sweeps_estimate(sizes, EXPECTED_SPARSE if sizes.scattered else EXPECTED)
 
     def prepare(self, A: LinearOperator | Moments, ridge: float, run: Run) -> PreparedNormalEquations:
@@ -107,7 +107,7 @@ class ConjugateGradients(IterativeSolver):
 
 
 def block_conjugate_gradients(system: System, point: Any = None) -> Kernel:
-    """Dubrulle's iteration for the smallest ridge, and its shifts for the others."""
+    """Kernel of Dubrulle's iteration for the smallest ridge, and of its shifts for the others."""
     home, r, path = system.home, min(system.ridges), range(len(system.ridges))
     delta = [ridge - r for ridge in system.ridges]
     point = begun(system) if point is None else point  # AᵀB = Qρ, P = Q, z = ρ, Δ = δI

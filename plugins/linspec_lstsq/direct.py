@@ -36,7 +36,7 @@ BLOCK_WIDTH = 512
 
 @dataclass(frozen=True, kw_only=True)
 class Direct(Solver):
-    """Cholesky of the Gram matrix, QR and SVD on evidence (Golub & Van Loan 2013, 5.3 and 5.5)."""
+    """Cholesky of the Gram matrix; QR and SVD if it is ill-conditioned (Golub & Van Loan 2013, 5.3 and 5.5)."""
 
     preparation: ClassVar[float] = 1.0
 
@@ -56,7 +56,7 @@ class Direct(Solver):
         return self._dual(problem, run) if p > n and not problem.A.streamed else self._primal(problem, run)
 
     def _primal(self, problem: Any, run: Run) -> Solution:
-        """(AᵀA + rI) x = AᵀB, or the rows reduced."""
+        """Solve (AᵀA + rI) x = AᵀB, or reduce the rows if AᵀA is too ill-conditioned."""
         run.plan(setup=1.0)
         home = problem.A.home.blocks
         AtA, AtB, _ = run.moments("dense").dense()
@@ -66,7 +66,7 @@ class Direct(Solver):
         return self._by_rows(problem, run)
 
     def _by_rows(self, problem: Any, run: Run) -> Solution:
-        """From [A B] = Q [R QᵀB], one sweep."""
+        """Solve by the reduced rows [R QᵀB] of [A B] = Q [R QᵀB]; one sweep."""
         run.plan(setup=1.0)
         home = problem.A.home.blocks
         R, QtB = (to_host(M) for M in reduce_rows_of(problem, run))
@@ -76,7 +76,7 @@ class Direct(Solver):
         return run.finish(x=x, rank=min(rank for _, rank in both))
 
     def _dual(self, problem: Any, run: Run) -> Solution:
-        """x = Aᵀ (AAᵀ + rI)⁻¹ B, or the columns reduced."""
+        """Solve by x = Aᵀ (AAᵀ + rI)⁻¹ B, or reduce the columns if AAᵀ is too ill-conditioned."""
         A, n = problem.A, problem.A.shape[0]
         run.plan(setup=2.0)
         home = A.home.blocks
@@ -91,7 +91,7 @@ class Direct(Solver):
         return run.finish(x=x, rank=rank if rank < n else None, least=np.inf)
 
     def _by_columns(self, A: LinearOperator, rhs: Array, ridges: HostArray) -> tuple[Array, int]:
-        """x = Aᵀz from Aᵀ = QR, so that AAᵀ = RᵀR is never formed, with one refinement."""
+        """x = Aᵀz from Aᵀ = QR with one refinement, so that AAᵀ = RᵀR is never formed; and the rank."""
         home = A.home.blocks
         (R,) = (to_host(M) for M in reduce_rows({"A": A.H}))
         _, s, Vt = np.linalg.svd(R, full_matrices=False)
@@ -112,7 +112,7 @@ class Direct(Solver):
 
     @classmethod
     def estimate(cls, sizes: Sizes) -> Estimate | None:
-        """One Gram matrix and its factorisations, on the shorter side."""
+        """The estimate for one Gram matrix of the shorter side and its factorisations."""
         if not sizes.readable:
             return None
         side = min(sizes.n, sizes.p)
@@ -145,7 +145,7 @@ class FactorisedState(LeastSquaresState):
         AtB: Array | None = None,
         AtAx0: Array | None = None,
     ) -> Array:
-        """See `LeastSquaresState.solve`. It is exact, so `tol` is not used, and `x0` only without budget."""
+        """See `LeastSquaresState.solve`. The solution is exact: `tol` is not used, and `x0` only without budget."""
         if AtB is None:
             if not self.run.affords(sweeps_of(self.X)):
                 return start_of(self.X, B, x0)
@@ -182,7 +182,7 @@ def factorised(G: Array, ridge: float, *, spare: bool = False) -> Apply | None:
 
 
 def _by_cholesky(G: HostArray, ridge: float, *, spare: bool) -> Apply | None:
-    """On the host: a Cholesky factor of the matrix scaled to a unit diagonal."""
+    """`factorised` on the host, by a Cholesky factor of G + rI scaled to a unit diagonal."""
     S = G if spare else G.copy()
     S[np.diag_indices_from(S)] += ridge
     d = np.sqrt(np.maximum(np.diag(S), 0.0))
@@ -210,7 +210,7 @@ def _by_cholesky(G: HostArray, ridge: float, *, spare: bool) -> Apply | None:
 
 
 def _by_inverse(G: Array, ridge: float, home: Home) -> Apply | None:
-    """On a device: the inverse of the scaled matrix; its norm gives the condition number."""
+    """`factorised` on a device, by the inverse of the scaled G + rI, whose norm gives the condition number."""
     xp = namespace(G)
     d = xp.sqrt(xp.linalg.diagonal(G) + ridge)
     inverse_d = reciprocal(d)
@@ -232,7 +232,7 @@ def _by_inverse(G: Array, ridge: float, home: Home) -> Apply | None:
 
 
 def _with_ridge(R: HostArray, QtB: HostArray, ridge: float) -> tuple[HostArray, HostArray]:
-    """The reduced rows with those of the ridge below them."""
+    """[R; √r I] and [QᵀB; 0]: the reduced rows with those of the ridge below them."""
     if ridge == 0:
         return R, QtB
     p = R.shape[1]

@@ -36,15 +36,15 @@ class RowIterate(Iterate):
     ----------
     A : LinearOperator
     system : System
-        Of z.
+        The system for z.
     residual : float
-        Of Aᵀz; 1 before the first step.
+        The residual of x = Aᵀz; 1 before the first step, unless B = 0.
     point : Blocks
-        Where the iteration for z is.
+        The point of the iteration for z.
     z : array of shape (n, all columns)
-        That before the last step.
+        z before the last step.
     KP : array of shape (n, k), optional
-        Of the last step.
+        The product of the last step.
     AtB : array of shape (p, m), optional
         Known from the first step on.
     scales : numpy.ndarray
@@ -52,7 +52,7 @@ class RowIterate(Iterate):
     norm : float
         A lower bound of the norm of AᵀA.
     x : array of shape (p, all columns), optional
-        Aᵀz, where that is within the tolerance.
+        Aᵀz, if its residual is within the tolerance.
     """
 
     A: InitVar[LinearOperator]
@@ -72,11 +72,11 @@ class RowIterate(Iterate):
         self._A = A
 
     def weights(self) -> Mapping[str, Any]:
-        """Those of the last step."""
+        """x = Aᵀz of the last step, by a product that is not counted."""
         return {"x": uncounted(self._A)[0].rmatmat(self.point.x)}
 
     def answer(self) -> Mapping[str, Any]:
-        """What is within the tolerance, or the last."""
+        """x within the tolerance if there is one, or else that of the last step."""
         return {"x": self._A.rmatmat(self.point.x) if self.x is None else self.x}
 
     def drift(self) -> float:
@@ -88,7 +88,7 @@ class RowIterate(Iterate):
 def solved_on_rows(
     problem: Any, run: Run, moments: Moments, begin: Begin, state: RowIterate | None = None
 ) -> Iterator[Iterate]:
-    """The iterates of a least-squares problem with positive ridges on the side of its rows."""
+    """Yield the iterates of a least-squares problem with positive ridges, from (AAᵀ + rI) z = B."""
     home, A = moments.home, problem.A
     if state is None:
         run.plan(setup=1.0)
@@ -131,6 +131,6 @@ def solved_on_rows(
 
 
 def largest(norms: HostArray, scales: Any) -> float:
-    """The largest ratio, of columns with AᵀB ≠ 0."""
+    """The largest ratio of norms to scales, over columns with AᵀB ≠ 0."""
     ratios: HostArray = np.divide(norms, scales, out=np.zeros_like(norms), where=scales > 0)
     return float(np.max(ratios, initial=0.0))

@@ -24,7 +24,7 @@ from linspec.errors import NonFiniteData
 from linspec.sweeps import KeptRows, Step
 
 BLOCK_BYTES, DEVICE_BLOCK_BYTES = 4 << 20, 256 << 20
-"""A block of dense rows that stays in the cache of a processor core, or keeps an accelerator busy."""
+"""Size of a block of dense rows that stays in the cache of a processor core, or keeps an accelerator busy."""
 
 MOST_ROWS, MOST_DEVICE_ROWS = 2**12, 2**17
 """The largest number of rows in such a block; float32 sums should not have more terms."""
@@ -34,12 +34,12 @@ SPARSE_BLOCK = 2**21
 
 
 def sweeps_of(A: LinearOperator) -> float:
-    """The number of sweeps of an iteration."""
+    """Number of sweeps over A in an iteration."""
     return 1.0 if A.access == "rows" or KeptRows.possible(A) else 2.0
 
 
 def right_hand_sides(A: LinearOperator, B: LinearOperator, ridges: tuple[float, ...]) -> RightHandSides:
-    """A matrix and its right-hand sides, read where the rows are."""
+    """Return the `RightHandSides` of A and B, or `RightHandSidesElsewhere` for rows in blocks elsewhere."""
     return (RightHandSidesElsewhere if KeptRows.possible(A) else RightHandSides)(A, B, ridges)
 
 
@@ -55,7 +55,7 @@ class RightHandSides:
     Attributes
     ----------
     stay : bool
-        Whether long vectors stay on other machines, where no checkpoint has them.
+        Whether long vectors stay on other machines, so that checkpoints do not have them.
     """
 
     stay = False
@@ -77,7 +77,7 @@ class RightHandSides:
             return self.A.home.place(entries, self.A.dtype)
 
     def residuals(self, x: Array | None) -> tuple[list[Array], Array, Array]:
-        """W = B − A x, its squared column norms, and AᵀW: for x = 0 with as many columns as B."""
+        """W = B − A x, its squared column norms, and AᵀW; without x, W = B."""
         repeats = 1 if x is None else x.shape[1] // self.columns
         with np.errstate(all="ignore"):
             W, squares, AtW = self._sweep(
@@ -87,12 +87,12 @@ class RightHandSides:
         return W, squares, AtW
 
     def advance(self, V: Array, W: list[Array], shift: Array) -> tuple[list[Array], Array, Array]:
-        """A V − W diag(shift), which overwrites W, its squared column norms, and its product with Aᵀ."""
+        """A V − W diag(shift), its squared column norms, and its product with Aᵀ; W must not be used afterwards."""
         factor = self.A.home.place(shift, self.A.dtype)[None, :]
         return self._sweep(V, lambda _, i, AV: AV - W[i] * factor, V.shape[1])
 
     def chosen(self, W: list[Array], columns: HostArray) -> list[Array]:
-        """Some columns of W."""
+        """The given columns of W."""
         return taken(W, columns, self.A.home)
 
     def cross(self) -> Array:
@@ -140,7 +140,7 @@ class RightHandSides:
         return self.home.place(self.A.home.column_sums(W * W))
 
     def check_finite(self, AtW: Array) -> None:
-        """Refuse data with a product that is not finite."""
+        """Raise `NonFiniteData` if a product is not finite."""
         with np.errstate(all="ignore"):
             total = float(to_host(self.home.xp.sum(AtW)))
         if not np.isfinite(total):
@@ -150,7 +150,7 @@ class RightHandSides:
 
 
 class RightHandSidesElsewhere(RightHandSides):
-    """The same for rows in blocks that stay where they are: W stays there, too, and a step is one sweep."""
+    """A matrix and its right-hand sides in blocks of rows elsewhere; W stays beside them, and a step is one sweep."""
 
     stay = True
 
@@ -163,25 +163,25 @@ class RightHandSidesElsewhere(RightHandSides):
         self._rows = KeptRows({"A": A, "B": B}, len(self.ridges))
 
     def residuals(self, x: Array | None) -> Any:
-        """As above; W is what stays beside the blocks."""
+        """See `RightHandSides.residuals`; W is a reference to rows beside the blocks."""
         kept = self._rows.another()
         squares, AtW = kept.advance(Residuals(x, self.columns, self.A.dtype))
         self.check_finite(AtW)
         return (kept, None), squares, AtW
 
     def advance(self, V: Array, W: Any, shift: Array) -> Any:
-        """As above."""
+        """See `RightHandSides.advance`."""
         kept, chosen = W
         squares, AtW = kept.advance(Advance(V, shift, chosen, self.A.dtype))
         return (kept, None), squares, AtW
 
     def chosen(self, W: Any, columns: HostArray) -> Any:
-        """As above; they are taken in the next step."""
+        """See `RightHandSides.chosen`; the next step selects the columns."""
         kept, chosen = W
         return kept, columns if chosen is None else chosen[columns]
 
     def cross(self) -> Array:
-        """As above."""
+        """See `RightHandSides.cross`."""
         return cross_product(*self._given)
 
 
@@ -191,7 +191,7 @@ class WithAdjoint(Step[tuple[HostArray, HostArray]]):
     def merge(
         self, left: tuple[HostArray, HostArray], right: tuple[HostArray, HostArray]
     ) -> tuple[HostArray, HostArray]:
-        """The sums of the rows of both."""
+        """Add the sums over two sets of rows."""
         return left[0] + right[0], left[1] + right[1]
 
     def _with_sums(self, A: LinearOperator, W: HostArray) -> tuple[HostArray, tuple[HostArray, HostArray]]:
@@ -201,15 +201,15 @@ class WithAdjoint(Step[tuple[HostArray, HostArray]]):
 
 @dataclass(frozen=True)
 class Residuals(WithAdjoint):
-    """W = B − A x, of as many copies of B as x has columns for each.
+    """Step that computes W = [B … B] − A x, with one copy of B for each ridge of x.
 
     Parameters
     ----------
     x : array of shape (p, repeats times columns), or None for zero
     columns : int
-        Of B.
+        The number of columns of B.
     dtype : numpy.dtype
-        Of W.
+        The dtype of W.
     """
 
     x: HostArray | None
@@ -228,16 +228,16 @@ class Residuals(WithAdjoint):
 
 @dataclass(frozen=True)
 class Advance(WithAdjoint):
-    """W ← A V − W diag(shift).
+    """Step that computes W ← A V − W diag(shift).
 
     Parameters
     ----------
     V : array of shape (p, columns)
     shift : array of shape (columns,)
     chosen : array of int, optional
-        The columns of W that there are still; by default all.
+        The columns of W that remain; by default all.
     dtype : numpy.dtype
-        Of W.
+        The dtype of W.
     """
 
     V: HostArray
@@ -292,13 +292,13 @@ class Long:
     Attributes
     ----------
     W : object
-        Their entries in the rows of A, as `RightHandSides` has them.
+        Their entries in the rows of A, in the form of `RightHandSides`.
     below : array of shape (p, columns), or None
         Their entries in rows √r I, if there are such rows.
     roots : array of shape (1, columns), or None
         √r of each column.
     lengths : array of shape (k, columns), or None
-        Those of the preconditioner.
+        g of the preconditioner.
     """
 
     W: Any
@@ -308,7 +308,7 @@ class Long:
 
 
 class Stacked:
-    """[A; √r I] N, as a bidiagonalisation multiplies by it.
+    """[A; √r I] N with the products that a bidiagonalisation needs.
 
     Parameters
     ----------
@@ -321,9 +321,9 @@ class Stacked:
         self.data, self.N, self.home = data, N, data.home
 
     def residuals(self, x: Array | None) -> tuple[Long, Array, Array]:
-        """[B − A x; −√r x], its squared column norms, and its product with [Aᵀ √r I]: without N.
+        """[B − A x; −√r x], its squared column norms, and its product with [Aᵀ √r I], without N.
 
-        Without x there is one column for each right-hand side, and no rows √r I: all ridges share it.
+        Without x there is one column for each right-hand side, which all ridges share, and no rows √r I.
         """
         W, squares, G = self.data.residuals(x)
         lengths = None if self.N is None else self.N.lengths
@@ -349,14 +349,14 @@ class Stacked:
         )
 
     def chosen(self, u: Long, columns: HostArray) -> Long:
-        """Some of the long vectors."""
+        """The long vectors of the given columns."""
         here = [V for V in (u.below, u.roots, u.lengths) if V is not None]
         found = iter(taken(here, columns, self.home) if here else ())
         below, roots, lengths = (None if V is None else next(found) for V in (u.below, u.roots, u.lengths))
         return Long(self.data.chosen(u.W, columns), below, roots, lengths)
 
     def units(self, V: Array, u: Long) -> Array:
-        """What V is in the gradient of x: z in the span of N⁻ᵀ with Nᵀ z = V."""
+        """Map V to the variables of the gradient of x: z in the span of N⁻ᵀ with Nᵀ z = V."""
         N = self._of(u)
         return V if N is None else N.undone(V)
 
@@ -365,12 +365,12 @@ class Stacked:
         return self.home.xp.sum(V * V, axis=0)
 
     def _of(self, u: Long) -> Preconditioner | None:
-        """The preconditioner of the columns that there are still."""
+        """The preconditioner of the columns that remain."""
         return None if self.N is None else replace(self.N, lengths=u.lengths)
 
 
 def matrix_of(A: LinearOperator | Moments) -> LinearOperator:
-    """The matrix of the moments of one view, on their ledger; an operator is returned as it is."""
+    """The matrix of the moments of one view, counted on their ledger; an operator is returned unchanged."""
     return A.matrix(0) if isinstance(A, Moments) else A
 
 
@@ -386,6 +386,6 @@ def start_of(A: LinearOperator, B: LinearOperator, x0: Array | None) -> Array:
 
 
 def taken(blocks: list[Array], columns: HostArray, home: Home) -> list[Array]:
-    """The same columns of some blocks; their numbers travel once."""
+    """Select the same columns of several blocks; their indices are transferred once."""
     there = home.xp.asarray(columns, device=home.device)
     return [home.xp.take(M, there, axis=1) for M in blocks]

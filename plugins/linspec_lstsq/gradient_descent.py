@@ -1,11 +1,11 @@
 """Gradient descent with exact line search.
 
 Problem: min ‖A x − B‖² + r ‖x‖².
-Method: Lu (2015), Algorithms 3 and 13. With w = AᵀB − Mx, M = AᵀA + rI, and for every column of its own
+Method: Lu (2015), Algorithms 3 and 13. With w = AᵀB − Mx, M = AᵀA + rI, and separately for every column
 
     s = wᵀw / wᵀMw,  x ← x + s w.
 
-The gap of the objective shrinks a step by at least ((d₁² − d_p²) / (d₁² + d_p² + 2r))², where d₁ and d_p are the
+Each step multiplies the gap of the objective by at most ((d₁² − d_p²) / (d₁² + d_p² + 2r))², where d₁ and d_p are the
 largest and smallest singular values of A (Kantorovich).
 Where we differ: the gradient is updated by w ← w − s Mw, which saves a product. Rounding makes it drift, and the
 residual of the solution, which is computed from the answer, shows that. A column stops when its gradient is rounding.
@@ -70,7 +70,7 @@ class GradientDescent(IterativeSolver):
 
 
 def descent(system: System, point: Any = None) -> Kernel:
-    """Steepest descent; the columns of all ridges side by side."""
+    """Kernel of steepest descent, with the columns of all ridges side by side."""
     home, xp, count = system.home, system.home.xp, len(system.ridges)
     if point is None:
         x, w = (home.concat([V] * count) for V in system.at_start)

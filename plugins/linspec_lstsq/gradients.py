@@ -7,16 +7,16 @@ import numpy as np
 from linspec.arrays import Array, Home, HostArray
 
 ROUNDING = 20
-"""A relative gradient below this, in units of the data's rounding, is noise."""
+"""A relative gradient below this multiple of the data's rounding is noise."""
 
 
 def column_norms(V: Array, home: Home, squares: HostArray | None = None) -> HostArray:
-    """Euclidean norms of the columns, on the host, from their squares where these are known."""
+    """Euclidean norms of the columns, on the host, from their squares if these are known."""
     return home.column_norms(V, squares)
 
 
 def relative(norms: HostArray, scales: HostArray) -> HostArray:
-    """Norms of columns, ridges outermost, relative to other norms; infinite if the other norm alone is 0."""
+    """Norms of columns, ridges outermost, relative to other norms; infinite where only the other norm is 0."""
     scales = np.tile(scales, len(norms) // max(len(scales), 1))
     with np.errstate(over="ignore"):
         ratios: HostArray = np.divide(norms, scales, out=np.zeros_like(norms), where=scales > 0)

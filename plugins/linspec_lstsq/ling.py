@@ -96,14 +96,14 @@ class Ling(IterativeSolver):
         return PreparedNormalEquations(A, ridge, run, begin, self.max_iterations, self.tol, ahead)
 
     def _begin(self, found: PrincipalComponents) -> Begin:
-        """The kernel of the variant, for one ridge."""
+        """Return the function that begins the kernel of the variant for one ridge."""
         if self.variant == "deflated":
             return partial(deflated, found, INNER[self.inner])
         return partial(printed, found, INNER[self.inner], self.variant)
 
 
 def deflated(found: PrincipalComponents, begin: Begin, system: System, point: Any = None) -> Kernel:
-    """The variant that converges: from Q E⁻¹QᵀAᵀT, with products by ΠᵀM."""
+    """Kernel of the variant that converges: it starts from Q E⁻¹QᵀAᵀT and multiplies by ΠᵀM."""
     deflation = Deflation.of(found, system.ridges[0], system.home)
     start, gradient = system.at_start
     start = start + deflation.along(gradient)
@@ -121,7 +121,7 @@ class Deflation:
 
     @classmethod
     def of(cls, found: PrincipalComponents, ridge: float, home: Home) -> Deflation:
-        """M-conjugate to the Ritz vectors; QᵀMQ is diagonal, because they are Ritz vectors."""
+        """Return the deflation of the Ritz vectors Q, for which E = QᵀMQ is diagonal."""
         return cls(found.Q, found.AtAQ + found.Q * ridge, home.place(found.theta + ridge)[:, None])
 
     def along(self, G: Array) -> Array:
@@ -129,11 +129,11 @@ class Deflation:
         return self.Q @ ((self.Q.T @ G) / self.E)
 
     def forward(self, V: Array) -> Array:
-        """Π V: Πᵀ M V would be the same, but x moves along Π V."""
+        """Π V: Πᵀ M Π V = Πᵀ M V, but x moves along Π V."""
         return self.answer(V)
 
     def back(self, MV: Array) -> Array:
-        """Πᵀ of a product."""
+        """Πᵀ MV for a product MV."""
         return MV - self.MQ @ ((self.Q.T @ MV) / self.E)
 
     def answer(self, Y: Array) -> Array:
@@ -142,9 +142,9 @@ class Deflation:
 
     @property
     def growth(self) -> float:
-        """1: the gradient is the same."""
+        """1, because the gradient is the same in both variables."""
         return 1.0
 
     def gradient(self, G: Array) -> Array:
-        """The same gradient, because it has no part along Q."""
+        """G unchanged, because it has no part along Q."""
         return G

@@ -1,4 +1,4 @@
-"""LING as it is printed: the second stage of ling.py on what the first one leaves, never corrected.
+"""LING as printed: the second stage of ling.py solves for what the first one leaves, and never corrects it.
 
 Problem: coefficients with the predictions ŷ = Uγ₁ + A_r γ₂ of Lu (2015), Algorithm 1, or ŷ = Uγ₁ + Aγ₂ of Algorithm 5.
 Method: γ₁ = UᵀT = ZᵀAᵀT, which `variant="ridge"` shrinks by d²/(d² + r), and γ₂ by the inner kernel from the gradient
@@ -28,18 +28,18 @@ from linspec_lstsq.principal_components import PrincipalComponents
 
 @dataclass(frozen=True)
 class FirstStage:
-    """What the projection on the components has found, and what it leaves; columns of γ₁ are those of T.
+    """Results of the projection on the components, and the system of the second stage; columns of γ₁ are those of T.
 
     Attributes
     ----------
     start : array of shape (p, m)
-        Where the start is not zero, the stages solve for the correction.
+        If the start is not zero, the stages solve for its correction.
     projected : array of shape (k, m)
         γ₁, shrunk where the variant shrinks it.
     unsolved : array of shape (p, m)
         The part of AᵀT that shrinking leaves.
     rest : System
-        Of the second stage.
+        The system of the second stage.
     """
 
     found: PrincipalComponents
@@ -53,7 +53,7 @@ class FirstStage:
 
     @classmethod
     def of(cls, found: PrincipalComponents, variant: str, system: System) -> FirstStage:
-        """γ₁ = UᵀT = ZᵀAᵀT, and the gradient of T − Uγ₁."""
+        """Compute γ₁ = UᵀT = ZᵀAᵀT and the gradient of T − Uγ₁."""
         (r,), home = system.ridges, system.home
         start, gradient = system.at_start
         d = home.place(found.d)[:, None]
@@ -66,13 +66,13 @@ class FirstStage:
         return cls(found, r, d, variant != "projection", start, projected, unsolved, rest)
 
     def removed(self, V: Array, AtAV: Array) -> Array:
-        """A_rᵀA_r V; AᵀA V in Algorithm 5."""
+        """A_rᵀA_r V from AᵀA V; in Algorithm 5, AᵀA V itself."""
         if not self.corrected:
             return AtAV
         return AtAV - self.found.V @ (self.d**2 * (self.found.V.T @ V))
 
     def coefficients(self, gamma: Array) -> Array:
-        """Those with the predictions Uγ₁ + A_r γ₂ of the variant."""
+        """Coefficients with the predictions of the variant, Uγ₁ + A_r γ₂ or Uγ₁ + Aγ₂."""
         projected = self.projected
         if self.corrected:
             projected = projected - self.d * (self.found.V.T @ gamma)
@@ -81,7 +81,7 @@ class FirstStage:
 
 @dataclass(kw_only=True, eq=False)
 class Printed(Point):
-    """Where the second stage of a printed variant is, in terms of the full problem."""
+    """Point of the second stage of a printed variant, in terms of the full problem."""
 
     inner: Any
     first: InitVar[FirstStage]
@@ -101,7 +101,7 @@ class Printed(Point):
 
     @property
     def gradient(self) -> Array:
-        """That of the full problem, from the gradient of the second stage."""
+        """Gradient of the full problem, from that of the second stage."""
         first, gamma = self._first, self.inner.x
         step = self.x - first.start
         return first.unsolved + self.inner.gradient + (gamma - step) * first.ridge
@@ -114,7 +114,7 @@ class Printed(Point):
 def printed(
     found: PrincipalComponents, begin: Begin, variant: str, system: System, point: Any = None
 ) -> Kernel:
-    """A printed variant: the projection, and the kernel for what it leaves."""
+    """Kernel of a printed variant: project on the components, then iterate for what the projection leaves."""
     first = FirstStage.of(found, variant, system)
     kernel = begin(first.rest, None if point is None else point.inner)
     inner = next(kernel)
@@ -126,7 +126,7 @@ def printed(
 def as_printed(
     variant: str, run: Run, moments: Moments, begin: Begin, system: System, found: Any, state: Any
 ) -> Iterator[NormalIterate]:
-    """The iterates until the second stage has converged. It does not reduce the rest of the problem's residual."""
+    """Yield iterates until the second stage has converged; it does not reduce the rest of the problem's residual."""
     text = f"variant {variant!r} does not correct errors of its components; variant 'deflated' converges to "
     run.note(Status.APPROXIMATE, text + "the solution.")
     everyone = -1.0  # no kernel waits for others

@@ -60,7 +60,7 @@ class SimultaneousLSQR(IterativeSolver):
     resumes_after_law: ClassVar = False
 
     def iterates(self, problem: Any, run: Run, state: Any = None) -> Iterator[Iterate]:
-        """LSQR from zero or the start of the run, and from an iterate whose residual rounding may have falsified."""
+        """Yield iterates of LSQR from zero or the start; begin again if rounding may have falsified a residual."""
         run.plan(setup=run.settling + (1.0 if run.start is None else 2.0))
         A = Stacked(right_hand_sides(problem.A, problem.B, problem.ridges))
         x0 = None if run.start is None else run.start["x"]
@@ -85,15 +85,15 @@ class SimultaneousLSQR(IterativeSolver):
 
 
 def lsqr(A: Stacked, it: LSQRIterate, leaves: Callable[[LSQRIterate], HostArray]) -> Iterator[LSQRIterate]:
-    """LSQR, from an iterate on.
+    """Run LSQR from a given iterate.
 
     Parameters
     ----------
     A : Stacked
     it : LSQRIterate
-        The first, as `begun` returns it (1).
+        The first iterate, as `begun` returns it (1).
     leaves : callable
-        Returns of an iterate which of its live pairs are done: they leave the block, and the last ends the loop.
+        Returns for an iterate the mask of its live pairs that are done. These leave the block; the last ends the loop.
 
     Yields
     ------
@@ -113,7 +113,7 @@ def lsqr(A: Stacked, it: LSQRIterate, leaves: Callable[[LSQRIterate], HostArray]
         Z = Z * reciprocal(beta_there)[None, :] - it.v * beta_there[None, :]
         vv = A.squares(Z)
         v = Z * reciprocal(home.xp.sqrt(vv))[None, :]
-        # what a unit of v is in the gradient of x, or what the condition estimate asks of the directions
+        # the squared length of v in the gradient of x; without N, that of w for the condition estimate
         last = A.squares(it.w if A.N is None else A.units(v, u))
         squares = to_host_together(uu, vv, last)
         beta, alpha, unit = (np.sqrt(each) for each in squares)
@@ -149,7 +149,7 @@ def begun(A: Stacked, x0: Array | None, scales: HostArray | None = None) -> LSQR
     ----------
     A : Stacked
     x0 : array of shape (p, columns times ridges), or None
-        The start. With a start, each ridge has separate columns. Without one there may be no preconditioner.
+        The start. With a start, each ridge has separate columns. Without one, A must have no preconditioner.
     scales : numpy.ndarray of shape (columns times ridges,), optional
         ‖Aᵀb‖; by default the norms of the gradients at x₀.
     """
@@ -194,7 +194,7 @@ def begun(A: Stacked, x0: Array | None, scales: HostArray | None = None) -> LSQR
 
 
 class LSQRState(LeastSquaresState):
-    """LSQR as a part. It uses the matrix itself, even if the Gram matrix is held."""
+    """LSQR as the least-squares part of an outer method; it uses the matrix, even if the Gram matrix is held."""
 
     def __init__(self, A: LinearOperator | Moments, ridge: float, run: Run, limit: int, tol: float) -> None:
         self.A, self.ridge, self.run, self.limit, self.tol = matrix_of(A), ridge, run, limit, tol
@@ -215,19 +215,19 @@ class LSQRState(LeastSquaresState):
     def _iterates(
         self, B: LinearOperator, x0: Array | None, tol: float, AtB: Array | None
     ) -> Iterator[LSQRIterate]:
-        """The iterates for one right-hand side."""
+        """Yield the iterates for one right-hand side."""
         A = Stacked(right_hand_sides(self.A, B, (self.ridge,)))
         yield from lsqr(A, _begun(A, x0, AtB), partial(within, tol))
 
 
 def within(tol: float, it: LSQRIterate) -> HostArray:
-    """Which live pairs have a relative gradient within the tolerance."""
+    """Mask of the live pairs whose relative gradient is within the tolerance."""
     found: HostArray = it.gradients[it.live] <= tol * it.scales[it.live]
     return found
 
 
 def _begun(A: Stacked, x0: Array | None, AtB: Array | None = None) -> LSQRIterate:
-    """The first iterate, from zero or from a start; the answer is zero where AᵀB is."""
+    """The first iterate, from zero or from a start, whose columns are set to zero where AᵀB is zero."""
     if x0 is None:
         return begun(A, None)  # at x = 0 the gradients are AᵀB
     norms = column_norms(A.data.cross() if AtB is None else AtB, A.home)
@@ -237,7 +237,7 @@ def _begun(A: Stacked, x0: Array | None, AtB: Array | None = None) -> LSQRIterat
 
 
 def _drift(A: Stacked, it: LSQRIterate) -> float:
-    """By how much rounding may have separated the relative gradients from those of the recurrences."""
+    """Estimate of the largest error by rounding in the relative gradients of the recurrences."""
     noise = ROUNDING * float(np.finfo(A.data.A.dtype).eps)
     size = it.norm * (it.norm * column_norms(it.solution(), A.home) + it.sizes)
     drift = noise * relative(size, it.scales)[it.scales > 0]

@@ -1,8 +1,8 @@
 """An iterate of LSQR: all that the next step reads, for all pairs of a right-hand side and a ridge.
 
 Problem: pairs converge one after the other, and several ridges may share one column of the bidiagonalisation.
-Method: what belongs to columns and what belongs to pairs has arrays of its own, and each pair knows its column. Pairs
-that have converged leave these arrays, and so do columns of which no pair is left.
+Method: columns and pairs have separate arrays, and an index gives the column of each pair. Pairs that have converged
+are removed from these arrays, and so are columns that have no pair left.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ class LSQRIterate(Iterate):
     ----------
     home : Home
     N : Preconditioner, or None
-        Of all pairs.
+        The preconditioner of all pairs.
     x0 : array of shape (p, pairs), or None
         The start.
     x, w : array of shape (k, live pairs)
-        Beside the start, and in the variables of the preconditioner if there is one.
+        The correction of the start and its direction, in the variables of the preconditioner if there is one.
     v : array of shape (k, columns)
     u : Long
         βu of each column.
@@ -38,11 +38,11 @@ class LSQRIterate(Iterate):
     shift : array of shape (columns,)
         α/β.
     live : numpy.ndarray of int, shape (live pairs,)
-        The numbers of the pairs of a column and a ridge that have not converged, ridges outermost.
+        The indices of the pairs of a column and a ridge that have not converged, ridges outermost.
     owner : numpy.ndarray of int, shape (live pairs,)
-        The column of the bidiagonalisation of each.
+        The column of the bidiagonalisation for each pair.
     damping, phi_bar, rho_bar : numpy.ndarray of shape (live pairs,)
-        √r, unless it is below A; φ̄ and ρ̄.
+        √r, or 0 if rows √r I stand below A; φ̄; ρ̄.
     scales : numpy.ndarray of shape (pairs,)
         ‖Aᵀb‖.
     gradients : numpy.ndarray of shape (pairs,)
@@ -55,15 +55,15 @@ class LSQRIterate(Iterate):
         ‖R⁻¹‖² of the triangles so far (Frobenius norm), without a preconditioner. The reciprocals of the eigenvalues
         seen so far do not exceed it.
     inverse_squares_before : numpy.ndarray of shape (pairs,)
-        The largest before the iteration began again.
+        The largest such value before the iteration began again.
     norm : float
         A lower bound of the norm of A, without a preconditioner.
     done : tuple
-        Numbers of pairs that have converged, and their x.
+        Indices of pairs that have converged, and their x.
     leaving : numpy.ndarray of bool, shape (live pairs,), or None
-        Those that leave before the next step.
+        The mask of the pairs that leave before the next step.
     residual_computed : float
-        The residual with which the iteration began again the last time.
+        The residual, computed from b − A x, with which the iteration last began again.
     """
 
     residual: float
@@ -110,12 +110,12 @@ class LSQRIterate(Iterate):
 
     @property
     def most_inverse_squares(self) -> HostArray:
-        """‖R⁻¹‖² at most, of this iteration and of those before."""
+        """The largest ‖R⁻¹‖² of this iteration and of those before it began again."""
         found: HostArray = np.maximum(self.inverse_squares_before, self.inverse_squares)
         return found
 
     def answer(self) -> dict[str, Any]:
-        """The iterates, and by the triangles the least eigenvalue of AᵀA + r that they have met."""
+        """The iterates, and 1/‖R⁻¹‖², which bounds the eigenvalues of AᵀA + rI seen so far from below."""
         most = self.most_inverse_squares
         return {
             "x": self.solution(),
@@ -127,7 +127,7 @@ class LSQRIterate(Iterate):
         return float(relative(self.gradients, self.scales).max(initial=0.0))
 
     def remaining(self, A: Stacked) -> LSQRIterate:
-        """The same without the pairs that leave, and without columns of which no pair is left."""
+        """Return a copy without the pairs that leave, and without columns that have no pair left."""
         if self.leaving is None or not self.leaving.any():
             return self
         stay, go = np.flatnonzero(~self.leaving), np.flatnonzero(self.leaving)

@@ -1,15 +1,15 @@
 """The common part of methods on the normal equations: one sweep makes the products with AᵀA for all kernels.
 
 Problem: (AᵀA + rI) x = AᵀB for a block of right-hand sides and for one or several ridges r.
-Method: a kernel is a generator, and reads like the paper. It yields where it is, with the block V that it wants to
-see multiplied, and is sent the product::
+Method: a kernel is a generator, and reads like the paper. It yields its point, with the block V to multiply next, and
+receives the product::
 
     AtAV = yield point
 
-Whoever drives it makes the products. So several kernels, such as one for each ridge, share a sweep, a kernel may run
-in other variables, and the same kernel serves as a solver (`iterates`) and as a part of an outer method
-(prepared.py). A point has everything that the next step reads, and nobody writes to it afterwards: a kernel that is
-given one goes on from there, and so a checkpoint is a copy of it.
+The caller makes the products. So several kernels, such as one for each ridge, share a sweep, a kernel may run in other
+variables, and the same kernel serves as a solver (`iterates`) and as a part of an outer method (prepared.py). A point
+has everything that the next step reads, and is never modified: a kernel continues from any given point, so a
+checkpoint is a copy of it.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from linspec_lstsq.gradients import ROUNDING, column_norms, relative
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class System:
-    """The equations to solve, and where to start.
+    """The equations (AᵀA + rI) x = AᵀB to solve, and the start.
 
     Attributes
     ----------
@@ -57,7 +57,7 @@ class System:
 
     @classmethod
     def of(cls, moments: Moments, AtB: Array, ridges: tuple[float, ...]) -> System:
-        """The system of some moments, from zero."""
+        """Return the system of the data of `moments`, with start zero."""
         noise = ROUNDING * float(np.finfo(moments.X.dtype).eps)
         return cls(AtB=AtB, ridges=ridges, home=moments.home, noise=noise)
 
@@ -69,11 +69,11 @@ class System:
         return self.start, self.gradient
 
     def separately(self) -> list[System]:
-        """The systems of each ridge."""
+        """Return one system for each ridge."""
         return [self] if len(self.ridges) == 1 else [replace(self, ridges=(ridge,)) for ridge in self.ridges]
 
     def starting_from(self, x: Array, AtAx: Array) -> list[System]:
-        """The systems of each ridge, from iterates of all ridges and their products with AᵀA."""
+        """Return one system for each ridge, with the start x of all ridges and its product with AᵀA."""
         m, found = self.AtB.shape[1], []
         for i, one in enumerate(self.separately()):
             start = x[:, i * m : (i + 1) * m]
@@ -88,7 +88,7 @@ class System:
 
     @cached_property
     def gradient_gram(self) -> HostArray:
-        """The products of the columns of the gradient at the start; `scales` come down in the same transfer."""
+        """GᵀG for the gradient G at the start; the same transfer brings `scales` to the host."""
         gradient, xp = self.at_start[1], self.home.xp
         with np.errstate(over="ignore"):
             squares = xp.sum(self.AtB * self.AtB, axis=0)
@@ -97,18 +97,18 @@ class System:
         return found
 
     def know(self, squares: HostArray, gradient_gram: HostArray | None = None) -> None:
-        """Take the squares of `scales`, and `gradient_gram`, which somebody has brought to the host."""
+        """Store `scales`, given their squares, and `gradient_gram`, if a caller has them on the host already."""
         vars(self).setdefault("scales", column_norms(self.AtB, self.home, squares))
         if gradient_gram is not None:
             vars(self).setdefault("gradient_gram", gradient_gram)
 
     def wanted(self, x: Array) -> Array:
-        """The columns of a start, or of its product with AᵀA; zeros for those whose answer is zero."""
+        """Return a start, or its product with AᵀA, with zeros in the columns whose answer is zero."""
         live = np.tile(self.scales > 0, len(self.ridges)).astype(np.float64)
         return x * self.home.place(live)[None, :]
 
     def residuals(self, point: Any) -> HostArray:
-        """The relative residuals of all columns; infinite where AᵀB = 0 is not solved."""
+        """Relative residuals of all columns; infinite where AᵀB = 0 and the gradient is not zero."""
         return relative(point.norms, self.scales)
 
     def residual(self, point: Any) -> float:
@@ -116,7 +116,7 @@ class System:
         return float(self.residuals(point).max(initial=0.0))
 
     def drift(self, norm: float, point: Point) -> float:
-        """The approximate error of updated gradients, relative to AᵀB, for a norm of AᵀA."""
+        """Estimate of the error of updated gradients relative to ‖AᵀB‖, for a given norm of AᵀA."""
         sizes = (norm + max(self.ridges)) * point.growth * column_norms(point.x, self.home)
         return self.noise * float(relative(sizes, self.scales).max(initial=0.0))
 
@@ -126,13 +126,13 @@ class System:
 
 @dataclass(kw_only=True, eq=False)
 class Point(ABC):
-    """Where a kernel is. Columns are those of all right-hand sides and ridges, ridges outermost.
+    """State of a kernel between two products. It has columns for all right-hand sides and ridges, ridges outermost.
 
     Attributes
     ----------
     home : Home
     known : numpy.ndarray, optional
-        The norms of the gradient, where the kernel has them on the host.
+        The norms of the gradient, if the kernel has them on the host.
     """
 
     home: Home
@@ -160,11 +160,11 @@ class Point(ABC):
 
     @property
     def growth(self) -> Any:
-        """How many times larger the rounding of a product may be in the gradient, where it passes other variables."""
+        """Factor by which the rounding of a product may grow in the gradient, if the kernel uses other variables."""
         return 1.0
 
     def check(self, shape: tuple[int, int]) -> None:
-        """Raise `InvalidFile` where this is no point of a system with iterates of a shape."""
+        """Raise `InvalidFile` if this is not a point of a system whose iterates have the given shape."""
         if not self.V.shape[0] == shape[0] or not tuple(self.x.shape) == tuple(self.gradient.shape) == shape:
             raise InvalidFile(
                 f"an iterate of this problem must have the shape {shape}; got {tuple(self.x.shape)}"
@@ -172,14 +172,14 @@ class Point(ABC):
 
 
 Kernel = Generator[Point, Array, None]
-"""What yields points and is sent the products of their blocks with AᵀA."""
+"""Generator that yields points and receives the products of their blocks V with AᵀA."""
 
 Begin = Callable[[System, Any], Kernel]
-"""From a system, and a point to go on from or None, to the kernel that solves it."""
+"""Function that returns the kernel for a system, from its start (None) or from a given point."""
 
 
 def points(kernel: Kernel, multiply: Callable[[Array], Array]) -> Iterator[Any]:
-    """The points of a kernel whose products `multiply` makes."""
+    """Yield the points of a kernel; `multiply` makes its products."""
     point = next(kernel)
     while True:
         yield point
@@ -188,44 +188,44 @@ def points(kernel: Kernel, multiply: Callable[[Array], Array]) -> Iterator[Any]:
 
 @dataclass(kw_only=True, eq=False)
 class SideBySide(Point):
-    """The points of several kernels, and the numbers of those that go on."""
+    """The points of several kernels, and the indices of those that continue."""
 
     each: tuple[Any, ...]
     live: tuple[int, ...]
 
     @property
     def V(self) -> Array:
-        """The blocks of those that go on."""
+        """Blocks of the kernels that continue, side by side."""
         return self.home.concat([self.each[i].V for i in self.live] or [self.each[0].x[:, :0]])
 
     @property
     def x(self) -> Array:
-        """The iterates of all."""
+        """Iterates of all kernels, side by side."""
         return self.home.concat([point.x for point in self.each])
 
     @property
     def gradient(self) -> Array:
-        """The gradients of all."""
+        """Gradients of all kernels, side by side."""
         return self.home.concat([point.gradient for point in self.each])
 
     @cached_property
     def norms(self) -> HostArray:
-        """Those of all."""
+        """Norms of the gradients of all kernels."""
         return np.concatenate([point.norms for point in self.each])
 
     @property
     def growth(self) -> Any:
-        """Of every column."""
+        """Growth of every column."""
         return np.repeat([point.growth for point in self.each], len(self.norms) // len(self.each))
 
 
 def side_by_side(kernels: Sequence[Kernel], system: System, tol: float) -> Kernel:
-    """Several kernels as one, with one product for all; those within the tolerance wait."""
+    """Combine kernels into one, with one product for all; those within the tolerance pause."""
     return kernels[0] if len(kernels) == 1 else _side_by_side(kernels, system, tol)
 
 
 def _side_by_side(kernels: Sequence[Kernel], system: System, tol: float) -> Kernel:
-    """The same, where there are several."""
+    """Combine two or more kernels, as `side_by_side` describes."""
     each = [next(kernel) for kernel in kernels]
     while True:
         live = tuple(i for i, point in enumerate(each) if system.residual(point) > tol)
@@ -239,7 +239,7 @@ def _side_by_side(kernels: Sequence[Kernel], system: System, tol: float) -> Kern
 
 
 MOST = float(np.finfo(np.float64).max)
-"""In place of a quotient without a direction: what a checkpoint has is finite."""
+"""Value in place of the Rayleigh quotient of a zero column, because all numbers in a checkpoint must be finite."""
 
 
 @dataclass(frozen=True)
@@ -251,7 +251,7 @@ class Spectrum:
     least: Array = None
 
     def seen(self, V: Array, AtAV: Array) -> Spectrum:
-        """With a block and its product."""
+        """Return the bounds after a block V and its product with AᵀA."""
         if not V.shape[1]:
             return self
         xp, largest = self.home.xp, self.largest
@@ -278,12 +278,12 @@ class NormalIterate(Iterate):
     ----------
     point : Point
     system : System
-        From zero.
+        The system with start zero.
     spectrum : Spectrum, optional
     gradient_residual : float
-        The residual by a product with the last iterate that was looked at; infinite: none was.
+        The residual at the last iterate that a product has checked; infinite before the first check.
     before : object
-        What the solver made before its iteration.
+        Results that the solver computed before its iteration.
     """
 
     residual: float
@@ -299,7 +299,7 @@ class NormalIterate(Iterate):
         return {"x": self.point.x}
 
     def answer(self) -> Mapping[str, Any]:
-        """The same, with a bound of the least eigenvalues."""
+        """The iterates, and for each column an upper bound of the least eigenvalue of AᵀA + rI."""
         if self.spectrum is None:
             return self.weights()
         ridges = np.repeat(self.system.ridges, self.system.AtB.shape[1])
@@ -307,7 +307,7 @@ class NormalIterate(Iterate):
 
 
 KEPT = (NormalIterate, System, Spectrum, SideBySide)
-"""The classes of what `iterates` yields, beside the points of kernels."""
+"""Classes in a checkpoint of what `iterates` yields, apart from the points of kernels."""
 
 
 def solved(problem: Any, run: Run, begin: Begin, form: str, state: Any = None) -> Iterator[NormalIterate]:
@@ -336,7 +336,7 @@ def iterates(
     before: Any = None,
     state: Any = None,
 ) -> Iterator[NormalIterate]:
-    """The iterates of kernels that solve a system or its parts, or go on from a state.
+    """Yield the iterates of kernels that solve a system or its parts, or that continue from a state.
 
     Rounding makes updated gradients drift from those of the iterate. If the drift may exceed the tolerance, a product
     checks whether the tolerance is met. If it is not, the kernels begin anew at their iterate, as long as that helps.
@@ -371,7 +371,7 @@ def iterates(
 
 
 def again(state: NormalIterate, begin: Begin, tol: float) -> Kernel:
-    """The kernels of a state, as they were."""
+    """Return the kernels of a state, which continue from its points."""
     system, point = state.system, state.point
     if not isinstance(point, SideBySide):
         return begin(system, point)

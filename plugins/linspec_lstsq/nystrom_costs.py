@@ -1,7 +1,7 @@
-"""What a randomized preconditioner of conjugate gradients saves, and what it costs.
+"""Costs and savings of a randomized preconditioner of conjugate gradients.
 
-Problem: a sketch with more columns takes more large eigenvalues away, and so saves iterations; to make it and to apply
-it takes time.
+Problem: a sketch with more columns removes more large eigenvalues, and so saves iterations; but it takes time to make
+and to apply.
 Method: operations are priced at the rates of `linspec.cost`, and iterations are estimated from the eigenvalues that
 the sketch has found, and from how fast they fall.
 """
@@ -57,7 +57,7 @@ class Prices:
         return self.product(self.width) + 12.0 * self.p * rank * self.width / cost.DENSE_RATE
 
     def widening(self, rank: int) -> float:
-        """Twice the rank."""
+        """The price of doubling the rank: products with the new columns, and the algebra of the wider sketch."""
         return self.product(rank) + 6.0 * self.p * (2.0 * rank) ** 2 / cost.DENSE_RATE
 
 
@@ -65,7 +65,7 @@ class Prices:
 class Outlook:
     """The expected number of iterations with and without a preconditioner.
 
-    The estimate is √κ times the wanted digits (half their natural logarithm). κ is the ratio of the largest remaining
+    The estimate is √κ times `digits` = ln(2/tol)/2. κ is the ratio of the largest remaining
     eigenvalue to the mean of those outside the sketch, or to the value after two more doublings like the last one. A
     single remaining eigenvalue costs at most a few iterations, shared among the right-hand sides.
     """
@@ -77,14 +77,14 @@ class Outlook:
     asked: bool = False  # a rank given by the user is always used
 
     def iterations(self, values: HostArray, shift: float) -> float:
-        """The iterations after the eigenvalues `values` are reduced to the last of them."""
+        """Expected number of iterations, if the eigenvalues `values` are reduced to the last of them."""
         rest = max(self.trace - float(values.sum()), 0.0) / max(self.size - len(values), 1)
         rest = min(rest, values[-1] * self._fall(values, 0.0) ** 2)
         last = values[-1] + shift
         return float(self.digits * np.sqrt(last / max(min(rest + shift, last), EPS * last)))
 
     def pays(self, values: HostArray, shift: float) -> bool:
-        """Whether as many further eigenvalues save more than they cost, if they fall like the last half of these."""
+        """Whether doubling the rank saves more than it costs, if eigenvalues fall as in the last half of `values`."""
         rank, iterations = len(values), self.iterations(values, shift)
         saved = iterations * (1 - np.sqrt(self._fall(values, shift)))
         fewer = iterations - min(saved, PER_OUTLIER * rank / self.prices.width)

@@ -50,13 +50,13 @@ from linspec_lstsq.prepared import PreparedNormalEquations
 from linspec_lstsq.transformed import Transformed, transformed
 
 FIRST_RANK = 50
-"""Columns of the first sketch."""
+"""Number of columns of the first sketch."""
 
 MOST_RANK = 800
-"""Columns of a sketch at most, where it is doubled."""
+"""Largest number of columns of a sketch that is doubled."""
 
 EXPECTED = 100
-"""Iterations of a solve, when "auto" compares it with a factorisation."""
+"""Expected number of iterations, with which "auto" compares a solve with a factorisation."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -109,7 +109,7 @@ class NystromPCG(IterativeSolver):
     def _sketch(
         self, moments: Moments, run: Run, ridges: tuple[float, ...], width: int
     ) -> tuple[Sketch, Array | None]:
-        """A sketch of the most profitable width, and AᵀB from the same sweep if there is a B."""
+        """Return a sketch of the most profitable width, and AᵀB from its first sweep if there is a B."""
         home, test_matrix, ridge = moments.home, run.part(self.test_matrix), min(ridges)
         n, p, _ = moments.shape
 
@@ -142,5 +142,5 @@ class NystromPCG(IterativeSolver):
 
 
 def preconditioned(sketch: Sketch, system: System, point: Any = None) -> Kernel:
-    """Conjugate gradients for one ridge, preconditioned by a sketch."""
+    """Kernel of conjugate gradients for one ridge, preconditioned by a sketch."""
     return transformed(system, Preconditioner.of(sketch, system.ridges[0]), block_conjugate_gradients, point)

@@ -19,7 +19,7 @@ from linspec.arrays import Array, Home, HostArray, to_host
 from linspec_lstsq.nystrom_costs import Outlook
 
 SPREAD = 1e4
-"""Columns count as badly scaled from this ratio of squared column norms on, ridge included."""
+"""Columns count as badly scaled above this ratio of the largest to the smallest squared norm, ridge included."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,7 +54,7 @@ class Sketch:
 
     @property
     def columns(self) -> int:
-        """Columns of Ω."""
+        """Number of columns of Ω."""
         return int(self.Omega.shape[1])
 
     @property
@@ -64,12 +64,12 @@ class Sketch:
         return max(values, default=float(to_host(self.home.xp.max(self.diagonal))))
 
     def widened(self, Omega: Array, Y: Array) -> Sketch:
-        """With more columns."""
+        """Return the sketch with further columns Ω and their products Y."""
         concat = self.home.concat
         return replace(self, Omega=concat([self.Omega, Omega]), Y=concat([self.Y, Y]))
 
     def unequal(self, ridge: float) -> bool:
-        """Whether columns differ so much in length that they should be scaled; never at ridge 0."""
+        """Whether lengths of columns differ enough for a scaling; never at ridge 0."""
         d = to_host(self.diagonal) + ridge
         return ridge > 0 and bool(d.max() > SPREAD * d.min())
 
@@ -80,7 +80,7 @@ class Sketch:
         return xp.where(d > 0, d, xp.ones_like(d))
 
     def nystrom(self, ridge: float) -> Nystrom:
-        """The approximation, of AᵀA or of the scaled AᵀA + rI."""
+        """The Nyström approximation of AᵀA, or of AᵀA + rI with columns scaled to equal length."""
         key = ridge if self.scaled else 0.0
         if key not in self._found:
             Omega, Y = self.Omega, self.Y
@@ -103,7 +103,7 @@ class Sketch:
 
 @dataclass(frozen=True)
 class Nystrom:
-    """UΛUᵀ; `complete` if the sketch covers the whole numerical range."""
+    """The approximation UΛUᵀ; `complete` if the sketch covers the whole numerical range."""
 
     U: Array
     values: HostArray
@@ -111,7 +111,7 @@ class Nystrom:
 
     @classmethod
     def of(cls, Omega: Array, Y: Array, home: Home) -> Nystrom:
-        """Y (ΩᵀY)⁺ Yᵀ by its eigenvectors, over the directions above rounding."""
+        """Compute eigenvectors and eigenvalues of Y (ΩᵀY)⁺ Yᵀ over the directions above rounding."""
         T = whitening(to_host(Omega.T @ Y), cut=10 * EPS)
         F = Y @ home.place(T)
         U, values = _eigenvectors(F, home)
@@ -155,7 +155,7 @@ class Preconditioner:
         return V if self.roots is None else V / self.roots
 
     def back(self, MV: Array) -> Array:
-        """Hᵀ times a product."""
+        """Hᵀ MV for a product MV."""
         return self._stretched(MV if self.roots is None else MV / self.roots, self.shrink)
 
     def answer(self, Y: Array) -> Array:
@@ -164,7 +164,7 @@ class Preconditioner:
 
     @property
     def growth(self) -> float:
-        """‖P^(1/2)‖, with which H⁻ᵀ multiplies what Hᵀ has rounded."""
+        """‖P^(1/2)‖, the factor by which H⁻ᵀ enlarges the rounding of products with Hᵀ."""
         return 1 / float(to_host(self.shrink).min(initial=1.0))
 
     def gradient(self, G: Array) -> Array:
@@ -173,5 +173,5 @@ class Preconditioner:
         return G if self.roots is None else G * self.roots
 
     def _stretched(self, V: Array, factors: Array) -> Array:
-        """V with its parts along U scaled."""
+        """V with its parts along the columns of U multiplied by `factors`."""
         return V if self.U.shape[1] == 0 else V + self.U @ ((factors - 1) * (self.U.T @ V))

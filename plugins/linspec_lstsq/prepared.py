@@ -1,10 +1,11 @@
 """A kernel on the normal equations as a part of an outer method, prepared for one matrix and many right-hand sides.
 
 Problem: (AᵀA + rI) x = AᵀB for one right-hand side after the other, each to a residual or for a number of steps.
-Method: the points of the kernel (normal_equations.py), one after the other, until one will do.
-Where we differ: where products cost no sweep and nobody looks, steps are made ahead. Half steps of an outer method take
-a few steps each, on blocks so small that a device waits for the host longer than it computes. So it makes as many steps
-as the last time by itself, and the host sees them together. Steps beyond the last one needed are wasted.
+Method: the points of the kernel (normal_equations.py), one after the other, until one is accurate enough.
+Where we differ: if products cost no sweep and no callback sees the iterates, steps are made ahead. Half steps of an
+outer method take a few steps each, on blocks so small that a device waits for the host longer than it computes. So the
+device makes as many steps as in the last solve without waiting, and the host checks them together. Steps beyond the
+last one needed are wasted.
 """
 
 from __future__ import annotations
@@ -25,39 +26,40 @@ from linspec_lstsq.normal_equations import Begin, System, points
 
 @dataclass(frozen=True)
 class Seen:
-    """What the host knows of a step that was made ahead: its iterate, and the norms of its gradient."""
+    """Iterate of a step that was made ahead, and the norms of its gradient on the host."""
 
     x: Array
     norms: HostArray
 
 
 StepsAhead = Generator[Seen, None, Any]
-"""Yields the start and what follows from it, and returns the point where the usual kernel goes on from the last one;
-None where that is the start."""
+"""Generator that yields the start and the steps from it, and returns the point from which the usual kernel continues
+after the last of them; None if that is the start."""
 
 Ahead = Callable[[System, Callable[[Array], Array], int], StepsAhead]
-"""From a system with one ridge, products with AᵀA, and a number of steps."""
+"""Function that makes steps ahead, from a system with one ridge, products with AᵀA, and a number of steps."""
 
 MOST_STEPS = 24
-"""Steps that a device makes by itself, at most: it keeps a few blocks for each."""
+"""Largest number of steps that a device makes ahead: it keeps a few blocks for each."""
 
 MOST_COLUMNS = 4096
-"""With more columns a product that is wasted takes longer than the transfers that are saved: it reads 100 MB."""
+"""Largest number of columns of A for steps ahead: beyond it, a wasted product reads 100 MB and takes longer than the
+transfers that are saved."""
 
 
 class PreparedNormalEquations(LeastSquaresState):
-    """A kernel as a part. It ends at a residual or after a number of steps.
+    """A kernel as the least-squares part of an outer method; it ends at a residual or after a number of steps.
 
     Parameters
     ----------
     A : LinearOperator of shape (n, p), or Moments
     ridge : float
     run : Run
-        Of the outer method.
+        The run of the outer method.
     begin : callable
         Makes the kernel.
     limit, tol : int, float
-        Steps at most, and the residual to stop at.
+        The largest number of steps, and the residual at which to stop.
     ahead : callable, optional
         Makes steps ahead.
     """
@@ -109,7 +111,7 @@ class PreparedNormalEquations(LeastSquaresState):
     def _from_the_start(
         self, B: LinearOperator, x0: Array | None, AtB: Array | None, AtAx0: Array | None
     ) -> Iterator[Iterate]:
-        """The iterates for one right-hand side, after the products with it and with the start."""
+        """Yield the iterates for one right-hand side, after those of the products AᵀB and AᵀA x₀ that are not given."""
         moments = self.moments
         system = System.of(moments, cross_product(self.A, B) if AtB is None else AtB, (self.ridge,))
         if x0 is not None:
@@ -119,10 +121,7 @@ class PreparedNormalEquations(LeastSquaresState):
         yield from self._iterates(system)
 
     def _iterates(self, system: System) -> Iterator[Iterate]:
-        """The iterates of the kernel; the first ones ahead, where that pays.
-
-        They end at the noise of the system: below, steps follow rounding.
-        """
+        """Yield the iterates of the kernel down to the noise of the system, below which steps only follow rounding."""
         for made, point in enumerate(self._points(system)):
             self._usual = max(made, 1)
             residual = float(system.residuals(point).max(initial=0.0))
@@ -130,7 +129,7 @@ class PreparedNormalEquations(LeastSquaresState):
             yield Iterate(residual, ending=ending, x=point.x)
 
     def _points(self, system: System) -> Iterator[Any]:
-        """The points of the kernel, the first ones made at once where that pays."""
+        """Yield the points of the kernel; the first ones are made ahead if that saves time."""
         multiply = self.moments.gram_matmat
         if self.ahead is None or not self._may_go_ahead(system):
             yield from points(self.begin(system, None), multiply)
@@ -139,14 +138,14 @@ class PreparedNormalEquations(LeastSquaresState):
             yield from islice(points(self.begin(system, point), multiply), 1, None)
 
     def _may_go_ahead(self, system: System) -> bool:
-        """Whether steps cost no sweep, nobody looks at them, and the device would wait for the host."""
+        """Whether steps are made ahead: they are small and cost no sweep, no callback watches, a device would wait."""
         short = self._usual > 0 and system.AtB.shape[0] <= MOST_COLUMNS
         free = self.moments.sweep_cost == 0 and self.watch is None
         return short and free and not system.home.on_host
 
 
 def steps_unseen(begin: Begin, system: System, multiply: Callable[[Array], Array], count: int) -> StepsAhead:
-    """Steps of a kernel that needs nothing of the host, with the norms of their gradients in one transfer."""
+    """Make steps with a kernel that needs nothing from the host; the norms of all gradients take one transfer."""
     xp = system.home.xp
     with np.errstate(over="ignore", invalid="ignore"):
         found = list(islice(points(begin(system, None), multiply), count + 1))

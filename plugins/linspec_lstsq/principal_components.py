@@ -22,7 +22,7 @@ from linspec.algebra import EPS, orthonormal_columns
 from linspec.arrays import Array, HostArray, to_host
 
 OVERSAMPLING = 10
-"""Columns of the random block beyond the components wanted."""
+"""Number of columns of the random block beyond the requested components."""
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,7 @@ class PrincipalComponents:
     V : array of shape (p, k)
         Right singular vectors.
     Z : array of shape (p, k)
-        Coefficients of the left ones: A Z = U.
+        Coefficients of the left singular vectors: A Z = U.
     Q, AtAQ : array of shape (p, l)
         Orthonormal approximate eigenvectors of AᵀA from the same block, and their products with AᵀA.
     theta : numpy.ndarray of shape (l,)
@@ -54,16 +54,16 @@ class PrincipalComponents:
 
 
 SWEEPS = 2
-"""The sweeps over the data that the components take."""
+"""Number of sweeps over the data that `principal_components` takes."""
 
 
 def principal_components(moments: Moments, rank: int, test_matrix: Any, run: Run) -> PrincipalComponents:
-    """At most `rank` components; fewer if A has lower numerical rank.
+    """Compute at most `rank` components, fewer if A has lower numerical rank.
 
     Parameters
     ----------
     moments : Moments
-        Moments of A and B, or only of A: then there is no AᵀB.
+        Moments of A and B, or of A alone: then AᵀB is None.
     rank : int
     test_matrix : TestMatrix
     run : Run

@@ -6,10 +6,10 @@ Method: every row of A is added, with random signs, to ζ of d rows (Cohen 2016,
 the constants are those of Tropp, Yurtsever, Udell & Cevher 2019, doi:10.1137/18M1201068). This costs ζ additions for
 each entry, while a Gaussian S would cost d.
 Where we differ: S is made of ζ rounds. In each, the rows of a group are distributed evenly at random, so every row of
-S A gets equally many rows of A from a full group; two rounds may choose the same row of S. The numbers of a group come
-from a generator that counts (Philox: Salmon, Moraes, Dror & Shaw 2011, doi:10.1145/2063384.2063405), with the seed and
-the first row of the group for its key. So S is a function of the seed and of the numbers of the rows: it depends
-neither on the place of A nor on the blocks in which A is read, and blocks may be sketched in any order.
+S A gets equally many rows of A from a full group; two rounds may choose the same row of S. The random numbers of a
+group come from a counter-based generator (Philox: Salmon, Moraes, Dror & Shaw 2011, doi:10.1145/2063384.2063405), whose
+key is the seed and the first row of the group. So S is a function of the seed and of the row indices: it depends
+neither on the home of A nor on the blocks in which A is read, and blocks may be sketched in any order.
 On the host a block of S is a sparse matrix: SciPy multiplies it four times as fast as it gathers rows (measured).
 Elsewhere the rows are gathered, which needs only the array API.
 """
@@ -33,7 +33,7 @@ FEWEST_ROWS = 4096
 """The least number of rows in a group."""
 
 Places = tuple[HostArray, HostArray]
-"""For rounds and rows, the place of the row (its row of S is the place modulo the rows of S) and ±1/√ζ."""
+"""For every round and row of A: its place, which modulo the number of rows of S is its row of S, and ±1/√ζ."""
 
 
 @dataclass(frozen=True)
@@ -63,7 +63,7 @@ class SparseSigns:
         return self.size * -(-FEWEST_ROWS // self.size)
 
     def group(self, number: int) -> Places:
-        """The places and signs of the rows of one group, each of shape (nonzeros, rows), rows rounded up to layers."""
+        """Places and signs of the rows of one group, each of shape (nonzeros, rows rounded up to whole layers)."""
         first = number * self.group_rows
         rows = min(self.group_rows, self.size * -(-(self.n - first) // self.size))
         rng = np.random.Generator(np.random.Philox(key=np.array([self.seed, first], dtype=np.uint64)))
@@ -71,7 +71,7 @@ class SparseSigns:
         return places, (2.0 * rng.integers(0, 2, places.shape) - 1.0) / np.sqrt(self.nonzeros)
 
     def pieces(self, first: int, n: int) -> Iterator[tuple[int, slice, slice]]:
-        """How n rows from number `first` on lie in groups: the group, the rows within it, and among the n."""
+        """Yield for n rows from `first` on each group, the slice of its rows, and the slice of the n rows."""
         start = first
         while start < first + n:
             number, inside = divmod(start, self.group_rows)
@@ -80,12 +80,12 @@ class SparseSigns:
             start += rows
 
     def times(self, places: HostArray, signs: HostArray, block: Array, home: Home) -> Array:
-        """S times some rows of one group, n x c in float64 at `home`.
+        """Product of S with n rows of one group, a block in float64 at `home`.
 
         Parameters
         ----------
         places, signs : numpy.ndarray of shape (nonzeros, n)
-            Those of the rows.
+            The places and signs of these rows.
         block : array of shape (n, c)
         home : Home
 
@@ -98,13 +98,13 @@ class SparseSigns:
         return self._gathered(places, signs, block, home)
 
     def _matrix(self, places: HostArray, signs: HostArray) -> scipy.sparse.csr_array:
-        """The columns of S."""
+        """Columns of S for some rows of a group, as a sparse matrix."""
         ends = np.arange(places.shape[1] + 1) * self.nonzeros
         columns = (signs.T.ravel(), (places % self.size).T.ravel(), ends)
         return scipy.sparse.csc_array(columns, shape=(self.size, places.shape[1])).tocsr()
 
     def _gathered(self, places: HostArray, signs: HostArray, block: Array, home: Home) -> Array:
-        """Round by round in layers: a layer has a place for each row of S, and perhaps no row for it."""
+        """Product by gathering rows: each round is a sum of layers, which have one row or none for each row of S."""
         total, rows = home.zeros((self.size, block.shape[1])), np.arange(places.shape[1])
         for place, sign in zip(places, signs, strict=True):
             dealt, factors = np.zeros(self.group_rows, dtype=np.intp), np.zeros(self.group_rows)
@@ -117,16 +117,16 @@ class SparseSigns:
 
 @dataclass
 class SketchPart:
-    """What some rows of A and B give.
+    """Sums over some rows of A and B.
 
     Attributes
     ----------
     sketches : list of array
-        S A and S B, as far as their rows go.
+        S A and S B, over these rows.
     cross : array of shape (p, m)
         AᵀB.
     drawn : dict
-        The places of the last group: blocks that share a group follow each other.
+        Places and signs of the last group, because blocks that share a group follow each other.
     """
 
     sketches: list[Array]
@@ -139,14 +139,14 @@ class SketchPart:
 
 @dataclass(frozen=True)
 class RowSketch(Task[SketchPart]):
-    """S A, S B and AᵀB of two views A and B.
+    """Task that computes S A, S B and AᵀB for two views A and B.
 
     Parameters
     ----------
     signs : SparseSigns
         S.
     home : Home
-        Where they live.
+        The home of the sums.
     """
 
     signs: SparseSigns
@@ -155,7 +155,7 @@ class RowSketch(Task[SketchPart]):
     def part(
         self, rows: Sequence[LinearOperator], first_row: int = 0, into: SketchPart | None = None
     ) -> SketchPart:
-        """Of some rows, added to what those before give."""
+        """Return the sums over some rows, added to `into`, the sums over earlier rows."""
         part = self._zeros(rows) if into is None else into
         A, B = rows
         blocks = [self.home.place(M.dense()) for M in rows]
@@ -174,12 +174,12 @@ class RowSketch(Task[SketchPart]):
         return SketchPart(sketches, self.home.zeros((widths[0], widths[1])))
 
     def merge(self, left: SketchPart, right: SketchPart) -> SketchPart:
-        """The sums of both."""
+        """Add two sums."""
         pairs = zip(left.sketches, right.sketches, strict=True)
         return SketchPart([a + b for a, b in pairs], left.cross + right.cross)
 
     def looked_at(self, part: SketchPart) -> Iterable[Array]:
-        """AᵀB."""
+        """AᵀB, which must be finite."""
         return [part.cross]
 
 

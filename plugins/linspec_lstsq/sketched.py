@@ -1,4 +1,4 @@
-"""What a sketch S A says of A: a preconditioner, the solution of the sketched problem, rank and column norms.
+"""Results of a sketch S A: a preconditioner, the solution of the sketched problem, rank and column norms of A.
 
 Problem: the singular values and right singular vectors of S A are nearly those of A, but only nearly. The rank must be
 reliable nevertheless, and an iteration must end where its steps have become rounding.
@@ -28,14 +28,14 @@ class SketchedFactor:
     Attributes
     ----------
     home : Home
-        The place of blocks.
+        The home of blocks.
     rank : int
     s : numpy.ndarray of shape (k,)
         The singular values.
     V : array of shape (p, k)
         The right singular vectors.
     scale : array of shape (p,)
-        What the columns of the sketch were multiplied by.
+        The factors by which the columns of the sketch were multiplied.
     column_norms : array of shape (p,)
         The approximate column norms of A.
     """
@@ -48,7 +48,7 @@ class SketchedFactor:
     column_norms: Array
 
     def lengths(self, ridges: HostArray) -> HostArray:
-        """1/√(σ² + r) for every direction and ridge; 0 instead of a division by rounding."""
+        """1/√(σ² + r) for every direction and ridge; 0 where that would divide by rounding."""
         kept = np.arange(len(self.s))[:, None] < self.rank
         squares = self.s[:, None] ** 2 + ridges
         keep = (kept | (ridges > 0)) & (squares > 0)
@@ -56,7 +56,7 @@ class SketchedFactor:
         return lengths
 
     def preconditioner(self, ridges: HostArray) -> Preconditioner:
-        """N for columns with these ridges."""
+        """The preconditioner N for columns with these ridges."""
         return Preconditioner(self.V, self.scale[:, None], self.home.place(self.lengths(ridges)))
 
     def solution(self, UtSB: HostArray, ridges: HostArray) -> Array:
@@ -73,7 +73,7 @@ def decomposed(SA: HostArray, home: Home, cut: float, *, scaled: bool) -> tuple[
     ----------
     SA : numpy.ndarray of shape (d, p)
     home : Home
-        The place of blocks.
+        The home of blocks.
     cut : float
         Singular values below this fraction of the largest count as zero.
     scaled : bool
@@ -93,19 +93,19 @@ def decomposed(SA: HostArray, home: Home, cut: float, *, scaled: bool) -> tuple[
 
 
 class SketchedIterate(Iterate):
-    """An iterate of LSQR, and what the sketch says of A.
+    """An iterate of LSQR, with the rank and column norms of A from the sketch.
 
     Attributes
     ----------
     lsqr : LSQRIterate
-        With its preconditioner.
+        The iterate, with its preconditioner.
     rank : int
     column_norms : array of shape (p,)
-        Approximate.
+        Approximate column norms of A.
     left : int
-        How often the correction is still to be solved for.
+        The number of corrections still to be solved for.
     known : numpy.ndarray of shape (pairs,)
-        See `Rounding`.
+        The errors known so far; see `Rounding`.
     """
 
     def __init__(
@@ -148,7 +148,7 @@ class Rounding:
         self.known = np.full(len(data.ridges), np.inf) if known is None else known
 
     def leaves(self, it: LSQRIterate) -> HostArray:
-        """Whether the last step of every live pair was rounding."""
+        """Mask of the live pairs whose last step was only rounding."""
         steps = it.steps[it.live]
         if (steps <= self.known[it.live]).any():  # x changes: compute its error again before deciding
             sizes = column_norms(self._norms * it.solution(), self._home)

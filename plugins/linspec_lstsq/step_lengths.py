@@ -27,35 +27,35 @@ from linspec.operators import DenseOperator, SparseOperator, uncounted
 from linspec.sweeps import DEVICE_FACTOR, FEWEST_ROWS, KeptRows, Step, equal_slices, rows_at_once
 
 STEPS = {"best": 0.5, "last": 1.0}
-"""Steps of the inner iteration in units of 1/(L_b + r), by the kind of snapshot, measured. At 2 the variance may grow.
-The best snapshot needs less variance, and lengthens displacements that short steps have made too short."""
+"""Steps of the inner iteration in units of 1/(L_b + r), for each kind of snapshot (measured). At 2 the variance may
+grow. The best snapshot needs less variance, and lengthens displacements that short steps have made too short."""
 
 FEWEST_STEPS = 16
-"""The least number of batches in all rows. It has priority over the speed of a batch."""
+"""Least number of batches into which the rows are divided; it takes priority over the speed of a batch."""
 
 FEWEST_ENTRIES, MOST_ENTRIES = 2**13, 2**17
-"""Entries of a batch: the overhead of the interpreter equals the time for the lower number, and a core's own cache
-holds the upper number. A batch of sparse rows has at least as many entries as columns, because a step goes through all
-coefficients."""
+"""Least and largest number of entries in a batch: the least takes as long as the overhead of the interpreter, and the
+largest fits into the cache of a core. A batch of sparse rows has at least as many entries as A has columns, because a
+step updates all coefficients."""
 
 FARTHEST = 1e6
-"""A displacement longer than this multiple of the reach of safe steps has diverged, and is not multiplied."""
+"""A displacement longer than this multiple of the sum of safe steps has diverged, and is not multiplied."""
 
 PROBES, POWERS = 8, 8
-"""Columns and steps of the power iteration for the largest eigenvalue of a chunk."""
+"""Columns and steps of the power iteration for the largest eigenvalue of a chunk of rows."""
 
 
 @dataclass(frozen=True)
 class StepLengths:
-    """The step of each column, and the rows of a batch.
+    """Step of each column, and number of rows in a batch.
 
     Attributes
     ----------
     snapshot : {"best", "last"}
     given : float or None
-        The step, if it is not from the data.
+        The step, or None if the data determine it.
     given_batch : int or None
-        The rows of a batch, if they are not from the data.
+        The number of rows in a batch, or None if the data determine it.
     ridges : numpy.ndarray of shape (k,)
         The ridge of each column.
     largest : float
@@ -63,9 +63,9 @@ class StepLengths:
     probes : numpy.ndarray of shape (p, PROBES)
         The start of the power iteration.
     batch : int
-        0: no rows have been read yet.
+        The number of rows in a batch; 0 before rows have been read.
     safe, steps : numpy.ndarray of shape (k,)
-        Those of the data, and those in use; known once rows have been read.
+        The steps that the data determine, and the steps in use; empty before rows have been read.
     diverged : bool
         Whether the objective of some column would have grown.
     """
@@ -82,7 +82,7 @@ class StepLengths:
     diverged: bool = False
 
     def learnt(self, A: LinearOperator, rows: LinearOperator) -> StepLengths:
-        """With batch size and steps, from the largest row norm and some random rows."""
+        """Return a copy with the batch size and steps that follow from the largest row norm and some random rows."""
         n = A.shape[0]
         curved = n / rows.shape[0] * largest_eigenvalue(rows, A.home.blocks.place(self.probes))
         batch = min(self.given_batch or choose_batch(A, curved, self.largest), n)
@@ -92,12 +92,15 @@ class StepLengths:
         return replace(self, batch=batch, safe=safe, steps=steps)
 
     def reach(self, rows: int) -> HostArray:
-        """Largest displacement of so many rows, in units of the gradient: safe steps do not expand it, they add up."""
+        """Length, in units of the gradient, above which a displacement over `rows` rows has diverged.
+
+        Safe steps do not expand a displacement: they only add up. `FARTHEST` times their sum is the limit.
+        """
         reach: HostArray = self.safe * (FARTHEST * max(1.0, rows / self.batch))
         return reach
 
     def adapted(self, grew: HostArray, lengths: HostArray) -> StepLengths:
-        """Those of the next epoch, from the best point of each column along its displacement.
+        """Return the step lengths of the next epoch, from the best point of each column along its displacement.
 
         If this point comes before the end, variance limited the column; if it comes after the end, its steps were
         short. Given steps change only if the objective grew: they are then at most those of the data.
@@ -111,7 +114,7 @@ class StepLengths:
 
 
 def smoothness(curved: float, largest: float, n: int, batch: int) -> float:
-    """L_b: the least multiple of AᵀA that is guaranteed to bound the mean square of its estimates from batches.
+    """L_b, the least factor with which L_b AᵀA is guaranteed to bound E[H_S²], where batches give H_S.
 
     Parameters
     ----------
@@ -130,7 +133,7 @@ def smoothness(curved: float, largest: float, n: int, batch: int) -> float:
 
 
 def choose_batch(A: LinearOperator, curved: float, largest: float) -> int:
-    """Rows of a batch: half of n R²/L, within the limits of fast products and of the least number of batches."""
+    """Number of rows in a batch: n R²/(2L), within the limits of fast products and of the least number of batches."""
     n = A.shape[0]
     entries, factor = max(A.nnz / n, 1.0), 1 if A.home.on_host else DEVICE_FACTOR
     fewest = max(FEWEST_ROWS, factor * FEWEST_ENTRIES / entries, A.shape[1] / entries)
@@ -140,7 +143,7 @@ def choose_batch(A: LinearOperator, curved: float, largest: float) -> int:
 
 
 def largest_eigenvalue(rows: LinearOperator, V: Array) -> float:
-    """λ_max(A_SᵀA_S) by the power method, from below."""
+    """Lower bound of λ_max(A_SᵀA_S) by the power method, from the block V."""
     home = rows.home.blocks
     xp = home.xp
     sizes = norms(V, home)
@@ -174,7 +177,7 @@ def survey(A: LinearOperator, B: LinearOperator | None, probes: HostArray) -> tu
 
 @dataclass(frozen=True)
 class Survey(Step[tuple[float, HostArray]]):
-    """The same where the rows are: no long rows are left there.
+    """Step of `survey` where the rows are; it leaves no long rows there.
 
     Parameters
     ----------
@@ -193,12 +196,13 @@ class Survey(Step[tuple[float, HostArray]]):
         return np.zeros((A.shape[0], 0)), (largest, cross[0] if cross else np.zeros((A.shape[1], 0)))
 
     def merge(self, left: tuple[float, HostArray], right: tuple[float, HostArray]) -> tuple[float, HostArray]:
-        """Of the rows of both; a row that is not finite stays so."""
+        """The larger norm and the sum of products; a norm that is not finite stays so."""
         return float(np.maximum(left[0], right[0])), left[1] + right[1]
 
 
 def row_squares(rows: LinearOperator, Z: Array) -> Array:
-    """Squared row norms. For data other than arrays and sparse matrices they are estimates; the largest is too large.
+    """Squared row norms. For data other than arrays and sparse matrices they are estimates, and the largest
+    of them tends to be too large.
 
     Parameters
     ----------
@@ -218,7 +222,7 @@ def row_squares(rows: LinearOperator, Z: Array) -> Array:
 
 
 def norms(V: Array, home: Home) -> Array:
-    """Euclidean norms of the columns, where they are."""
+    """Euclidean norms of the columns, on their device."""
     return home.xp.sqrt(home.xp.sum(V * V, axis=0))
 
 

@@ -1,4 +1,4 @@
-"""Steps of block conjugate gradients that a device makes without a word from the host.
+"""Steps of block conjugate gradients that a device makes without waiting for the host.
 
 Problem: a half step of an outer method waits for a device once in every step of its own.
 Method: the iteration of conjugate_gradients.py for one ridge, with the small matrices on the device as well, as if
@@ -6,8 +6,8 @@ every Gram matrix were well conditioned. With S for the residuals, to which z be
 
     Qτ = S,  P ← Q + Pτᵀ,  z ← τz,  G = PᵀMP,  X ← X + P G⁻¹z,  S ← Q − MP G⁻¹.
 
-Then all small matrices come down together, and the host goes through the steps in their order. Where one is not sound,
-or none is left, the usual iteration goes on from the last sound one.
+Then all small matrices are transferred together, and the host checks the steps in their order. If one is not sound, or
+none is left, the usual iteration continues from the last sound one.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from linspec_lstsq.prepared import Seen, StepsAhead
 
 @dataclass(frozen=True)
 class Step:
-    """What a step leaves on the device: directions, the iterate, and a block that spans its residuals."""
+    """Results of a step on the device: directions, the iterate, and a block that spans its residuals."""
 
     P: Array
     X: Array
@@ -44,7 +44,7 @@ class Step:
 
 
 def steps_ahead(system: System, multiply: Callable[[Array], Array], count: int) -> StepsAhead:
-    """Steps from the start of a system with one ridge: see `StepsAhead`."""
+    """Make steps from the start of a system with one ridge; see `StepsAhead`."""
     steps, there = made(system, multiply, count)
     squares, StS, *small = to_host_together(system.home.xp.sum(system.AtB * system.AtB, axis=0), *there)
     system.know(squares, StS)
@@ -66,7 +66,7 @@ def steps_ahead(system: System, multiply: Callable[[Array], Array], count: int) 
 
 
 def made(system: System, multiply: Callable[[Array], Array], count: int) -> tuple[list[Step], list[Array]]:
-    """The steps; SᵀS at the start, and of every step z, G and SᵀS, where the blocks are."""
+    """The steps, and their small matrices on the device: SᵀS at the start, then z, G and SᵀS of each step."""
     (r,) = system.ridges
     X, S = system.at_start
     StS = S.T @ S
@@ -91,14 +91,14 @@ def made(system: System, multiply: Callable[[Array], Array], count: int) -> tupl
 
 
 def sound(z: HostArray, G: HostArray, weights: HostArray | None) -> bool:
-    """Whether a step is what the usual iteration would have made: G is regular, and no direction is rounding."""
+    """Whether the usual iteration would have made the same step: G is regular, and no direction is rounding."""
     if not inverts(z, (G + G.T) / 2):
         return False
     return weights is None or bool((np.linalg.svd(z * weights, compute_uv=False) > 1).all())
 
 
 def usual(system: System, step: Step, z: HostArray, StS: HostArray) -> Blocks:
-    """Where the usual iteration is after a step."""
+    """Point of the usual iteration after a step."""
     home = system.home
     S, turns, tau = orthonormal(step.S, StS, home)
     turns, tau = above_rounding(turns, tau, [z], rounding_weights(system))

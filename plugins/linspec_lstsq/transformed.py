@@ -17,30 +17,30 @@ from linspec_lstsq.normal_equations import Begin, Kernel, Point, System
 
 
 class Transform(Protocol):
-    """New variables for one ridge."""
+    """A change of variables for one ridge."""
 
     @property
     def growth(self) -> float:
-        """How many times the way back to the old variables enlarges the rounding of a gradient in the new ones."""
+        """Factor by which the map back to the old variables enlarges the rounding of a gradient in the new ones."""
 
     def forward(self, V: Array) -> Array:
-        """A block of the new variables in the old ones, which M multiplies."""
+        """Map a block to the old variables, in which M multiplies it."""
 
     def back(self, MV: Array) -> Array:
-        """A product with M, or a right-hand side, in the new variables."""
+        """Map a product with M, or a right-hand side, to the new variables."""
 
     def answer(self, Y: Array) -> Array:
-        """The correction of the start by a solution in the new variables."""
+        """Map a solution in the new variables to the correction of the start in the old ones."""
 
     def gradient(self, G: Array) -> Array:
-        """A gradient in the old variables, from one in the new variables."""
+        """Map a gradient in the new variables to the old ones."""
 
 
 @dataclass(kw_only=True, eq=False)
 class Transformed(Point):
-    """Where a kernel in new variables is: its start in the old ones, and its point in the new ones.
+    """Point of a kernel in new variables: its start in the old ones, and its inner point in the new ones.
 
-    The transform, and the block in the old variables, are made anew from a copy.
+    A checkpoint has neither the transform nor the block in the old variables; both are made again.
     """
 
     start: Array
@@ -53,7 +53,7 @@ class Transformed(Point):
 
     @property
     def V(self) -> Array:
-        """The block of the kernel."""
+        """The block of the kernel, in the old variables."""
         return self._block
 
     @property
@@ -68,12 +68,12 @@ class Transformed(Point):
 
     @property
     def growth(self) -> float:
-        """That of the transform."""
+        """Growth of the transform."""
         return float(self._transform.growth)
 
 
 def transformed(system: System, transform: Transform, begin: Begin, point: Any = None) -> Kernel:
-    """A kernel in the new variables of a system with one ridge."""
+    """Kernel that solves a system with one ridge in the new variables."""
     (r,) = system.ridges
     new = replace(system, AtB=transform.back(system.AtB), ridges=(0.0,), start=None, gradient=None)
     start, gradient = system.at_start

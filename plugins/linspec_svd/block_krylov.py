@@ -59,7 +59,7 @@ NARROW, NARROW_DENSE = 8, 24
 """The number of columns in a block for sparse and for dense data in memory: fewer columns are not cheaper."""
 
 COLUMNS = 16
-"""A narrow block has one more column for this number of triplets."""
+"""Number of triplets for each column of a narrow block."""
 
 SWEEPS = 60
 """The sweeps that narrow blocks may need. With a smaller budget the blocks are wide."""
@@ -103,7 +103,7 @@ class BlockKrylov(IterativeSolver):
     kept: ClassVar = KEPT
 
     def iterates(self, problem: Any, run: Run, state: Any = None) -> Iterator[Triplets]:
-        """Ritz pairs of a growing space, as singular triplets."""
+        """Yield the Ritz pairs of a growing space, as singular triplets."""
         k, expect = problem.k, (20, min(problem.k + OVERSAMPLING, *problem.A.shape))
         AtA = GramProducts(problem, run, self.form, expect, scale=0.0 if state is None else state.scale)
         found = self._begun(problem, run, AtA) if state is None else replace(state, AtA=AtA)
@@ -116,7 +116,7 @@ class BlockKrylov(IterativeSolver):
             basis, looks, copies, proof, residual = found.parts
             single, tol = found.single, found.copies.tol
 
-            if found.judged and residual <= tol:  # the law has sent the answer back
+            if found.judged and residual <= tol:  # the law has rejected the answer
                 basis = basis.projecting_twice()
             if basis.is_invariant or (single and residual <= tol):  # a second start, from the Ritz vectors
                 basis, copies = second_start(basis, copies, AtA, spare=copies.width * single)
@@ -156,9 +156,9 @@ class BlockKrylov(IterativeSolver):
     # ---- where it begins ----------------------------------------------------------------------
 
     def _begun(self, problem: Any, run: Run, AtA: GramProducts) -> Triplets:
-        """The iteration before its first product."""
+        """Return the first iterate, before the first product."""
         before = 0.0
-        if run.start is not None:  # its product, and its vectors of the side of the rows
+        if run.start is not None:  # a product with it, and its vectors on the side of the rows
             before = AtA.sweep + (1.0 + run.settling) * AtA.of_rows
         copied = AtA.moments.single_cost if self.sweeps == "float32" else 0.0
         single = copied > 0
@@ -197,9 +197,10 @@ class BlockKrylov(IterativeSolver):
         )
 
     def _width(self, problem: Any, run: Run, sweeps: float, side: int, known: int) -> int:
-        """Random columns of a block: few if a sweep costs no more than its products, and the budget allows many sweeps.
+        """Number of random columns in a block: few if reading is cheap, and the budget allows many sweeps.
 
-        Beside those of a start there are so many that the block is as wide as a wide one, at least.
+        Reading is cheap if the data are in the memory of the host: then a sweep costs no more than its products. With a
+        start, random columns make the block at least as wide as a wide one.
         """
         n, p = problem.A.shape
         full = min(problem.k + OVERSAMPLING, n, p)
@@ -220,9 +221,7 @@ class BlockKrylov(IterativeSolver):
             return min(max(self.basis, k + 2 * b), side)
         most = min(max(3 * k, k + 10 * b) if b < k else BLOCKS * b, side)
         if 8 * most * side > NEGLIGIBLE_BYTES:
-            bases = (
-                1 if AtA.home.on_host else 2
-            )  # a device sets memory aside for a whole one where one is restarted
+            bases = 1 if AtA.home.on_host else 2  # a device allocates a second basis when it restarts one
             most = min(most, spare_bytes(AtA.home) // (8 * side * bases))
         return min(max(most, k + 2 * b), side)
 
@@ -241,7 +240,7 @@ class BlockKrylov(IterativeSolver):
 
 
 def ritz_residual(basis: GrowingBasis, k: int, tol: float) -> float:
-    """max ‖AᵀA v − θ v‖ / θ₁ over the k leading Ritz pairs; 1 while there are not that many."""
+    """max ‖AᵀA v − θ v‖ / θ₁ over the k leading Ritz pairs; 1 while there are fewer than k."""
     if basis.is_invariant:
         return min(basis.largest_loss, tol)  # the space has no other pairs
     theta = basis.ritz[0]

@@ -35,7 +35,7 @@ class Direct(Solver):
 
     @classmethod
     def estimate(cls, sizes: Sizes) -> Estimate | None:
-        """One orthogonal reduction of all rows and the SVD of a square as wide as the shorter side."""
+        """The estimate for one orthogonal reduction of all rows and the SVD of a square as wide as the shorter side."""
         if not sizes.readable:
             return None
         short, long = sorted((sizes.n, sizes.p))
@@ -70,13 +70,13 @@ def factorised(problem: Any, run: Run) -> dict[str, Any]:
 
 
 def _wide(problem: Any) -> bool:
-    """Whether the entries themselves are decomposed; never those of rows that come slice by slice."""
+    """Whether the entries themselves are decomposed; never for rows that come slice by slice."""
     n, p = problem.A.shape
     return p > n and not problem.A.streamed
 
 
 def _of_entries(problem: Any, run: Run) -> dict[str, Array]:
-    """The same for wide data; the entries in float64 are the small factor."""
+    """The leading triplets of wide data, by an SVD of the entries in float64."""
     home = problem.A.home.blocks
     entries = home.place(problem.A.dense())
     if not np.isfinite(float(to_host(home.xp.sum(entries)))):
@@ -88,5 +88,5 @@ def _of_entries(problem: Any, run: Run) -> dict[str, Array]:
 
 
 def _count(S: HostArray, problem: Any) -> int:
-    """The number of requested singular values that are not rounding; a sweep has told the rows."""
+    """The number of requested singular values that are not rounding; an earlier sweep has counted the rows."""
     return int(np.sum(S[: problem.k] > share_below_rounding(problem.A) * np.max(S, initial=0.0)))

@@ -31,10 +31,10 @@ HIDDEN += "Pass float64, or dense data."
 
 
 def log_chance(side: int, share: float, steps: int) -> float:
-    """Logarithm of the probability that the largest eigenvalue has a relative error ε after a random start.
+    """Logarithm of a bound on the probability that the largest eigenvalue has a relative error ε = `share` or more.
 
-    After q steps in N dimensions it is at most 1.648 √N exp(-√ε (2q - 1)) (Kuczyński & Woźniakowski 1992,
-    doi:10.1137/0613066, Theorem 4.2). The probabilities of several starts multiply.
+    After q steps from a random start in N dimensions it is at most 1.648 √N exp(-√ε (2q - 1)) (Kuczyński &
+    Woźniakowski 1992, doi:10.1137/0613066, Theorem 4.2). The probabilities of several starts multiply.
     """
     return float(np.log(1.648) + np.log(max(side, 1)) / 2 - np.sqrt(share) * (2 * steps - 1))
 
@@ -64,7 +64,7 @@ def answer(
     after = float(of_rows or problem.left)
     while True:
         arrays, findings = arrays_of(problem, run, *pairs(), of_rows=of_rows)
-        # The residual of the iteration is that before the vectors of the other side are made. AᵀA v − σ²v for
+        # The iteration computes its residual before the vectors of the other side exist. AᵀA v − σ²v for
         # v = Aᵀu/σ is up to σ₁/σ times as long as AAᵀu − σ²u, and A V = U S turns V among close values.
         with run.reserving(after):
             if not run.falls_short(**arrays):
@@ -78,7 +78,7 @@ def answer(
 def arrays_of(
     problem: Any, run: Run, vectors: Array, theta: HostArray, *, of_rows: bool
 ) -> tuple[dict[str, Any], list[tuple[Status, str]]]:
-    """The triplets that the Ritz pairs determine, and the finding about the others."""
+    """Return the triplets that the Ritz pairs determine, and findings about the others."""
     findings: list[tuple[Status, str]] = []
     squaring, entries = squared_cuts(problem.A, by_products=of_rows or not run.moments("implicit").held)
     largest = max(float(theta[0]), 0.0) if len(theta) else 0.0

@@ -43,7 +43,7 @@ class Gram(Solver):
         return self._wide(problem, run) if _wide(problem) else self._tall(problem, run)
 
     def _tall(self, problem: Any, run: Run) -> Solution:
-        """The eigenvectors of AᵀA are the right singular vectors."""
+        """Solve by the eigenvectors of AᵀA, which are the right singular vectors."""
         moments = run.moments("dense")
         run.plan(setup=moments.setup_cost + problem.left)
         values, V = _leading(moments.dense()[0], problem.k, moments.home)
@@ -57,11 +57,11 @@ class Gram(Solver):
         return run.finish(Vh=V.T, S=S, U=U)
 
     def _wide(self, problem: Any, run: Run) -> Solution:
-        """The eigenvectors of AAᵀ are the left singular vectors."""
+        """Solve by the eigenvectors of AAᵀ, which are the left singular vectors."""
         moments = run.moments("implicit")
         rows = RowGram(problem.A)
         run.plan(setup=run.settling + 2.0)
-        run.plan(setup=rows.cost + 1.0)  # which has read the rows of sparse matrices
+        run.plan(setup=rows.cost + 1.0)  # computing the cost has read sparse rows
         A = problem.A
         try:
             K = rows.form()

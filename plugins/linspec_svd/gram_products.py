@@ -30,9 +30,9 @@ class GramProducts:
     form : str
         As for `run.moments`.
     expect : (int, int)
-        The products to come, and their columns.
+        The number of products to come, and of their columns.
     scale : float, default 0
-        The power of two, where it is known.
+        The power of two, if it is known.
 
     Attributes
     ----------
@@ -72,13 +72,13 @@ class GramProducts:
         return W
 
     def in_single_precision(self) -> GramProducts:
-        """The same products from a copy of the data in float32, in the same units: after the first product."""
+        """Return the products with a copy of the data in float32, in the units of the first product."""
         single = copy.copy(self)
         single.moments, single.rounding = self.moments.in_single_precision(), float(np.finfo(np.float32).eps)
         return single
 
     def current(self, V: Array, theta: HostArray) -> dict[str, Any]:
-        """The triplets of Ritz pairs for callbacks, on the side of the rows with a product that is not counted."""
+        """The triplets of Ritz pairs for callbacks; for AAᵀ by a product that is not counted."""
         S = np.sqrt(np.maximum(theta / (self.scale or 1.0), 0.0))
         if self.of_rows:
             bare, _ = uncounted(self.problem.A)
@@ -86,5 +86,5 @@ class GramProducts:
         return {"Vh": V.T, "S": S}
 
     def answer(self, V: Array, theta: HostArray) -> tuple[dict[str, Any], list[tuple[Status, str]]]:
-        """The triplets of Ritz pairs for the law, and what they do not show; with `after` passes."""
+        """The triplets of Ritz pairs for the law, and findings about missing ones; it takes `after` passes."""
         return arrays_of(self.problem, self.run, V, theta / (self.scale or 1.0), of_rows=self.of_rows)

@@ -15,7 +15,7 @@ from linspec_svd.repeated_values import Copies
 from linspec_svd.start_proof import StartProof
 
 BEARABLE = 1e-2, 1e-13, 1e-8
-"""The residual may lack what a loss of orthogonality takes: this fraction of the tolerance, between bounds."""
+"""Loss of orthogonality that a residual may hide: a fraction of the tolerance, and its least and largest value."""
 
 USED = "Blocks of {columns}, a basis of {most} at most, begun again {times}."
 
@@ -29,7 +29,7 @@ UNFINISHED += "of them is missing: raise the budget, or choose a wider block."
 
 
 def bearable_loss(tol: float) -> float:
-    """The loss of orthogonality that does not show in a residual of this size."""
+    """Loss of orthogonality that is negligible in a residual of size `tol`."""
     share, least, most = BEARABLE
     return min(max(share * tol, least), most)
 
@@ -37,7 +37,7 @@ def bearable_loss(tol: float) -> float:
 def second_start(
     basis: GrowingBasis, copies: Copies, AtA: GramProducts, *, spare: int
 ) -> tuple[GrowingBasis, Copies]:
-    """A basis that begins with the Ritz vectors wanted and some to spare, for products of the precision of the data."""
+    """Begin the basis again from the requested Ritz vectors and `spare` more, for products in the data's precision."""
     tol = AtA.run.tol
     keep = max(copies.k, min(copies.k + spare, basis.most // 2))
     anew = basis.begin_again(keep, unit=AtA.rounding, bearable=bearable_loss(tol))
@@ -46,16 +46,16 @@ def second_start(
 
 @dataclass(kw_only=True, eq=False)
 class Triplets(Iterate):
-    """The singular triplets of k Ritz pairs, which are made when somebody looks, and all that the next step reads.
+    """The singular triplets of k Ritz pairs, computed on request, and all that the next step reads.
 
     Attributes
     ----------
     basis, looks, copies, proof
-        The space, the schedule of looks, and what is known of copies and of a start.
+        The space, the schedule of looks at its Ritz pairs, the search for copies, and the proof about a start.
     single : bool
-        Whether products are those of a copy in float32.
+        Whether products are made with a copy of the data in float32.
     columns : (int, int)
-        Those of the first block, and how many of them are of a start.
+        The number of columns of the first block, and the number of these that come from a start.
     scale : float
         The power of two by which products are multiplied.
     """
@@ -78,7 +78,7 @@ class Triplets(Iterate):
 
     @property
     def parts(self) -> tuple[GrowingBasis, Looks, Copies, StartProof, float]:
-        """What a step changes."""
+        """The fields that a step changes."""
         return self.basis, self.looks, self.copies, self.proof, self.residual
 
     def weights(self) -> Mapping[str, Any]:
@@ -86,7 +86,7 @@ class Triplets(Iterate):
         return self._AtA.current(*self._pairs(self.basis))
 
     def answer(self) -> Mapping[str, Any]:
-        """The triplets for the law. Those of float32 take a Rayleigh-Ritz step of the precision of the data."""
+        """The triplets for the law; after products in float32, by a Rayleigh-Ritz step in the data's precision."""
         basis = self.basis
         if self.single:
             basis, _ = second_start(basis, self.copies, self._AtA, spare=self.copies.width)
@@ -100,7 +100,7 @@ class Triplets(Iterate):
         return basis.vectors(self.copies.k), basis.ritz[0][: self.copies.k]
 
     def notes(self) -> Sequence[tuple[Status | None, str]]:
-        """What was used, and what could not be shown."""
+        """Notes on the widths of blocks and basis, and on proofs that the run could not complete."""
         b, known = self.columns
         times = count_of(self._restarts, "time")
         used = USED.format(columns=count_of(b, "column"), most=self.basis.most, times=times)
@@ -111,4 +111,4 @@ class Triplets(Iterate):
 
 
 KEPT = (Triplets, GrowingBasis, Looks, Copies, StartProof)
-"""The classes of what a checkpoint has."""
+"""The classes that a checkpoint contains."""

@@ -46,13 +46,13 @@ CROOKED = 1e-14
 """The departure of V from orthonormal columns that is only rounding, as the mean length of a row of VᵀV − I."""
 
 BESIDE_TAIL = 1e-8
-"""The same as a fraction of σ²/σ₁² at the end of a truncated sketch: it is of the order of the residual."""
+"""Departure allowed as a fraction of σ²/σ₁² at the end of a truncated sketch, which is of the order of the residual."""
 
 SMALLEST = 1e-60
-"""The least length of the columns of AΩ with a representable fourth power, and one over the largest such length."""
+"""The least length of a column of AΩ whose fourth power is representable; its reciprocal is the largest."""
 
 PROBES = 4
-"""The number of random combinations of the columns that measure the departure."""
+"""The number of random combinations of the columns from which the departure is estimated."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -103,7 +103,7 @@ class LazySPCA(Solver):
         return self._finished(problem, run, V, S)
 
     def _in_the_dark(self, problem: Any, run: Run, V: Array) -> Solution:
-        """The solution for rows that are read once: one sweep gives everything, also unwhitened singular values."""
+        """Solve for rows that are read once: one sweep gives all, also the singular values for `whiten=False`."""
         moments, columns = run.moments(), V.shape[1]
         probes = Probes(run, V.shape[0], moments.home)
         product = moments.gram_matmat(probes.beside(V))
@@ -126,7 +126,7 @@ class LazySPCA(Solver):
         return run.finish(Vh=V.T, S=S, U=U)
 
     def _unsorted(self, problem: Any, run: Run, Bt: Array, home: Home) -> Array:
-        """An orthonormal basis of the rows of B. Its singular values are about the squares of those of A."""
+        """An orthonormal basis of the rows of B; the singular values of B are about the squares of those of A."""
         G = to_host(Bt.T @ Bt)
         V = multiplied_in_place(
             Bt, whitening(G, cut=max(EPS, float(np.finfo(problem.A.dtype).eps) ** 2)), home
@@ -167,7 +167,7 @@ def _leading(Bt: Array, M: HostArray, problem: Any, run: Run) -> tuple[HostArray
 
 
 def _inverse_root(M: HostArray) -> HostArray | None:
-    """T with TᵀMT = I; None if M is so nearly singular that its square would lose too many digits."""
+    """T with TᵀMT = I; None if the square of M would lose too many digits."""
     d = np.sqrt(np.maximum(np.diag(M), 0.0))
     if not (len(d) and np.all((d > SMALLEST) & (d < 1 / SMALLEST))):
         return None
@@ -184,7 +184,7 @@ def _inverse_root(M: HostArray) -> HostArray | None:
 
 
 def _departure(V: Array, home: Home) -> float:
-    """The departure of the columns from orthonormal ones, measured by products of VᵀV with a few random vectors."""
+    """The departure of the columns from orthonormal ones, estimated by products of VᵀV with random vectors."""
     X = np.random.default_rng(0).standard_normal((V.shape[1], PROBES))
     gap = to_host(V.T @ (V @ home.place(X))) - X
     return float(np.linalg.norm(gap)) / max(float(np.linalg.norm(X)), 1.0)

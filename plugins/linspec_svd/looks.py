@@ -1,4 +1,4 @@
-"""When the Ritz pairs of a growing basis are looked at, which takes as long as several steps."""
+"""Schedule of looks at the Ritz pairs of a growing basis; computing them takes as long as several steps."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ GROWTH = 1.15
 
 @dataclass(frozen=True)
 class Looks:
-    """The schedule: where the residual is falling, the next look is where it will meet the tolerance.
+    """The schedule: if the residual is falling, the next look is where it is expected to meet the tolerance.
 
     Attributes
     ----------
     at : int
         The width of the basis at the next look.
     rate : float
-        By how much the logarithm of the residual falls with each column; 0 while it is not known.
+        The decrease of the logarithm of the residual for each column; 0 while it is unknown.
     last : (int, float)
         The width of the basis at the last look, and its residual.
     restarts : int
-        How often that basis had been begun again: a look follows the first step after that.
+        The number of restarts of that basis; a look follows the first step after another restart.
     """
 
     at: int
@@ -34,7 +34,7 @@ class Looks:
     restarts: int = 0
 
     def due(self, basis: GrowingBasis) -> bool:
-        """Whether the Ritz pairs are to be looked at."""
+        """Whether a look at the Ritz pairs is due."""
         return basis.restarts != self.restarts or basis.count >= self.at or basis.is_invariant
 
     def seen(self, basis: GrowingBasis, residual: float, tol: float) -> Looks:

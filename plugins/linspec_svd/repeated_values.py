@@ -3,10 +3,10 @@
 Problem: a block of b random columns finds at most b copies of a repeated value, and at first at most b values that
 differ by less than the tolerance. A residual cannot show that there are more.
 Method: if that many are found above the k-th value, a second random block, orthogonal to the known vectors, looks for
-more. It has looked long enough when its largest Ritz value would be that of another copy except with a small
+more. It has searched long enough when its largest Ritz value would be that of another copy except with a small
 probability (Kuczyński & Woźniakowski 1992, doi:10.1137/0613066). If it finds as many as it can, a third one follows.
-Where we differ: the newest block of the space is left behind when a random block takes its place. The residual that it
-stands for is added to all later ones.
+Where we differ: the newest block of the space is discarded when a random block takes its place. Its residual is added
+to all later residuals.
 """
 
 from __future__ import annotations
@@ -25,33 +25,33 @@ SHARP, SINGLE_SHARP = 1e-8, 1e-6
 """The residual at which repeated values are distinguished from close ones, for float64 and float32 data."""
 
 SPREAD, POWER = 10.0, 1.4
-"""The difference of Ritz values for equal eigenvalues, relative to the largest: a multiple of that residual,
-or a power of the residual (by theory its square over the unknown distance to the next eigenvalue). Ritz
-values of eigenvalues that the iteration cannot distinguish yet differ by the tolerance."""
+"""Largest difference between Ritz values of equal eigenvalues, relative to the largest Ritz value: a multiple of that
+residual, or a power of the present residual (by theory its square over the unknown distance to the next eigenvalue).
+Ritz values of eigenvalues that the iteration cannot distinguish yet differ by the tolerance."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Copies:
-    """What is known of copies of repeated values.
+    """State of the search for copies of repeated values.
 
     Attributes
     ----------
     k : int
-        The number of values wanted.
+        The number of requested values.
     width : int
         The number of columns in a random block.
     tol, rounding : float
         The tolerance, and the machine epsilon of products.
     most : int
-        How often the random blocks so far can find one value.
+        The largest number of copies of a value that the random blocks so far can find.
     may_be_missing : bool
-        Whether a value above the k-th was found that often.
+        Whether `most` copies of a value above the k-th were found.
     repeated : float
         The least such value; 0 before there is one.
     steps : int
-        Those since the last random block began.
+        The number of steps since the last random block began.
     left : float
-        The residual of the blocks that were left behind.
+        The residual of the discarded blocks.
     """
 
     k: int
@@ -66,7 +66,7 @@ class Copies:
 
     @property
     def near_enough(self) -> float:
-        """The residual at which the newest block may be left behind: it stays in all later residuals."""
+        """Residual at which the newest block may be discarded; it is added to all later residuals."""
         return max(0.1 * self.tol, 100 * self.rounding)
 
     @property
@@ -75,15 +75,15 @@ class Copies:
         return max(self.tol, SPREAD * (SHARP if self.rounding < SHARP else SINGLE_SHARP))
 
     def after_step(self) -> Copies:
-        """The same after another step."""
+        """Return the state after another step."""
         return replace(self, steps=self.steps + 1)
 
     def aiming_at(self, tol: float, rounding: float) -> Copies:
-        """The same for products of another precision, which begin at the vectors found; nothing is left behind."""
+        """Return the state for another precision, from the vectors found; no block has been discarded then."""
         return replace(self, tol=tol, rounding=rounding, left=0.0)
 
     def are_sought(self, basis: GrowingBasis) -> bool:
-        """Whether another copy may not have been found yet, with a probability above `RISK`."""
+        """Whether another copy may be missing with a probability above `RISK`."""
         theta = basis.ritz[0]
         if not self.repeated or basis.is_invariant:
             return False
@@ -95,7 +95,7 @@ class Copies:
         return bool(self.width * log_chance(basis.length, share, self.steps) > np.log(RISK))
 
     def counted(self, basis: GrowingBasis, residual: float) -> Copies:
-        """The same after a look at converged Ritz values: whether one was found as often as it can be."""
+        """Return the state after a check whether a converged Ritz value occurs `most` times, as often as it can."""
         theta, most = basis.ritz[0][: self.k], self.most
         if len(theta) < most or theta[0] <= 0 or basis.count == basis.length:
             return replace(self, may_be_missing=False)
@@ -111,7 +111,7 @@ class Copies:
     def look_apart(
         self, basis: GrowingBasis, residual: float, rng: np.random.Generator
     ) -> tuple[GrowingBasis, Copies]:
-        """The basis of the vectors wanted with a random block that is orthogonal to them, and what is known then."""
+        """Return the basis of the requested vectors with a random block orthogonal to them, and the new state."""
         theta = basis.ritz[0]
         keep = min(self.k, int(np.sum(theta > len(theta) * EPS * theta[0])))
         fresh = rng.standard_normal((basis.length, min(self.width, basis.length - keep)))

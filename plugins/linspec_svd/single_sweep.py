@@ -7,7 +7,7 @@ arXiv:1709.07175, Algorithm 3). Centring: a leading column of ones goes through 
 kept about the means of the rows so far.
 Where we differ. The triangle is exact to rounding, but the answer lies in the span of the rows of B: its error is
 eps (σ₁/σ_k)², as that of `lazy-spca`, while that of two sweeps is eps σ₁/σ_k. Above σ₁/σ_k of about a thousand the
-solution reports this. Ten more random columns Z ride in the sweep: for r = AᵀAv − σ²v, ‖Zᵀr‖²/10 estimates ‖r‖²,
+solution reports this. Ten more random columns Z take part in the sweep: for r = AᵀAv − σ²v, ‖Zᵀr‖²/10 estimates ‖r‖²,
 because Z is independent of Ω. Each residual is estimated within a factor of about two.
 """
 
@@ -27,9 +27,9 @@ PROBES = 10
 """The number of random columns from which residuals are estimated."""
 
 LOST = 1e-10
-"""The solution reports a larger error of the subspace by squaring: it belongs to σ₁/σ_k of a thousand in float64.
+"""Error of the subspace by squaring above which the solution reports it: in float64 it belongs to σ₁/σ_k = 1000.
 
-It is also the largest loss by squaring twice. For float32 data it is a hundred roundings.
+It is also the largest loss allowed by squaring twice. For float32 data the limit is a hundred roundings.
 """
 
 ANEW = "Pass a callable that returns the slices anew."
@@ -49,7 +49,7 @@ class Probes:
     rows : int
         The number of columns in the data.
     home : Home
-        The place of the columns.
+        The home of the columns.
     """
 
     def __init__(self, run: Run, rows: int, home: Home) -> None:
@@ -57,11 +57,11 @@ class Probes:
         self.home = home
 
     def beside(self, V: Array) -> Array:
-        """A block followed by the probes."""
+        """The block V followed by the probes."""
         return self.home.concat([V, self.Z])
 
     def residual(self, AtAZ: Array, V: Array, S: HostArray) -> float:
-        """The estimate of the largest ‖AᵀAv − σ²v‖ / σ₁²."""
+        """Estimate of the largest ‖AᵀAv − σ²v‖ / σ₁²."""
         if len(S) == 0:
             return 0.0
         gaps = to_host(AtAZ.T @ V) - to_host(self.Z.T @ V) * S**2

@@ -5,12 +5,12 @@ Method: Y = AΩ for a random Ω of k + oversampling columns, Q = orth(Y). The SV
 vectors and singular values of A. Each power iteration, Q = orth(A orth(AᵀQ)), takes two sweeps. It helps if the
 singular values fall slowly, because their powers fall faster.
 Source: Halko, Martinsson & Tropp 2011, doi:10.1137/090771806, Algorithms 4.4 and 5.1; Wojnowicz 2017, Algorithm 1.
-Where we differ: a normalizer, given by name, makes Y orthonormal, because this is most of the cost. Of rows that are
-not in memory, files and slices, no block of n rows is held unless left vectors are asked for: the normalizer works on
+Where we differ: a normalizer, given by name, makes Y orthonormal, because this is most of the cost. If rows are
+not in memory (files and slices), no block of n rows is held unless left vectors are requested: the normalizer works on
 the triangle R of Y = QR, which a sweep makes block by block, and Q = Y T = A(ΩT) is made again in the sweep that
-multiplies it. What rounding leaves in A(ΩT) is subtracted by its own triangle, which comes with that sweep. So the
-accuracy is the same and so are the sweeps, but for that of the column means, which come with the products. With left
-vectors one block is held, and made orthonormal in its place. For rows that can be read only once,
+multiplies it. The rounding in A(ΩT) is corrected by its own triangle, which comes with that sweep. So the accuracy and
+the number of sweeps are the same, except that the column means come with the products and need no sweep. With left
+vectors one block is held, and made orthonormal in its own memory. For rows that can be read only once,
 `linspec_svd.single_sweep` takes one sweep, with the accuracy of squares.
 """
 
@@ -92,7 +92,7 @@ class SPCA(Solver):
         return run.finish(Vh=V.T[:k, :], S=S[:k], U=U[:, :k] if problem.left else None)
 
     def _by_triangles(self, problem: Any, run: Run, columns: int) -> Solution:
-        """Blocks of n rows are made anew where they are multiplied, and nothing keeps them."""
+        """Solve without holding blocks of n rows: each is made again in the sweep that multiplies it."""
         moments, normalizer = run.moments("implicit"), run.part(self.normalizer)
         home, p = moments.home, problem.A.shape[1]
         run.plan(setup=2.0 + 2.0 * self.power_iterations + problem.left)
@@ -102,7 +102,7 @@ class SPCA(Solver):
             _, T = normalizer.orthonormalize(moments.products(V, onto=(), triangle=V.shape[1]).triangle)
             if (
                 moments.columns.confounded
-            ):  # images are rounding where what was subtracted from them was much longer
+            ):  # an image is only rounding if much longer parts were subtracted from it
                 noise = share_below_rounding(problem.A) * size_of_means(run)
                 T = T[:, noise * to_host(home.column_norms(V @ home.place(T))) < 1]
             return V @ home.place(T)
@@ -123,7 +123,7 @@ class SPCA(Solver):
 
 
 def _in_its_place(Y: HostArray, normalizer: Any, home: Home) -> HostArray:
-    """Y made orthonormal in its own memory: by its triangle, and by that of what rounding has made of it."""
+    """Make Y orthonormal in its own memory, by its triangle, and again by that of the result to correct rounding."""
     for again in (False, True):
         (R,) = reduce_rows({"the sketch": DenseOperator(Y)})
         T = inverse_triangle(R) if again else normalizer.orthonormalize(R)[1]
@@ -132,6 +132,6 @@ def _in_its_place(Y: HostArray, normalizer: Any, home: Home) -> HostArray:
 
 
 def _count(problem: Any, run: Run, S: HostArray) -> int:
-    """How many of the triplets asked for are above rounding."""
+    """The number of requested triplets above rounding."""
     largest = max(float(np.max(S, initial=0.0)), size_of_means(run))
     return min(int(problem.k), int(np.sum(share_below_rounding(problem.A) * largest < S)))

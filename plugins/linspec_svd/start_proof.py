@@ -1,18 +1,18 @@
 """Whether a start of a block Krylov iteration lacks a leading singular vector.
 
 Problem: vectors of an earlier answer make the first block, with random columns beside them. A residual is not enough
-then: other singular vectors than the leading ones, or all but one of the leading ones, have the residual zero.
+then: singular vectors other than the leading ones, or all but one of the leading ones, also have residual zero.
 Method: the iteration ends only when the random columns have shown that nothing larger is missing. Let x be an
 eigenvector of AᵀA with the eigenvalue λ > θₖ, orthogonal to the k Ritz vectors, and a = xᵀV. The recurrence
 λa = aH + (xᵀQ)B, where QB is the rest of the newest block, gives the coefficients of x in the first block,
 
     xᵀV₁ = (xᵀQ) X,    X = B Σ_{j>k} y_j,newest y_j,firstᵀ / (λ - θ_j),
 
-and ‖xᵀQ‖ <= 1. A random block has all of such small coefficients with a small probability only, which follows from
-the volume of that ellipsoid: if ‖X‖ <= 1/2, the vectors that were known before the random block hold a quarter of ‖x‖²
-at most. The rest of x has b random coefficients in N dimensions. All of them are inside the ellipsoid of X with at most
+and ‖xᵀQ‖ <= 1. All coefficients in a random block are that small only with a small probability, which follows from the
+volume of the ellipsoid: if ‖X‖ <= 1/2, the vectors that were known before the random block have at most a quarter of
+‖x‖². The rest of x has b random coefficients in N dimensions. All of them are inside the ellipsoid of X with at most
 the probability (4N/3 / 2π)^(b/2) times its volume π^(b/2) / Γ(b/2 + 1) ∏ σᵢ(X_random). X falls with λ, so the least λ
-is looked at, which is above the k-th value by the tolerance. So the data themselves say how many steps are enough.
+is used, which is above the k-th value by the tolerance. So the data themselves determine how many steps are enough.
 """
 
 from __future__ import annotations
@@ -32,14 +32,14 @@ RISK = 1e-6
 """The largest probability of missing a value that a start lacks."""
 
 SETTLED = 1e-6
-"""The residual at which Ritz vectors are near enough to eigenvectors to say that another one is orthogonal to them."""
+"""The residual at which Ritz vectors are so near to eigenvectors that other eigenvectors are orthogonal to them."""
 
 INSIDE = 0.5
 """A vector with this length or less in the span of a start has most of its length outside."""
 
 
 def orthonormal_start(problem: Any, run: Run, AtA: GramProducts) -> Array:
-    """An orthonormal basis of the start on the side of the iteration; it leaves room for a random column."""
+    """Orthonormal basis of the start on the side of the iteration; it leaves room for a random column."""
     home = AtA.home
     if run.start is None:
         return home.zeros((AtA.length, 0))
@@ -52,16 +52,16 @@ def orthonormal_start(problem: Any, run: Run, AtA: GramProducts) -> Array:
 
 @dataclass(frozen=True)
 class StartProof:
-    """What the last random block shows about vectors that a start lacks.
+    """Evidence of the last random block that a start lacks no leading vector.
 
     Attributes
     ----------
     needed : bool
-        Whether there is a start, and nothing has shown yet that it lacks no leading vector.
+        Whether there is a start that is not yet shown to lack no leading vector.
     known, fresh : int
-        The number of vectors before the last random block, and that of its own.
+        The number of vectors before the last random block, and the number of its columns.
     restarts : int
-        How often the basis had been begun again when it had that block: later ones have lost its coordinates.
+        The number of restarts of the basis when that block was added; later restarts lose its coordinates.
     """
 
     needed: bool
@@ -74,11 +74,11 @@ class StartProof:
         return self.needed and basis.restarts != self.restarts
 
     def with_random_block(self, basis: GrowingBasis) -> StartProof:
-        """The proof from a new random block, which is multiplied next."""
+        """Return the proof that begins again with the random block that is multiplied next."""
         return replace(self, known=basis.count, fresh=int(basis.next.shape[1]), restarts=basis.restarts)
 
     def seen(self, basis: GrowingBasis, k: int, residual: float, tol: float, resolution: float) -> StartProof:
-        """The proof after a look at k Ritz pairs with this residual."""
+        """Return the proof after a look at k Ritz pairs with this residual."""
         if not self.needed or residual > max(tol, SETTLED):
             return self
         return replace(self, needed=not (basis.is_invariant or self._shown(basis, k, resolution)))

@@ -40,14 +40,14 @@ ROWS = 2**10
 """The number of rows of a block that are multiplied in place at a time."""
 
 ORTHOGONAL = 1e-2
-"""Above this reciprocal one pass is exact to rounding: the error of Cholesky QR is the condition number times eps."""
+"""Above this reciprocal condition number one pass is exact to rounding: its error is the condition number times eps."""
 
 SMALLEST_SQUARE = 1e-250
 """Above this squared norm of columns no digits are lost by underflow."""
 
 
 def share_below_rounding(A: LinearOperator) -> float:
-    """A singular value of A below this fraction of the largest is rounding of the entries."""
+    """Fraction of the largest singular value of A below which others are only rounding of the entries."""
     n, p = A.shape
     return rank_cut((max(n, p), min(n, p)), A.rounded_dtype)
 
@@ -61,7 +61,7 @@ def size_of_means(run: Run) -> float:
 
 
 def squared_cuts(A: LinearOperator, *, by_products: bool = False) -> tuple[float, float]:
-    """The fractions of the largest eigenvalue of AᵀA that are rounding: of squaring, and of the entries.
+    """Two fractions of the largest eigenvalue of AᵀA: the rounding of squaring, and that of the entries.
 
     Parameters
     ----------
@@ -77,8 +77,8 @@ def squared_cuts(A: LinearOperator, *, by_products: bool = False) -> tuple[float
 def left_vectors(A: LinearOperator, V: Array) -> tuple[Array, HostArray | None, Array]:
     """(U, S, V): orthonormal U with A V = U diag(S), V turned within its span; one sweep.
 
-    For float32 data S is None: their products are rounded, and sums in float64 give better singular values. Of rows in
-    blocks elsewhere U is an operator, whose rows stay there.
+    For float32 data S is None: their products are rounded, and sums in float64 give better singular values. If rows
+    are in blocks elsewhere, U is an operator whose rows stay there.
     """
     if KeptRows.possible(A) and V.shape[1]:
         return _left_elsewhere(A, V)
@@ -88,7 +88,7 @@ def left_vectors(A: LinearOperator, V: Array) -> tuple[Array, HostArray | None, 
 
 @dataclass(frozen=True)
 class Image(Step[int]):
-    """A V, left where the rows are, and the number of its rows.
+    """Step that makes A V, leaves it where the rows are, and counts its rows.
 
     Parameters
     ----------
@@ -101,12 +101,12 @@ class Image(Step[int]):
         return rows[0].matmat(self.V).astype(np.float64, copy=False), rows[0].shape[0]
 
     def merge(self, left: int, right: int) -> int:
-        """The rows are counted."""
+        """Sum of two numbers of rows."""
         return left + right
 
 
 def _left_elsewhere(A: LinearOperator, V: Array) -> tuple[Any, HostArray | None, Array]:
-    """The same of rows in blocks: the triangle of A V is made there, and that of what rounding has made of it."""
+    """`left_vectors` for rows in blocks elsewhere: A V is made orthonormal there, twice because of rounding."""
     kept = KeptRows({"A": A}, V.shape[1])
     kept.advance(Image(V))
     Q, R = kept.operator("A V"), np.eye(V.shape[1])
@@ -114,7 +114,7 @@ def _left_elsewhere(A: LinearOperator, V: Array) -> tuple[Any, HostArray | None,
         (T,) = reduce_rows({"A V": Q})
         T = np.vstack([T, np.zeros((max(V.shape[1] - len(T), 0), V.shape[1]))])
         X, s, Yt = np.linalg.svd(T)
-        if not s[-1] > EPS * s[0]:  # vectors of the value zero: few, or there would be none asked for
+        if not s[-1] > EPS * s[0]:  # a singular value is zero: orthonormalise A V here
             U, s, Y = _other_side(Q.brought_here(), A.home, spare=True)
             return U, s if A.dtype == np.float64 else None, V @ Y
         Q, R = row_images(Q, Yt.T / s), (s[:, None] * Yt) @ R
@@ -127,7 +127,7 @@ def right_vectors(
 ) -> tuple[Array, HostArray, Array]:
     """(U, S, V): orthonormal V with Aᵀ U = V diag(S), U turned within its span; one sweep.
 
-    With k: the vectors of only the k largest values, and all values. A U that is `spare` may be overwritten.
+    With k: the vectors of the k largest values only, and all values. A U that is `spare` may be overwritten.
     """
     home = A.home.blocks
     V, s, Y = _other_side(A.rmatmat(A.home.place(U, A.dtype)), home, k, spare=A.readable)
@@ -135,7 +135,7 @@ def right_vectors(
 
 
 def vectors_of_product(product: Array, home: Home, k: int) -> tuple[Array, HostArray]:
-    """Orthonormal left vectors for the k largest singular values of a tall block, and all values; it is overwritten."""
+    """Orthonormal left vectors for the k largest singular values of a tall block (overwritten), and all values."""
     U, s, _ = _other_side(product, home, k, spare=True)
     return U, s
 
@@ -172,7 +172,7 @@ def multiplied_in_place(Q: Array, Z: HostArray, home: Home) -> Array:
 
 
 def _householder(product: Array, home: Home) -> tuple[Array, HostArray | None, HostArray]:
-    """(Q, None, R), for any block."""
+    """(Q, None, R) with P = Q R and orthonormal Q, for any block P."""
     Q, R = home.xp.linalg.qr(product, mode="reduced")
     return Q, None, to_host(R).astype(np.float64)
 
