@@ -124,8 +124,8 @@ class LOBPCG(IterativeSolver):
             # Zx = Px⁻¹Rx, Zy = Py⁻¹Ry
             Z = [norm.P.solve(R.pop(0)) for norm in found.norms]
             columns, gain, single = int(Z[0].shape[1]), found.gain, found.single
-            del found  # what the step gives up is not held
-            # orthogonal to the subspaces
+            del found  # the step gives up what it no longer needs
+            # made orthogonal to the subspaces
             space.make_room(columns, width, depth)
             Z = space.directions(Z)
             # SxZx, CZy, CᵀZx, SyZy: one sweep; and the pairs within the larger subspaces

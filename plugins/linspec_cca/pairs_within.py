@@ -136,7 +136,10 @@ class PairsWithin(Iterate):
         return self.space.weights(self.wanted.k)
 
     def answer(self) -> Mapping[str, Any]:
-        """The first k pairs, with facts for their judgement."""
+        """The first k pairs, with facts for their judgement.
+
+        With them the iteration may end: unless a copy may still be wanted, they alone are left of the space.
+        """
         self._answered = True
         k, R = self.wanted.k, self._taken()
         carried = self.space.correlations[k : self.wanted.width]
