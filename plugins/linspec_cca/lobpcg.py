@@ -107,7 +107,7 @@ class LOBPCG(IterativeSolver):
         width = self._width(problem, moments)
         depth = self.depth or (DEPTH if moments.form == "implicit" else DEPTH_HELD)
         found = self._begun(problem, run, moments, width) if state is None else state
-        judged = partial(PairsWithin.judged, found.wanted, found.norms, keeps=run.keeps)
+        judged = partial(PairsWithin.of, found.wanted, found.norms, keeps=run.keeps)
         del state  # its panels are not held longer than a step
         while True:
             if found.single and found.spent and run.affords(moments.sweep_cost):  # a second start
@@ -165,7 +165,7 @@ class LOBPCG(IterativeSolver):
         gain = ExpectedGain(run.tol, patience=SINGLE_PATIENCE) if single else ExpectedGain(run.tol)
         wanted = Wanted(problem.k, width, problem.ridge, self.complete)
         pair = norms[0], norms[1]
-        return PairsWithin.judged(wanted, pair, space, gain, single=single, keeps=run.keeps)
+        return PairsWithin.of(wanted, pair, space, gain, single=single, keeps=run.keeps)
 
     def _width(self, problem: Any, moments: Moments) -> int:
         """k columns and additional ones, as the shapes allow."""

@@ -87,7 +87,7 @@ class PairsWithin(Iterate):
         self._R, self._keeps = R, keeps
 
     @classmethod
-    def judged(
+    def of(
         cls,
         wanted: Wanted,
         norms: tuple[SketchNorm, SketchNorm],
