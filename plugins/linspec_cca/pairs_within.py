@@ -190,9 +190,8 @@ class PairsWithin(Iterate):
         Pairs that the law has sent back are kept alone. Those that are below a share of the tolerance ask for nothing.
         """
         space = self.space.copy()
-        if self.sent_back and not space.whole:
-            if self._keeps:
-                space.keep(self.wanted.width)
+        if self.sent_back and self._keeps and not space.whole:
+            space.keep(self.wanted.width)
             R = space.residuals(self.wanted.width)
         else:
             R = self._taken()

@@ -194,7 +194,7 @@ class View:
         return V if bool(to_host(xp.all(live))) else V * xp.astype(live, xp.float64)[:, None]
 
     def measured(self, Z: Array, SZ: Array) -> tuple[Array, Array, Array]:
-        """What `append` asks of a block: (SV)ᵀZ of the panels, ZᵀSZ and ZᵀDZ."""
+        """The inner products of a block that `append` needs: (SV)ᵀZ of the panels, ZᵀSZ and ZᵀDZ."""
         return self.against(1, Z), self.inner(Z, SZ), self.weighted_squares(Z)
 
     def append(self, blocks: list[Array], inside: HostArray, G: HostArray, H: HostArray) -> None:
@@ -281,7 +281,7 @@ class SearchSpace:
         return same
 
     def without_products(self) -> SearchSpace:
-        """What the pairs are made of, without the panels SV and KV."""
+        """A copy without the panels SV and KV, which weights do not need."""
         bare = self.copy()
         for view in bare.views:
             view.panels = (view.panels[0], [], [])
@@ -307,7 +307,7 @@ class SearchSpace:
         self.turns, self._there = (P, Qt.T), None
 
     def _inner_products(self, blocks: Sequence[Array], products: Sequence[Array]) -> list[HostArray]:
-        """What is asked of the new blocks of both views, and three parts of the cross products, in one transfer."""
+        """Those of the new blocks of both views that `append` needs, and three parts of the cross, in one transfer."""
         x, y = self.views
         Zx, Zy = blocks
         SZx, CZy, CtZx, SZy = products
