@@ -23,7 +23,6 @@ import math
 from abc import abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
@@ -107,6 +106,14 @@ class Iterate:
         """Findings for the message of the solution, as `Run.note` takes them."""
         return ()
 
+    def remnant(self) -> Iterate:
+        """The part that answers with `weights` and `notes` where the next step is cut; by default all of it.
+
+        While the step is made nobody else holds the iterate. A generator that holds it no longer, either, and whose
+        iterates leave out of this what weights do not need, has that memory for the next one.
+        """
+        return self
+
 
 @dataclass(frozen=True, kw_only=True)
 class IterativeSolver(Solver):
@@ -184,9 +191,13 @@ def driven(kernel: Any, solver: IterativeSolver, run: Run) -> Solution:
     """Drive a generator of iterates to a solution: the one loop of all iterative solvers."""
     with np.errstate(all="ignore"):  # what is not finite shows in residuals
         iterate = next(kernel)
+
+    def copy() -> Any:
+        return stored(iterate)
+
     while True:
         if iterate.copyable:
-            run.checkpoint(partial(stored, iterate))
+            run.checkpoint(copy)
         if iterate.ending is not None:
             run.end(iterate.ending)
         with run.reserving(iterate.after):
@@ -198,18 +209,23 @@ def driven(kernel: Any, solver: IterativeSolver, run: Run) -> Solution:
                 goes_on = resumes and run.falls_short(solver.most_above, **answer)
             if not goes_on:
                 return _finished(kernel, iterate, answer, run)
+        last = iterate.remnant()
+        run.offer(last.weights)
+        whole = last is iterate
+        iterate = last if whole else None  # the generator may give up its arrays within the step
         try:
-            with run.reserving(iterate.after), np.errstate(all="ignore"), run.taking_up():
+            with run.reserving(last.after), np.errstate(all="ignore"), run.taking_up():
                 iterate = next(kernel)
         except OutOfPasses:
-            run.cut()
-            return _finished(kernel, iterate, iterate.answer(), run)
+            run.cut(keep=whole)
+            return _finished(kernel, last, last.answer(), run)
         except StopIteration:
             run.end(Status.STAGNATED)
-            return _finished(kernel, iterate, iterate.answer(), run)
+            return _finished(kernel, last, last.answer(), run)
         except BaseException:  # a run that is cut within a step has this iterate for its answer
-            _note(iterate, run)
+            _note(last, run)
             raise
+        del last
 
 
 def _finished(kernel: Any, iterate: Any, answer: Mapping[str, Any], run: Run) -> Solution:

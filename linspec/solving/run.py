@@ -705,11 +705,12 @@ class Run:
         """
         self._latest = current
 
-    def cut(self) -> None:
-        """End at the last iterate: the budget has no passes for the step after it."""
+    def cut(self, *, keep: bool) -> None:
+        """End at the last iterate, whose next step the budget has no passes for; `keep` writes its checkpoint."""
         self._iteration -= 1
         self._ending = Status.BUDGET
-        self._keep()
+        if keep:
+            self._keep()
         self._budget.close()
 
     def end(self, status: Status) -> None:

@@ -1,4 +1,5 @@
 """Solvers of canonical correlation analysis, one file each; `plugin` declares them.
 
-Read `gram` first, which takes no iterations, then `als`. `linspec.families.cca` has what the iterations share.
+Read `gram` first, which takes no iterations, then `als`. `search_space` and `pairs_within` have the subspaces of
+`lobpcg` and its iterate; `linspec.families.cca` has what the other iterations share.
 """

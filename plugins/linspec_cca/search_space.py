@@ -7,13 +7,16 @@ So what a step makes small travels to the host at once, and what it turns panels
 
 Panels are stored as they were multiplied, and are not orthonormalised. Coordinates W with Q = VW orthonormal in S
 replace this: only the small matrices are turned. When the space has reached its depth, all panels are folded into one.
-On the host this is done a few rows at a time and in the memory of the panels.
+
+A space changes by steps, but nobody writes to its arrays: `copy` returns one that shares them. A fold turns one panel
+after another, each of which is given up as soon as it has been turned if no copy has it.
 """
 
 from __future__ import annotations
 
+import copy
 import operator
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, reduce
 from typing import Any
@@ -38,9 +41,8 @@ INSIDE = 0.1
 EARLIER = 1e-8
 """The same fraction for the pairs before the last step and the current pairs."""
 
-
-STATED = ("diagonal", "cut", "coordinates", "longest", "annihilated")
-"""Attributes of a view that a checkpoint has as they are."""
+ABOVE = 0.01
+"""A correlation that is above 1 by this much shows that rounding dominates."""
 
 
 @dataclass(eq=False)
@@ -76,20 +78,13 @@ class View:
     coordinates: HostArray = field(default_factory=lambda: np.zeros((0, 0)))
     longest: float = 0.0
     annihilated: bool = False
-    _rooms: list[Array] = field(default_factory=lambda: [None, None, None])
 
-    def state(self) -> dict[str, Any]:
-        """What the subspace is, for a checkpoint."""
-        facts = {name: getattr(self, name) for name in STATED}
-        return {**facts, "dtype": np.dtype(self.dtype).name, "panels": [list(V) for V in self.panels]}
-
-    @classmethod
-    def again(cls, state: Mapping[str, Any], home: Home) -> View:
-        """That of a checkpoint."""
-        facts: dict[str, Any] = {name: state[name] for name in STATED}
-        facts["diagonal"], dtype = home.place(facts["diagonal"]), np.dtype(state["dtype"])
-        first, second, third = ([home.place(V, dtype) for V in panels] for panels in state["panels"])
-        return cls(home, dtype, panels=(first, second, third), **facts)
+    def copy(self) -> View:
+        """A view with the same panels in lists of its own."""
+        same = copy.copy(self)
+        V, SV, KV = (list(panels) for panels in self.panels)
+        same.panels = V, SV, KV
+        return same
 
     @property
     def rows(self) -> int:
@@ -199,7 +194,7 @@ class View:
         return V if bool(to_host(xp.all(live))) else V * xp.astype(live, xp.float64)[:, None]
 
     def measured(self, Z: Array, SZ: Array) -> tuple[Array, Array, Array]:
-        """What `append` asks of a block: (SV)ᵀZ of the panels, ZᵀSZ and ZᵀDZ."""
+        """The inner products of a block that `append` needs: (SV)ᵀZ of the panels, ZᵀSZ and ZᵀDZ."""
         return self.against(1, Z), self.inner(Z, SZ), self.weighted_squares(Z)
 
     def append(self, blocks: list[Array], inside: HostArray, G: HostArray, H: HostArray) -> None:
@@ -221,27 +216,20 @@ class View:
         for panels in self.panels:
             panels.append(cast(blocks.pop(0), self.dtype))
 
-    def fold(self, T: Array, T_other: Array, room: int) -> None:
-        """Replace all panels by one: VT, SVT, KVT_other. `room` columns are kept ready for it.
-
-        The matrices are where the panels are.
-        """
+    def fold(self, T: Array, T_other: Array) -> None:
+        """Replace all panels by one: VT, SVT, KVT_other. The matrices are where the panels are."""
         columns = self.columns
-        for which, panels in enumerate(self.panels):
-            turn = T if which < 2 else T_other
-            width = turn.shape[1]
-            out = self._memory(which, max(room, width))
+        for which, turn in (
+            (1, T),
+            (2, T_other),
+            (0, T),
+        ):  # the products first, of which there may be no copy
+            panels = self.panels[which]
+            out = self.home.zeros((self.rows, turn.shape[1]), self.dtype)
             for rows in _runs(self.home, self.rows, columns):
-                out[rows, :width] = cast(self._sum([(which, turn)], rows), self.dtype)
-            panels[:] = [out[:, :width]]  # the old panels are freed before the next ones are turned
+                out[rows, :] = cast(self._sum([(which, turn)], rows), self.dtype)
+            panels[:] = [out]  # the old panels are freed before the next ones are turned
         self.coordinates = np.eye(T.shape[1])
-
-    def _memory(self, which: int, width: int) -> Array:
-        """The memory for folded panels: on the host that of the panels folded last, which are read before, by rows."""
-        kept = self._rooms[which]
-        if kept is None or kept.shape != (self.rows, width) or not self.home.on_host:
-            kept = self._rooms[which] = self.home.zeros((self.rows, width), self.dtype)
-        return kept
 
 
 def add_multiple(V: Array, W: Array, factor: float, home: Home) -> None:
@@ -265,39 +253,39 @@ class SearchSpace:
     views : pair of View
     correlations : numpy.ndarray
         The correlations of the canonical pairs within the space, decreasing.
+    cross : numpy.ndarray
+        VxᵀC Vy of all panels.
+    turns : pair of numpy.ndarray
+        The singular vectors of the cross product in coordinates.
+    before, last : pair of numpy.ndarray, numpy.ndarray
+        The turns and correlations before the last block.
+    folded : int
+        The pairs that are columns of the panels.
     """
+
+    _there: list[Array] | None = None  # made again where it is missing
 
     def __init__(self, views: tuple[View, View]) -> None:
         self.views = views
         self.correlations = np.zeros(0)
-        self._cross = np.zeros((0, 0))
-        self._turns: tuple[HostArray, HostArray] = (np.zeros((0, 0)), np.zeros((0, 0)))
-        self._before = self._turns
-        self._last = self.correlations
-        self._folded = 0  # the pairs that are columns of the panels
-        self._there: list[Array] | None = None
+        self.cross = np.zeros((0, 0))
+        self.turns: tuple[HostArray, HostArray] = (np.zeros((0, 0)), np.zeros((0, 0)))
+        self.before = self.turns
+        self.last = self.correlations
+        self.folded = 0
 
-    def state(self) -> dict[str, Any]:
-        """What the subspaces are, for a checkpoint; all that is small is replaced and never changed."""
-        return {
-            "views": [view.state() for view in self.views],
-            "correlations": self.correlations,
-            "cross": self._cross,
-            "turns": self._turns,
-            "before": self._before,
-            "last": self._last,
-            "folded": self._folded,
-        }
+    def copy(self) -> SearchSpace:
+        """A space with the same arrays, whose steps do not change this one."""
+        same = copy.copy(self)
+        same.views = (self.views[0].copy(), self.views[1].copy())
+        return same
 
-    @classmethod
-    def again(cls, state: Mapping[str, Any], home: Home) -> SearchSpace:
-        """Those of a checkpoint."""
-        x, y = (View.again(view, home) for view in state["views"])
-        found = cls((x, y))
-        found.correlations, found._cross = state["correlations"], state["cross"]
-        found._turns, found._before, found._last = state["turns"], state["before"], state["last"]
-        found._folded = state["folded"]
-        return found
+    def without_products(self) -> SearchSpace:
+        """A copy without the panels SV and KV, which weights do not need."""
+        bare = self.copy()
+        for view in bare.views:
+            view.panels = (view.panels[0], [], [])
+        return bare
 
     def append(self, blocks: list[Array], products: list[Array]) -> None:
         """Add a block of each view with SxZx, CZy, CᵀZx, SyZy, and compute the canonical pairs anew.
@@ -305,21 +293,21 @@ class SearchSpace:
         Both lists are emptied: the panels have the precision of the data, and the wider arrays are not needed beside.
         """
         x, y = self.views
-        self._folded = 0
+        self.folded = 0
         *small, VKZy, VKZx, ZKZ = self._inner_products(blocks, products)
-        d, e = self._cross.shape
+        d, e = self.cross.shape
         cross = np.zeros((d + blocks[0].shape[1], e + blocks[1].shape[1]))
-        cross[:d, :e], cross[:d, e:] = self._cross, VKZy
+        cross[:d, :e], cross[:d, e:] = self.cross, VKZy
         cross[d:, :e], cross[d:, e:] = VKZx.T, ZKZ
-        self._cross, self._last = cross, self.correlations
+        self.cross, self.last = cross, self.correlations
         y.append([blocks.pop(), products.pop(), products.pop()], *small[3:])
         x.append([blocks.pop(), products.pop(0), products.pop()], *small[:3])
-        self._before = self._turns
+        self.before = self.turns
         P, self.correlations, Qt = np.linalg.svd(x.coordinates.T @ cross @ y.coordinates)
-        self._turns, self._there = (P, Qt.T), None
+        self.turns, self._there = (P, Qt.T), None
 
     def _inner_products(self, blocks: Sequence[Array], products: Sequence[Array]) -> list[HostArray]:
-        """What is asked of the new blocks of both views, and three parts of the cross products, in one transfer."""
+        """Those of the new blocks of both views that `append` needs, and three parts of the cross, in one transfer."""
         x, y = self.views
         Zx, Zy = blocks
         SZx, CZy, CtZx, SZy = products
@@ -331,7 +319,7 @@ class SearchSpace:
         """The coordinates and turns of both views and the correlations, where the panels are."""
         if self._there is None:
             coordinates = [view.coordinates for view in self.views]
-            self._there = self.views[0].home.place_together(*coordinates, *self._turns, self.correlations)
+            self._there = self.views[0].home.place_together(*coordinates, *self.turns, self.correlations)
         return self._there
 
     def directions(self, blocks: list[Array]) -> list[Array]:
@@ -344,17 +332,22 @@ class SearchSpace:
 
     def undo(self) -> None:
         """Remove the block that was added last."""
-        for view, turn in zip(self.views, self._before, strict=True):
+        for view, turn in zip(self.views, self.before, strict=True):
             for panels in view.panels:
                 panels.pop()
             view.coordinates = view.coordinates[: view.columns, : turn.shape[0]]
-        self._turns, self.correlations, self._there = self._before, self._last, None
-        self._cross = self._cross[: self.views[0].columns, : self.views[1].columns]
+        self.turns, self.correlations, self._there = self.before, self.last, None
+        self.cross = self.cross[: self.views[0].columns, : self.views[1].columns]
 
     @property
     def whole(self) -> bool:
         """Whether both subspaces are the whole spaces."""
         return all(view.coordinates.shape[1] >= view.live for view in self.views)
+
+    @property
+    def broken(self) -> bool:
+        """Whether a correlation is so far above 1 that rounding dominates."""
+        return bool(self.correlations.max(initial=0.0) > 1 + ABOVE)
 
     def coefficients(self, k: int) -> tuple[Array, Array]:
         """The matrices that turn the panels into the first k pairs, where the panels are."""
@@ -369,7 +362,7 @@ class SearchSpace:
     def residuals(self, k: int) -> tuple[Array, Array]:
         """CΨ − SxΦ diag(ρ) and CᵀΦ − SyΨ diag(ρ) of the first k pairs."""
         k = min(k, len(self.correlations))
-        if k <= self._folded:
+        if k <= self.folded:
             r = self._placed[-1][:k][None, :]
             ours = [[panels[0][:, :k] for panels in view.panels] for view in self.views]
             return ours[0][2] - ours[0][1] * r, ours[1][2] - ours[1][1] * r
@@ -379,46 +372,51 @@ class SearchSpace:
             self.views[1].combined([(2, x), (1, -y * rho)]),
         )
 
-    def shrink(self, width: int, room: int) -> None:
+    def make_room(self, columns: int, width: int, depth: int) -> None:
+        """Reduce subspaces that have no room for so many columns more."""
+        if max(view.columns for view in self.views) + columns > depth * width:
+            self.shrink(width)
+
+    def shrink(self, width: int) -> None:
         """Keep the first pairs, and those before the last step. Conjugate directions are made of both.
 
         The pairs are columns of the panels then, and their residuals cost nothing.
         """
         turns = []
         for i, view in enumerate(self.views):
-            kept = self._turns[i][:, :width]
+            kept = self.turns[i][:, :width]
             turns.append(view.coordinates @ np.hstack([kept, self._earlier(i, kept, width)]))
-        self._fold(turns, width, room)
+        self._fold(turns, width)
 
-    def _fold(self, turns: list[HostArray], width: int, room: int) -> None:
+    def _fold(self, turns: list[HostArray], width: int) -> None:
         """Turn the panels, which then begin with the first `width` pairs."""
         x, y = turns
-        self._cross = x.T @ self._cross @ y
-        self._turns = (np.eye(x.shape[1]), np.eye(y.shape[1]))
+        self.cross = x.T @ self.cross @ y
+        self.turns = (np.eye(x.shape[1]), np.eye(y.shape[1]))
         # The panels now begin with the pairs; rounded to float32 they would make the residuals rougher.
         precise = all(view.dtype == np.float64 for view in self.views)
-        self._folded = min(width, x.shape[1], y.shape[1]) if precise else 0
+        self.folded = min(width, x.shape[1], y.shape[1]) if precise else 0
         home, rho = self.views[0].home, self._placed[-1]
         Tx, Ty = home.place_together(x, y)
-        self.views[0].fold(Tx, Ty, room)
-        self.views[1].fold(Ty, Tx, room)
+        self.views[0].fold(Tx, Ty)
+        self.views[1].fold(Ty, Tx)
         same = [home.eye(x.shape[1]), home.eye(y.shape[1])]
         self._there = [*same, *same, rho]
 
     def keep(self, width: int) -> None:
         """Keep the first pairs alone."""
         turns = [
-            view.coordinates @ turn[:, :width] for view, turn in zip(self.views, self._turns, strict=True)
+            view.coordinates @ turn[:, :width] for view, turn in zip(self.views, self.turns, strict=True)
         ]
-        self._fold(turns, width, width)
+        self._fold(turns, width)
 
     def _earlier(self, i: int, kept: HostArray, width: int) -> HostArray:
         """The pairs before the last step, in orthonormal coordinates, without their part in `kept`.
 
         The coordinates of earlier panels do not change when a block is added.
         """
-        P = np.zeros((kept.shape[0], min(width, self._before[i].shape[1])))
-        P[: self._before[i].shape[0]] = self._before[i][:, : P.shape[1]]
+        P = np.zeros((kept.shape[0], min(width, self.before[i].shape[1])))
+        P[: self.before[i].shape[0]] = self.before[i][:, : P.shape[1]]
         for _ in range(2):
             P = P - kept @ (kept.T @ P)
         U, lengths, _ = np.linalg.svd(P, full_matrices=False)

@@ -777,7 +777,7 @@ def test_a_state_that_is_none_is_refused_before_it_is_used(case: str, how: str, 
     }
     name = {
         "krylov": "state.fields.basis.fields.rows.array",
-        "lobpcg": "state.space.views.0.panels.1.0",
+        "lobpcg": "state.fields.space.fields.views.tuple.0.fields.panels.tuple.1.list.0.array",
         "cg": "state.fields.point.fields.X.list.0.array",
     }
     chosen = name.get(case, "state.fields.point.fields.Q.array")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import math
+import weakref
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -264,6 +265,62 @@ VALUES = {
 @pytest.mark.parametrize("name", VALUES)
 def test_a_copy_makes_the_same_again(name: str, tmp_path: Path) -> None:
     assert same(through_a_file(VALUES[name], tmp_path, (Iterate, Factor)), VALUES[name])
+
+
+class Heavy(Iterate):
+    """An iterate with an array that only the next step needs."""
+
+    def remnant(self) -> Iterate:
+        return Iterate(self.residual, x=self["x"])
+
+
+@dataclass(frozen=True, kw_only=True)
+class Forgetting(IterativeSolver):
+    """Gradient descent that looks whether anybody holds the last gradient, and may run out of memory."""
+
+    tol: float | None = option(1e-8, "residual to stop at", above=0)
+    max_iterations: int = option(50, "iterations at most", at_least=1)
+    fails: int = option(10**9, "the step that finds no memory", at_least=1)
+
+    held: ClassVar[list[bool]] = []
+
+    def iterates(self, problem: Any, run: Any, state: Any = None) -> Iterator[Any]:
+        moments = run.moments("dense")
+        AtB = moments.cross_matmat(np.eye(problem.B.shape[1]))
+        iterate = state or Heavy(1.0, x=0 * AtB, state={"g": +AtB, "made": 0})
+        while True:
+            yield iterate
+            x, g, made = iterate["x"] + iterate["g"], weakref.ref(iterate["g"]), iterate["made"] + 1
+            del iterate
+            self.held.append(g() is not None)
+            if made == self.fails:
+                raise MemoryError
+            new = AtB - moments.gram_matmat(x)
+            residual = float(np.linalg.norm(new) / np.linalg.norm(AtB))
+            iterate = Heavy(residual, x=x, state={"g": new, "made": made})
+            del new
+
+
+@pytest.mark.parametrize("writes", [False, True])
+def test_nobody_holds_what_a_remnant_leaves_out(writes: bool, tmp_path: Path) -> None:
+    """Nor does a run that writes checkpoints."""
+    Forgetting.held.clear()
+    where = {"checkpoint": ls.Checkpoint(tmp_path / "run.ckpt", seconds=1e6)} if writes else {}
+    found = ls.solve(ls.LeastSquares(A, B), Forgetting(tol=1e-8, max_iterations=400), **where)
+    assert found.converged
+    assert len(Forgetting.held) == found.iterations > 5
+    assert not any(Forgetting.held)
+
+
+def test_a_step_without_memory_ends_with_the_remnant() -> None:
+    seen: list[Any] = []
+    with pytest.warns(ConvergenceWarning):
+        found = ls.solve(
+            ls.LeastSquares(A, B), Forgetting(fails=4), callback=lambda p: seen.append(p.current()["x"])
+        )
+    assert found.status is Status.OUT_OF_MEMORY
+    np.testing.assert_array_equal(found.x, seen[-1])
+    assert len(seen) == 4
 
 
 def test_what_begins_with_an_underscore_is_left_out() -> None:

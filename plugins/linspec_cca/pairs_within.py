@@ -1,0 +1,246 @@
+"""The canonical pairs within two subspaces, as an iterate.
+
+Problem: a residual is known in the norm of a preconditioner alone. Where columns nearly depend on each other it does
+not show the loss.
+Method: beside the residual an iterate has the gain of the correlations that is still expected, and what the subspaces
+have shown of the columns. From these come the findings that the answer has for the law.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import InitVar, dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from linspec import Iterate, Status
+from linspec.algebra import NORMS, SketchNorm, ratio, squares_together
+from linspec.arrays import Array, HostArray
+from linspec.families.cca import OPTIMISTIC, Evidence, ExpectedGain
+from linspec_cca.search_space import SearchSpace, View
+
+DIGITS_LOST = {8: 1e-8, 4: 1e-3}
+"""By the bytes of a number: the error by squaring above which the solution reports it."""
+
+HIDDEN = 300.0
+"""The solution reports a loss that may be above the tolerance by this factor."""
+
+SINGLE_LEAST = (30 * float(np.finfo(np.float32).eps)) ** 2
+"""Products in float32 bring the law, which is quadratic in residuals, to here."""
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """The pairs that an iteration is asked for.
+
+    Attributes
+    ----------
+    k, width : int
+        Their number, and that of those that are carried.
+    ridges : pair of float
+    """
+
+    k: int
+    width: int
+    ridges: tuple[float, float]
+
+
+@dataclass(kw_only=True, eq=False)
+class PairsWithin(Iterate):
+    """The canonical pairs within two subspaces.
+
+    Attributes
+    ----------
+    wanted : Wanted
+    space : SearchSpace
+    norms : pair of SketchNorm
+        Those that judge the residuals, with their preconditioners.
+    gain : ExpectedGain
+        After the step that led here.
+    squares : numpy.ndarray
+        The squared lengths of the residuals of each pair, of both views together.
+    law : float
+        The law of these, in their norms.
+    single : bool
+        Whether products are those of a copy in float32.
+    """
+
+    residual: float
+    ending: Status | None = None
+    wanted: Wanted
+    space: SearchSpace
+    norms: tuple[SketchNorm, SketchNorm]
+    gain: ExpectedGain
+    squares: HostArray
+    law: float
+    single: bool
+    R: InitVar[tuple[Array, Array] | None] = None
+    keeps: InitVar[bool] = True
+
+    _answered, _keeps = False, True
+
+    def __post_init__(self, R: tuple[Array, Array] | None, keeps: bool) -> None:
+        self._R, self._keeps = R, keeps
+
+    @classmethod
+    def of(
+        cls,
+        wanted: Wanted,
+        norms: tuple[SketchNorm, SketchNorm],
+        space: SearchSpace,
+        gain: ExpectedGain,
+        *,
+        single: bool,
+        keeps: bool,
+        ending: Status | None = None,
+    ) -> PairsWithin:
+        """The pairs within a space: the larger of their law and of the gain that is still expected is judged.
+
+        Parameters
+        ----------
+        wanted, norms, space, single
+            As the attributes.
+        gain : ExpectedGain
+            Before the step.
+        keeps : bool
+            Whether somebody may ask for a copy after the answer.
+        ending : Status, optional
+            How the run ends with them; by default STAGNATED where neither falls any more, or else the run decides.
+        """
+        R, squares, law = residuals_of(space, norms, wanted)
+        gain = gain.after(law, float(space.correlations[: wanted.k].sum()), whole=space.whole)
+        if gain.fell_behind or gain.turned:
+            ending = Status.STAGNATED
+        return cls(
+            residual=gain.residual,
+            ending=ending,
+            wanted=wanted,
+            space=space,
+            norms=norms,
+            gain=gain,
+            squares=squares,
+            law=law,
+            single=single,
+            R=R,
+            keeps=keeps,
+        )
+
+    # ---- what the run asks for ----------------------------------------------------------------
+
+    def weights(self) -> Mapping[str, Any]:
+        """The first k pairs."""
+        return self.space.weights(self.wanted.k)
+
+    def answer(self) -> Mapping[str, Any]:
+        """The first k pairs, with facts for their judgement.
+
+        With them the iteration may end: unless a copy may still be wanted, they alone are left of the space.
+        """
+        self._answered = True
+        k, R = self.wanted.k, self._taken()
+        carried = self.space.correlations[k : self.wanted.width]
+        found = min(k, R[0].shape[1])
+        known = Evidence(
+            norms=self.norms,
+            residuals=(R[0][:, :found] + 0.0, R[1][:, :found] + 0.0),  # slices would keep all of them
+            carried=float(carried[-1]) if len(carried) else None,
+            expected_gain=0.0 if self.space.whole else self.gain.expected,
+            doubts=tuple(self._doubts()),
+        )
+        del R
+        answer = {**self.weights(), "evidence": known}
+        if not (self._keeps or self.space.whole):
+            self.space.keep(self.wanted.width)  # the law multiplies blocks of its own
+        return answer
+
+    def remnant(self) -> PairsWithin:
+        """The pairs without products, which the next step gives up while it makes others."""
+        return replace(self, space=self.space.without_products())
+
+    # ---- what the next step asks for ----------------------------------------------------------
+
+    @property
+    def sent_back(self) -> bool:
+        """Where the iteration goes on: whether the law has found the pairs too rough."""
+        return self._answered
+
+    @property
+    def spent(self) -> bool:
+        """Whether products in float32 bring no more."""
+        at_rounding = self.gain.tol < self.law < SINGLE_LEAST
+        return self.sent_back or self.gain.fell_behind or self.gain.turned or at_rounding
+
+    def without_last_block(self) -> PairsWithin:
+        """The pairs before the last step, which are no worse where it has added directions of rounding alone."""
+        space, gain = self.space.copy(), replace(self.gain, turned=False)
+        space.undo()
+        R, squares, law = residuals_of(space, self.norms, self.wanted)
+        return replace(
+            self, space=space, gain=gain, squares=squares, law=law, residual=law, R=R, keeps=self._keeps
+        )
+
+    def gone_on_with(self, share: float) -> tuple[SearchSpace, list[Array]]:
+        """The space of the next step, and the residuals of the pairs that it is to improve, which it may overwrite.
+
+        Pairs that the law has sent back are kept alone. Those that are below a share of the tolerance ask for nothing.
+        """
+        space = self.space.copy()
+        if self.sent_back and self._keeps and not space.whole:
+            space.keep(self.wanted.width)
+            R = space.residuals(self.wanted.width)
+        else:
+            R = self._taken()
+        settled = share * min(self.gain.tol, self.law) * self.space.correlations[: len(self.squares)]
+        open_ = np.flatnonzero(self.squares > settled)
+        if len(open_) == R[0].shape[1]:
+            return space, [*R]
+        home = space.views[0].home
+        there = home.xp.asarray(open_, device=home.device)
+        return space, [home.xp.take(block, there, axis=1) for block in R]
+
+    def _taken(self) -> tuple[Array, Array]:
+        """CΨ − SxΦ diag(ρ) and CᵀΦ − SyΨ diag(ρ) of all pairs, for one who asks; for the next they are made again."""
+        R, self._R = getattr(self, "_R", None), None
+        return self.space.residuals(self.wanted.width) if R is None else R
+
+    def _doubts(self) -> list[tuple[Status, str]]:
+        """Findings of the iteration that a small residual does not show."""
+        space, gain, law, tol = self.space, self.gain, self.law, self.gain.tol
+        found = list[tuple[Status, str]]()
+        if not space.whole and law <= tol < gain.expected / OPTIMISTIC < np.inf:
+            text = (
+                f"The sum of the correlations was still growing, by a relative {gain.expected:.0e}. The residual "
+                "does not show this, because columns nearly depend on each other. Add a ridge, or iterate longer."
+            )
+            found.append((Status.ILL_CONDITIONED, text))
+        for name, view, ridge in zip("XY", space.views, self.wanted.ridges, strict=True):
+            short = (
+                f"Combinations of the columns of {name} are {view.longest**0.5:.0e} times shorter than the "
+            )
+            short += "columns: "
+            lost = view.longest * float(np.finfo(view.dtype).eps)
+            if view.annihilated and ridge == 0:
+                text = f"Combinations of the columns of {name} are zero up to the rounding of products. Add a ridge to "
+                found.append((Status.RANK_DEFICIENT, text + "separate signal from chance."))
+            elif lost > DIGITS_LOST[view.dtype.itemsize]:
+                text = f"{short}correlations may be off by {lost:.0e}, which the residual does not show. "
+                found.append((Status.ILL_CONDITIONED, text + 'Add a ridge, or choose "direct".'))
+            elif law <= tol and law * view.longest > HIDDEN * tol:
+                # The norm of S⁻¹ is known approximately; its unknown part may be larger by at most this factor.
+                text = f"{short}the residual may be far smaller than the loss. Lower tol, add a ridge, or choose "
+                found.append((Status.ILL_CONDITIONED, text + '"direct".'))
+        return found
+
+
+def residuals_of(
+    space: SearchSpace, norms: tuple[SketchNorm, SketchNorm], wanted: Wanted
+) -> tuple[tuple[Array, Array], HostArray, float]:
+    """The residuals of the pairs within a space, their squared lengths, and the law of the first k."""
+    R, k = space.residuals(wanted.width), wanted.k
+    squares: HostArray = np.add(*squares_together(norms, R))
+    return R, squares, ratio(float(squares[:k].sum()), float(space.correlations[:k].sum()))
+
+
+KEPT: tuple[type, ...] = (PairsWithin, Wanted, SearchSpace, View, ExpectedGain, *NORMS)
+"""The classes of what a checkpoint has."""
