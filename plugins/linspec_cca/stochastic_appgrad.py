@@ -95,31 +95,29 @@ class MeanGradient:
         The last estimate.
     length : int
         The steps after which there is another.
-    sums, counts, sizes : tuple
+    sums : pair of tuples
         For each view the sum of the gradients, their number, and the sum of the lengths of the principal columns of Φ̃.
     """
 
     norms: Sequence[SketchNorm]
     residual: float = 1.0
     length: int = 1
-    sums: tuple[Any, Any] = (0.0, 0.0)
-    counts: tuple[int, int] = (0, 0)
-    sizes: tuple[float, float] = (0.0, 0.0)
+    sums: Sequence[tuple[Any, int, float]] = ((0.0, 0, 0.0), (0.0, 0, 0.0))
 
     def with_step(self, i: int, gradient: Array, size: float) -> MeanGradient:
         """With the gradient of one step of view i."""
-        (a, b), (c, d), (e, f) = self.sums, self.counts, self.sizes
-        if i == 0:
-            return replace(self, sums=(a + gradient, b), counts=(c + 1, d), sizes=(size, f))
-        return replace(self, sums=(a, b + gradient), counts=(c, d + 1), sizes=(e, size))
+        sums = list(self.sums)
+        total, count, _ = sums[i]
+        sums[i] = total + gradient, count + 1, size
+        return replace(self, sums=sums)
 
     def closed(self) -> MeanGradient:
         """With a new estimate after twice as many steps as for the last one; before that, as it is."""
-        if min(self.counts) < self.length:
+        if min(count for _, count, _ in self.sums) < self.length:
             return self
-        pairs = zip(self.sums, self.norms, self.counts, strict=True)
-        total = sum(float(norm.squares(g).sum()) / count**2 for g, norm, count in pairs)
-        found = 2 * total / sum(self.sizes)
+        pairs = zip(self.norms, self.sums, strict=True)
+        total = sum(float(norm.squares(g).sum()) / count**2 for norm, (g, count, _) in pairs)
+        found = 2 * total / sum(size for _, _, size in self.sums)
         residual = found if np.isfinite(found) else self.residual
         return MeanGradient(self.norms, residual, min(2 * self.length, LONGEST_WINDOW))
 
@@ -149,7 +147,7 @@ class Averaged(Iterate):
     residual: float = 1.0
     ending: Status | None = None
     means: tuple[Array, Array]
-    sides: tuple[Side, Side]
+    sides: Sequence[Side]
     gradients: MeanGradient
     batch: int
     made: int = 0
