@@ -104,20 +104,20 @@ class MeanGradient:
     length: int = 1
     sums: Sequence[tuple[Any, int, float]] = ((0.0, 0, 0.0), (0.0, 0, 0.0))
 
-    def with_step(self, i: int, gradient: Array, size: float) -> MeanGradient:
-        """With the gradient of one step of view i."""
-        sums = list(self.sums)
-        total, count, _ = sums[i]
-        sums[i] = total + gradient, count + 1, size
-        return replace(self, sums=sums)
+    def after(self, moves: Sequence[tuple[Array, float] | None]) -> MeanGradient:
+        """With the gradient and size of both views, where they have moved.
 
-    def closed(self) -> MeanGradient:
-        """With a new estimate after twice as many steps as for the last one; before that, as it is."""
-        if min(count for _, count, _ in self.sums) < self.length:
-            return self
-        pairs = zip(self.norms, self.sums, strict=True)
+        There is a new estimate after twice as many steps as for the last one.
+        """
+        sums = tuple(
+            before if move is None else (before[0] + move[0], before[1] + 1, move[1])
+            for before, move in zip(self.sums, moves, strict=True)
+        )
+        if min(count for _, count, _ in sums) < self.length:
+            return MeanGradient(self.norms, self.residual, self.length, sums)
+        pairs = zip(self.norms, sums, strict=True)
         total = sum(float(norm.squares(g).sum()) / count**2 for norm, (g, count, _) in pairs)
-        found = 2 * total / sum(size for _, _, size in self.sums)
+        found = 2 * total / sum(size for _, _, size in sums)
         residual = found if np.isfinite(found) else self.residual
         return MeanGradient(self.norms, residual, min(2 * self.length, LONGEST_WINDOW))
 
@@ -215,7 +215,7 @@ class StochasticAppGrad(IterativeSolver):
             if it.ending is None and not run.affords((rows.due(it.batch) + aside) / n):
                 run.end(Status.BUDGET)
             yield it
-            sides, gradients, too_long, t = list(it.sides), it.gradients, it.too_long, it.made + 1
+            sides, too_long, t = list(it.sides), it.too_long, it.made + 1
             I = rows.batch(it.batch)  # X_I, Y_I
             J = others.load(aside) if aside else I  # the rows of the metrics
             weight = n / I[0].shape[0]
@@ -232,6 +232,7 @@ class StochasticAppGrad(IterativeSolver):
                     replace(V, root=rooted(to_host(metric(image, V.block, r, n)), problem, run)[0])
                     for V, image, r in zip(sides, seen, problem.ridge, strict=True)
                 ]
+            moves: list[tuple[Array, float] | None] = [None, None]
             for i, A in enumerate(I):
                 # (1) Φ̃ ← Φ̃ − η [X_Iᵀ(X_I Φ̃ − Y_I Ψ) n/|I| + ridge Φ̃]
                 side, r = sides[i], problem.ridge[i]
@@ -250,14 +251,13 @@ class StochasticAppGrad(IterativeSolver):
                     continue
                 root, size = rooted(G, problem, run)
                 if size > 0:
-                    sides[i] = replace(side, tilde=new, start=None, root=root)
-                    gradients = gradients.with_step(i, gradient, size)
+                    sides[i], moves[i] = Side(new, None, root, side.step, side.safe), (gradient, size)
                     if i == 0:  # Ψ takes the new Φ
                         values[0] = image if J is I else home.place(A.matmat(new))
-            gradients = gradients.closed()
             # (3) Φ̄ ← Φ̄ + (Φ̃ − Φ̄) (1 + 8)/(t + 8)
             share = (1 + POWER) / (t + POWER) if self.averaging else 1.0
             x, y = (nearer(mean, V.tilde, share) for mean, V in zip(it.means, sides, strict=True))
+            gradients = it.gradients.after(moves)
             done = rows.read >= self.epochs * n and rows.due(it.batch)
             it = replace(
                 it,
