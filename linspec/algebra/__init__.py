@@ -25,6 +25,7 @@ _HOLDERS = {
     "columns_outside": "linspec.algebra.growing_basis",
     "diagonal_norm": "linspec.algebra.inverse_norm",
     "eigenpairs": "linspec.algebra.small_matrices",
+    "inverse_root": "linspec.algebra.small_matrices",
     "leading_eigenpairs": "linspec.algebra.small_matrices",
     "leading_svd": "linspec.algebra.whitener",
     "lengths_in": "linspec.algebra.unit_vectors",

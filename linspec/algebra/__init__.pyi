@@ -15,6 +15,7 @@ from linspec.algebra.small_matrices import EPS as EPS
 from linspec.algebra.small_matrices import LEAST_LENGTH as LEAST_LENGTH
 from linspec.algebra.small_matrices import canonical_rotation as canonical_rotation
 from linspec.algebra.small_matrices import eigenpairs as eigenpairs
+from linspec.algebra.small_matrices import inverse_root as inverse_root
 from linspec.algebra.small_matrices import leading_eigenpairs as leading_eigenpairs
 from linspec.algebra.small_matrices import metric_rounding as metric_rounding
 from linspec.algebra.small_matrices import rank_cut as rank_cut

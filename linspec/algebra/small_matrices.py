@@ -276,6 +276,40 @@ def whitening(G: HostArray, cut: float = EPS) -> HostArray:
     return whitened
 
 
+def inverse_root(G: HostArray, cut: float = EPS) -> tuple[HostArray, float]:
+    """G^(-1/2) of a symmetric positive semidefinite G on its numerical range, and the trace of G^(1/2).
+
+    Unlike `whitening` it turns nothing: V G^(-1/2) for G = VᵀV is the orthonormal block nearest to V.
+
+    Parameters
+    ----------
+    G : numpy.ndarray of shape (k, k)
+        Rounding may have made it a little unsymmetric or indefinite.
+    cut : float, default machine epsilon
+        Eigenvalues up to k · cut times the largest are taken for zero.
+
+    Returns
+    -------
+    root : numpy.ndarray of shape (k, k)
+        Symmetric; of lower rank where G is.
+    trace : float
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from linspec.algebra import inverse_root
+    >>> G = np.array([[4.0, 2.0, 0.0], [2.0, 1.0, 0.0], [0.0, 0.0, 9.0]])  # of rank 2
+    >>> T, trace = inverse_root(G)
+    >>> bool(np.allclose(T @ G @ T @ G, G)), round(trace - 5**0.5, 12)
+    (True, 3.0)
+    """
+    values, vectors = eigenpairs((G + G.T) / 2)
+    keep = values > len(G) * cut * max(float(values[-1]), 0.0)
+    roots = np.sqrt(values[keep])
+    root: HostArray = (vectors[:, keep] / roots) @ vectors[:, keep].T
+    return root, float(roots.sum())
+
+
 def whitening_above_noise(
     G: HostArray, H: HostArray, cut: float, dependent: float = EPS, least: float = 0.0
 ) -> HostArray:

@@ -18,6 +18,7 @@ _HOLDERS = {
     "FEWEST_ROWS": "linspec.sweeps.minibatches",
     "InProcess": "linspec.sweeps.blocks",
     "KeptRows": "linspec.sweeps.blocks",
+    "Minibatches": "linspec.sweeps.minibatches",
     "RandomRows": "linspec.sweeps.minibatches",
     "Step": "linspec.sweeps.blocks",
     "Task": "linspec.sweeps.task",

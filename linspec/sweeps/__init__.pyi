@@ -7,6 +7,7 @@ from linspec.sweeps.blocks import Step as Step
 from linspec.sweeps.blocks import row_images as row_images
 from linspec.sweeps.minibatches import DEVICE_FACTOR as DEVICE_FACTOR
 from linspec.sweeps.minibatches import FEWEST_ROWS as FEWEST_ROWS
+from linspec.sweeps.minibatches import Minibatches as Minibatches
 from linspec.sweeps.minibatches import RandomRows as RandomRows
 from linspec.sweeps.minibatches import equal_slices as equal_slices
 from linspec.sweeps.minibatches import random_order as random_order

@@ -13,7 +13,8 @@ brought here in as many pieces as it has runs, and nothing as long as all rows i
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -21,7 +22,15 @@ from linspec.arrays import HostArray
 from linspec.cost import bare
 from linspec.operators import LinearOperator, MappedOperator, uncounted
 
-__all__ = ["DEVICE_FACTOR", "FEWEST_ROWS", "RandomRows", "equal_slices", "random_order", "rows_at_once"]
+__all__ = [
+    "DEVICE_FACTOR",
+    "FEWEST_ROWS",
+    "Minibatches",
+    "RandomRows",
+    "equal_slices",
+    "random_order",
+    "rows_at_once",
+]
 
 DEVICE_FACTOR = 64
 """On an accelerator, batches and chunks are larger by this factor."""
@@ -130,6 +139,8 @@ class RandomRows:
     matrices : sequence of LinearOperator
         Operators with row slices, and with equally many rows n.
     rng : numpy.random.Generator
+    in_runs : bool, default True
+        Whether rows of files come in runs of neighbours. Rows in blocks elsewhere always do.
 
     Attributes
     ----------
@@ -153,11 +164,14 @@ class RandomRows:
     (2, 2)
     """
 
-    def __init__(self, matrices: Sequence[LinearOperator], rng: np.random.Generator) -> None:
+    def __init__(
+        self, matrices: Sequence[LinearOperator], rng: np.random.Generator, *, in_runs: bool = True
+    ) -> None:
         self.n = int(matrices[0].shape[0])
         self._rng = rng
         self._first = matrices[0]
-        self._run = max(map(_together, matrices))
+        in_runs = in_runs or any(A.access == "blocks" for A in matrices)
+        self._run = max(map(_together, matrices)) if in_runs else 1
         self._order = np.zeros(0, dtype=np.intp)  # of rows, or of runs
         self._next = 0  # of the rows in this order
 
@@ -203,6 +217,10 @@ class RandomRows:
         """
         return A.drawn(chosen) if self._run == 1 else A.rows(chosen)
 
+    def shuffle(self) -> None:
+        """Begin a new order; rows that the last one has left are not drawn."""
+        self._order, self._next = self._order[:0], 0
+
     @property
     def left(self) -> int:
         """The number of rows that are left before the first row comes again."""
@@ -224,3 +242,187 @@ class RandomRows:
         places = np.where(places >= self._run * (behind + 1) - short, places + short, places)
         rows: HostArray = self._order[places // self._run] * self._run + places % self._run
         return rows
+
+
+class Minibatches:
+    """Batches of rows of several matrices, in the same random order, for a stochastic method.
+
+    Rows are read a chunk at a time, and batches are cut out of the chunk in memory. In an epoch every row is read once,
+    but for a few at its end: fewer than half a chunk are left out.
+
+    Parameters
+    ----------
+    matrices : sequence of LinearOperator
+        Operators with row slices, and with equally many rows n.
+    rng : numpy.random.Generator
+        In a solver `run.rng`.
+    chunk : int, optional
+        Rows of a chunk; by default what `rows_at_once` says of the matrix with the longest rows.
+    in_runs : bool, default True
+        As for `RandomRows`.
+
+    Attributes
+    ----------
+    n : int
+        The number of rows.
+    chunk : int
+        Rows of a chunk, at most n.
+    read : int
+        Rows read so far, by all runs that have gone on from each other.
+    epochs : float
+        The same in units of n.
+    place : mapping
+        With the state of `rng` all that the next rows depend on, in arrays and numbers: the order that is gone through
+        and how many rows of it have been drawn, the numbers of the rows of the current chunk and how many of them have
+        been in batches, and `read`. It can be set, to go on there. The chunk is not in it: if a batch is still to be
+        cut out of it, these rows are read once more. The ledgers count this; `read` does not.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import linspec as ls
+    >>> from linspec.sweeps import Minibatches
+    >>> X, Y = ls.as_operator(np.arange(12.0).reshape(6, 2)), ls.as_operator(np.arange(6.0)[:, None])
+    >>> rng = np.random.default_rng(0)
+    >>> rows = Minibatches([X, Y], rng)
+    >>> batches = [rows.batch(2) for _ in range(3)]
+    >>> X_I, Y_I = batches[0]
+    >>> bool(np.all(X_I.dense()[:, :1] == 2 * Y_I.dense()))  # the same rows of both
+    True
+    >>> np.sort(np.vstack([Y_I.dense() for _, Y_I in batches])[:, 0]), rows.epochs  # every row once
+    (array([0., 1., 2., 3., 4., 5.]), 1.0)
+
+    From a place, the next rows are the same:
+
+    >>> place, state = rows.place, rng.bit_generator.state
+    >>> first = rows.batch(2)[1].dense()
+    >>> rows.place, rng.bit_generator.state = place, state
+    >>> bool(np.all(rows.batch(2)[1].dense() == first))
+    True
+    """
+
+    def __init__(
+        self,
+        matrices: Sequence[LinearOperator],
+        rng: np.random.Generator,
+        *,
+        chunk: int | None = None,
+        in_runs: bool = True,
+    ) -> None:
+        self.n, self.read = int(matrices[0].shape[0]), 0
+        self.chunk = min(self.n, chunk or min(map(rows_at_once, matrices)))
+        self._matrices = matrices
+        self._order = RandomRows(matrices, rng, in_runs=in_runs)
+        self._numbers = np.zeros(0, dtype=np.intp)  # of the rows of the current chunk
+        self._used = 0  # of these rows
+        self._rows: list[LinearOperator] = []  # none: they are to be read when they are needed
+
+    @property
+    def epochs(self) -> float:
+        """How many times all rows have been read."""
+        return self.read / self.n
+
+    @property
+    def place(self) -> Mapping[str, Any]:
+        """What the next rows depend on, beside the generator."""
+        order, drawn = self._order.place
+        return {
+            "order": order,
+            "drawn": drawn,
+            "chunk": self._numbers,
+            "used": self._used,
+            "read": self.read,
+        }
+
+    @place.setter
+    def place(self, place: Mapping[str, Any]) -> None:
+        self._order.place = place["order"], place["drawn"]
+        self._numbers, self._used, self.read = place["chunk"], place["used"], place["read"]
+        self.release()
+
+    def due(self, count: int) -> int:
+        """The number of rows that `batch` will read, at most: 0 if the current chunk has them.
+
+        Parameters
+        ----------
+        count : int
+            The rows of the batch.
+        """
+        if self._has(count):
+            return 0 if self._rows else len(self._numbers)
+        return min(max(self.chunk, count), self.n)
+
+    def batch(self, count: int) -> list[LinearOperator]:
+        """The next rows of every matrix, in memory.
+
+        Parameters
+        ----------
+        count : int
+            About as many rows. No short rest of a chunk is left over: a batch may have half more, or half as many.
+
+        Returns
+        -------
+        list of LinearOperator
+        """
+        if not self._has(count):
+            size = min(max(self.chunk, count), self.n)
+            numbers = self._order.draw(size)
+            if 2 * len(numbers) < min(size, self.chunk):  # the last rows of an epoch
+                numbers = self._order.draw(size)
+            self._load(numbers)
+        elif not self._rows:
+            self._rows = self.rows_of(self._numbers)
+        left = len(self._numbers) - self._used
+        part = slice(self._used, self._used + (left if 2 * left < 3 * count else count))
+        self._used = part.stop
+        return [rows.rows(part) for rows in self._rows]
+
+    def load(self, count: int | None = None) -> list[LinearOperator]:
+        """Read the next rows of every matrix as a chunk, which later batches are cut out of.
+
+        Parameters
+        ----------
+        count : int, optional
+            The largest number of rows; by default those of a chunk. At the end of an epoch there are fewer.
+
+        Returns
+        -------
+        list of LinearOperator
+        """
+        self._load(self._order.draw(count or self.chunk))
+        return self._rows
+
+    def rows_of(self, numbers: HostArray) -> list[LinearOperator]:
+        """Rows of every matrix by their numbers, in memory; they are none of an epoch.
+
+        Parameters
+        ----------
+        numbers : numpy.ndarray of int, shape (m,)
+
+        Returns
+        -------
+        list of LinearOperator
+        """
+        found = [self._order.rows_of(A, numbers).loaded() for A in self._matrices]
+        for A in self._matrices:
+            A.release()
+        return found
+
+    def shuffle(self) -> None:
+        """Begin a new epoch; rows that the last one has left are not read."""
+        self._order.shuffle()
+        self._numbers, self._used = self._numbers[:0], 0
+        self.release()
+
+    def release(self) -> None:
+        """Give back the memory of the chunk; batches that are still to be cut out of it read it again."""
+        self._rows = []
+
+    def _has(self, count: int) -> bool:
+        """Whether the current chunk has another batch."""
+        return 2 * (len(self._numbers) - self._used) >= min(count, self.n)
+
+    def _load(self, numbers: HostArray) -> None:
+        self.release()
+        self._rows, self._numbers, self._used = self.rows_of(numbers), numbers, 0
+        self.read += len(numbers)

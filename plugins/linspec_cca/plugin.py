@@ -111,7 +111,7 @@ def linspec_solvers() -> tuple[SolverSpec, ...]:
             summary="AppGrad on minibatches, with steps and batches from the data; stops at any time.",
             reference="Ma, Lu & Foster 2015, ICML, section 3; Lu 2015, Algorithm 11",
             needs=Needs(rows=True),
-            traits=("iterative", "randomized", "approximate"),
+            traits=("iterative", "randomized", "resumable", "approximate"),
         ),
         SolverSpec(
             name="lobpcg",

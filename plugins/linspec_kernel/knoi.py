@@ -34,13 +34,13 @@ from typing import Any, ClassVar
 import numpy as np
 
 from linspec import IterativeSolver, LinearOperator, Run, Status, option
-from linspec.algebra import eigenpairs
+from linspec.algebra import inverse_root
 from linspec.arrays import Array, HostArray, to_host
 from linspec.errors import InvalidOption
 from linspec.features import FeatureMap, FourierMap, fourier
 from linspec.kernels import Kernel
 from linspec.operators import DenseOperator, uncounted
-from linspec.sweeps import RandomRows, equal_slices, rows_at_once
+from linspec.sweeps import Minibatches, equal_slices, rows_at_once
 from linspec_kernel.certificate import CUT
 from linspec_kernel.iterate import Functions
 
@@ -120,19 +120,19 @@ class KNOI(IterativeSolver):
         # The rows; in a new run also a sweep for the means of the features.
         run.plan(setup=1.0 if state else 1.0 + problem.center)
         kernels = moments.settle(run.rng)
-        rows = RandomRows([problem.X, problem.Y], run.rng)
+        rows = Minibatches([problem.X, problem.Y], run.rng, chunk=self.batch)
         batches = max(1, round(n / self.batch))
         if state is None:
             seeds = [int(run.rng.integers(2**63)) for _ in kernels]
         else:
             seeds = [side.seed for side in state["sides"]]
         x, y = (
-            View(A, SeededFourierMap(kernel, A.shape[1], count, seed), float(r) / n, rows, self)
+            View(A, SeededFourierMap(kernel, A.shape[1], count, seed), float(r) / n, self)
             for A, kernel, seed, r in zip((problem.X, problem.Y), kernels, seeds, problem.ridge, strict=True)
         )
         if state is None:
-            first = np.arange(n)[::batches]
-            f, g, misfit, made = *started(x, y, first, min(problem.k, count), problem.center, run.rng), 1.0, 0
+            first, width = rows.rows_of(np.arange(n)[::batches]), min(problem.k, count)
+            f, g, misfit, made = *started((x, y), first, width, problem.center, run.rng), 1.0, 0
         else:
             (f, g), misfit, made = state["sides"], state.residual, state["made"]
         epochs = self.epochs or max(EPOCHS, -(-STEPS // batches))
@@ -146,8 +146,8 @@ class KNOI(IterativeSolver):
             )
             before, misfits = (f, g), []
             for part in equal_slices(n, self.batch):
-                chosen = rows.draw(part.stop - part.start)
-                phi, psi = x.batch(chosen, f.mean), y.batch(chosen, g.mean)
+                X_I, Y_I = rows.load(part.stop - part.start)
+                phi, psi = x.batch(X_I, f.mean), y.batch(Y_I, g.mean)
                 Z, W = phi.matmat(f.U), psi.matmat(g.U)  # Uᵀφ, Vᵀψ
                 squares = x.squares(f.U, Z), y.squares(g.U, W)
                 if not all(np.isfinite(one).all() for one in squares):  # steps were too long
@@ -156,8 +156,8 @@ class KNOI(IterativeSolver):
                 # Cu ← ρ Cu + (1 − ρ) (Uᵀ φφᵀ U / b + λ UᵀU), and so Cv
                 rho = self.memory
                 Cu, Cv = (rho * side.C + (1 - rho) * new for side, new in zip((f, g), squares, strict=True))
-                of_x = Z - W @ x.home.place(_inverse_root(Cv))  # Uᵀφ − Cv^(-1/2) Vᵀψ
-                of_y = W - Z @ x.home.place(_inverse_root(Cu))
+                of_x = Z - W @ x.home.place(inverse_root(Cv, CUT)[0])  # Uᵀφ − Cv^(-1/2) Vᵀψ
+                of_y = W - Z @ x.home.place(inverse_root(Cu, CUT)[0])
                 misfits.append(x.share(of_x) + x.share(of_y))
                 f, g = x.moved(f, phi, of_x, Cu), y.moved(g, psi, of_y, Cv)
                 if not np.isfinite(misfits[-1]):
@@ -211,22 +211,16 @@ class View:
     features : SeededFourierMap
     penalty : float
         λ.
-    rows : RandomRows
     solver : KNOI
     """
 
-    def __init__(
-        self, A: LinearOperator, features: SeededFourierMap, penalty: float, rows: RandomRows, solver: KNOI
-    ) -> None:
-        self.A, self.features, self.penalty, self.rows, self.solver = A, features, penalty, rows, solver
+    def __init__(self, A: LinearOperator, features: SeededFourierMap, penalty: float, solver: KNOI) -> None:
+        self.A, self.features, self.penalty, self.solver = A, features, penalty, solver
         self.home = A.home.blocks
 
-    def batch(self, chosen: HostArray, mean: Array) -> Batch:
+    def batch(self, rows: LinearOperator, mean: Array) -> Batch:
         """The features of some rows."""
-        rows = self.rows.rows_of(self.A, chosen)
-        found = Batch(rows, self.features.features(rows), mean, self.home)
-        self.A.release()
-        return found
+        return Batch(rows, self.features.features(rows), mean, self.home)
 
     def squares(self, U: Array, Z: Array) -> HostArray:
         """Uᵀ φφᵀ U / b + λ UᵀU."""
@@ -270,17 +264,16 @@ class View:
 
 
 def started(
-    x: View, y: View, first: HostArray, width: int, center: bool, rng: np.random.Generator
+    views: tuple[View, View], rows: list[LinearOperator], width: int, center: bool, rng: np.random.Generator
 ) -> list[Side]:
     """Random functions of unit length, and the steps of both views, by some rows."""
-    views = (x, y)
     means = [view.mean() if center else view.home.zeros((1, view.features.columns)) for view in views]
-    batches = [view.batch(first, mean) for view, mean in zip(views, means, strict=True)]
+    batches = [view.batch(A, mean) for view, A, mean in zip(views, rows, means, strict=True)]
     steps = [view.step(batch) for view, batch in zip(views, batches, strict=True)]
     drawn = [view.home.place(rng.standard_normal((view.features.columns, width))) for view in views]
     found = []
     for view, U, batch, step, mean in zip(views, drawn, batches, steps, means, strict=True):
-        U = U @ view.home.place(_inverse_root(view.squares(U, batch.matmat(U))))
+        U = U @ view.home.place(inverse_root(view.squares(U, batch.matmat(U)), CUT)[0])
         found.append(Side(U, 0.0 * U, np.eye(width), step, mean, view.features.seed))
     return found
 
@@ -322,11 +315,3 @@ class Batch:
     def _record(self, block: Array) -> None:
         flops = 2.0 * self.matrix.shape[0] * self.matrix.shape[1] * block.shape[1]
         self.ledger.record(self.rows, int(block.shape[1]), flops=flops)
-
-
-def _inverse_root(G: HostArray) -> HostArray:
-    """The symmetric inverse square root, on the numerical range."""
-    w, U = eigenpairs((G + G.T) / 2)
-    keep = w > len(w) * CUT * max(float(w[-1]), 0.0)
-    found: HostArray = (U[:, keep] / np.sqrt(w[keep])) @ U[:, keep].T
-    return found

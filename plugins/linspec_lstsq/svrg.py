@@ -53,10 +53,9 @@ from linspec import (
     option,
     tol_option,
 )
-from linspec.arrays import Array, Home, HostArray, to_host
+from linspec.arrays import Array, Home, to_host
 from linspec.operators import uncounted
-from linspec.sweeps import equal_slices
-from linspec_lstsq.epochs import EpochRows
+from linspec.sweeps import Minibatches, equal_slices, rows_at_once
 from linspec_lstsq.golub_kahan import start_of
 from linspec_lstsq.step_lengths import PROBES, StepLengths, norms, quotient, survey
 
@@ -84,8 +83,6 @@ class Snapshot(Iterate):
     least : array of shape (k,)
         The least Rayleigh quotient of H that the displacements of each column have met.
     lengths : StepLengths
-    place : tuple or None
-        See `EpochRows`.
     """
 
     residual: float
@@ -96,7 +93,6 @@ class Snapshot(Iterate):
     past: tuple[tuple[Array, Array, Array], ...] = ()
     least: Array
     lengths: StepLengths
-    place: tuple[HostArray, int] | None = None
 
     def weights(self) -> Mapping[str, Any]:
         """The snapshot."""
@@ -135,7 +131,7 @@ class SVRG(IterativeSolver):
     def iterates(self, problem: Any, run: Run, state: Any = None) -> Iterator[Iterate]:
         """Snapshots from zero on."""
         A, ridges = problem.A, problem.column_ridges
-        rows = EpochRows(A, run.rng, self.rows_of_an_epoch(A), self.batch)
+        rows, epoch = self.rows(A, run), self.rows_of_an_epoch(A)
         run.plan(setup=run.settling + 1.0)
         home, moments = A.home.blocks, run.moments("implicit")
         if state is None:
@@ -148,7 +144,11 @@ class SVRG(IterativeSolver):
             AtB = home.concat([AtB] * len(problem.ridges))
             lengths = StepLengths(self.snapshot, self.step, self.batch, ridges, largest, probes)
             state = snapshot_at(AtB * 0.0, AtB, norms(AtB, home), lengths, home)
-        yield from svrg(A, moments.gram_matmat, rows, state)
+        yield from svrg(A, moments.gram_matmat, rows, epoch, state)
+
+    def rows(self, A: LinearOperator, run: Run) -> Minibatches:
+        """The rows in random order; a chunk has at least a batch. Those of files are drawn one by one."""
+        return Minibatches([A], run.rng, chunk=max(rows_at_once(A), self.batch or 1), in_runs=False)
 
     def rows_of_an_epoch(self, A: LinearOperator) -> int:
         """How many rows an epoch reads."""
@@ -160,7 +160,7 @@ class SVRG(IterativeSolver):
 
 
 def svrg(
-    A: LinearOperator, multiply: Callable[[Array], Array], rows: EpochRows, it: Snapshot
+    A: LinearOperator, multiply: Callable[[Array], Array], rows: Minibatches, epoch: int, it: Snapshot
 ) -> Iterator[Snapshot]:
     """SVRG, from a snapshot on.
 
@@ -170,7 +170,9 @@ def svrg(
         With row slices, and counted.
     multiply : callable
         AᵀA V of a block V, in one sweep.
-    rows : EpochRows
+    rows : Minibatches
+    epoch : int
+        The rows that an epoch reads.
     it : Snapshot
         The first.
     """
@@ -178,7 +180,6 @@ def svrg(
     ridges, best = it.lengths.ridges, it.lengths.snapshot == "best"
     r = home.place(ridges)[None, :]
     floor = it.scale * (ROUNDING * float(np.finfo(A.dtype).eps))
-    rows.place = it.place
     while True:
         yield it
         x, w, past, lengths = it.x, it.w, it.past, it.lengths
@@ -189,8 +190,9 @@ def svrg(
         # an epoch of steps (2), e = 0 at the snapshot
         w_live = w * xp.astype(live, w.dtype)[None, :]
         e = w_live * 0.0
-        for chosen in rows.epoch():
-            A_I = rows.taken(chosen)
+        rows.shuffle()
+        for part in equal_slices(epoch, rows.chunk):
+            (A_I,) = rows.load(part.stop - part.start)
             lengths = lengths if lengths.batch else lengths.learnt(A, A_I)
             h = home.place(lengths.steps)[None, :]
             keep = home.place(1.0 - lengths.steps * ridges)[None, :] if ridges.any() else None
@@ -198,10 +200,10 @@ def svrg(
             for S in equal_slices(A_I.shape[0], lengths.batch):
                 bent = curvature(A_I.rows(S), e, n)
                 e = (e if keep is None else e * keep) + hw - bent * h
-            A.release()
-            del A_I  # it makes room for the sweep
+            del A_I
+            rows.release()  # it makes room for the sweep
         # f(x̃ + d) − f(x̃) = dᵀH d/2 − dᵀw; what has diverged is not multiplied
-        near = norms(e, home) <= home.place(lengths.reach(rows.count)) * norms(w_live, home)
+        near = norms(e, home) <= home.place(lengths.reach(epoch)) * norms(w_live, home)
         d = xp.where(near[None, :], e, xp.zeros_like(e))
         Hd = multiply(d) + d * r
         dw, dHd = xp.sum(d * w_live, axis=0), xp.sum(d * Hd, axis=0)
@@ -221,7 +223,7 @@ def svrg(
         # the next snapshot (3)
         x, w = x + d * s[None, :], w - Hd * s[None, :]
         least = xp.where(met < it.least, met, it.least)
-        it = replace(it, x=x, w=w, past=past, least=least, lengths=lengths, place=rows.place)
+        it = replace(it, x=x, w=w, past=past, least=least, lengths=lengths)
         it.residual = worst(w, it.scale, home)
 
 
@@ -281,8 +283,8 @@ class SVRGState(LeastSquaresState):
         w = AtB if x0 is None else AtB - multiply(x) - x * self.ridge
         ridges = np.full(B.shape[1], self.ridge)
         lengths = StepLengths(solver.snapshot, solver.step, solver.batch, ridges, self.largest, self.probes)
-        rows = EpochRows(A, run.rng, solver.rows_of_an_epoch(A), solver.batch)
-        yield from svrg(A, multiply, rows, snapshot_at(x, w, scale, lengths, home))
+        rows, epoch = solver.rows(A, run), solver.rows_of_an_epoch(A)
+        yield from svrg(A, multiply, rows, epoch, snapshot_at(x, w, scale, lengths, home))
 
 
 def _matrix(moments: Moments, run: Run) -> LinearOperator:

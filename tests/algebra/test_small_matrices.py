@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+import scipy.linalg
 
-from linspec.algebra.small_matrices import eigenpairs, leading_eigenpairs
+from linspec.algebra.small_matrices import eigenpairs, inverse_root, leading_eigenpairs
 
 
 def test_eigenpairs_where_divide_and_conquer_gives_up(monkeypatch):
@@ -35,3 +36,14 @@ def test_leading_eigenpairs_near_a_multiple_of_the_identity(noise, k):
         assert vectors.shape == (order, k)
         np.testing.assert_allclose(values, np.full(k, 0.5), rtol=1e-14)
         np.testing.assert_allclose(vectors.T @ vectors, np.eye(k), atol=1e-12)
+
+
+def test_inverse_root_is_that_of_scipy_and_leaves_out_what_is_not_there():
+    rng = np.random.default_rng(0)
+    B = rng.standard_normal((9, 4))
+    T, size = inverse_root(B.T @ B)
+    np.testing.assert_allclose(T, np.linalg.inv(scipy.linalg.sqrtm(B.T @ B)), atol=1e-12)
+    assert size == pytest.approx(np.linalg.svd(B, compute_uv=False).sum())
+    short = np.outer(B[:, 0], [1.0, 2.0])
+    T, _ = inverse_root(short.T @ short)
+    np.testing.assert_allclose(T @ (short.T @ short) @ T, np.outer([1, 2], [1, 2]) / 5, atol=1e-7)

@@ -12,7 +12,7 @@ from linspec.errors import BudgetTooSmall, NonFiniteData
 from linspec.operators import as_operator
 from linspec.sweeps.minibatches import RandomRows, equal_slices
 from linspec.testing import planted_cca
-from linspec_cca.stochastic_appgrad import inverse_root, typical_squares
+from linspec_cca.minibatch_steps import typical_squares
 
 NAME = "stochastic-appgrad"
 
@@ -85,17 +85,6 @@ def test_batches_of_all_rows_are_appgrad_by_its_formula():
         # In sums over rows normalised blocks, and with them the auxiliary ones, are shorter by √n.
         np.testing.assert_allclose(found["x_weights"] * np.sqrt(n), tx, atol=1e-10)
         np.testing.assert_allclose(found["y_weights"] * np.sqrt(n), ty, atol=1e-10)
-
-
-def test_inverse_root_is_that_of_scipy_and_leaves_out_what_is_not_there():
-    rng = np.random.default_rng(0)
-    B = rng.standard_normal((9, 4))
-    T, size = inverse_root(B.T @ B)
-    np.testing.assert_allclose(T, np.linalg.inv(scipy.linalg.sqrtm(B.T @ B)), atol=1e-12)
-    assert size == pytest.approx(np.linalg.svd(B, compute_uv=False).sum())
-    short = np.outer(B[:, 0], [1.0, 2.0])
-    T, _ = inverse_root(short.T @ short)
-    np.testing.assert_allclose(T @ (short.T @ short) @ T, np.outer([1, 2], [1, 2]) / 5, atol=1e-7)
 
 
 @pytest.mark.parametrize("center", [False, True])
@@ -211,6 +200,36 @@ def test_it_ends_by_its_own_rule_without_a_budget():
     assert solution.status is ls.Status.APPROXIMATE
     assert "3 times" in solution.message
     assert solution.passes == pytest.approx(5.0)  # means, three readings, the certificate
+
+
+@pytest.mark.parametrize("options", [{}, {"normalizer_rows": 40}, {"batch": 300}, {"step": 100.0}], ids=str)
+@pytest.mark.parametrize("stop", [1, 7])
+def test_it_goes_on_within_a_chunk_and_reads_the_rest_of_it_again(options, stop, tmp_path):
+    X, Y = tall(3000)
+    problem, path = ls.CCA(X, Y, 3, ridge=5.0), tmp_path / "run.ckpt"
+    options = {"epochs": 2.0, **options}
+    whole = ls.solve(problem, NAME, rng=0, **options)
+    ls.solve(problem, NAME, rng=0, checkpoint=path, callback=lambda p: p.iteration == stop, **options)
+    found = ls.solve(problem, NAME, start=path, **options)
+    for name in ("x_weights", "y_weights"):
+        assert getattr(found, name).tobytes() == getattr(whole, name).tobytes()
+    assert (found.iterations, found.message) == (whole.iterations, whole.message)
+    assert 0 <= found.passes - whole.passes <= 0.1 + 1e-9  # a chunk, which has at most so many of the rows
+
+
+def test_a_run_that_its_budget_ended_goes_on_with_a_larger_one(tmp_path):
+    X, Y = tall(3000)
+    problem, path = ls.CCA(X, Y, 3, ridge=5.0, center=False), tmp_path / "run.ckpt"
+    first = ls.solve(problem, NAME, rng=0, max_passes=2.5, checkpoint=path)
+    assert first.status is ls.Status.BUDGET
+    again = ls.solve(problem, NAME, start=path, max_passes=2.5)
+    assert again.status is ls.Status.BUDGET
+    assert again.iterations == first.iterations  # not a step more
+    assert again.passes <= 2.5
+    found = ls.solve(problem, NAME, start=path, max_passes=4.5)
+    assert found.status is ls.Status.BUDGET
+    assert found.iterations > first.iterations
+    assert 4.25 < found.passes <= 4.5
 
 
 def test_too_small_a_budget_is_refused():
