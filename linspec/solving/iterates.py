@@ -62,6 +62,8 @@ class Iterate:
         Whether a checkpoint can have a copy: not of rows that stay on other machines, nor where a part of the solver
         has what it needs in itself. A run that goes on then begins at the last arrays, if its solver has the trait
         "warm-start".
+    shown : bool
+        Whether it counts as an iterate. Otherwise it is only what a run goes on from: after a long set-up, for example.
 
     Examples
     --------
@@ -77,6 +79,7 @@ class Iterate:
     ending: Status | None = None
     after: float = 0.0
     copyable: bool = True
+    shown: bool = True
 
     def __init__(
         self,
@@ -184,12 +187,16 @@ def driven(kernel: Any, solver: IterativeSolver, run: Run) -> Solution:
     with np.errstate(all="ignore"):  # what is not finite shows in residuals
         iterate = next(kernel)
     while True:
+        if run.ended:  # within the step, by iterates of a part
+            return _finished(kernel, iterate, iterate.answer(), run)
         if iterate.copyable:
             run.checkpoint(partial(stored, iterate))
         if iterate.ending is not None:
             run.end(iterate.ending)
         with run.reserving(iterate.after):
-            goes_on = run.proceed(residual=iterate.residual, current=iterate.weights, judged=iterate.judged)
+            goes_on = not iterate.shown or run.proceed(
+                residual=iterate.residual, current=iterate.weights, judged=iterate.judged
+            )
         if not goes_on:
             answer = iterate.answer()
             resumes = solver.resumes_after_law and iterate.ending is None
