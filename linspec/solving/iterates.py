@@ -63,7 +63,8 @@ class Iterate:
         has what it needs in itself. A run that goes on then begins at the last arrays, if its solver has the trait
         "warm-start".
     shown : bool
-        Whether it counts as an iterate. Otherwise it is only what a run goes on from: after a long set-up, for example.
+        Whether it counts as an iterate. Otherwise it is only what a run goes on from, and its answer where it is cut
+        within the next step: after a long set-up, for example.
 
     Examples
     --------
@@ -193,10 +194,14 @@ def driven(kernel: Any, solver: IterativeSolver, run: Run) -> Solution:
             run.checkpoint(partial(stored, iterate))
         if iterate.ending is not None:
             run.end(iterate.ending)
-        with run.reserving(iterate.after):
-            goes_on = not iterate.shown or run.proceed(
-                residual=iterate.residual, current=iterate.weights, judged=iterate.judged
-            )
+        if iterate.shown:
+            with run.reserving(iterate.after):
+                goes_on = run.proceed(
+                    residual=iterate.residual, current=iterate.weights, judged=iterate.judged
+                )
+        else:
+            goes_on = True
+            run.offer(iterate.weights)
         if not goes_on:
             answer = iterate.answer()
             resumes = solver.resumes_after_law and iterate.ending is None

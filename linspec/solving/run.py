@@ -646,7 +646,7 @@ class Run:
         return self._ending is not None
 
     def offer(self, current: Callable[[], Mapping[str, Any]]) -> None:
-        """Say what `proceed` would be told: for solvers that learn much before they have their first iterate.
+        """Register an answer before the first iterate, for libraries that call back; generators yield one not `shown`.
 
         It is taken where the time, an interrupt or the memory ends the run within a sweep, until `proceed` is told of
         another one.

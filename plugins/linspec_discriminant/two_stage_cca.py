@@ -38,6 +38,9 @@ from linspec_discriminant.row_basis import RowBasis, row_basis
 EXPECTED = 40
 """Iterations of stage 1, when "auto" compares it with other methods."""
 
+NAMES = ("x_weights", "y_weights")
+"""Of the weights of both views."""
+
 
 @dataclass(kw_only=True, eq=False)
 class SpanOfX(Judged):
@@ -83,13 +86,13 @@ class TwoStageCCA(IterativeSolver):
         cut = 10 * math.sqrt(sum(C.shape)) * float(np.finfo(problem.dtype).eps)
         turn = home.place(told_apart(C, cut, 0.0, home))
         unit = home.eye(C.shape[1])
-        if state is None and not turn.shape[1]:  # the views have nothing in common
-            x, y = (home.zeros((rows, 0)) for rows in C.shape)
-            found = {"x_weights": x, "y_weights": y}
-            state = SpanOfX(residual=0.0, ending=Status.CONVERGED, found=found, home=home)
-        elif state is None:
-            basis = row_basis(problem, ridge, run, moments) if unequal(moments, ridge) else None
-            state = SpanOfX(shown=False, basis=basis, found={}, home=home)
+        if state is None:
+            none = {name: home.zeros((rows, 0)) for name, rows in zip(NAMES, C.shape, strict=True)}
+            if turn.shape[1]:
+                basis = row_basis(problem, ridge, run, moments) if unequal(moments, ridge) else None
+                state = SpanOfX(shown=False, basis=basis, found=none, home=home)
+            else:  # the views have nothing in common
+                state = SpanOfX(residual=0.0, ending=Status.CONVERGED, found=none, home=home)
         task = Task(
             X=problem.X,
             B=product(problem.Y, None, turn),
