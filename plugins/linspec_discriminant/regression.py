@@ -132,7 +132,7 @@ class Regression:
 
     def after(self, last: Judged) -> Answer:
         """W₁ = argmin ‖XW₁ − H‖² + γ‖W₁‖²: the first answer, or a better one than the last."""
-        return self._first() if last.one is None else self._better(last)
+        return self._first() if last.one is None else self._better(last, last.one)
 
     def _first(self) -> Answer:
         """The solution W₁ to a relative residual, or to the part's own."""
@@ -145,9 +145,9 @@ class Regression:
             W = self._solve(task.B, None, tol, task.XtB)
         return Answer(W=W, tol=tol, by_rows=by_rows, drawn=drawn)
 
-    def _better(self, last: Judged) -> Answer:
+    def _better(self, last: Judged, one: Answer) -> Answer:
         """A more accurate solution than one that was not accurate enough."""
-        task, one, run = self.task, last.one, self.run
+        task, run = self.task, self.run
         exacting, tol = last.basis is not None, one.tol
         if self._own is None:  # the error is small in the norm of stage 1, and may be large in that of M⁻¹
             tol = EPS if exacting else tol * min(1.0, run.tol / last.residual) ** (1 / task.power)

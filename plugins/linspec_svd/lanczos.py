@@ -92,10 +92,10 @@ class Lanczos(Solver):
 
     def _iterate(self, problem: Any, run: Run, recorder: Recorder) -> None:
         """PROPACK, if it is asked for, and ARPACK where it has not come to an end."""
-        k, n, p = problem.k, *problem.A.shape
+        k = problem.k
         if self.method == "propack":
             longest = max(LONGEST_BASIS[0] * k, LONGEST_BASIS[1]) if self.basis is None else recorder.width
-            Bidiagonal(problem, run, recorder, min(n, p, longest)).run()
+            Bidiagonal(problem, run, recorder, min(*problem.A.shape, longest)).run()
             if not recorder.ended and not run.affords((k + 1) * recorder.AtA.sweep):
                 run.end(Status.BUDGET)
                 recorder.judge(recorder.ritz)

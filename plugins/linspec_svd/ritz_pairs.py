@@ -9,6 +9,7 @@ residuals, are then known at any time without a sweep. After a look only the lea
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -161,5 +162,5 @@ class Recorder:
             self.ritz = found
         self.converged = self.ritz.residual <= self.run.tol
         self.ended = self.converged or not self.run.proceed(
-            residual=self.ritz.residual, current=lambda ritz=self.ritz: self.triplets(ritz)
+            residual=self.ritz.residual, current=partial(self.triplets, self.ritz)
         )
