@@ -62,6 +62,9 @@ class Iterate:
         Whether a checkpoint can have a copy. It cannot if rows stay on other machines, or if a part of the solver has
         state of its own. Then a run that is continued begins at the last arrays, if its solver has the trait
         "warm-start".
+    shown : bool
+        Whether it counts as an iterate. Otherwise it is only what a run goes on from, and its answer where it is cut
+        within the next step: after a long set-up, for example.
 
     Examples
     --------
@@ -77,6 +80,7 @@ class Iterate:
     ending: Status | None = None
     after: float = 0.0
     copyable: bool = True
+    shown: bool = True
 
     def __init__(
         self,
@@ -196,12 +200,16 @@ def driven(kernel: Any, solver: IterativeSolver, run: Run) -> Solution:
         return stored(iterate)
 
     while True:
+        if run.ended:  # within the step, by iterates of a part
+            return _finished(kernel, iterate, iterate.answer(), run)
         if iterate.copyable:
             run.checkpoint(copy)
         if iterate.ending is not None:
             run.end(iterate.ending)
         with run.reserving(iterate.after):
-            goes_on = run.proceed(residual=iterate.residual, current=iterate.weights, judged=iterate.judged)
+            goes_on = not iterate.shown or run.proceed(
+                residual=iterate.residual, current=iterate.weights, judged=iterate.judged
+            )
         if not goes_on:
             answer = iterate.answer()
             resumes = solver.resumes_after_law and iterate.ending is None

@@ -694,7 +694,7 @@ class Run:
         return self._ending is not None
 
     def offer(self, current: Callable[[], Mapping[str, Any]]) -> None:
-        """Provide an answer before the first iterate, for solvers with a long set-up.
+        """Provide an answer before the first iterate, for libraries that call back; generators yield one not `shown`.
 
         It is used if time, an interrupt or memory ends the run within a sweep before the next `proceed`.
 
@@ -707,7 +707,7 @@ class Run:
 
     def cut(self, *, keep: bool) -> None:
         """End at the last iterate, whose next step the budget has no passes for; `keep` writes its checkpoint."""
-        self._iteration -= 1
+        self._iteration = max(self._iteration - 1, 0)
         self._ending = Status.BUDGET
         if keep:
             self._keep()

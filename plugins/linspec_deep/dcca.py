@@ -2,32 +2,39 @@
 
 Problem: two nets f and g whose k + k features have large canonical correlations.
 Method: Andrew, Arora, Bilmes & Livescu (2013), with minibatches as Wang, Arora, Livescu & Bilmes (2015,
-doi:10.1109/ICASSP.2015.7178840): the covariances Sx, Sy, C of the features of a batch, with a ridge on Sx and Sy, are
-differentiated, and the nets follow the gradient. With Sx = LxLxᵀ, Sy = LyLyᵀ and T = Lx⁻¹ C Ly⁻ᵀ, the squares of the
-batch's correlations have the sum ‖T‖²_F, and the loss is its negative. Steps are those of AdamW (Loshchilov & Hutter
-2019, arXiv:1711.05101) and fall to zero along half a cosine. At the end the law makes the exact CCA of the features on
-all training rows.
+doi:10.1109/ICASSP.2015.7178840). With the covariances Sx, Sy, C of the features of a batch, a ridge on Sx and Sy, and
+Cholesky factors of these, the squares of the batch's correlations have the sum ‖T‖²_F:
+
+    Sx = Lx Lxᵀ,   Sy = Ly Lyᵀ,   T = Lx⁻¹ C Ly⁻ᵀ.
+
+Step t on the negative of the sum is one of AdamW (Loshchilov & Hutter 2019, arXiv:1711.05101), of a length that falls
+to zero along half a cosine:
+
+    θ ← AdamW(θ, −∂‖T‖²_F/∂θ, ηₜ),   ηₜ ∝ 1 + cos(π t/T).
+
+At the end the law makes the exact CCA of the features on all training rows.
 Where we differ: (a) ‖T‖²_F by two Cholesky factorisations replaces the nuclear norm of Sx^(-1/2) C Sy^(-1/2): it needs
 no eigenvectors, whose derivatives are infinite where eigenvalues coincide. (b) No layer is trained in advance. (c)
 First weights and the order of rows come from the generator of the run, so torch draws nothing. (d) With `held_out`,
 some rows take no part in the steps, and the nets of the epoch with the largest ‖T‖²_F on these are returned.
-torch is imported when a problem is solved. Everything that is set in it (the number of threads) is set back. It runs
-on the CPU, in float32, also if the data are elsewhere.
+torch is imported when a problem is solved. Everything that is set in it (the number of threads) is set back after each
+epoch. It runs on the CPU, in float32, also if the data are elsewhere.
 The residual reported during the run is 1 − ‖T‖²_F / k, the mean of the batches of an epoch, or that of the held-out
 rows. It is no estimate of the residual of the law, and no run ends because of it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
-from itertools import pairwise
-from typing import Any
+from dataclasses import dataclass, replace
+from itertools import chain, pairwise
+from math import cos, pi
+from typing import Any, ClassVar
 
 import numpy as np
 
-from linspec import LinearOperator, Run, Solution, Solver, Status, limit_option, option
+from linspec import Iterate, IterativeSolver, LinearOperator, Run, Status, limit_option, option
 from linspec.arrays import HostArray
 from linspec.errors import InvalidOption, MissingPackage, NonFiniteData
 from linspec.sweeps import RandomRows
@@ -45,9 +52,78 @@ MOST_HELD_OUT = 10_000
 FORWARD_AND_BACK = 3
 """A gradient takes about as long as so many evaluations."""
 
+Layers = tuple[tuple[Any, Any], ...]
+"""Weights W and biases b of each layer of a net: arrays of NumPy, or tensors."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Parameters:
+    """The parameters of both nets, and what AdamW remembers of them.
+
+    Attributes
+    ----------
+    nets : (Layers, Layers)
+    means, squares : sequence of numpy.ndarray
+        The running means of the gradient of each array of the nets, and of its square; none before the first step.
+    """
+
+    nets: tuple[Layers, ...]
+    means: tuple[HostArray, ...] = ()
+    squares: tuple[HostArray, ...] = ()
+
+
+@dataclass(kw_only=True, eq=False)
+class Epoch(Iterate):
+    """The nets after an epoch, and what the next one reads.
+
+    Attributes
+    ----------
+    residual : float
+        1 − ‖T‖²_F / k; 1 before the first epoch, infinity if the loss was not finite.
+    parameters : Parameters
+        After the last epoch.
+    steps : int
+        Those so far: t.
+    length : float
+        That of the next step: ηₜ.
+    made : int
+        Epochs so far.
+    units : sequence of (numpy.ndarray of shape (p,), float)
+        What is subtracted from the rows of each view, and what they are divided by.
+    held_out : numpy.ndarray of int
+        Rows that take no part in the steps.
+    best : (Layers, Layers), optional
+        The nets of the epoch with the least residual on the held-out rows.
+    least : float
+        That residual.
+    since : int
+        Epochs since then.
+    """
+
+    residual: float = 1.0
+    judged: bool = False
+    ending: Status | None = None
+    parameters: Parameters
+    steps: int = 0
+    length: float
+    made: int = 0
+    units: tuple[tuple[HostArray, float], ...]
+    held_out: HostArray
+    best: tuple[Layers, ...] | None = None
+    least: float = np.inf
+    since: int = 0
+
+    def weights(self) -> Mapping[str, Any]:
+        """The best nets by the held-out rows, if there are any, or the last ones."""
+        both = zip(("x_net", "y_net"), self.units, self.best or self.parameters.nets, strict=True)
+        return {
+            name: Net(shift, scale, tuple(W for W, _ in layers), tuple(b for _, b in layers))
+            for name, (shift, scale), layers in both
+        }
+
 
 @dataclass(frozen=True, kw_only=True)
-class DCCA(Solver):
+class DCCA(IterativeSolver):
     """Deep CCA on minibatches (Andrew, Arora, Bilmes & Livescu 2013)."""
 
     width: int = option(256, "columns of each hidden layer", at_least=1)
@@ -71,21 +147,91 @@ class DCCA(Solver):
     threads: int = option(1, "threads of torch; the last digits depend on their number", at_least=1)
     max_iterations: int = limit_option(100_000, "epochs")
 
-    def solve(self, problem: Any, run: Run) -> Solution:
-        """Solve a deep CCA problem."""
+    kept: ClassVar = (Epoch, Parameters)
+    resumes_after_law: ClassVar[bool] = False
+
+    @property
+    def repeats_setup(self) -> bool:  # type: ignore[override]
+        """Whether held-out rows are read again where a run goes on."""
+        return self.held_out > 0
+
+    def iterates(self, problem: Any, run: Run, state: Epoch | None = None) -> Iterator[Epoch]:
+        """The nets after each epoch."""
         torch = _imported()
         n, k = int(problem.X.shape[0]), int(problem.k)
         aside = min(round(self.held_out * n), MOST_HELD_OUT)
         self._check_rows(n, k, aside)
         # The first sweep finds shift and scale of the views; held-out rows are read once more, and in no epoch.
-        run.plan(setup=1.0 + aside / n)
+        run.plan(setup=float(state is None) + aside / n)
+        it = self._begun(problem, run, aside) if state is None else state
+        rows = Rows([problem.X, problem.Y], it.units, run)
+        batches = max(1, round(n / self.batch))
+        size, epochs = -(-n // batches), self.epochs or max(EPOCHS, -(-STEPS // batches))
+        judging = np.isin(np.arange(n), it.held_out)
         with _one_setting(torch, self.threads):
-            training = _Training(torch, self, problem, run, aside)
-            while run.proceed(residual=training.residual, current=training.nets, judged=False):
-                training.epoch()
-                if training.finished:
-                    run.end(Status.APPROXIMATE)
-            return run.finish(**training.nets())
+            nets = TrainedNets(torch, self.decay, it)
+            judges = [torch.from_numpy(part) for part in rows.held_out(it.held_out)] if aside else []
+        while True:
+            yield it
+            steps, length, losses, left, finite = it.steps, it.length, list[float](), n, True
+            with _one_setting(torch, self.threads):
+                while left > 0 and finite:
+                    chosen = rows.order.draw(size)
+                    left -= len(chosen)
+                    chosen = chosen[~judging[chosen]]
+                    if len(chosen) < 2 * k:  # too few for covariances: nearly all of them are held out
+                        continue
+                    F, G = nets.features([torch.from_numpy(part) for part in rows.batch(chosen, nets.sizes)])
+                    loss = -self.shared(torch, F, G)  # −‖T‖²_F
+                    losses.append(float(loss.detach()))
+                    finite = bool(np.isfinite(losses[-1]))
+                    if finite:
+                        nets.step(loss, length)  # θ ← AdamW(θ, −∂‖T‖²_F/∂θ, ηₜ)
+                        steps += 1
+                        before, now = (1 + cos(pi * t / (epochs * batches)) for t in (steps - 1, steps))
+                        length = now / before * length  # ηₜ ∝ 1 + cos(π t/T)
+            if not finite:  # nothing to go on with: the run ends, with the nets before this epoch
+                it = replace(it, residual=np.inf)
+                continue
+            share = self.judged(torch, nets, judges) if judges else -float(np.mean(losses))
+            made, residual = it.made + 1, 1.0 - share / k
+            it = replace(
+                it, residual=residual, parameters=nets.copied(), steps=steps, length=length, made=made
+            )
+            if judges and residual < it.least:
+                it = replace(it, best=it.parameters.nets, least=residual, since=0)
+            elif judges:
+                it = replace(it, since=it.since + 1)
+            if made >= epochs or it.since >= PATIENCE:
+                it = replace(it, ending=Status.APPROXIMATE)
+
+    def shared(self, torch: Any, F: Any, G: Any) -> Any:
+        """‖T‖²_F of the features of some rows; NaN if they are too large for covariances."""
+        linalg, free = torch.linalg, max(len(F) - 1, 1)
+        F, G = F - F.mean(dim=0), G - G.mean(dim=0)
+        ridge = torch.eye(F.shape[1], dtype=F.dtype, device=F.device) * self.ridge
+        (Lx, fault_x), (Ly, fault_y) = (linalg.cholesky_ex(Z.T @ Z / free + ridge) for Z in (F, G))
+        if int(fault_x) or int(fault_y):
+            return F.sum() * float("nan")
+        T = linalg.solve_triangular(Lx, F.T @ G / free, upper=False)
+        T = linalg.solve_triangular(Ly, T.T, upper=False)
+        return (T * T).sum()
+
+    def judged(self, torch: Any, nets: TrainedNets, judges: list[Any]) -> float:
+        """‖T‖²_F of the held-out rows."""
+        with _one_setting(torch, self.threads), torch.no_grad():
+            return float(self.shared(torch, *nets.features(judges)))
+
+    def _begun(self, problem: Any, run: Run, aside: int) -> Epoch:
+        """First nets, the units of the views, and the rows that are held out."""
+        units = _shifts_and_scales({"X": problem.X, "Y": problem.Y})
+        hidden = [self.width] * self.depth
+        nets = tuple(_drawn([A.shape[1], *hidden, int(problem.k)], run.rng) for A in (problem.X, problem.Y))
+        n = int(problem.X.shape[0])
+        chosen = run.rng.choice(n, aside, replace=False) if aside else np.zeros(0, dtype=np.intp)
+        return Epoch(
+            parameters=Parameters(nets=nets), length=self.step, units=tuple(units), held_out=np.sort(chosen)
+        )
 
     def _check_rows(self, n: int, k: int, aside: int) -> None:
         """Refuse batches and held-out rows that are too few for covariances of k features."""
@@ -131,143 +277,108 @@ def _one_setting(torch: Any, threads: int) -> Iterator[None]:
         torch.set_num_threads(before)
 
 
-class _Training:
-    """Nets in torch, and the rows that train them.
+class Rows:
+    """The rows of both views in the units of the nets, in float32."""
+
+    def __init__(
+        self, views: list[LinearOperator], units: tuple[tuple[HostArray, float], ...], run: Run
+    ) -> None:
+        self.views, self.units, self.order = views, units, RandomRows(views, run.rng)
+
+    def batch(self, chosen: HostArray, sizes: list[tuple[int, ...]]) -> Iterator[HostArray]:
+        """Drawn rows, on which nets of these sizes take a step."""
+        for A, units, of_net in zip(self.views, self.units, sizes, strict=True):
+            rows = self.order.rows_of(A, chosen)
+            found = _in_units(rows, units)
+            count(rows, of_net, times=FORWARD_AND_BACK)
+            A.release()
+            yield found
+
+    def held_out(self, chosen: HostArray) -> Iterator[HostArray]:
+        """Rows that stay in memory."""
+        for A, units in zip(self.views, self.units, strict=True):
+            yield _in_units(A.rows(chosen), units)
+            A.release()
+
+
+class TrainedNets:
+    """Both nets in torch, and AdamW on their parameters, as after an epoch.
 
     Attributes
     ----------
-    residual : float
-        1 − ‖T‖²_F / k after the last epoch; 1 before the first, infinity if the loss was not finite.
-    finished : bool
-        Whether the epochs are done, or the held-out rows say that they are.
+    sizes : sequence of tuple of int
+        As `Net.sizes`.
     """
 
-    def __init__(self, torch: Any, solver: DCCA, problem: Any, run: Run, aside: int) -> None:
-        self.torch, self.solver, self.k = torch, solver, int(problem.k)
-        self.views: list[LinearOperator] = [problem.X, problem.Y]
-        self.n = int(problem.X.shape[0])
-        self.units = _shifts_and_scales({"X": problem.X, "Y": problem.Y})
-        hidden = [solver.width] * solver.depth
-        self.sizes = [[A.shape[1], *hidden, self.k] for A in self.views]
-        self.layers = [self._drawn(sizes, run.rng) for sizes in self.sizes]
-        self.held_out = np.zeros(self.n, dtype=bool)
-        self.judges: list[Any] = []
-        if aside:
-            chosen = np.sort(run.rng.choice(self.n, aside, replace=False))
-            self.held_out[chosen] = True
-            self.judges = [self._batch(view, chosen, times=0) for view in range(2)]
-        self.order = RandomRows(self.views, run.rng)
-        batches = max(1, round(self.n / solver.batch))
-        self.batch = -(-self.n // batches)
-        self.epochs = solver.epochs or max(EPOCHS, -(-STEPS // batches))
-        parameters = [array for layers in self.layers for pair in layers for array in pair]
-        self.steps = torch.optim.AdamW(parameters, lr=solver.step, weight_decay=solver.decay)
-        total = self.epochs * batches
-        self.falling = torch.optim.lr_scheduler.CosineAnnealingLR(self.steps, T_max=total)
-        self.parameters = parameters
-        self.made, self.since = 0, 0
-        self.residual, self.least = 1.0, np.inf
-        self.finished = False
-        self.best: dict[str, Net] | None = None
+    def __init__(self, torch: Any, decay: float, it: Epoch) -> None:
+        self.layers = [
+            [tuple(torch.tensor(array, requires_grad=True) for array in pair) for pair in layers]
+            for layers in it.parameters.nets
+        ]
+        self.sizes = [(len(layers[0][0]), *(len(b) for _, b in layers)) for layers in self.layers]
+        self.adamw = torch.optim.AdamW(self._parameters(), lr=it.length, weight_decay=decay)
+        remembered = zip(it.parameters.means, it.parameters.squares, strict=True)
+        known = {
+            i: {
+                "step": torch.tensor(float(it.steps)),
+                "exp_avg": torch.tensor(mean),
+                "exp_avg_sq": torch.tensor(square),
+            }
+            for i, (mean, square) in enumerate(remembered)
+        }
+        self.adamw.load_state_dict({**self.adamw.state_dict(), "state": known})
 
-    def nets(self) -> dict[str, Net]:
-        """The nets so far: the best ones by the held-out rows, if there are any."""
-        return self.best or self._copied()
+    def features(self, views: list[Any]) -> Iterator[Any]:
+        """The features of rows of both views."""
+        for rows, layers in zip(views, self.layers, strict=True):
+            for W, b in layers[:-1]:
+                rows = (rows @ W + b).relu()
+            W, b = layers[-1]
+            yield rows @ W + b
 
-    def epoch(self) -> None:
-        """Read all rows once, and take a step for each batch."""
-        before = self._copied()
-        losses, left = [], self.n
-        while left > 0:
-            chosen = self.order.draw(self.batch)
-            left -= len(chosen)
-            chosen = chosen[~self.held_out[chosen]]
-            if len(chosen) < 2 * self.k:  # too few for covariances: nearly all of them are held out
-                continue
-            losses.append(self._step([self._batch(view, chosen) for view in range(2)]))
-            if not np.isfinite(losses[-1]):
-                # Nothing to go on with: `proceed` ends the run, with the nets before this epoch.
-                self.best, self.residual = self.best or before, np.inf
-                return
-        self.made += 1
-        share = self._judged() if self.judges else -float(np.mean(losses)) / self.k
-        self.residual = 1.0 - share
-        self.finished = self.made >= self.epochs
-        if self.judges:
-            progress = self.residual < self.least
-            self.since = 0 if progress else self.since + 1
-            if progress:
-                self.least, self.best = self.residual, self._copied()
-            self.finished = self.finished or self.since >= PATIENCE
+    def step(self, loss: Any, length: float) -> None:
+        """Take a step of AdamW."""
+        self.adamw.param_groups[0]["lr"] = length
+        self.adamw.zero_grad()
+        loss.backward()
+        self.adamw.step()
 
-    # ---- one batch ----------------------------------------------------------------------------
+    def copied(self) -> Parameters:
+        """The parameters as arrays of NumPy, which later steps do not change."""
+        known = [self.adamw.state[one] for one in self._parameters()]
+        return Parameters(
+            nets=tuple(
+                tuple((_copied(W.detach()), _copied(b.detach())) for W, b in layers) for layers in self.layers
+            ),
+            means=tuple(_copied(one["exp_avg"]) for one in known if one),
+            squares=tuple(_copied(one["exp_avg_sq"]) for one in known if one),
+        )
 
-    def _batch(self, view: int, chosen: HostArray, times: int = FORWARD_AND_BACK) -> Any:
-        """Rows of a view in the units of its net, as a float32 tensor."""
-        A = self.views[view]
-        rows = self.order.rows_of(A, chosen) if times else A.rows(chosen)
-        shift, scale = self.units[view]
-        found = np.ascontiguousarray((entries(rows) - shift) / scale, dtype=np.float32)
-        if times:
-            count(rows, self.sizes[view], times=times)
-        A.release()
-        return self.torch.from_numpy(found)
+    def _parameters(self) -> list[Any]:
+        """All tensors that are trained."""
+        return [tensor for layers in self.layers for tensor in chain(*layers)]
 
-    def _step(self, batch: list[Any]) -> float:
-        """A step of AdamW on one batch; the loss before it."""
-        self.steps.zero_grad()
-        loss = self._loss(*(self._features(view, rows) for view, rows in enumerate(batch)))
-        value = float(loss.detach())
-        if np.isfinite(value):
-            loss.backward()
-            self.steps.step()
-            self.falling.step()
-        return value
 
-    def _features(self, view: int, rows: Any) -> Any:
-        layers = self.layers[view]
-        for W, b in layers[:-1]:
-            rows = (rows @ W + b).relu()
-        W, b = layers[-1]
-        return rows @ W + b
+def _copied(tensor: Any) -> HostArray:
+    """The entries of a tensor."""
+    found: HostArray = tensor.numpy().copy()
+    return found
 
-    def _loss(self, F: Any, G: Any) -> Any:
-        """−‖Lx⁻¹ C Ly⁻ᵀ‖²_F of the features of a batch; NaN if they are too large for covariances."""
-        linalg, free = self.torch.linalg, max(len(F) - 1, 1)
-        F, G = F - F.mean(dim=0), G - G.mean(dim=0)
-        ridge = self.torch.eye(self.k, dtype=F.dtype, device=F.device) * self.solver.ridge
-        (Lx, fault_x), (Ly, fault_y) = (linalg.cholesky_ex(Z.T @ Z / free + ridge) for Z in (F, G))
-        if int(fault_x) or int(fault_y):
-            return F.sum() * float("nan")
-        T = linalg.solve_triangular(Lx, F.T @ G / free, upper=False)
-        T = linalg.solve_triangular(Ly, T.T, upper=False)
-        return -(T * T).sum()
 
-    def _judged(self) -> float:
-        """‖T‖²_F / k of the held-out rows."""
-        with self.torch.no_grad():
-            loss = self._loss(*(self._features(view, rows) for view, rows in enumerate(self.judges)))
-        return -float(loss) / self.k
+def _in_units(rows: LinearOperator, units: tuple[HostArray, float]) -> HostArray:
+    """Rows in the units of a net."""
+    shift, scale = units
+    return np.ascontiguousarray((entries(rows) - shift) / scale, dtype=np.float32)
 
-    # ---- arrays -------------------------------------------------------------------------------
 
-    def _drawn(self, sizes: list[int], rng: np.random.Generator) -> list[tuple[Any, Any]]:
-        """First weights and biases, uniform within ±1/√(columns), as torch draws those of its own layers."""
-        layers = []
-        for before, after in pairwise(sizes):
-            most = before**-0.5
-            drawn = (rng.uniform(-most, most, shape).astype(np.float32) for shape in ((before, after), after))
-            W, b = (self.torch.from_numpy(array).requires_grad_() for array in drawn)
-            layers.append((W, b))
-        return layers
-
-    def _copied(self) -> dict[str, Net]:
-        """The nets as arrays of NumPy, which later steps do not change."""
-        found = {}
-        for name, (shift, scale), layers in zip(("x_net", "y_net"), self.units, self.layers, strict=True):
-            pairs = [tuple(array.detach().numpy().copy() for array in layer) for layer in layers]
-            found[name] = Net(shift.copy(), scale, tuple(W for W, _ in pairs), tuple(b for _, b in pairs))
-        return found
+def _drawn(sizes: list[int], rng: np.random.Generator) -> Layers:
+    """First weights and biases, uniform within ±1/√(columns), as torch draws those of its own layers."""
+    layers = []
+    for before, after in pairwise(sizes):
+        most = before**-0.5
+        W, b = (rng.uniform(-most, most, shape).astype(np.float32) for shape in ((before, after), after))
+        layers.append((W, b))
+    return tuple(layers)
 
 
 def _shifts_and_scales(views: dict[str, LinearOperator]) -> list[tuple[HostArray, float]]:

@@ -28,6 +28,6 @@ def linspec_solvers() -> tuple[SolverSpec, ...]:
             summary="Two nets of layers with ReLU, trained by AdamW on minibatches, then an exact CCA; needs torch.",
             reference="Andrew, Arora, Bilmes & Livescu 2013, Deep canonical correlation analysis, ICML, PMLR 28(3)",
             needs=Needs(adjoint=False, rows=True, entries=True),
-            traits=("randomized", "approximate"),
+            traits=("randomized", "approximate", "resumable"),
         ),
     )

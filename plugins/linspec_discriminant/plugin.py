@@ -22,7 +22,7 @@ def linspec_solvers() -> tuple[SolverSpec, ...]:
             target="linspec_discriminant.two_stage:TwoStage",
             summary="Least squares on the targets by any solver, by name; then an eigenproblem of their size.",
             reference="Sun, Ceran & Ye 2010, doi:10.1145/1835804.1835846, Algorithms 1 and 2",
-            traits=("iterative", "randomized", "automatic"),
+            traits=("iterative", "randomized", "resumable", "automatic"),
         ),
         SolverSpec(
             name="two-stage",
@@ -30,6 +30,6 @@ def linspec_solvers() -> tuple[SolverSpec, ...]:
             target="linspec_discriminant.two_stage_cca:TwoStageCCA",
             summary="For a narrow Y: least squares of Y on X, then an exact CCA as small as Y.",
             reference="Sun, Ceran & Ye 2010, doi:10.1145/1835804.1835846, Algorithm 2",
-            traits=("iterative", "randomized", "automatic"),
+            traits=("iterative", "randomized", "resumable", "automatic"),
         ),
     )

@@ -10,15 +10,14 @@ Source: Sun, Ceran & Ye 2010, doi:10.1145/1835804.1835846, equations (10) and (2
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
 import numpy as np
 
-from linspec import LeastSquares, Moments, Run, Solver, Status, get_solver
+from linspec import Iterate, LeastSquares, Moments, Run, Solver, Status, get_solver
 from linspec.algebra import EPS
 from linspec.arrays import Array, Home, HostArray, to_host
 from linspec.operators import CountedOperator, DenseOperator, LinearOperator, ProductOperator, uncounted
@@ -60,55 +59,125 @@ class Task:
     scale: Array = None
 
 
-class Regression:
-    """Stage 1: any least-squares solver on all targets, continued as long as that helps.
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Answer:
+    """A solution of stage 1, and what a better one is made from.
 
     Attributes
     ----------
-    exacting : bool
-        Whether it continues to rounding, because its error is judged in the norm of M⁻¹.
+    W : array of shape (p, r)
+    tol : float
+        The relative residual that was asked for.
+    by_rows : bool
+        Whether the solver was prepared on the rows of X, and not on the moments of the method.
+    drawn : mapping, optional
+        The state of the random generator before the solver was prepared.
     """
 
-    def __init__(self, lstsq: Solver, task: Task, moments: Moments, run: Run) -> None:
+    W: Array
+    tol: float
+    by_rows: bool = False
+    drawn: Any = None
+
+
+@dataclass(kw_only=True, eq=False)
+class Judged(Iterate):
+    """An answer of stage 1 that stage 2 has judged; the first one is the beginning of stage 1.
+
+    Attributes
+    ----------
+    one : Answer, optional
+        None before stage 1.
+    product : array of shape (p, r), optional
+        XᵀX W.
+    basis : RowBasis, optional
+        The norm in which it was judged.
+    found : mapping
+        The weights of stage 2, for callbacks.
+    """
+
+    residual: float = math.inf
+    ending: Status | None = None
+    shown: bool = True
+    after: float = 0.0
+    one: Answer | None = None
+    product: Array = None
+    basis: RowBasis | None = None
+    found: Mapping[str, Any]
+
+    def weights(self) -> Mapping[str, Any]:
+        """Those of stage 2."""
+        return self.found
+
+
+class Regression:
+    """Stage 1: any least-squares solver on all targets, continued as long as that helps.
+
+    Parameters
+    ----------
+    lstsq : Solver
+    task : Task
+    moments : Moments
+    run : Run
+    tol : float
+        The relative residual of the first answer, unless the solver has a tolerance of its own.
+    """
+
+    def __init__(self, lstsq: Solver, task: Task, moments: Moments, run: Run, tol: float) -> None:
         self.lstsq: Any = lstsq
-        self.task, self.moments, self.run = task, moments, run
-        self._product: Array = None
-        self._seen = math.inf
-        self.exacting = False
+        self.task, self.moments, self.run, self.tol = task, moments, run, tol
+        self._solve: Callable[..., Array] | None = None
+        self._own = getattr(lstsq, "tol", None)  # a tolerance given to the part has priority
         self._once_for_all = not (hasattr(lstsq, "prepare") and hasattr(lstsq, "tol"))
 
-    def answers(self, tol: float) -> Iterator[Array]:
-        """The solution W₁ to a relative residual, or to the part's own; better ones while `proceed` returns True."""
-        own = getattr(self.lstsq, "tol", None)  # a tolerance given to the part has priority
-        task, inner = self.task, min(tol, LOOSEST) if own is None else own
-        if self._once_for_all:
-            yield self._once(inner)
-            return
-        with self._reserving():
-            solve = self._prepared(self.moments.view(0) if task.scale is None else self._of_rows())
-            W = solve(task.B, None, inner, task.XtB)
-        again = self.moments.held and task.scale is None
-        while True:
-            yield W
-            if own is None:  # the error is small in the norm of stage 1, and may be large in that of M⁻¹
-                inner = (
-                    EPS if self.exacting else inner * min(1.0, self.run.tol / self._seen) ** (1 / task.power)
-                )
-            with self._reserving():
-                if self.exacting and again:  # a held Gram matrix has the squared condition number
-                    solve, again = self._prepared(self._of_rows()), False
-                W = solve(task.B, W, inner, task.XtB, self._product)
+    def after(self, last: Judged) -> Answer:
+        """W₁ = argmin ‖XW₁ − H‖² + γ‖W₁‖²: the first answer, or a better one than the last."""
+        return self._first() if last.one is None else self._better(last, last.one)
 
-    def _prepared(self, data: Moments) -> Callable[..., Array]:
+    def _first(self) -> Answer:
+        """The solution W₁ to a relative residual, or to the part's own."""
+        task, tol = self.task, min(self.tol, LOOSEST) if self._own is None else self._own
+        if self._once_for_all:
+            return Answer(W=self._once(tol), tol=tol)
+        drawn, by_rows = self.run.rng.bit_generator.state, task.scale is not None
+        with self.run.reserving(self.moments.sweep_cost):  # it judges the answer
+            self._solve = self._prepared(by_rows=by_rows)
+            W = self._solve(task.B, None, tol, task.XtB)
+        return Answer(W=W, tol=tol, by_rows=by_rows, drawn=drawn)
+
+    def _better(self, last: Judged, one: Answer) -> Answer:
+        """A more accurate solution than one that was not accurate enough."""
+        task, run = self.task, self.run
+        exacting, tol = last.basis is not None, one.tol
+        if self._own is None:  # the error is small in the norm of stage 1, and may be large in that of M⁻¹
+            tol = EPS if exacting else tol * min(1.0, run.tol / last.residual) ** (1 / task.power)
+        by_rows, drawn = one.by_rows, one.drawn
+        if exacting and self.moments.held and not by_rows:
+            # A held Gram matrix has the squared condition number.
+            by_rows, drawn = True, run.rng.bit_generator.state
+            self._solve = self._prepared(by_rows=True)
+        elif self._solve is None:  # the run goes on here: the solver is prepared as at first
+            now, run.rng.bit_generator.state = run.rng.bit_generator.state, drawn
+            self._solve = self._prepared(by_rows=by_rows)
+            run.rng.bit_generator.state = now
+        W = self._solve(task.B, one.W, tol, task.XtB, last.product)
+        return Answer(W=W, tol=tol, by_rows=by_rows, drawn=drawn)
+
+    def ending(self, residual: float, last: Judged) -> Status | None:
+        """How the run ends where a residual is above the tolerance, and continuing does not help or is not possible."""
+        if not residual > self.run.tol:
+            return None
+        if self._once_for_all:
+            return Status.INACCURATE
+        return Status.STAGNATED if residual > last.residual / 2 else None
+
+    def _prepared(self, *, by_rows: bool) -> Callable[..., Array]:
         """The prepared solver, for coefficients of X itself."""
+        data = self._of_rows() if by_rows else self.moments.view(0)
         state = self.lstsq.prepare(data, self.task.ridge, self.run)
         state.watch = self._watch
         scale = self.task.scale
         return state.solve if scale is None else partial(_solve_scaled, state, scale)
-
-    def _reserving(self) -> AbstractContextManager[None]:
-        """Reserve the sweep that judges the result of stage 1."""
-        return self.run.reserving(self.moments.sweep_cost)
 
     def _watch(self, residual: float, W: Callable[[], Array]) -> bool:
         """Record an iteration of stage 1 for the run."""
@@ -128,20 +197,6 @@ class Regression:
         X = CountedOperator(bare if scale is None else bare.scaled_columns(1 / scale), ledger)
         return Moments(X, form="implicit")
 
-    def stuck(self, residual: float) -> bool:
-        """Whether a residual is above the tolerance, and continuing does not help or is not possible."""
-        return residual > self.run.tol and (self._once_for_all or residual > self._seen / 2)
-
-    def proceed(self, residual: float, product: Array, **weights: Array) -> bool:
-        """Whether to continue from an answer, given its residual, its product with XᵀX and the weights from it."""
-        if self.run.ended:  # within stage 1
-            return False
-        if self.stuck(residual):
-            self.run.end(Status.INACCURATE if self._once_for_all else Status.STAGNATED)
-        self._seen, self._product = residual, product
-        with self._reserving():
-            return self.run.proceed(residual=residual, current=lambda: weights)
-
     def _once(self, tol: float) -> Array:
         """The answer of a solver that factorises, or that has no `prepare`."""
         task = self.task
@@ -149,7 +204,7 @@ class Regression:
         X = X if task.scale is None else X.scaled_columns(1 / task.scale)
         lstsq = self.lstsq
         lstsq = replace(lstsq, tol=tol) if getattr(lstsq, "tol", tol) is None else lstsq
-        with self._reserving():
+        with self.run.reserving(self.moments.sweep_cost):
             accounts = {"A": "X", "B": next(label for label in self.run.problem.matrices if label != "X")}
             found = self.run.within(LeastSquares(X, _uncounted(task.B), task.ridge), lstsq, accounts)
         return self._unscaled(self.moments.home.place(found["x"]))
@@ -201,9 +256,10 @@ def chosen(lstsq: Solver | None, X: LinearOperator) -> Any:
     return get_solver("cg" if X.nnz < n * p else "nystrom-pcg", "least-squares")()
 
 
-def setup(lstsq: Solver, moments: Moments) -> float:
-    """The least number of passes before the first answer can be judged."""
-    return moments.setup_cost + (2.0 + lstsq.preparation) * moments.sweep_cost
+def setup(lstsq: Solver, moments: Moments, *, begun: bool) -> float:
+    """The least number of passes before the first answer can be judged, or the next one where stage 1 has begun."""
+    first = 0.0 if begun else moments.setup_cost + moments.sweep_cost
+    return first + (1.0 + lstsq.preparation) * moments.sweep_cost
 
 
 def told_apart(C: Array, cut: float, least: float, home: Home) -> HostArray:

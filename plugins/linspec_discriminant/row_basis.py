@@ -134,9 +134,9 @@ def row_basis(problem: Any, ridge: float, run: Run, moments: Moments) -> RowBasi
             run.note(Status.ILL_CONDITIONED, TOO_DEAR)
             return None
     (R,) = reduce_rows({"X": X})
-    return basis_of(
-        R, ridge, rank_cut((n, p), X.rounded_dtype), problem.X.home.blocks, problem.X.rounded_dtype
-    )
+    home = problem.X.home.blocks
+    R = home.xp.asarray(R, copy=True)  # part of a larger array: products would differ where a run goes on
+    return basis_of(R, ridge, rank_cut((n, p), X.rounded_dtype), home, problem.X.rounded_dtype)
 
 
 def _seconds(X: LinearOperator) -> float:

@@ -21,17 +21,16 @@ length: its solution is the same.
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
 from linspec import (
+    IterativeSolver,
     Moments,
     Run,
-    Solution,
-    Solver,
     Status,
     cost,
     form_option,
@@ -43,6 +42,8 @@ from linspec import (
 from linspec.arrays import Array, HostArray, to_host
 from linspec.cost import Estimate, Sizes
 from linspec_discriminant.regression import (
+    Answer,
+    Judged,
     Regression,
     Task,
     chosen,
@@ -67,17 +68,37 @@ UNJUDGED = (
 )
 
 
-@dataclass(frozen=True, eq=False)
-class Found:
-    """Weights and eigenvalues of the second stage, and their residual."""
+@dataclass(kw_only=True, eq=False)
+class Subspace(Judged):
+    """Weights of stage 2.
 
-    weights: Array
-    values: HostArray
-    residual: float
+    Attributes
+    ----------
+    values : numpy.ndarray, optional
+        Eigenvalues, where stage 2 is that of the paper.
+    measured : bool
+        Whether the rows of X were reduced, or found too dear to reduce.
+    """
+
+    values: HostArray | None = None
+    measured: bool = True
+
+    def answer(self) -> Mapping[str, Any]:
+        """The weights of stage 2, or the span of stage 1, in which the law finds them again."""
+        rank = None if self.basis is None else self.basis.rank
+        if self.one is None:
+            return {**self.found, "rank": rank}
+        if self.values is not None:
+            return {**self.found, "eigenvalues": self.values, "rank": rank, "inverse": self.basis}
+        return {"weights": self.one.W, "rank": rank, "inverse": self.basis, "complete": True}
+
+    def notes(self) -> Sequence[tuple[Status | None, str]]:
+        """That the residual shows little about short directions."""
+        return [] if self.measured else [(Status.INCOMPLETE, UNJUDGED)]
 
 
 @dataclass(frozen=True, kw_only=True)
-class TwoStage(Solver):
+class TwoStage(IterativeSolver):
     """Least squares, then a small eigenproblem (Sun, Ceran & Ye 2010, Algorithms 1 and 2)."""
 
     lstsq: Any = part(
@@ -94,62 +115,79 @@ class TwoStage(Solver):
     max_iterations: int = limit_option(10000, "iterations of stage 1")
     form: str = form_option()
 
-    def solve(self, problem: Any, run: Run) -> Solution:
-        """Solve a discriminant problem."""
+    kept: ClassVar = (Subspace, Answer, RowBasis)
+    resumes_after_law: ClassVar[bool] = False
+
+    @property
+    def repeats_setup(self) -> bool:  # type: ignore[override]
+        """Whether the least-squares solver is prepared again where a run goes on."""
+        return self.lstsq is None or bool(self.lstsq.preparation)
+
+    def iterates(self, problem: Any, run: Run, state: Subspace | None = None) -> Iterator[Subspace]:
+        """What stage 2 makes of each answer of stage 1."""
         moments = run.moments(self._form(problem))
         lstsq, home = run.part(chosen(self.lstsq, problem.X)), moments.home
-        run.plan(setup=setup(lstsq, moments))
-        _, C = problem.gram_and_targets(moments, _unknown_norms(moments))
+        run.plan(setup=setup(lstsq, moments, begun=state is not None))
+        _, C = problem.gram_and_targets(moments, _unknown_norms(moments) if state is None else None)
         turn = home.place(told_apart(C, problem.resolution, problem.rounding(moments), home))
-        if not turn.shape[1]:
-            run.end(Status.CONVERGED)
-            weights = home.zeros((C.shape[0], 0))
-            run.proceed(residual=0.0, current=partial(dict, weights=weights))
-            basis = row_basis(problem, problem.ridge, run, moments) if problem.ridge == 0 else None
-            return run.finish(weights=weights, rank=None if basis is None else basis.rank)
         turned = C @ turn
+        if state is None:
+            state = self._begun(problem, run, moments, turned)
 
         def as_printed(W: Array) -> dict[str, Array]:
             return {"weights": W @ home.place(_printed(W, turned, problem)[0])}
 
         B = product(problem.H, problem.factor, turn)
         task = Task(X=problem.X, B=B, XtB=turned, ridge=problem.ridge, power=1, weights=as_printed)
-        basis = row_basis(problem, problem.ridge, run, moments) if unequal(moments, problem.ridge) else None
-        task = replace(task, scale=column_scale(moments, problem.ridge, basis))
-        regression = Regression(lstsq, task, moments, run)
-        answers = regression.answers(INNER_TOL if self.tol is None else self.tol / 10)
-        judged = basis is not None
-        for count, W in enumerate(answers):
-            if count == 0 and basis is None and not run.ended:
+        task = replace(task, scale=column_scale(moments, problem.ridge, state.basis))
+        tol = INNER_TOL if self.tol is None else self.tol / 10
+        regression, it = Regression(lstsq, task, moments, run, tol), state
+        while True:
+            yield it
+            basis, measured = it.basis, it.one is not None or it.basis is not None
+            one = regression.after(it)  # W₁ = argmin ‖XW₁ − H‖² + γ‖W₁‖²
+            if not measured and not run.ended:
                 # A residual that is small in the plain norm may be large in that of M⁻¹, and vice versa.
-                basis, judged = row_basis(problem, problem.ridge, run, moments), True
-            SW = moments.gram_matmat(W) if basis is None else basis.product(W)
-            found = self._second_stage(problem, moments, W, SW, turned, basis)
-            regression.exacting = basis is not None
-            if not regression.proceed(found.residual, SW, weights=found.weights):
-                break
-        if not judged:
-            run.note(Status.INCOMPLETE, UNJUDGED)
-        rank = None if basis is None else basis.rank
-        if self.second_stage == "printed":
-            return run.finish(weights=found.weights, eigenvalues=found.values, rank=rank, inverse=basis)
-        return run.finish(weights=W, rank=rank, inverse=basis, complete=True)
+                basis, measured = row_basis(problem, problem.ridge, run, moments), True
+            XtXW = moments.gram_matmat(one.W) if basis is None else basis.product(one.W)
+            weights, values, residual = self._second_stage(problem, moments, one.W, XtXW, turned, basis)
+            it = Subspace(
+                residual=residual,
+                ending=regression.ending(residual, it),
+                after=moments.sweep_cost,
+                one=one,
+                product=XtXW,
+                basis=basis,
+                found={"weights": weights},
+                values=values if self.second_stage == "printed" else None,
+                measured=measured,
+            )
+
+    def _begun(self, problem: Any, run: Run, moments: Moments, turned: Array) -> Subspace:
+        """The beginning of stage 1; the end, if no target has anything in common with X."""
+        found = {"weights": moments.home.zeros((turned.shape[0], 0))}
+        nothing = not turned.shape[1]
+        measured = problem.ridge == 0 if nothing else unequal(moments, problem.ridge)
+        basis = row_basis(problem, problem.ridge, run, moments) if measured else None
+        if nothing:
+            return Subspace(residual=0.0, ending=Status.CONVERGED, basis=basis, found=found)
+        return Subspace(shown=False, basis=basis, found=found)
 
     def _second_stage(
-        self, problem: Any, moments: Moments, W: Array, SW: Array, turned: Array, basis: RowBasis | None
-    ) -> Found:
-        """Eigenvectors in the span of stage 1, and their residual."""
+        self, problem: Any, moments: Moments, W: Array, XtXW: Array, turned: Array, basis: RowBasis | None
+    ) -> tuple[Array, HostArray, float]:
+        """Eigenvectors in the span of stage 1, their eigenvalues and their residual."""
         home, C = moments.home, problem.gram_and_targets(moments)[1]
         C = C if basis is None else basis.within(C)
-        MW, lacking = SW + W * problem.ridge, 0.0
+        MW, lacking = XtXW + W * problem.ridge, 0.0
         if self.second_stage == "printed":
-            inner, values = _printed(W, turned, problem)
+            inner, values = _printed(W, turned, problem)  # W₁ U_D Σ_D^(-1/2), D = W₁ᵀXᵀH
         else:
-            inner, values = problem.within_span(W, MW, C, moments, basis)
+            inner, values = problem.within_span(W, MW, C, moments, basis)  # F = W₁ᵀXᵀH, G = W₁ᵀMW₁
             lacking = problem.lacking(W, MW, C, moments, basis)
         weights, image = W @ home.place(inner), MW @ home.place(inner)
         residual = problem.residual(weights, image, C, values, home, basis)
-        return Found(weights, values, max(residual, lacking))
+        return weights, values, max(residual, lacking)
 
     def _form(self, problem: Any) -> str:
         """The form of the moments for products with only X."""

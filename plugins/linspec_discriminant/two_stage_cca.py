@@ -11,17 +11,19 @@ of stage 1 enters a correlation as its square, so stage 1 needs half the digits.
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from functools import partial
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
-from linspec import Moments, Run, Solution, Solver, Status, cost, form_option, limit_option, part, tol_option
+from linspec import IterativeSolver, Moments, Run, Status, cost, form_option, limit_option, part, tol_option
 from linspec.algebra import canonical_rotation, ratio
-from linspec.arrays import Array, reciprocal, to_host_together
+from linspec.arrays import Array, Home, reciprocal, to_host_together
 from linspec.cost import Estimate, Sizes
 from linspec_discriminant.regression import (
+    Answer,
+    Judged,
     Regression,
     Task,
     chosen,
@@ -36,9 +38,26 @@ from linspec_discriminant.row_basis import RowBasis, row_basis
 EXPECTED = 40
 """Iterations of stage 1, when "auto" compares it with other methods."""
 
+NAMES = ("x_weights", "y_weights")
+"""Of the weights of both views."""
+
+
+@dataclass(kw_only=True, eq=False)
+class SpanOfX(Judged):
+    """Canonical pairs of stage 2."""
+
+    home: Home
+
+    def answer(self) -> Mapping[str, Any]:
+        """The span of stage 1 and all of Y, in which the law finds the pairs again."""
+        if self.one is None:
+            return self.found
+        W, home = self.one.W, self.home
+        return {"x_weights": W, "y_weights": home.eye(self.found["y_weights"].shape[0])}
+
 
 @dataclass(frozen=True, kw_only=True)
-class TwoStageCCA(Solver):
+class TwoStageCCA(IterativeSolver):
     """Least squares of a narrow Y on X, then a small CCA (Sun, Ceran & Ye 2010, Algorithm 2)."""
 
     lstsq: Any = part(
@@ -50,45 +69,61 @@ class TwoStageCCA(Solver):
     max_iterations: int = limit_option(10000, "iterations of stage 1")
     form: str = form_option()
 
-    def solve(self, problem: Any, run: Run) -> Solution:
-        """Solve a CCA problem."""
+    kept: ClassVar = (SpanOfX, Answer, RowBasis)
+    resumes_after_law: ClassVar[bool] = False
+
+    @property
+    def repeats_setup(self) -> bool:  # type: ignore[override]
+        """Whether the least-squares solver is prepared again where a run goes on."""
+        return self.lstsq is None or bool(self.lstsq.preparation)
+
+    def iterates(self, problem: Any, run: Run, state: SpanOfX | None = None) -> Iterator[SpanOfX]:
+        """What stage 2 makes of each answer of stage 1."""
         moments = run.moments(self.form, expect=(EXPECTED, problem.Y.shape[1]))
         lstsq, home = run.part(chosen(self.lstsq, problem.X)), moments.home
-        run.plan(setup=setup(lstsq, moments))
-        C = moments.products(cross=True).cross
+        run.plan(setup=setup(lstsq, moments, begun=state is not None))
+        C, ridge = moments.products(cross=True).cross, problem.ridge[0]
         cut = 10 * math.sqrt(sum(C.shape)) * float(np.finfo(problem.dtype).eps)
         turn = home.place(told_apart(C, cut, 0.0, home))
         unit = home.eye(C.shape[1])
-        if not turn.shape[1]:  # the views have nothing in common
-            x, y = (home.zeros((rows, 0)) for rows in C.shape)
-            run.end(Status.CONVERGED)
-            run.proceed(residual=0.0, current=partial(dict, x_weights=x, y_weights=y))
-            return run.finish(x_weights=x, y_weights=y)
+        if state is None:
+            none = {name: home.zeros((rows, 0)) for name, rows in zip(NAMES, C.shape, strict=True)}
+            if turn.shape[1]:
+                basis = row_basis(problem, ridge, run, moments) if unequal(moments, ridge) else None
+                state = SpanOfX(shown=False, basis=basis, found=none, home=home)
+            else:  # the views have nothing in common
+                state = SpanOfX(residual=0.0, ending=Status.CONVERGED, found=none, home=home)
         task = Task(
             X=problem.X,
             B=product(problem.Y, None, turn),
             XtB=C @ turn,
-            ridge=problem.ridge[0],
+            ridge=ridge,
             power=2,
             weights=lambda W: {"x_weights": W, "y_weights": unit},
         )
-        basis = (
-            row_basis(problem, problem.ridge[0], run, moments) if unequal(moments, problem.ridge[0]) else None
-        )
-        task = replace(task, scale=column_scale(moments, problem.ridge[0], basis))
-        regression = Regression(lstsq, task, moments, run)
-        for count, W in enumerate(regression.answers(math.sqrt(run.tol) / 3)):
-            if count == 0 and basis is None and not run.ended:
+        task = replace(task, scale=column_scale(moments, ridge, state.basis))
+        regression, it = Regression(lstsq, task, moments, run, math.sqrt(run.tol) / 3), state
+        while True:
+            yield it
+            basis = it.basis
+            one = regression.after(it)  # W₁ = (XᵀX + rI)⁻¹XᵀY
+            if it.one is None and basis is None and not run.ended:
                 # A residual that is small by the diagonal may be large in the norm of M⁻¹, and vice versa.
                 with run.reserving(moments.sweep_cost):  # for the next sweep
-                    basis = row_basis(problem, problem.ridge[0], run, moments)
-            SW, _, _, Sy = moments.products(W, unit)
-            SW = SW if basis is None else basis.product(W)
-            found = _second_stage(problem, moments, W, SW, Sy, C, basis)
-            regression.exacting = basis is not None
-            if not regression.proceed(found.residual, SW, x_weights=found.x, y_weights=found.y):
-                break
-        return run.finish(x_weights=W, y_weights=unit)
+                    basis = row_basis(problem, ridge, run, moments)
+            SW, _, _, Sy = moments.products(one.W, unit)
+            SW = SW if basis is None else basis.product(one.W)
+            found, residual = _second_stage(problem, moments, one.W, SW, Sy, C, basis)
+            it = SpanOfX(
+                residual=residual,
+                ending=regression.ending(residual, it),
+                after=moments.sweep_cost,
+                one=one,
+                product=SW,
+                basis=basis,
+                found=found,
+                home=home,
+            )
 
     @classmethod
     def estimate(cls, sizes: Sizes) -> Estimate | None:
@@ -96,19 +131,10 @@ class TwoStageCCA(Solver):
         return cost.sweeps_estimate(replace(sizes, k=sizes.q), EXPECTED, spare=sizes.q)
 
 
-@dataclass(frozen=True, eq=False)
-class Found:
-    """Weights of the second stage, and their residual."""
-
-    x: Array
-    y: Array
-    residual: float
-
-
 def _second_stage(
     problem: Any, moments: Moments, W: Array, SW: Array, Sy: Array, C: Array, basis: RowBasis | None
-) -> Found:
-    """Canonical pairs within the span of stage 1 and all of Y."""
+) -> tuple[dict[str, Array], float]:
+    """Canonical pairs within the span of stage 1 and all of Y, and their residual."""
     home = moments.home
     unit = home.eye(C.shape[1])
     MW, My = SW + W * problem.ridge[0], Sy + unit * problem.ridge[1]
@@ -120,4 +146,4 @@ def _second_stage(
     squares = [home.xp.sum(g * g * reciprocal(D)[:, None]) for g, D in zip(gaps, d, strict=True)]
     x, y = (float(total) for total in to_host_together(*squares))
     missing = y + (x if basis is None else float(basis.squares(gaps[0]).sum()))
-    return Found(W @ Tx, Ty, ratio(missing, float(rho.sum())))
+    return {"x_weights": W @ Tx, "y_weights": Ty}, ratio(missing, float(rho.sum()))

@@ -89,7 +89,7 @@ class SketchPrecondition(IterativeSolver):
             for it in lsqr(A, it, rounding.leaves):  # noqa: B020 (it goes on where it is)
                 if met is None and it.residual <= run.tol and self.refinements:
                     met = it.residual
-                    run.offer(partial(dict, x=it.solution()))
+                    yield SketchedIterate(met, it, rank, norms, left, rounding.known, shown=False)
                 if met is None:
                     yield SketchedIterate(it.residual, it, rank, norms, left, rounding.known)
                 elif beyond == LONGEST or not run.affords(1.0):

@@ -109,9 +109,18 @@ class SketchedIterate(Iterate):
     """
 
     def __init__(
-        self, residual: float, lsqr: LSQRIterate, rank: int, column_norms: Array, left: int, known: HostArray
+        self,
+        residual: float,
+        lsqr: LSQRIterate,
+        rank: int,
+        column_norms: Array,
+        left: int,
+        known: HostArray,
+        *,
+        shown: bool = True,
     ) -> None:
         super().__init__(residual)
+        self.shown = shown
         self.lsqr, self.rank, self.column_norms = lsqr, rank, column_norms
         self.left, self.known = left, known
 

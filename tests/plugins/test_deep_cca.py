@@ -267,6 +267,39 @@ def test_covariances_that_cannot_be_factored_end_the_run_with_the_nets_before_th
     assert np.isfinite(solution.transform(X)).all()
 
 
+@with_torch
+@pytest.mark.parametrize(
+    "settings", [{"batch": 500}, {"batch": 500, "held_out": 0.3, "step": 0.03, "epochs": 12}]
+)
+def test_a_run_goes_on_from_a_checkpoint_with_the_bits_of_one_in_one_piece(views, tmp_path, settings):
+    settings = {"epochs": 6, **settings}
+    whole, path = quick(*views, **settings), tmp_path / "nets.ckpt"
+    cut = quick(*views, **settings, checkpoint=path, callback=lambda p: p.iteration == 3)
+    assert (cut.status, cut.iterations) == (ls.Status.STOPPED, 3)
+    resumed = quick(*views, **{**settings, "rng": 9}, start=path)  # random numbers are those of the file
+    assert resumed.iterations == whole.iterations
+    assert np.array_equal(resumed.history["residual"], whole.history["residual"])
+    for name in ("x_net", "y_net"):
+        one, other = getattr(resumed, name), getattr(whole, name)
+        assert all(map(np.array_equal, one.weights, other.weights))
+        assert all(map(np.array_equal, one.biases, other.biases))
+        assert not any(array.flags.writeable for array in (one.shift, *one.weights, *one.biases))
+
+
+@with_torch
+def test_callbacks_see_torch_as_their_process_has_set_it(views):
+    import torch
+
+    seen, before = [], torch.get_num_threads()
+    torch.set_num_threads(2)
+    try:
+        with torch.no_grad():
+            quick(*views, callback=lambda _: seen.append((torch.get_num_threads(), torch.is_grad_enabled())))
+    finally:
+        torch.set_num_threads(before)
+    assert seen == [(2, False)] * 3
+
+
 # ---- what is refused --------------------------------------------------------------------------
 
 

@@ -20,7 +20,7 @@ from linspec.operators.row_model import row_model
 from linspec.sweeps import in_memory
 from linspec.sweeps.task import Tree
 from linspec.testing import CountingOperator
-from linspec_lstsq.golub_kahan import RightHandSides
+from linspec_lstsq.golub_kahan import RightHandSides, Stacked
 from linspec_lstsq.row_sketch import RowSketch, SparseSigns, sketch_rows
 
 NAME = "sketch-precondition"
@@ -388,3 +388,24 @@ def test_budgets_hold_within_outer_methods(budget):
             ls.CCA(X, Y, 2), "als", lstsq=NAME, form="implicit", rng=0, max_passes=budget, tol=1e-14
         )
     assert found.passes <= budget
+
+
+@pytest.mark.parametrize("beyond", [1, 2, 5])
+def test_a_run_that_is_cut_beyond_the_tolerance_has_the_answer_that_met_it(beyond, monkeypatch):
+    """The tolerance is met, steps go on until they are rounding, and the memory ends one of them."""
+    rng = np.random.default_rng(0)
+    problem = ls.LeastSquares(rng.standard_normal((400, 20)), rng.standard_normal(400))
+    advance, made, most = Stacked.advance, [0], [np.inf]
+
+    def failing(*args):
+        made[0] += 1
+        if made[0] > most[0]:
+            raise MemoryError
+        return advance(*args)
+
+    monkeypatch.setattr(Stacked, "advance", failing)
+    met = ls.solve(problem, NAME, refinements=0, tol=1e-5, rng=0)
+    made[0], most[0] = 0, made[0] + beyond - 1
+    cut = ls.solve(problem, NAME, tol=1e-5, rng=0)
+    assert cut.converged
+    np.testing.assert_array_equal(cut.x, met.x)

@@ -212,6 +212,39 @@ def test_a_tolerance_of_the_part_is_kept():
     assert s.status is Status.STAGNATED
 
 
+@pytest.mark.parametrize("lstsq", ["cg", "lsqr", "nystrom-pcg", "sketch-precondition", "ling"])
+@pytest.mark.parametrize("form", ["dense", "implicit"])
+def test_a_run_goes_on_within_and_between_its_stages(form, lstsq, tmp_path):
+    """Short directions ask for a second regression, by products with the rows where squares are held."""
+    X, H, _ = planted(1e7, 8, 1)
+    X = X * np.geomspace(1, 1e6, X.shape[1]) if form == "implicit" else X
+    settings, path = {"form": form, "lstsq": lstsq}, tmp_path / "run.ckpt"
+    whole = quiet(ls.Discriminant(X, H), **settings)
+    for stop in range(0, whole.iterations, max(1, whole.iterations // 4)):
+        part = quiet(
+            ls.Discriminant(X, H),
+            **settings,
+            checkpoint=path,
+            callback=lambda p, stop=stop: p.iteration == stop,
+        )
+        assert part.iterations == stop
+        found = quiet(ls.Discriminant(X, H), **settings, start=path)
+        assert found.weights.tobytes() == whole.weights.tobytes()
+        assert np.array_equal(found.history["residual"], whole.history["residual"])
+        assert (found.status, found.message) == (whole.status, whole.message)
+
+
+def test_a_run_that_is_cut_within_stage_1_says_what_it_did_not_measure(tmp_path):
+    problem = ls.Discriminant(TALL, targets.lda(CLASSES), ridge=1.0)
+    settings, path = {"lstsq": "cg", "form": "implicit"}, tmp_path / "run.ckpt"
+    cut = quiet(problem, **settings, max_iterations=3, checkpoint=path)
+    assert cut.status is Status.ITERATION_LIMIT
+    assert "before the rows of X were reduced" in cut.message
+    found, whole = quiet(problem, **settings, start=path), quiet(problem, **settings)
+    assert found.weights.tobytes() == whole.weights.tobytes()
+    assert found.message == whole.message
+
+
 def test_lanczos_vectors_are_the_same():
     problem = ls.Discriminant(TALL, targets.opls(LABELS), 2, ridge=3.0)
     dense, lanczos = (ls.solve(problem, "direct", eigensolver=name, rng=0) for name in ("dense", "lanczos"))

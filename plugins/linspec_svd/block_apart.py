@@ -1,0 +1,166 @@
+"""Pairs that the Krylov space of one vector cannot find: a random block apart, and block Lanczos steps that add them.
+
+Problem: a Krylov space of one vector finds a repeated singular value once. Further copies come with rounding, or not at
+all, and a residual cannot show this.
+Method: a block of b random vectors, orthogonal to the Ritz vectors found, makes a few steps of block Lanczos in their
+complement (Golub & Underwood 1977). From one random start in N dimensions, the largest eigenvalue of the complement has
+a relative error ε after q steps with a probability of at most 1.648 √N exp(-√ε (2q - 1)) (Kuczyński & Woźniakowski
+1992, doi:10.1137/0613066, Theorem 4.2); the probabilities of b starts multiply. The search ends when an eigenvalue
+above the k-th found is hidden with a probability of at most `RISK`. ε comes from the largest value that the search has
+found, but is at least `OPEN`, to limit the cost. So an eigenvalue is detected if its relative distance above the k-th
+found is at least `OPEN` (for squares; half of it for values). Missing values can be overlooked if the complement's
+values are close to each other and to the k-th found. Values above the k-th by less than the tolerance times the largest
+are not reported: the problem's law does not see them either. A Ritz value is a lower bound of an eigenvalue, so the
+search finds no false values. What it finds is taken in by further steps, and another block looks for more.
+Where we differ: the rest of the Ritz vectors is left behind when a random block takes its place; it is added to all
+later residuals.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from linspec import Status
+from linspec.algebra import GrowingBasis
+from linspec.arrays import HOST, Array, HostArray
+from linspec_svd.ending import log_chance
+from linspec_svd.krylov_triplets import bearable_loss
+from linspec_svd.ritz_pairs import Recorder, Ritz
+
+APART = 4
+"""The number of random vectors in the first search for missing pairs; each further search has twice as many."""
+
+OPEN = 0.1
+"""A missed eigenvalue is sure to be found if its relative distance above the k-th found one is at least this."""
+
+RISK = 1e-3
+"""The largest probability of missing such an eigenvalue."""
+
+BLUR = 1e3
+"""The error of sums of products in units of the unit roundoff, relative to the largest."""
+
+STEPS = 20
+"""The number of random blocks for which there is room beside the requested Ritz vectors; fewer are needed."""
+
+UNSEEN = (
+    "The budget left no room to complete the search for missing copies of repeated singular values, which a "
+)
+UNSEEN += "residual cannot show."
+
+UNFINISHED = (
+    "Singular values had been missed, often copies of repeated ones, and the run ended before a further look "
+)
+UNFINISHED += (
+    'could show that none is missing: raise the budget or max_iterations, or choose "gram" or "direct".'
+)
+
+
+class BlockApart:
+    """A growing basis that begins with Ritz pairs.
+
+    Parameters
+    ----------
+    recorder : Recorder
+        With the pairs to begin with, and their products.
+    """
+
+    def __init__(self, recorder: Recorder) -> None:
+        self.run, self.AtA, self.k, self.left = recorder.run, recorder.AtA, recorder.k, 0.0
+        self.multiplied, k, AtA = recorder.multiplied, self.k, self.AtA
+        most = min(AtA.length, max(3 * k, k + STEPS * APART))
+        ritz = Ritz.of(recorder.ritz.V, recorder.ritz.GV, k)
+        self.basis = GrowingBasis.begin(
+            ritz.V, most=most, home=HOST, unit=AtA.rounding, bearable=bearable_loss(self.run.tol)
+        ).grow(ritz.GV)
+
+    @property
+    def residual(self) -> float:
+        """By the problem's law, with what was left behind."""
+        theta = self.basis.ritz[0]
+        if not len(theta) or theta[0] <= 0:
+            return 0.0
+        return float(self.basis.residuals(self.k).max(initial=0.0)) / float(theta[0]) + self.left
+
+    def pairs(self) -> tuple[Array, HostArray]:
+        """Ritz vectors and values."""
+        vectors = self.AtA.home.place(self.basis.vectors(self.k))
+        return vectors, self.basis.ritz[0][: self.k]
+
+    def proceed(self) -> bool:
+        """Ask the run whether to continue."""
+        basis = self.basis
+        return self.run.proceed(residual=self.residual, current=lambda: self._triplets(basis))
+
+    def _triplets(self, basis: GrowingBasis) -> dict[str, Any]:
+        return self.AtA.current(self.AtA.home.place(basis.vectors(self.k)), basis.ritz[0][: self.k])
+
+    def completed(self) -> tuple[Array, HostArray]:
+        """The requested Ritz pairs, including missed ones, as far as the budget goes.
+
+        If the budget ends while missed pairs are added, the pairs that had converged before are returned. The new ones
+        are returned if their values are accurate; the errors of values are the squares of the residuals.
+        """
+        width, found, before = APART, False, self.pairs()
+        while self.basis.count < self.AtA.length and (lacks := self._lacks(width)) is not False:
+            if lacks is None:
+                self.run.note(*((Status.INCOMPLETE, UNFINISHED) if found else (Status.BUDGET, UNSEEN)))
+                break
+            found = True
+            if not self.taken_in():
+                self.run.note(Status.INCOMPLETE, UNFINISHED)
+                return self.pairs() if self.residual <= self.run.tol**0.5 else before
+            width, before = 2 * width, self.pairs()
+        return self.pairs()
+
+    def taken_in(self) -> bool:
+        """Continue until the residual is small. Returns whether the run allowed it."""
+        while self.residual > self.run.tol:
+            if not (self.proceed() and self.step()):
+                return False
+        return True
+
+    def resume(self) -> None:
+        """Continue until the run ends, because the law is not satisfied; what was left behind is taken up again."""
+        basis = self.basis
+        if self.left and self.run.affords(self.AtA.sweep):
+            anew = basis.begin_again(self.k, unit=self.AtA.rounding, bearable=basis.bearable)
+            self.basis, self.left = anew.grow(self.multiplied(anew.next)), 0.0
+        while self.proceed() and self.step():
+            pass
+
+    def step(self) -> bool:
+        """Multiply the next block. Returns whether there was one."""
+        basis = self.basis
+        if basis.is_invariant:
+            self.run.end(Status.STAGNATED)
+            self.proceed()
+            return False
+        if basis.is_full:
+            basis = basis.restart(self.k + (basis.most - self.k) // 3)
+        self.basis = basis.grow(self.multiplied(basis.next))
+        return True
+
+    def _lacks(self, width: int) -> bool | None:
+        """Whether a pair is missing; None if the run allows no further search. The basis then is as before."""
+        theta, side, AtA = self.basis.ritz[0][: self.k], self.AtA.length, self.AtA
+        keep = len(theta)
+        margin = max(self.run.tol, BLUR * AtA.rounding) * float(theta.max(initial=0.0))
+        least = (float(theta[-1]) if keep == self.k else 0.0) + margin
+        block = self.run.rng.standard_normal((side, min(width, side - keep)))
+        most = min(side, max(self.basis.most, keep + STEPS * width))
+        basis, steps = replace(self.basis, most=most, widest=most).restart(keep, block), 0
+        while not (basis.is_invariant or basis.is_full):
+            if not self.run.affords(AtA.sweep):
+                return None
+            basis, steps = basis.grow(self.multiplied(basis.next)), steps + 1
+            largest = float(np.linalg.eigvalsh(basis.H[keep:, keep:])[-1])
+            if largest > least:
+                self.left, self.basis = self.residual, basis
+                return True
+            share = max(1.0 - largest / least, OPEN) if least > 0 else 1.0
+            if width * log_chance(side - keep, share, steps) <= np.log(RISK):
+                break
+        return False

@@ -1,0 +1,205 @@
+"""PROPACK on the products of the data, watched.
+
+Problem: the k leading singular triplets of A by products with A and Aᵀ in turn, without squares.
+Method: `svds` with PROPACK (Golub-Kahan-Lanczos bidiagonalisation with partial reorthogonalisation: Larsen 1998). The
+bidiagonal matrix follows from the vectors that it multiplies, and from it their Ritz pairs.
+"""
+
+from __future__ import annotations
+
+import inspect
+from contextlib import suppress
+from typing import Any
+
+import numpy as np
+from scipy.sparse.linalg import LinearOperator as SciPyOperator
+from scipy.sparse.linalg import svds
+
+from linspec import Run
+from linspec.arrays import HostArray, to_host
+from linspec_svd.ritz_pairs import SLACK, Recorder, Ritz
+
+ASTRAY = 1e-6
+"""The largest part of a product outside of its recurrence, relative to the largest coefficient; partial
+reorthogonalisation subtracts parts of the root of rounding."""
+
+FAR = 10.0
+"""A tolerance that is this many roots of rounding does not notice the error of products that follow from PROPACK's
+recurrence."""
+
+
+class Bidiagonal:
+    """PROPACK on A and Aᵀ, and the Ritz pairs that follow from its vectors.
+
+    PROPACK multiplies u₁, v₁, u₂, v₂, … in turn by Aᵀ and A. With αⱼ = vⱼᵀAᵀuⱼ and βⱼ₊₁ = uⱼ₊₁ᵀAvⱼ these are
+
+        Aᵀuⱼ = βⱼ vⱼ₋₁ + αⱼ vⱼ,    A vⱼ = αⱼ uⱼ + βⱼ₊₁ uⱼ₊₁,
+
+    so that AᵀA V and AAᵀ U follow from the bidiagonal matrix B of these numbers and the last product. Only the vectors
+    of the shorter side are held, and no Gram matrix of them is formed. Partial reorthogonalisation keeps B accurate
+    to rounding (Simon 1984; Larsen 1998). The products themselves are accurate to the root of rounding. Where the
+    tolerance is not far above it, the final vectors are multiplied once more. An exception cannot stop PROPACK:
+    after the run has ended, all products are zero.
+    """
+
+    def __init__(self, problem: Any, run: Run, recorder: Recorder, longest: int) -> None:
+        self.A = problem.A
+        self.run_, self.recorder, self.longest = run, recorder, longest
+        self.moments, self.of_rows, self.root = recorder.AtA.moments, recorder.AtA.of_rows, 0.0
+        self.held: list[HostArray] = []
+        self.diagonal: list[float] = []
+        self.below: list[float] = []
+        self.last_product = np.zeros(0)
+        # Of how many held vectors the products are known, and the part outside them.
+        self.known = (0, np.zeros(0))
+        self.u = self.v = np.zeros(0)
+        self.expected = np.zeros(0)  # what the next vector is a multiple of, by the recurrence
+        self.largest = 0.0
+        self.due = recorder.width
+        self.failure: BaseException | None = None
+        self.halted = False
+
+    def run(self) -> None:
+        """Iterate until PROPACK has converged or given up, or the run has ended."""
+        n, p = self.A.shape
+        k, rng = self.recorder.k, self.run_.rng
+        operator = SciPyOperator((n, p), matvec=self.forward, rmatvec=self.adjoint, dtype=np.float64)
+        name = "rng" if "rng" in inspect.signature(svds).parameters else "random_state"
+        options = {
+            name: rng,
+            "v0": rng.standard_normal(n),
+            "maxiter": max(self.longest, k),
+            "tol": self.run_.tol,
+        }
+        with suppress(
+            np.linalg.LinAlgError
+        ):  # not converged, or no direction left: ARPACK completes the result
+            svds(operator, k=k, solver="propack", **options)
+        if self.failure is not None:
+            raise self.failure
+        if not self.recorder.ended and self.known[0]:
+            self._look()
+        if self.recorder.converged and self.run_.tol < FAR * self.recorder.AtA.rounding**0.5:
+            self._recompute()
+
+    @property
+    def over(self) -> bool:
+        """Whether there are no further products."""
+        return self.recorder.ended or self.halted or self.failure is not None
+
+    def forward(self, v: HostArray) -> HostArray:
+        """A v."""
+        if not self.over and len(self.diagonal) >= self.recorder.k and not self.run_.affords(2.0):
+            self.halted = True
+        if self.over:
+            return np.zeros(self.A.shape[0])
+        v = np.asarray(v, dtype=np.float64).reshape(-1)
+        product = self._checked(lambda: self.A.matmat(self.A.home.blocks.place(v[:, None])))
+        if product is None:
+            return np.zeros(self.A.shape[0])
+        if abs(np.linalg.norm(v) - 1.0) > SLACK:  # it makes a start of it, which enters no basis
+            return product
+        alpha = float(v @ self.last_product)
+        if self._astray(v, alpha):
+            return np.zeros(self.A.shape[0])
+        self.diagonal.append(alpha)
+        self.expected = product - alpha * self.u
+        self.last_product, self.v = product, v.copy()  # PROPACK reuses its memory
+        if self.of_rows:
+            self._learn(self.expected)
+        else:
+            self.held.append(self.v)
+        return product
+
+    def adjoint(self, u: HostArray) -> HostArray:
+        """Aᵀ u."""
+        if not self.over and not self.run_.affords(1.0):
+            self.halted = True
+        if self.over:
+            return np.zeros(self.A.shape[1])
+        u = np.asarray(u, dtype=np.float64).reshape(-1)
+        product = self._checked(lambda: self.A.rmatmat(self.A.home.place(u[:, None], self.A.dtype)))
+        if product is None:
+            return np.zeros(self.A.shape[1])
+        if abs(np.linalg.norm(u) - 1.0) > SLACK:
+            return product
+        if self.diagonal:
+            beta = float(u @ self.last_product)
+            if self._astray(u, beta):
+                return np.zeros(self.A.shape[1])
+            self.below.append(beta)
+        self.expected = product - self.below[-1] * self.v if self.diagonal else product
+        self.last_product, self.u = product, u.copy()
+        if self.of_rows:
+            self.held.append(self.u)
+        elif self.diagonal:
+            self._learn(self.expected)
+        return product
+
+    def _astray(self, x: HostArray, factor: float) -> bool:
+        """Whether the next vector does not follow from the recurrence, so that B is not the matrix of these vectors.
+
+        In an invariant subspace PROPACK goes on with rounding, or with a vector of its own. ARPACK then begins anew.
+        """
+        self.largest = max(self.largest, abs(factor))
+        self.halted |= bool(np.linalg.norm(self.expected - factor * x) > ASTRAY * self.largest)
+        return self.halted
+
+    def _checked(self, make: Any) -> HostArray | None:
+        """A product, or None if it failed: PROPACK continues after any exception."""
+        try:
+            with np.errstate(all="ignore"):
+                product = to_host(make()).astype(np.float64, copy=False)[:, 0]
+                if np.isfinite(product.sum()) or np.isfinite(product).all():
+                    product = self._scaled(product)
+                else:
+                    ones = np.ones((self.A.shape[1], 1))
+                    self.moments.gram_matmat(self.moments.home.place(ones))  # raises, and names the entry
+        except BaseException as failure:  # noqa: BLE001 (raised again when PROPACK has come back)
+            self.failure = failure
+            return None
+        return product
+
+    def _scaled(self, product: HostArray) -> HostArray:
+        """A product with A or with Aᵀ times a power of two, with which the first one is near 1; always a copy."""
+        largest = float(np.abs(product).max(initial=0.0))
+        if not self.root and 0 < largest < np.inf:
+            self.root = 2.0 ** -max(min(int(np.frexp(largest)[1]), 500), -500)
+            self.recorder.AtA.scale = self.root**2
+        return product * (self.root or 1.0)
+
+    def _recompute(self) -> None:
+        """Multiply the Ritz vectors once more, where their products are less accurate than products are."""
+        recorder = self.recorder
+        if self.run_.affords(recorder.AtA.sweep):
+            V = recorder.ritz.V
+            recorder.ritz = Ritz.of(V, recorder.multiplied(V), recorder.k)
+
+    def _learn(self, rest: HostArray) -> None:
+        """The products of all held vectors are known; `rest` is what the last one has outside them."""
+        self.known = len(self.diagonal), rest
+        if len(self.held) >= self.due:
+            self.due = len(self.held) + max(self.recorder.width - self.recorder.k, 1)
+            self._look()
+
+    def _look(self) -> None:
+        """The Ritz pairs of m held vectors.
+
+        On the side of the rows AAᵀ U = U BBᵀ + rest eₘᵀBᵀ, with B of m rows. On that of the columns
+        AᵀA V = V BᵀB + βₘ₊₁ rest eₘᵀ, with B of m + 1 rows.
+        """
+        (m, rest), k, rows = self.known, self.recorder.k, self.of_rows
+        B = np.zeros((m + 1, m))
+        B[np.arange(m), np.arange(m)] = self.diagonal[:m]
+        below = self.below[: m - rows]
+        B[np.arange(1, len(below) + 1), np.arange(len(below))] = below
+        X, s, Yt = np.linalg.svd(B[:m] if rows else B, full_matrices=False)
+        turn = (X if rows else Yt.T)[:, :k]
+        share = (s if rows else below[-1]) * Yt[:, -1]
+        W = np.stack(self.held[:m]).T @ turn
+        found = Ritz(s[:k] ** 2, W, W * s[:k] ** 2 + rest[:, None] * share[:k])
+        self.recorder.whole = len(s) == len(W)
+        if len(s) >= k:
+            self.recorder.judge(found)
+        else:  # not for the law, which would take them for all there are
+            self.recorder.ritz = found

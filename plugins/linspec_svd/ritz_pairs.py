@@ -1,0 +1,166 @@
+"""Ritz pairs of the vectors that a library has had multiplied.
+
+Problem: ARPACK and PROPACK return only their final result. Progress, the tolerance of the problem's law and a budget
+that ends ask for the best pairs so far.
+Method: the operator that they are given keeps the vectors and their products. The Ritz pairs of this span, with their
+residuals, are then known at any time without a sweep. After a look only the leading ones are kept.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from linspec import Run
+from linspec.algebra import eigenpairs, whitening
+from linspec.arrays import HostArray, to_host
+from linspec_svd.gram_products import GramProducts
+
+OVERLAP = 1e-2
+"""A vector adds no direction if a smaller fraction of its square is outside the others. The bases of both libraries
+are orthonormal up to rounding."""
+
+SLACK = 1e-6
+"""The largest difference from 1 of the length of a basis vector."""
+
+
+class Stopped(Exception):  # noqa: N818 (the way out of a library that knows no other)
+    """The run has ended."""
+
+
+@dataclass(frozen=True)
+class Ritz:
+    """Leading Ritz values and vectors of AᵀA in a span, and the products of the vectors with AᵀA."""
+
+    theta: HostArray
+    V: HostArray
+    GV: HostArray
+
+    @classmethod
+    def of(cls, V: HostArray, GV: HostArray, count: int) -> Ritz:
+        """The leading Ritz pairs of any vectors and their products."""
+        T = whitening(
+            V.T @ V, OVERLAP / max(V.shape[1], 1)
+        )  # without directions in which rounding would be amplified
+        H = T.T @ (V.T @ GV) @ T
+        theta, Y = eigenpairs((H + H.T) / 2)
+        turn = T @ Y[:, ::-1][:, :count]
+        return cls(theta[::-1][:count], V @ turn, GV @ turn)
+
+    @property
+    def residual(self) -> float:
+        """The residual by the problem's law."""
+        gap = np.linalg.norm(self.GV - self.V * self.theta, axis=0).max(initial=0.0)
+        largest = float(self.theta.max(initial=0.0))
+        return float(gap / largest) if largest > 0 else 0.0 if gap == 0 else np.inf
+
+    def leading(self, k: int) -> Ritz:
+        """The first k."""
+        return Ritz(self.theta[:k], self.V[:, :k], self.GV[:, :k])
+
+
+class Recorder:
+    """The operator AᵀA for a library, with the Ritz pairs of the vectors that it has multiplied.
+
+    Parameters
+    ----------
+    run : Run
+    AtA : GramProducts
+    k : int
+        The pairs wanted.
+    width : int
+        The pairs kept after a look.
+
+    Attributes
+    ----------
+    ritz : Ritz
+        The k pairs of the last look.
+    ended : bool
+        Whether the library gets no more products.
+    converged : bool
+        Whether it ended because the residual is at most the tolerance; the run does not know this yet.
+    whole : bool
+        Whether the pairs are those of a basis of all directions: none is missing.
+    due : int
+        The vectors at the next look, beside the Ritz vectors.
+    """
+
+    def __init__(self, run: Run, AtA: GramProducts, k: int, width: int) -> None:
+        self.run, self.AtA, self.k, self.width = run, AtA, k, width
+        none = np.zeros((AtA.length, 0))
+        self.wide = self.ritz = Ritz(np.zeros(0), none, none)
+        self.vectors: list[HostArray] = []
+        self.products: list[HostArray] = []
+        self.due = width
+        self.ended = self.converged = self.whole = False
+
+    @property
+    def count(self) -> int:
+        """The vectors known."""
+        return len(self.vectors) + len(self.wide.theta)
+
+    def product(self, x: HostArray) -> HostArray:
+        """AᵀA x, unless the run has ended."""
+        if self.count >= self.k and not self.run.affords(self.AtA.sweep):
+            self.look()
+            raise Stopped
+        x = np.array(x, dtype=np.float64).reshape(-1)  # a copy: ARPACK reuses its memory
+        product = self.multiplied(x[:, None])[:, 0]
+        if abs(np.linalg.norm(x) - 1.0) > SLACK:
+            # A start vector. ARPACK first moves it into the range of AᵀA, and it enters no basis.
+            return product
+        self.vectors.append(x)
+        self.products.append(product)
+        if len(self.vectors) == 2:
+            self._align(x)
+        if len(self.vectors) >= self.due:
+            self.look()
+            if self.ended:
+                raise Stopped
+        return product
+
+    def multiplied(self, X: HostArray) -> HostArray:
+        """AᵀA X in the units of the products, on the host; a copy, because operators may reuse their memory."""
+        return np.array(to_host(self.AtA(self.AtA.home.place(X))))
+
+    def so_far(self) -> dict[str, Any]:
+        """The triplets of all vectors multiplied so far, if they are enough."""
+        return self.triplets((self._all() if self.count >= self.k else self.wide).leading(self.k))
+
+    def triplets(self, ritz: Ritz) -> dict[str, Any]:
+        """The triplets of Ritz pairs, for callbacks."""
+        return self.AtA.current(self.AtA.home.place(ritz.V), ritz.theta)
+
+    def look(self) -> None:
+        """Rayleigh-Ritz on all known vectors; the run decides whether to continue."""
+        self.wide, self.vectors, self.products = self._all(), [], []
+        self.whole = len(self.wide.theta) == self.AtA.length
+        self.due = max(self.width - self.k, 2)
+        self.judge(self.wide.leading(self.k))
+
+    def _align(self, x: HostArray) -> None:
+        """Drop the Ritz vectors that ARPACK has dropped, so that our basis is the same as ARPACK's.
+
+        The first vector of a cycle is orthogonal to all Ritz vectors, the second only to those that ARPACK kept.
+        """
+        dropped = np.flatnonzero(np.abs(self.wide.V[:, self.k :].T @ x) > self.AtA.rounding**0.5)
+        count = self.k + int(dropped[0]) if len(dropped) else len(self.wide.theta)
+        self.wide = self.wide.leading(count)
+        self.due = max(self.width - count, 2)
+
+    def _all(self) -> Ritz:
+        """Ritz pairs of all known vectors."""
+        V = np.column_stack([self.wide.V, *self.vectors])
+        return Ritz.of(V, np.column_stack([self.wide.GV, *self.products]), self.width)
+
+    def judge(self, found: Ritz) -> None:
+        """Ask the run with k pairs, or with earlier ones if their sum of Ritz values is larger."""
+        if found.theta.sum() >= self.ritz.theta.sum() * (1 - SLACK):
+            self.ritz = found
+        self.converged = self.ritz.residual <= self.run.tol
+        self.ended = self.converged or not self.run.proceed(
+            residual=self.ritz.residual, current=partial(self.triplets, self.ritz)
+        )
