@@ -127,7 +127,7 @@ class KNOI(IterativeSolver):
         else:
             seeds = [side.seed for side in state["sides"]]
         x, y = (
-            View(A, SeededFourierMap(kernel, A.shape[1], count, seed), float(r) / n, rows, self)
+            FeatureView(A, SeededFourierMap(kernel, A.shape[1], count, seed), float(r) / n, rows, self)
             for A, kernel, seed, r in zip((problem.X, problem.Y), kernels, seeds, problem.ridge, strict=True)
         )
         if state is None:
@@ -202,7 +202,7 @@ class SeededFourierMap(FeatureMap):
         return f"SeededFourierMap({self.inputs} -> {self.columns})"
 
 
-class View:
+class FeatureView:
     """The rows of one view, and their features.
 
     Parameters
@@ -270,7 +270,7 @@ class View:
 
 
 def started(
-    x: View, y: View, first: HostArray, width: int, center: bool, rng: np.random.Generator
+    x: FeatureView, y: FeatureView, first: HostArray, width: int, center: bool, rng: np.random.Generator
 ) -> list[Side]:
     """Random functions of unit length, and the steps of both views, by some rows."""
     views = (x, y)
@@ -285,7 +285,7 @@ def started(
     return found
 
 
-def _weights(f: Side, g: Side, x: View, y: View, kernels: Any) -> dict[str, Any]:
+def _weights(f: Side, g: Side, x: FeatureView, y: FeatureView, kernels: Any) -> dict[str, Any]:
     """What the law takes."""
     return {
         "x_weights": f.U,
