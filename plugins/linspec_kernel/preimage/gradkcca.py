@@ -204,9 +204,7 @@ class PairHunt:
             columns = drawn_columns(self.few, problem.value, run.rng)
         self.screen: Screen | None = None
         if columns is not None:
-            some = [len(index) for index in columns]
-            if any(m < view.A.shape[1] for m, view in zip(some, self.views, strict=True)):
-                run.note(None, SCREENED.format(m=some[0], w=some[1]))
+            self._note_partial(columns)
             if seeks:
                 self.screen = Screen(self.few, problem.value, problem.parities, columns)
         if begun is None:
@@ -253,6 +251,12 @@ class PairHunt:
         assert self.screen is not None  # noqa: S101 (it is made where anything is sought)
         related = self.screen.best(count - drawn)
         return np.hstack([related[0], U]), np.hstack([related[1], V])
+
+    def _note_partial(self, columns: Points) -> None:
+        """Say where some columns take no part in the comparison."""
+        m, w = (len(index) for index in columns)
+        if m < self.views[0].A.shape[1] or w < self.views[1].A.shape[1]:
+            self.run.note(None, SCREENED.format(m=m, w=w))
 
     def _bounded(self, points: Any) -> Points:
         x, y = (view.bound.nearest(W) for view, W in zip(self.views, points, strict=True))

@@ -45,7 +45,7 @@ from linspec_kernel.preimage.ascent import Climb, PointPairs, Search
 from linspec_kernel.preimage.gradkcca import AGREES, RANDOM
 from linspec_kernel.preimage.iterate import PairsOfPoints, PointPair, Points, arrays
 from linspec_kernel.preimage.starts import COLUMNS, NUMBERS, random_points
-from linspec_kernel.preimage.views import PointFunctions, PreimageView, entries_of
+from linspec_kernel.preimage.views import PointFunctions, PreimageView, Removed, entries_of
 from linspec_kernel.problem import KernelCCA
 
 NEAR = (
@@ -113,7 +113,7 @@ class KCCAPreimage(IterativeSolver):
     tol: float | None = tol_option(1e-4)
     max_iterations: int = limit_option(10_000)
 
-    kept: ClassVar = (PairsOfPoints, PointPair, Targets, SignedPair, Climb)
+    kept: ClassVar = (PairsOfPoints, PointPair, Targets, SignedPair, Climb, Removed)
     resumes_after_law: ClassVar[bool] = False
 
     def iterates(self, problem: Any, run: Run, state: Any = None) -> Iterator[PairsOfPoints]:
@@ -130,6 +130,8 @@ class KCCAPreimage(IterativeSolver):
             targets = sought(self, run, moments, canonical_functions(self, problem, run, moments, kernels))
         else:
             targets, found, now = state["targets"], state["found"], state["now"]
+            for view, removed in zip(moments.views, state["removed"], strict=True):
+                view.remove_again(removed)
         hunt = PreimageHunt(self, moments, run, kernels, targets)
         while len(found) < targets.count:
             if now is None:
@@ -211,7 +213,12 @@ class PreimageHunt:
             partial(self._closed, found, now),
             judged=False,
             ending=ending,
-            state={"found": found, "now": now, "targets": self.targets},
+            state={
+                "found": found,
+                "now": now,
+                "targets": self.targets,
+                "removed": [view.removed for view in self.views],
+            },
         )
 
     def _current(self, found: tuple[PointPair, ...], now: SignedPair | None) -> dict[str, Any]:
