@@ -94,22 +94,15 @@ class Climb:
         """Some of the columns."""
         if len(index) == len(self.values):
             return self
-        return Climb(
-            **{name: _each(lambda one: one[..., index], entry) for name, entry in vars(self).items()}
-        )
+        return Climb(*(_some(entry, index) for entry in vars(self).values()))
 
     def put(self, index: HostArray, part: Climb) -> Climb:
         """The columns, with others in place of some."""
         if len(index) == len(self.values):
             return part
 
-        def joined(one: HostArray, other: HostArray) -> HostArray:
-            found = one.copy()
-            found[..., index] = other
-            return found
-
-        own, others = vars(self), vars(part)
-        return Climb(**{name: _each(joined, entry, others[name]) for name, entry in own.items()})
+        entries = zip(vars(self).values(), vars(part).values(), strict=True)
+        return Climb(*(_with(entry, index, other) for entry, other in entries))
 
     @property
     def best(self) -> int:
@@ -146,11 +139,23 @@ class Climb:
         )
 
 
-def _each(function: Any, *entries: Any) -> Any:
-    """A function of arrays, or of those of both views."""
-    if isinstance(entries[0], tuple):
-        return tuple(function(*views) for views in zip(*entries, strict=True))
-    return function(*entries)
+def _some(entry: Any, index: HostArray) -> Any:
+    """Some of the columns of an array, or of the arrays of both views."""
+    if isinstance(entry, tuple):
+        return _some(entry[0], index), _some(entry[1], index)
+    return entry[index] if entry.ndim == 1 else entry[:, index]
+
+
+def _with(entry: Any, index: HostArray, part: Any) -> Any:
+    """An array, or those of both views, with other columns in place of some."""
+    if isinstance(entry, tuple):
+        return _with(entry[0], index, part[0]), _with(entry[1], index, part[1])
+    found = entry.copy()
+    if entry.ndim == 1:
+        found[index] = part
+    else:
+        found[:, index] = part
+    return found
 
 
 @dataclass(frozen=True)
@@ -205,7 +210,7 @@ class Search:
         climb = Climb(
             points=pairs.points,
             gradients=G,
-            steps=_each(_first_steps, pairs.points, G),
+            steps=(_first_steps(pairs.points[0], G[0]), _first_steps(pairs.points[1], G[1])),
             values=pairs.values,
             residuals=np.full(m, np.inf),
             past=np.tile(pairs.values, (MEMORY, 1)),
@@ -231,8 +236,8 @@ class Search:
         tried = self.at(W[0], W[1])
         good = tried.values >= c.past.min(axis=0) + GAIN * np.maximum(promised, 0.0)
         # A column that fails tries a shorter step in the next iteration, while the others go on.
-        shorter = _each(lambda a: np.where(good, a, a / SHORTER), c.steps)
-        c = replace(c, age=c.age + 1, failed=np.where(good, 0, c.failed + 1), steps=shorter)
+        x, y = (np.where(good, length, length / SHORTER) for length in c.steps)
+        c = replace(c, age=c.age + 1, failed=np.where(good, 0, c.failed + 1), steps=(x, y))
         taken = np.flatnonzero(good)
         if len(taken):
             c = c.put(taken, self._moved(c[taken], self._chosen(tried, taken)))
