@@ -58,7 +58,7 @@ ROUNDING = 4.0
 
 
 @dataclass
-class Functions:
+class JudgedFunctions:
     """Functions of one view at its rows.
 
     Attributes
@@ -81,11 +81,11 @@ class Functions:
     mean: HostArray
     squares: HostArray
 
-    def turned(self, T: HostArray, home: Home) -> Functions:
+    def turned(self, T: HostArray, home: Home) -> JudgedFunctions:
         """Combinations of the functions."""
         P = home.place(T)
         dual = None if self.dual is None else self.dual @ P
-        return Functions(self.weights @ P, dual, self.values @ P, self.mean @ T, T.T @ self.squares @ T)
+        return JudgedFunctions(self.weights @ P, dual, self.values @ P, self.mean @ T, T.T @ self.squares @ T)
 
 
 def judged(
@@ -201,7 +201,7 @@ def with_loss(conclusion: Conclusion, carried: Carried, tol: float) -> Conclusio
 
 
 def residuals(
-    x: Functions, y: Functions, rho: HostArray, moments: Any, ridges: tuple[float, float]
+    x: JudgedFunctions, y: JudgedFunctions, rho: HostArray, moments: Any, ridges: tuple[float, float]
 ) -> tuple[HostArray, HostArray | None, str]:
     """Squared residuals of pairs, the bounds of their correlations, and what kind of residual it is."""
     if x.dual is None or y.dual is None:
@@ -226,18 +226,20 @@ def residuals(
     return squares, np.sqrt(squares / 2), "recomputed"
 
 
-def functions(op: KernelOperator, W: Array, J: HostArray | None, features: FeatureMap | None) -> Functions:
+def functions(
+    op: KernelOperator, W: Array, J: HostArray | None, features: FeatureMap | None
+) -> JudgedFunctions:
     """The values of functions at the rows of their view, and their inner products."""
     home, xp = op.home, op.home.xp
     if features is not None:
         A = features(op.data)
         values = home.place(A.matmat(W))
         mean = on_host(xp.mean(values, axis=0)) * op.center
-        return Functions(W, None, values - home.place(mean)[None, :], mean, on_host(W.T @ W))
+        return JudgedFunctions(W, None, values - home.place(mean)[None, :], mean, on_host(W.T @ W))
     if J is None:
         dual = W - xp.mean(W, axis=0)[None, :] if op.center else W
         values, mean = op.product(dual)
-        return Functions(dual, dual, values, mean, _symmetric(on_host(dual.T @ values)))
+        return JudgedFunctions(dual, dual, values, mean, _symmetric(on_host(dual.T @ values)))
     # The function of landmarks lies in the span of the centred features if its coefficients add up to zero.
     W = W - xp.mean(W, axis=0)[None, :] if op.center else W
     C = op.columns(J)
@@ -247,10 +249,10 @@ def functions(op: KernelOperator, W: Array, J: HostArray | None, features: Featu
     scattered = np.zeros((op.shape[0], int(W.shape[1])))
     scattered[J] = to_host(W)
     dual = home.place(scattered)
-    return Functions(W, dual, values, mean, _symmetric(on_host(dual.T @ values)))
+    return JudgedFunctions(W, dual, values, mean, _symmetric(on_host(dual.T @ values)))
 
 
-def _are_no_rounding(op: KernelOperator, f: Functions, ridge: float) -> HostArray:
+def _are_no_rounding(op: KernelOperator, f: JudgedFunctions, ridge: float) -> HostArray:
     """Whether values and length of functions are more than the rounding of K a, and of aᵀK a."""
     if f.dual is None:
         return np.ones(len(f.squares), dtype=bool)

@@ -108,7 +108,7 @@ class KernelAppGrad(IterativeSolver):
         setup = 1.0 if state else rounded_up(2.0 + (min(PROBED, n) / n) ** 2)
         run.plan(setup=setup)
         kernels = moments.settle(run.rng)
-        of_x, of_y = (View(op, r, self) for op, r in zip(moments.views, problem.ridge, strict=True))
+        of_x, of_y = (DualView(op, r, self) for op, r in zip(moments.views, problem.ridge, strict=True))
         if state is None:
             x, y, share = of_x.start(width, run.rng), of_y.start(width, run.rng), 1.0
         else:
@@ -130,7 +130,7 @@ class KernelAppGrad(IterativeSolver):
             share = max((squares + others) / t, LEAST_SHARE) if t > 0 else share
 
 
-class View:
+class DualView:
     """The matrix of one view: where its coefficients begin, and a step on them.
 
     Parameters
@@ -198,7 +198,7 @@ class View:
 
 
 def pairs(
-    of_x: View, of_y: View, x: Coefficients, y: Coefficients, k: int
+    of_x: DualView, of_y: DualView, x: Coefficients, y: Coefficients, k: int
 ) -> tuple[float, HostArray, tuple[Array, Array], tuple[Array, Array], Callable[[float], Carried]]:
     """The canonical pairs within two blocks.
 

@@ -127,7 +127,7 @@ class KNOI(IterativeSolver):
         else:
             seeds = [side.seed for side in state["sides"]]
         x, y = (
-            View(A, SeededFourierMap(kernel, A.shape[1], count, seed), float(r) / n, self)
+            FeatureView(A, SeededFourierMap(kernel, A.shape[1], count, seed), float(r) / n, self)
             for A, kernel, seed, r in zip((problem.X, problem.Y), kernels, seeds, problem.ridge, strict=True)
         )
         if state is None:
@@ -202,7 +202,7 @@ class SeededFourierMap(FeatureMap):
         return f"SeededFourierMap({self.inputs} -> {self.columns})"
 
 
-class View:
+class FeatureView:
     """The rows of one view, and their features.
 
     Parameters
@@ -264,7 +264,11 @@ class View:
 
 
 def started(
-    views: tuple[View, View], rows: list[LinearOperator], width: int, center: bool, rng: np.random.Generator
+    views: tuple[FeatureView, FeatureView],
+    rows: list[LinearOperator],
+    width: int,
+    center: bool,
+    rng: np.random.Generator,
 ) -> list[Side]:
     """Random functions of unit length, and the steps of both views, by some rows."""
     means = [view.mean() if center else view.home.zeros((1, view.features.columns)) for view in views]
@@ -278,7 +282,7 @@ def started(
     return found
 
 
-def _weights(f: Side, g: Side, x: View, y: View, kernels: Any) -> dict[str, Any]:
+def _weights(f: Side, g: Side, x: FeatureView, y: FeatureView, kernels: Any) -> dict[str, Any]:
     """What the law takes."""
     return {
         "x_weights": f.U,

@@ -109,11 +109,7 @@ class KernelMoments:
     def learnt(self) -> dict[str, Any]:
         """The kernels as given and with all their numbers, and how matrices are kept: for a checkpoint."""
         kernels = [
-            {
-                "given": _numbers(getattr(self._problem, f"kernel_{name}")),
-                "own": _numbers(op.kernel),
-                "form": op.form,
-            }
+            {**kernel_learnt(getattr(self._problem, f"kernel_{name}"), op.kernel), "form": op.form}
             for name, op in zip("xy", self.views, strict=True)
         ]
         return {"form": self.form, "views": [], "kernels": kernels}
@@ -127,15 +123,9 @@ class KernelMoments:
             Its kernels were others.
         """
         for name, before in zip("xy", learnt["kernels"], strict=True):
-            kernel = getattr(self._problem, f"kernel_{name}")
-            if dict(before["given"]) != _numbers(kernel):
-                raise InvalidProblem(
-                    f"the checkpoint is that of another run: kernel_{name} must be the same; the file has "
-                    f"{shown(dict(before['given']))}, got {kernel}. Pass what the run had, or leave start out."
-                )
+            kernel = kernel_again(f"kernel_{name}", getattr(self._problem, f"kernel_{name}"), before)
             op = self._operator(name.upper(), str(before["form"]))
-            numbers = {field: value for field, value in before["own"].items() if field != "kernel"}
-            op.kernel = replace(op.kernel, **numbers)
+            op.kernel = kernel
             setattr(self, name, op)
 
     def ask_for_witnesses(self, before: Mapping[str, float], known: Mapping[str, Any]) -> None:
@@ -144,6 +134,33 @@ class KernelMoments:
     def witnesses(self, *, read: bool = False) -> dict[str, Any]:
         """What identifies the rows of each view."""
         return {op.name: op.witness for op in self.views}
+
+
+def kernel_learnt(given: Kernel, own: Kernel) -> dict[str, Any]:
+    """A kernel as it was given and with all its numbers: for a checkpoint."""
+    return {"given": _numbers(given), "own": _numbers(own)}
+
+
+def kernel_again(name: str, given: Kernel, learnt: Mapping[str, Any]) -> Kernel:
+    """A kernel with the numbers that an earlier run had learnt.
+
+    Raises
+    ------
+    InvalidProblem
+        That run had another kernel.
+    """
+    check_same(name, _numbers(given), dict(learnt["given"]), given)
+    numbers = {field: value for field, value in learnt["own"].items() if field != "kernel"}
+    return replace(given, **numbers)
+
+
+def check_same(name: str, own: Any, before: Any, given: Any) -> None:
+    """Refuse a parameter of the problem that is not that of the checkpoint."""
+    if own != before:
+        raise InvalidProblem(
+            f"the checkpoint is that of another run: {name} must be the same; the file has {shown(before)}, got "
+            f"{given}. Pass what the run had, or leave start out."
+        )
 
 
 def _numbers(kernel: Kernel) -> dict[str, Any]:

@@ -88,7 +88,7 @@ def linspec_solvers() -> tuple[SolverSpec, ...]:
             target="linspec_kernel.preimage.gradkcca:GradKCCA",
             summary="Projected gradients from many starts at once; products with the data only, no kernel matrix.",
             reference="Uurtio, Bhadra & Rousu 2019, ICML, PMLR 97, Large-scale sparse kernel CCA",
-            traits=("iterative", "randomized", "warm-start", "automatic"),
+            traits=("iterative", "randomized", "warm-start", "resumable", "automatic"),
         ),
         SolverSpec(
             name="scca-hsic",
@@ -96,7 +96,7 @@ def linspec_solvers() -> tuple[SolverSpec, ...]:
             target="linspec_kernel.preimage.scca_hsic:SCCAHSIC",
             summary="Combinations of columns that depend on each other in any way: HSIC by features of one variable.",
             reference="Uurtio, Bhadra & Rousu 2018, ICDM, Sparse non-linear CCA, doi:10.1109/ICDM.2018.00172",
-            traits=("iterative", "randomized", "warm-start"),
+            traits=("iterative", "randomized", "warm-start", "resumable"),
         ),
         SolverSpec(
             name="kcca-preimage",
@@ -105,6 +105,6 @@ def linspec_solvers() -> tuple[SolverSpec, ...]:
             summary="Points nearest to the functions of kernel CCA: for comparison, or as a start to improve.",
             reference="Uurtio, Bhadra & Rousu 2019, ICML, PMLR 97, Large-scale sparse kernel CCA",
             needs=Needs(dense=True, rows=True),
-            traits=("randomized", "approximate"),
+            traits=("randomized", "approximate", "resumable"),
         ),
     )

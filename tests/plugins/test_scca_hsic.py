@@ -8,7 +8,7 @@ from linspec.arrays import HOST
 from linspec_kernel.preimage.bounds import Bound
 from linspec_kernel.preimage.kcca_preimage import Nearness
 from linspec_kernel.preimage.objectives import HSIC
-from linspec_kernel.preimage.views import View
+from linspec_kernel.preimage.views import PreimageView
 
 PreimageCCA, KernelCCA = ls.get_problem("preimage-cca"), ls.get_problem("kernel-cca")
 
@@ -146,11 +146,11 @@ def test_the_preimage_of_a_quadratic_function_is_an_eigenvector():
 def test_the_gradient_of_the_distance_is_that_of_its_value(kernel):
     rng = np.random.default_rng(8)
     X, Y = rng.standard_normal((60, 5)), rng.standard_normal((60, 4))
-    views = tuple(View(ls.as_operator(A, "A"), kernel, Bound("l2", 2.0), True, "A") for A in (X, Y))
+    views = tuple(PreimageView(ls.as_operator(A, "A"), kernel, Bound("l2", 2.0), True, "A") for A in (X, Y))
     for view in views:
         view.settle(0)
     duals = tuple(rng.standard_normal((60, 1)) for _ in range(2))
-    search = Nearness(views, None, 1e-4, lambda _: True, duals=duals)
+    search = Nearness(views, None, 1e-4, duals=duals)
     U, V = rng.standard_normal((5, 2)), rng.standard_normal((4, 2))
     G = search.gradients(search.at(U, V))
     for i, D in enumerate((rng.standard_normal(U.shape), rng.standard_normal(V.shape))):

@@ -36,7 +36,7 @@ from linspec.moments import column_basis, reduced_rows
 from linspec.operators import DenseOperator, LinearOperator, SparseOperator, uncounted
 from linspec.solving import fewer_than_asked
 from linspec_kernel.nystrom import on_host
-from linspec_kernel.preimage.views import Functions, View, shared, shared_slopes
+from linspec_kernel.preimage.views import PointFunctions, PreimageView, shared, shared_slopes
 
 VACUOUS = (
     "The ball restricts nothing for {views}: with a homogeneous kernel the objective does not change with the length "
@@ -68,8 +68,8 @@ UNCERTAIN = 0.01
 class _Side:
     """One view, whose variates are freed of those before them as pairs are added."""
 
-    view: View
-    functions: Functions
+    view: PreimageView
+    functions: PointFunctions
 
     def candidate(self, j: int) -> Array:
         """The variate of function j, or zero where nothing is left of it."""
@@ -144,7 +144,7 @@ def judged(
     return Conclusion(fields, worst, (*hidden, *findings, *said), lost=bool(hidden))
 
 
-def along_columns(view: View, G: HostArray, lengths: HostArray) -> float:
+def along_columns(view: PreimageView, G: HostArray, lengths: HostArray) -> float:
     """The largest cosine of a sum of columns and the slope of a variate, a residual that no unit changes.
 
     With a linear kernel and no bound it is 0 at the pairs of CCA. With XW orthonormal and the gradient g = Xᵀs it is
@@ -152,7 +152,7 @@ def along_columns(view: View, G: HostArray, lengths: HostArray) -> float:
 
     Parameters
     ----------
-    view : View
+    view : PreimageView
     G : numpy.ndarray of shape (p, m)
         The gradients.
     lengths : numpy.ndarray of shape (m,)
@@ -194,13 +194,13 @@ def reads_rows(A: LinearOperator, kernel: Any, bound: Any) -> bool:
     return is_cca(kernel, bound, p) and p <= WIDEST and in_memory(A) is None
 
 
-def view_functions(view: View, U: HostArray) -> Functions:
+def view_functions(view: PreimageView, U: HostArray) -> PointFunctions:
     """The functions of points with nothing subtracted but the mean."""
     view.basis = None
     return view.at(U)
 
 
-def gradients(view: View, functions: Functions, slopes: list[Array]) -> HostArray:
+def gradients(view: PreimageView, functions: PointFunctions, slopes: list[Array]) -> HostArray:
     """Gradients of all pairs by one product, from derivatives by their functions."""
     return view.gradient(functions, view.home.concat(slopes), freed=False)
 
@@ -234,7 +234,7 @@ def _returned(problem: Any, preimages: tuple[Array, Array]) -> list[HostArray]:
     ]
 
 
-def _triangle(basis: Array | None, values: Array, index: HostArray, view: View) -> HostArray:
+def _triangle(basis: Array | None, values: Array, index: HostArray, view: PreimageView) -> HostArray:
     """R⁻¹ of HK = QR: what makes uncorrelated variates of unit length of the functions."""
     if basis is None:
         return np.zeros((0, 0))

@@ -2,13 +2,18 @@
 
 Problem: pairs (u, v), one after the other, that maximise the correlation (or HSIC) of k(X, u) and k(Y, v) in their
 sets.
-Method: all starts of a pair are columns of one block, so a product with X serves all. They are pairs of columns that
-are related by themselves, and some random points; each climbs by a spectral projected gradient (see
-`linspec_kernel.preimage.ascent`). Where there are many rows, starts climb on 2,000 of them, and what is best on all
-rows is polished on all. The variates of a pair are subtracted from those of the next: K is replaced by (I − QQᵀ)HK,
-whatever the kernel, and X stays as it is. An iteration takes two sweeps of each view, forward and adjoint.
-Source: Uurtio, Bhadra & Rousu 2019, ICML, PMLR 97, Large-scale sparse kernel canonical correlation analysis.
-Where we differ: (a) they climb from one random start after the other, and alternate between u and v. (b) Their
+Method: for each pair, and from each start (u, v), repeat
+
+    u ← Proj(u + a ∂f/∂u),   v ← Proj(v + b ∂f/∂v);
+
+the best end is the pair, and K ← (I − QQᵀ)HK frees the functions of what follows of its variates, whatever the kernel;
+X stays as it is. All starts of a pair are columns of one block, so a product with X serves all. They are pairs of
+columns that are related by themselves, and some random points; each climbs by a spectral projected gradient (see
+`linspec_kernel.preimage.ascent`). Where there are many rows, starts climb on 2,000 of them, and the one that is best on
+all rows is polished on all. An iteration takes two sweeps of each view, forward and adjoint.
+Source: Uurtio, Bhadra & Rousu 2019, ICML, PMLR 97, Large-scale sparse kernel canonical correlation analysis, Algorithm
+1.
+Where we differ: (a) they climb from one random start after the other, and alternate: v takes the new u. (b) Their
 gradient is of functions that are not centred in one of the views. (c) They bound |u|₁, which restricts nothing for the
 kernels that they use, see `PreimageCCA`. (d) They deflate the data, X(I − uuᵀ/uᵀu), after which variates still
 correlate.
@@ -16,20 +21,22 @@ correlate.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from functools import partial
+from typing import Any, ClassVar
 
 import numpy as np
 
-from linspec import Run, Solution, Solver, Status, limit_option, option, tol_option
+from linspec import IterativeSolver, Run, Status, limit_option, option, tol_option
 from linspec.arrays import HostArray, to_host
 from linspec.cost import Estimate, Sizes, sweeps_estimate
 from linspec_kernel.moments import rounded_up
-from linspec_kernel.preimage.ascent import STILL, Ended, Search
+from linspec_kernel.preimage.ascent import STILL, Climb, Search
+from linspec_kernel.preimage.iterate import PairsOfPoints, PointPair, Points, arrays
 from linspec_kernel.preimage.objectives import Objective
-from linspec_kernel.preimage.starts import Screen, random_points
-from linspec_kernel.preimage.views import View
+from linspec_kernel.preimage.starts import Screen, drawn_columns, random_points
+from linspec_kernel.preimage.views import PreimageView, Removed
 
 AGREES = 0.01
 """Starts whose value is below the best by at most this share of it agree."""
@@ -49,8 +56,48 @@ EXPECTED = 60
 SCREENED = "Starts were sought among {m} and {w} columns drawn at random, since there are many."
 
 
+@dataclass(frozen=True)
+class Beginning:
+    """The part of a run that is given or drawn at its beginning.
+
+    Attributes
+    ----------
+    given : pair of numpy.ndarray or None
+        Points to begin at, one column for each pair.
+    rows : numpy.ndarray or None
+        The rows on which starts are compared; None: all.
+    columns : pair of numpy.ndarray or None
+        The columns that are compared; None where no pair is sought.
+    spare : pair of numpy.ndarray
+        The starts of the first pair, or the points given. They stand for pairs that are not found.
+    """
+
+    given: Points | None
+    rows: HostArray | None
+    columns: Points | None
+    spare: Points
+
+
+@dataclass(frozen=True)
+class ClimbingPair:
+    """The pair that is sought now.
+
+    Attributes
+    ----------
+    polished : bool
+        Whether the best start climbs, on all rows; before, all starts do.
+    climb : Climb
+    agreeing : int
+        Starts that led to the best value; 0 as long as they climb.
+    """
+
+    polished: bool
+    climb: Climb
+    agreeing: int
+
+
 @dataclass(frozen=True, kw_only=True)
-class FromStarts(Solver):
+class FromStarts(IterativeSolver):
     """Pairs of points, each found by projected gradients from many starts at once."""
 
     repeats: int = option(8, "starts of each pair", at_least=1, at_most=1000)
@@ -58,26 +105,41 @@ class FromStarts(Solver):
     tol: float | None = tol_option(1e-4)
     max_iterations: int = limit_option(10_000)
 
-    def solve(self, problem: Any, run: Run) -> Solution:
-        """Solve a preimage CCA problem."""
-        moments: Any = run.moments("implicit")
-        n, given = int(problem.X.shape[0]), _given(run.start)
-        seeks = given is None or given[0].shape[1] < problem.k
-        rows = self.sample or SAMPLE
-        few = seeks and n > rows and all(A.access != "products" for A in (problem.X, problem.Y))
-        # Numbers of kernels, the rows of starts, the columns that are compared, and the first gradient.
-        streamed = any(view.A.streamed for view in moments.views)
-        reading = few * (1.0 if streamed else rounded_up(rows / n))
-        screening = float(seeks and not few)
-        run.plan(setup=moments.setup_cost + reading + screening + 2.0)
-        kernels = moments.settle(run.rng)
-        objectives = self.objectives(problem, run)
-        climb = Climb(self, problem, run, kernels, objectives, rows if few else None, given)
-        climb.every_pair()
-        return run.finish(**climb.answer())
+    kept: ClassVar = (PairsOfPoints, PointPair, Beginning, ClimbingPair, Climb, Removed)
+    resumes_after_law: ClassVar[bool] = False
+    repeats_setup: ClassVar[bool] = True
+
+    def iterates(self, problem: Any, run: Run, state: Any = None) -> Iterator[PairsOfPoints]:
+        """The pairs found, and the best start of the next one, after each step."""
+        hunt = PairHunt(self, problem, run, state)
+        found: tuple[PointPair, ...] = ()
+        now: ClimbingPair | None = None
+        residual = 0.0
+        if state is not None:
+            found, now, residual = state["found"], state["now"], state.residual
+        while len(found) < problem.k:
+            if now is None:
+                if found and not run.affords(3.0):  # to free functions of variates, and to begin
+                    break
+                now = hunt.next(found)  # K ← (I − QQᵀ)HK, and starts (u, v)
+            search = hunt.exact if now.polished else hunt.rough
+            while now.climb.goes_on:
+                residual = largest(found, now.climb)
+                yield hunt.iterate(residual, found, now)
+                now = replace(now, climb=search.stepped(now.climb))  # u ← Proj(u + a ∂f/∂u), and v likewise
+            best = hunt.best(now)
+            if not now.polished and not best.residual <= run.tol and run.affords(2.0):
+                now = ClimbingPair(True, hunt.exact.begun(*best.points), best.agreeing)
+                continue
+            if not np.isfinite(best.residual):
+                best = replace(best, residual=residual)
+            found, now = (*found, best), None
+        residual = largest(found)
+        rests = Status.STAGNATED if residual > run.tol else None
+        yield hunt.iterate(residual, found, None, ending=rests if len(found) == problem.k else Status.BUDGET)
 
     def objectives(self, problem: Any, run: Run) -> tuple[Objective, Objective]:
-        """What starts climb, and what the best of them is polished by."""
+        """The objective by which starts climb, and the one by which the best of them does."""
         return problem.value, problem.value
 
 
@@ -96,146 +158,92 @@ class GradKCCA(FromStarts):
         return Estimate(one.seconds + starts.seconds, one.bytes + held, f"{EXPECTED} iterations a pair")
 
 
-class Climb:
-    """The pairs found so far, and the search of the next.
+class PairHunt:
+    """The views of a search, and where its pairs begin.
 
     Parameters
     ----------
     solver : FromStarts
     problem : PreimageCCA
     run : Run
-    kernels : pair of Kernel
-        With all their numbers.
-    objectives : pair of Objective
-        What starts climb, and what the best of them is polished by.
-    rows : int or None
-        On how many rows starts are compared; None: on all.
-    given : pair of numpy.ndarray or None
-        Points to begin at, one column for each pair.
+    state : PairsOfPoints or None
+        The iterate that the run goes on from.
 
     Attributes
     ----------
-    found : list of (numpy.ndarray, numpy.ndarray)
-        Points u and v of the pairs that are done.
-    residual : float
-        The largest residual of these and of the pair at hand.
-    is_over : bool
-        Whether `run.proceed` has said so.
+    rough, exact : Search
+        That of all starts, on some of the rows if there are many, and that of the best of them, on all rows.
     """
 
-    def __init__(
-        self,
-        solver: FromStarts,
-        problem: Any,
-        run: Run,
-        kernels: Any,
-        objectives: tuple[Objective, Objective],
-        rows: int | None,
-        given: tuple[HostArray, HostArray] | None,
-    ) -> None:
-        self.solver, self.problem, self.run, self.kernels, self.given = solver, problem, run, kernels, given
-        self.rough, self.exact = objectives
-        self.views: tuple[View, View] = run.moments("implicit").views  # type: ignore[attr-defined]
-        self.few = self.views
-        if rows is not None:
-            index = np.sort(run.rng.choice(int(problem.X.shape[0]), rows, replace=False))
-            self.few = (self.views[0].on(index), self.views[1].on(index))
-        self.found: list[tuple[HostArray, HostArray]] = []
-        self.residuals: list[float] = []
-        self.agreeing: list[int] = []
-        self.residual, self.is_over = 0.0, False
-        self.at_hand: tuple[HostArray, HostArray] | None = None
+    def __init__(self, solver: FromStarts, problem: Any, run: Run, state: Any) -> None:
+        self.solver, self.run, self.k = solver, run, int(problem.k)
+        moments: Any = run.moments("implicit")
+        self.views: tuple[PreimageView, PreimageView] = moments.views
+        begun: Beginning | None = None if state is None else state["beginning"]
+        given = _given(run.start) if begun is None else begun.given
+        n, rows = int(problem.X.shape[0]), solver.sample or SAMPLE
+        many = n > rows and all(A.access != "products" for A in (problem.X, problem.Y))
+        seeks, climbs = _still_to_come(given, self.k, state)
+        # Numbers of kernels, the rows of starts, the columns that are compared, and the first gradient.
+        streamed = any(view.A.streamed for view in self.views)
+        reading = many and (seeks or climbs) and (1.0 if streamed else rounded_up(rows / n))
+        first = 2.0 if begun is None else 0.0
+        run.plan(setup=moments.setup_cost + reading + float(seeks and not many) + first)
+        self.kernels = moments.settle(run.rng)
+        rough, exact = solver.objectives(problem, run)
+        self.few, index = self.views, None if begun is None else begun.rows
+        if reading:
+            index = np.sort(run.rng.choice(n, rows, replace=False)) if begun is None else index
+            self.few = self.views[0].on(index), self.views[1].on(index)
+        self.is_rough = rough is not exact or (index is not None and solver.sample > 0)
+        climbing = self.few if solver.sample else self.views
+        self.rough = Search(climbing, rough, run.tol, ROUGHLY if self.is_rough else STILL)
+        self.exact = Search(self.views, exact, run.tol, still=0.0)
+        columns = None if begun is None else begun.columns
+        if begun is None and seeks:
+            columns = drawn_columns(self.few, problem.value, run.rng)
         self.screen: Screen | None = None
-        seeks = given is None or given[0].shape[1] < problem.k
-        if seeks:
-            self.screen = Screen(self.few, problem.value, problem.parities, run.rng)
-            if self.screen.is_partial:
-                m, w = (len(index) for index in self.screen.columns)
-                run.note(None, SCREENED.format(m=m, w=w))
-        self.spare = self._starts() if seeks else self._bounded(given)
-
-    def every_pair(self) -> None:
-        """Find one pair after the other, and bring the run to its end."""
-        run, k = self.run, self.problem.k
-        for j in range(k):
-            # A product to take variates out, and the first gradient.
-            if run.ended or (j and not run.affords(3.0)):
-                break
-            self.pair(j)
-        if not run.ended and len(self.found) < k:
-            run.end(Status.BUDGET)
-        elif not run.ended and self.residual > run.tol:
-            run.end(Status.STAGNATED)
-        if not self.is_over:
-            run.proceed(residual=self.residual, current=self.answer)
+        if columns is not None:
+            self._note_partial(columns)
+            if seeks:
+                self.screen = Screen(self.few, problem.value, problem.parities, columns)
+        if begun is None:
+            begun = Beginning(given, index, columns, self._starts() if seeks else self._bounded(given))
+        else:
+            for view, removed in zip(self._every_view, state["removed"], strict=False):
+                view.remove_again(removed)
+        self.beginning = begun
 
     # ---- one pair -------------------------------------------------------------------------------
 
-    def pair(self, j: int) -> None:
-        """Find the next pair."""
-        if j:
-            self._take_out()
-        if self.given is not None and j < self.given[0].shape[1]:
-            points, agreeing = self._bounded((self.given[0][:, j : j + 1], self.given[1][:, j : j + 1])), 1
-            ended = None
-        else:
-            ended = self._from_starts(self.spare if j == 0 else self._starts())
-            if self.is_rough and self.run.affords(
-                3.0
-            ):  # chance relations of some rows, or of few features, end here
-                ended.values = self._search(self.views, self.exact).at(*ended.points).values
-            best = ended.best
-            points = ended.points[0][:, [best]], ended.points[1][:, [best]]
-            value = ended.values[best]
-            agreeing = int(np.sum(ended.values >= value - AGREES * abs(value)))
-            if self.is_rough:
-                ended = None
-            else:
-                self.residual = max([*self.residuals, float(ended.residuals[best])])
-        done = ended is not None and float(ended.residuals[ended.best]) <= self.run.tol
-        if not self.is_over and not done and self.run.affords(2.0):
-            polished = self._climbed(self.views, self.exact, points, still=0.0)
-            points, residual = polished.points, float(polished.residuals[0])
-        else:
-            residual = float(ended.residuals[ended.best]) if ended is not None else np.inf
-        self.at_hand = None
-        self.found.append(points)
-        self.residuals.append(residual if np.isfinite(residual) else self.residual)
-        self.agreeing.append(agreeing)
-        self.residual = max(self.residuals)
+    def next(self, found: Sequence[PointPair]) -> ClimbingPair:
+        """The ascent of the next pair, its functions freed of the variates of the one found last."""
+        given, j = self.beginning.given, len(found)
+        if found:
+            for view, U in zip(self._every_view, 2 * found[-1].points, strict=False):
+                variate = view.at(U).variates
+                if view.home.norm(variate) > 0:
+                    view.take_out(variate)
+        if given is not None and j < given[0].shape[1]:
+            U, V = self._bounded((given[0][:, j : j + 1], given[1][:, j : j + 1]))
+            return ClimbingPair(True, self.exact.begun(U, V), 1)
+        U, V = self._starts() if found else self.beginning.spare
+        return ClimbingPair(False, self.rough.begun(U, V), 0)
 
-    @property
-    def is_rough(self) -> bool:
-        """Whether starts climb on some of the rows, or by another objective than the one that counts."""
-        return self.rough is not self.exact or (self.few is not self.views and self.solver.sample > 0)
+    def best(self, now: ClimbingPair) -> PointPair:
+        """The best start; its residual is infinite where starts climb by other rows or features than count."""
+        climb, residual = now.climb, np.inf
+        if now.polished:
+            return replace(climb.best_pair, agreeing=now.agreeing)
+        if not self.is_rough:
+            residual = climb.best_pair.residual
+        elif self.run.affords(3.0):  # chance relations of some rows, or of few features, end here
+            climb = replace(climb, values=self.exact.at(*climb.points).values)
+        value = climb.best_pair.value
+        agreeing = int(np.sum(climb.values >= value - AGREES * abs(value)))
+        return replace(climb.best_pair, residual=residual, agreeing=agreeing)
 
-    def _from_starts(self, starts: tuple[HostArray, HostArray]) -> Ended:
-        """All starts climbed, on some of the rows if that is wanted."""
-        views = self.few if self.solver.sample else self.views
-        still = ROUGHLY if self.is_rough else STILL
-        return self._climbed(views, self.rough, starts, still)
-
-    def _climbed(
-        self,
-        views: tuple[View, View],
-        objective: Objective,
-        points: tuple[HostArray, HostArray],
-        still: float = STILL,
-    ) -> Ended:
-        return self._search(views, objective).spectral(*points, still=still)
-
-    def _search(self, views: tuple[View, View], objective: Objective) -> Search:
-        return Search(views, objective, self.run.tol, self._proceed)
-
-    def _proceed(self, ended: Ended) -> bool:
-        """Tell the run of the best column, and ask whether to go on."""
-        best = ended.best
-        self.at_hand = ended.points[0][:, [best]], ended.points[1][:, [best]]
-        self.residual = max([*self.residuals, float(ended.residuals[best])])
-        self.is_over = not self.run.proceed(residual=self.residual, current=self.answer, judged=False)
-        return not self.is_over
-
-    def _starts(self) -> tuple[HostArray, HostArray]:
+    def _starts(self) -> Points:
         """Where to look for the next pair."""
         count, rng, views = self.solver.repeats, self.run.rng, self.views
         drawn = count // RANDOM
@@ -244,40 +252,70 @@ class Climb:
         related = self.screen.best(count - drawn)
         return np.hstack([related[0], U]), np.hstack([related[1], V])
 
-    def _bounded(self, points: Any) -> tuple[HostArray, HostArray]:
+    def _note_partial(self, columns: Points) -> None:
+        """Say where some columns take no part in the comparison."""
+        m, w = (len(index) for index in columns)
+        if m < self.views[0].A.shape[1] or w < self.views[1].A.shape[1]:
+            self.run.note(None, SCREENED.format(m=m, w=w))
+
+    def _bounded(self, points: Any) -> Points:
         x, y = (view.bound.nearest(W) for view, W in zip(self.views, points, strict=True))
         return x, y
 
-    def _take_out(self) -> None:
-        """Free what follows of the pair found last."""
-        points = self.found[-1]
-        for views in {id(views): views for views in (self.views, self.few)}.values():
-            for view, U in zip(views, points, strict=True):
-                variate = view.at(U).variates
-                if view.home.norm(variate) > 0:
-                    view.take_out(variate)
+    @property
+    def _every_view(self) -> tuple[PreimageView, ...]:
+        """Both views, and those on some rows if there are such."""
+        return self.views if self.few is self.views else (*self.views, *self.few)
 
-    # ---- the answer -----------------------------------------------------------------------------
+    # ---- iterates -------------------------------------------------------------------------------
 
-    def answer(self) -> dict[str, Any]:
-        """The pairs so far, and starts in place of those that are still to be found."""
-        pairs = [*self.found, *([] if self.at_hand is None else [self.at_hand])][: self.problem.k]
-        rest = self.problem.k - len(pairs)
-        points = []
-        for i, view in enumerate(self.views):
-            columns = [pair[i] for pair in pairs] + [self.spare[i][:, len(pairs) : len(pairs) + rest]]
-            points.append(view.home.place(np.hstack(columns)))
-        agreeing = np.asarray([*self.agreeing, *[0] * self.problem.k], dtype=np.int64)[: points[0].shape[1]]
-        return {
-            "x_preimages": points[0],
-            "y_preimages": points[1],
-            "starts": self.solver.repeats if self.given is None else 1,
-            "agreeing": agreeing,
-            "kernels": self.kernels,
-        }
+    def iterate(
+        self,
+        residual: float,
+        found: tuple[PointPair, ...],
+        now: ClimbingPair | None,
+        ending: Status | None = None,
+    ) -> PairsOfPoints:
+        """The pairs that are found, and the one at hand."""
+        removed = [view.removed for view in self._every_view]
+        return PairsOfPoints(
+            residual,
+            partial(self._current, found, now),
+            partial(self._closed, found, now),
+            judged=now is None,
+            ending=ending,
+            state={"found": found, "now": now, "removed": removed, "beginning": self.beginning},
+        )
+
+    def _current(self, found: tuple[PointPair, ...], now: ClimbingPair | None) -> dict[str, Any]:
+        """The pairs, with the best start of the one at hand by its own objective."""
+        return self._arrays(found if now is None else (*found, now.climb.best_pair))
+
+    def _closed(self, found: tuple[PointPair, ...], now: ClimbingPair | None) -> dict[str, Any]:
+        """The pairs, with the best start of the one at hand on all rows."""
+        return self._arrays(found if now is None else (*found, self.best(now)))
+
+    def _arrays(self, found: Sequence[PointPair]) -> dict[str, Any]:
+        starts = self.solver.repeats if self.beginning.given is None else 1
+        spare = self.beginning.spare
+        return arrays(self.views, found, spare, self.k, starts=starts, kernels=self.kernels)
 
 
-def _given(start: Mapping[str, Any] | None) -> tuple[HostArray, HostArray] | None:
+def largest(found: Sequence[PointPair], climb: Climb | None = None) -> float:
+    """The largest residual of pairs, and of the best column of an ascent."""
+    pairs = found if climb is None else (*found, climb.best_pair)
+    return max(pair.residual for pair in pairs)
+
+
+def _still_to_come(given: Points | None, k: int, state: Any) -> tuple[bool, bool]:
+    """Whether a pair is still to begin that is sought from starts, and whether starts climb now."""
+    now = None if state is None else state["now"]
+    begun = 0 if state is None else len(state["found"]) + (now is not None)
+    seeks = k > max(begun, 0 if given is None else given[0].shape[1])
+    return seeks, now is not None and not now.polished
+
+
+def _given(start: Mapping[str, Any] | None) -> Points | None:
     if start is None:
         return None
     x, y = (np.asarray(to_host(start[name]), dtype=np.float64) for name in ("x_preimages", "y_preimages"))

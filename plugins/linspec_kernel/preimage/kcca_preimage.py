@@ -7,8 +7,9 @@ minimise, for each pair and view,
 
     ‖f − k(·, u)‖² = 1 − 2 Σ aᵢ k(xᵢ, u) + k(u, u)
 
-by the spectral projected gradient of `linspec_kernel.preimage.ascent`, from the single columns that are nearest and
-from random points. If (f, g) is a canonical pair then so is (−f, −g): both are tried, and the nearer pair is kept.
+by steps u ← Proj(u − a ∂‖f − k(·, u)‖²/∂u), the spectral projected gradient of `linspec_kernel.preimage.ascent`, from
+the single columns that are nearest and from random points. If (f, g) is a canonical pair then so is (−f, −g): both are
+tried, and the nearer pair is kept.
 Source: Uurtio, Bhadra & Rousu 2019, ICML, PMLR 97, the comparison with KCCA; preimages, Mika, Schölkopf, Smola, Müller,
 Scholz & Rätsch 1999, NIPS 11, Kernel PCA and de-noising in feature spaces.
 Where we differ: f and g have unit length, which matters in a ball only; the published search takes plain gradient steps
@@ -17,16 +18,17 @@ from one random point, for one sign.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any, ClassVar
 
 import numpy as np
 
 from linspec import (
+    IterativeSolver,
     KernelOperator,
     Run,
-    Solution,
-    Solver,
     Status,
     as_operator,
     limit_option,
@@ -39,10 +41,11 @@ from linspec.errors import InvalidOption
 from linspec.kernels import SAMPLE, not_finite
 from linspec_kernel.moments import rounded_up
 from linspec_kernel.nystrom import on_host
-from linspec_kernel.preimage.ascent import Ended, Pairs, Search
+from linspec_kernel.preimage.ascent import Climb, PointPairs, Search
 from linspec_kernel.preimage.gradkcca import AGREES, RANDOM
+from linspec_kernel.preimage.iterate import PairsOfPoints, PointPair, Points, arrays
 from linspec_kernel.preimage.starts import COLUMNS, NUMBERS, random_points
-from linspec_kernel.preimage.views import Functions, View, entries_of
+from linspec_kernel.preimage.views import PointFunctions, PreimageView, Removed, entries_of
 from linspec_kernel.problem import KernelCCA
 
 NEAR = (
@@ -53,6 +56,255 @@ NEAR = (
 
 AFTER = 5.0
 """Passes after the kernel CCA: rows and kernels for lengths, the columns that are compared, and the first gradient."""
+
+
+@dataclass(frozen=True)
+class Targets:
+    """The functions that points are sought for, and where the search begins.
+
+    Attributes
+    ----------
+    duals : pair of arrays of shape (n, k)
+        The coefficients of f and g, of unit length.
+    nearest : nested tuple of numpy.ndarray
+        For each pair, for (f, g) and (−f, −g), and for each view the single columns that are nearest: twice their
+        numbers, and one more for those with the sign −1.
+    spare : pair of numpy.ndarray
+        Random points that stand for pairs which are not found.
+    """
+
+    duals: tuple[Array, Array]
+    nearest: tuple[tuple[Points, Points], ...]
+    spare: Points
+
+    @property
+    def count(self) -> int:
+        """The number of pairs."""
+        return int(self.duals[0].shape[1])
+
+
+@dataclass(frozen=True)
+class SignedPair:
+    """The pair that is sought now.
+
+    Attributes
+    ----------
+    sign : float
+        1 for (f, g), −1 for (−f, −g).
+    climb : Climb
+    other : PointPair or None
+        The pair found for (f, g), while (−f, −g) is tried.
+    """
+
+    sign: float
+    climb: Climb
+    other: PointPair | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class KCCAPreimage(IterativeSolver):
+    """Preimages of the functions of kernel CCA (Uurtio, Bhadra & Rousu 2019; Mika et al. 1999)."""
+
+    kcca: Any = part("kcca", "solver of the kernel CCA", problem="kernel-cca")
+    penalty: float = option(
+        1e-2, "ridge of the kernel CCA, in units of the sum of k(x, x) over the rows", above=0
+    )
+    repeats: int = option(8, "starts of each point", at_least=1, at_most=1000)
+    tol: float | None = tol_option(1e-4)
+    max_iterations: int = limit_option(10_000)
+
+    kept: ClassVar = (PairsOfPoints, PointPair, Targets, SignedPair, Climb, Removed)
+    resumes_after_law: ClassVar[bool] = False
+
+    def iterates(self, problem: Any, run: Run, state: Any = None) -> Iterator[PairsOfPoints]:
+        """The pairs found, and the nearest start of the next one, after each step."""
+        moments: Any = run.moments("implicit")
+        sample = rounded_up(min(1.0, SAMPLE / max(int(problem.X.shape[0]), 1)))
+        # The rows and the kernels, as kcca reads them, and what comes after.
+        run.plan(setup=moments.setup_cost + sample + 2.0 + AFTER)
+        kernels = moments.settle(run.rng)
+        run.note(Status.APPROXIMATE, NEAR)
+        found: tuple[PointPair, ...] = ()
+        now: SignedPair | None = None
+        if state is None:
+            targets = sought(self, run, moments, canonical_functions(self, problem, run, moments, kernels))
+        else:
+            targets, found, now = state["targets"], state["found"], state["now"]
+            for view, removed in zip(moments.views, state["removed"], strict=True):
+                view.remove_again(removed)
+        hunt = PreimageHunt(self, moments, run, kernels, targets)
+        while len(found) < targets.count:
+            if now is None:
+                if found and not run.affords(3.0):  # the products to begin at, and to compare
+                    break
+                now = hunt.begun(len(found), 1.0)  # starts (u, v) for (f, g)
+            search = hunt.search(len(found), now.sign)
+            while now.climb.goes_on:
+                yield hunt.iterate(now.climb.best_pair.residual, found, now)
+                # u ← Proj(u − a ∂‖f − k(·, u)‖²/∂u), and v likewise
+                now = replace(now, climb=search.stepped(now.climb))
+            pair = hunt.nearer(len(found), now)
+            if now.sign > 0 and run.affords(2.0):
+                now = hunt.begun(len(found), -1.0, pair)  # starts for (−f, −g)
+                continue
+            found, now = (*found, pair), None
+        residual = max((pair.residual for pair in found), default=0.0)
+        yield hunt.iterate(residual, found, None, ending=Status.CONVERGED)
+
+
+class PreimageHunt:
+    """The searches for the points that are nearest to functions.
+
+    Parameters
+    ----------
+    solver : KCCAPreimage
+    moments : PreimageMoments
+    run : Run
+    kernels : pair of Kernel
+        With all their numbers.
+    targets : Targets
+    """
+
+    def __init__(self, solver: KCCAPreimage, moments: Any, run: Run, kernels: Any, targets: Targets) -> None:
+        self.solver, self.views, self.run, self.kernels = solver, moments.views, run, kernels
+        self.targets, self.k = targets, int(run.problem.k)
+
+    def search(self, j: int, sign: float) -> Nearness:
+        """That of pair j, for (f, g) or (−f, −g)."""
+        a, b = (sign * dual[:, j : j + 1] for dual in self.targets.duals)
+        return Nearness(self.views, None, self.run.tol, duals=(a, b))
+
+    def begun(self, j: int, sign: float, other: PointPair | None = None) -> SignedPair:
+        """The ascent from the single columns that are nearest, and from random points."""
+        starts = []
+        for view, chosen in zip(self.views, self.targets.nearest[j][0 if sign > 0 else 1], strict=True):
+            drawn = random_points(view, self.solver.repeats - len(chosen), self.run.rng)
+            starts.append(np.hstack([single_columns(view, chosen), drawn]))
+        return SignedPair(sign, self.search(j, sign).begun(starts[0], starts[1]), other)
+
+    def nearer(self, j: int, now: SignedPair) -> PointPair:
+        """The best points of this sign, or those of the other one where they are nearer."""
+        climb, search = now.climb, self.search(j, now.sign)
+        value = float(climb.values.max())
+        if now.other is not None and not value > now.other.value:
+            return now.other
+        agreeing = int(np.sum(climb.values >= value - AGREES * abs(value)))
+        x, y = climb.best_pair.points
+        if self.run.affords(1.0):  # the values of both views are added, and do not depend on each other
+            x, y = (
+                U[:, [int(np.argmax(search.of_view(i, view.at(U))))]]
+                for i, (view, U) in enumerate(zip(self.views, climb.points, strict=True))
+            )
+        return replace(climb.best_pair, points=(x, y), agreeing=agreeing)
+
+    # ---- iterates -------------------------------------------------------------------------------
+
+    def iterate(
+        self,
+        residual: float,
+        found: tuple[PointPair, ...],
+        now: SignedPair | None,
+        ending: Status | None = None,
+    ) -> PairsOfPoints:
+        """The pairs that are found, and the one at hand."""
+        return PairsOfPoints(
+            residual,
+            partial(self._current, found, now),
+            partial(self._closed, found, now),
+            judged=False,
+            ending=ending,
+            state={
+                "found": found,
+                "now": now,
+                "targets": self.targets,
+                "removed": [view.removed for view in self.views],
+            },
+        )
+
+    def _current(self, found: tuple[PointPair, ...], now: SignedPair | None) -> dict[str, Any]:
+        """The pairs, with the best start of the one at hand."""
+        return self._arrays(found if now is None else (*found, now.climb.best_pair))
+
+    def _closed(self, found: tuple[PointPair, ...], now: SignedPair | None) -> dict[str, Any]:
+        """The pairs, with the nearer points of the one at hand; of (−f, −g) the starts are looked at, if need be."""
+        if now is None:
+            return self._arrays(found)
+        j, pair = len(found), self.nearer(len(found), now)
+        if now.sign > 0 and self.run.affords(2.0):
+            pair = self.nearer(j, self.begun(j, -1.0, pair))
+        return self._arrays((*found, pair))
+
+    def _arrays(self, found: Sequence[PointPair]) -> dict[str, Any]:
+        repeats, spare = self.solver.repeats, self.targets.spare
+        return arrays(self.views, found, spare, self.k, starts=repeats, kernels=self.kernels)
+
+
+def canonical_functions(
+    solver: KCCAPreimage, problem: Any, run: Run, moments: Any, kernels: Any
+) -> tuple[Array, Array]:
+    """The coefficients of the canonical functions, of unit length."""
+    ridge = tuple(
+        solver.penalty * int(A.shape[0]) * _mean_square(view)
+        for A, view in zip((problem.X, problem.Y), moments.views, strict=True)
+    )
+    kernel_x, kernel_y = kernels
+    inner = KernelCCA(problem.X, problem.Y, problem.k, kernel_x, kernel_y, ridge=ridge, center=problem.center)
+    with run.reserving(AFTER):
+        found = run.within(inner, run.part(solver.kcca), {"X": "X", "Y": "Y"})
+    duals = []
+    for view, name in zip(moments.views, ("x", "y"), strict=True):
+        if found.get(f"{name}_map") is not None:
+            raise InvalidOption(
+                "kcca must find combinations of the kernel functions of rows: kcca, nystrom-lobpcg or nystrom-kcca."
+            )
+        dual = view.home.place(found[f"{name}_weights"])
+        index = found.get(f"{name}_landmarks")
+        if index is not None:
+            scattered = np.zeros((int(view.A.shape[0]), int(dual.shape[1])))
+            scattered[index] = to_host(dual)
+            dual = view.home.place(scattered)
+        op = KernelOperator(view.A, view.kernel, center=problem.center, name=view.name)
+        squares = np.maximum(on_host(view.home.xp.sum(dual * op.matmat(dual), axis=0)), 0.0)
+        lengths = np.where(squares > 0, np.sqrt(squares), 1.0)
+        duals.append(dual / view.home.place(lengths)[None, :])
+    return duals[0], duals[1]
+
+
+def sought(solver: KCCAPreimage, run: Run, moments: Any, duals: tuple[Array, Array]) -> Targets:
+    """Functions, with the single columns that are nearest to each."""
+    views, nearest = moments.views, []
+    drawn = [signed_columns(view, run.rng) for view in views]
+    functions = [view.at(single_columns(view, columns)) for view, columns in zip(views, drawn, strict=True)]
+    x, y = (random_points(view, int(run.problem.k), run.rng) for view in views)
+    for j in range(int(duals[0].shape[1])):
+        a, b = (dual[:, j : j + 1] for dual in duals)
+        both = []
+        for sign in (1.0, -1.0):
+            search = Nearness(views, None, run.tol, duals=(sign * a, sign * b))
+            chosen = []
+            for i, (columns, side) in enumerate(zip(drawn, functions, strict=True)):
+                count = solver.repeats - max(solver.repeats // RANDOM, solver.repeats - len(columns))
+                order = np.argsort(-search.of_view(i, side), kind="stable")[:count]
+                chosen.append(columns[order])
+            both.append((chosen[0], chosen[1]))
+        nearest.append((both[0], both[1]))
+    return Targets(duals, tuple(nearest), (x, y))
+
+
+def signed_columns(view: PreimageView, rng: Any) -> HostArray:
+    """Single columns of both signs, as `Targets` has them; of some columns where there are many."""
+    n, p = (int(size) for size in view.A.shape)
+    most = max(min(COLUMNS, NUMBERS // max(n, 1)) // 2, 1)
+    index = np.arange(p) if p <= most else np.sort(rng.choice(p, most, replace=False))
+    found: HostArray = np.concatenate([2 * index, 2 * index + 1])
+    return found
+
+
+def single_columns(view: PreimageView, chosen: HostArray) -> HostArray:
+    """Points with one entry."""
+    U = np.zeros((int(view.A.shape[1]), len(chosen)))
+    U[chosen // 2, np.arange(len(chosen))] = np.where(chosen % 2, -1.0, 1.0)
+    return view.bound.radius * U
 
 
 class Nearness(Search):
@@ -68,16 +320,16 @@ class Nearness(Search):
         super().__init__(*given)
         self.duals = duals
 
-    def of(self, sides: tuple[Functions, Functions]) -> Pairs:
+    def of(self, sides: tuple[PointFunctions, PointFunctions]) -> PointPairs:
         """Pairs of functions, with the sum of both views as the value."""
-        return Pairs(sides, self.of_view(0, sides[0]) + self.of_view(1, sides[1]))
+        return PointPairs(sides, self.of_view(0, sides[0]) + self.of_view(1, sides[1]))
 
-    def of_view(self, i: int, side: Functions) -> HostArray:
+    def of_view(self, i: int, side: PointFunctions) -> HostArray:
         """The part of one view in the value."""
         inner = on_host(self.home.xp.sum(self.duals[i] * side.variates, axis=0))
         return 2 * inner - on_host(self.views[i].kernel.diagonal(side.points.T))
 
-    def gradients(self, pairs: Pairs) -> tuple[HostArray, HostArray]:
+    def gradients(self, pairs: PointPairs) -> tuple[HostArray, HostArray]:
         """The gradients of the values."""
         ones = np.ones(pairs.sides[0].points.shape[1])
         x, y = (
@@ -87,7 +339,7 @@ class Nearness(Search):
         return x, y
 
 
-def half_slope(view: View, U: HostArray) -> HostArray:
+def half_slope(view: PreimageView, U: HostArray) -> HostArray:
     """Half the gradient of k(u, u): that of k(z, u) in u at z = u, since k is symmetric."""
     columns = []
     for u in U.T:
@@ -98,149 +350,7 @@ def half_slope(view: View, U: HostArray) -> HostArray:
     return np.hstack(columns)
 
 
-@dataclass(frozen=True, kw_only=True)
-class KCCAPreimage(Solver):
-    """Preimages of the functions of kernel CCA (Uurtio, Bhadra & Rousu 2019; Mika et al. 1999)."""
-
-    kcca: Any = part("kcca", "solver of the kernel CCA", problem="kernel-cca")
-    penalty: float = option(
-        1e-2, "ridge of the kernel CCA, in units of the sum of k(x, x) over the rows", above=0
-    )
-    repeats: int = option(8, "starts of each point", at_least=1, at_most=1000)
-    tol: float | None = tol_option(1e-4)
-    max_iterations: int = limit_option(10_000)
-
-    def solve(self, problem: Any, run: Run) -> Solution:
-        """Solve a preimage CCA problem."""
-        moments: Any = run.moments("implicit")
-        sample = rounded_up(min(1.0, SAMPLE / max(int(problem.X.shape[0]), 1)))
-        # The rows and the kernels, as kcca reads them, and what comes after.
-        run.plan(setup=moments.setup_cost + sample + 2.0 + AFTER)
-        kernels = moments.settle(run.rng)
-        duals = self._functions(problem, run, moments, kernels)
-        search = _Nearest(self, moments, run, kernels)
-        for j in range(int(duals[0].shape[1])):
-            if run.ended or (j and not run.affords(3.0)):
-                break
-            search.pair(duals[0][:, j : j + 1], duals[1][:, j : j + 1])
-        run.note(Status.APPROXIMATE, NEAR)
-        return run.finish(**search.answer())
-
-    def _functions(self, problem: Any, run: Run, moments: Any, kernels: Any) -> tuple[Array, Array]:
-        """The coefficients of the canonical functions, of unit length."""
-        ridge = tuple(
-            self.penalty * int(A.shape[0]) * _mean_square(view)
-            for A, view in zip((problem.X, problem.Y), moments.views, strict=True)
-        )
-        kernel_x, kernel_y = kernels
-        inner = KernelCCA(
-            problem.X, problem.Y, problem.k, kernel_x, kernel_y, ridge=ridge, center=problem.center
-        )
-        with run.reserving(AFTER):
-            found = run.within(inner, run.part(self.kcca), {"X": "X", "Y": "Y"})
-        duals = []
-        for view, name in zip(moments.views, ("x", "y"), strict=True):
-            if found.get(f"{name}_map") is not None:
-                raise InvalidOption(
-                    "kcca must find combinations of the kernel functions of rows: kcca, nystrom-lobpcg or nystrom-kcca."
-                )
-            dual = view.home.place(found[f"{name}_weights"])
-            index = found.get(f"{name}_landmarks")
-            if index is not None:
-                scattered = np.zeros((int(view.A.shape[0]), int(dual.shape[1])))
-                scattered[index] = to_host(dual)
-                dual = view.home.place(scattered)
-            op = KernelOperator(view.A, view.kernel, center=problem.center, name=view.name)
-            squares = np.maximum(on_host(view.home.xp.sum(dual * op.matmat(dual), axis=0)), 0.0)
-            lengths = np.where(squares > 0, np.sqrt(squares), 1.0)
-            duals.append(dual / view.home.place(lengths)[None, :])
-        return duals[0], duals[1]
-
-
-class _Nearest:
-    """The points nearest to pairs of functions, one pair after the other.
-
-    Attributes
-    ----------
-    found : list of (numpy.ndarray, numpy.ndarray)
-    """
-
-    def __init__(self, solver: KCCAPreimage, moments: Any, run: Run, kernels: Any) -> None:
-        self.solver, self.views, self.run, self.kernels = solver, moments.views, run, kernels
-        self.k = int(run.problem.k)
-        self.found: list[tuple[HostArray, HostArray]] = []
-        self.agreeing: list[int] = []
-        self.at_hand: tuple[HostArray, HostArray] | None = None
-        self.columns = [single_columns(view, run.rng) for view in self.views]
-        self.spare = tuple(random_points(view, self.k, run.rng) for view in self.views)
-
-    def pair(self, a: Array, b: Array) -> None:
-        """The points nearest to f and g, or to −f and −g if these are nearer."""
-        nearest: tuple[float, Any, int] = (-np.inf, None, 0)
-        for sign in (1.0, -1.0):
-            if sign < 0 and not self.run.affords(2.0):
-                break
-            search = Nearness(self.views, None, self.run.tol, self._proceed, duals=(sign * a, sign * b))
-            ended = search.spectral(*(self._starts(search, i) for i in (0, 1)))
-            value = float(ended.values.max())
-            if value > nearest[0]:
-                agreeing = int(np.sum(ended.values >= value - AGREES * abs(value)))
-                nearest = (value, self._best_of_each(search, ended), agreeing)
-        self.found.append(nearest[1])
-        self.agreeing.append(nearest[2])
-        self.at_hand = None
-
-    def _starts(self, search: Nearness, i: int) -> HostArray:
-        """The single columns that are nearest to a function, and random points."""
-        view, functions = self.views[i], self.columns[i]
-        drawn = max(self.solver.repeats // RANDOM, self.solver.repeats - functions.points.shape[1])
-        order = np.argsort(-search.of_view(i, functions), kind="stable")[: self.solver.repeats - drawn]
-        return np.hstack([functions.points[:, order], random_points(view, drawn, self.run.rng)])
-
-    def _best_of_each(self, search: Nearness, ended: Ended) -> tuple[HostArray, HostArray]:
-        """The best point of each view: their values are added, and do not depend on each other."""
-        if not self.run.affords(1.0):
-            j = ended.best
-            return ended.points[0][:, [j]], ended.points[1][:, [j]]
-        best = []
-        for i, (view, U) in enumerate(zip(self.views, ended.points, strict=True)):
-            best.append(U[:, [int(np.argmax(search.of_view(i, view.at(U))))]])
-        return best[0], best[1]
-
-    def _proceed(self, ended: Ended) -> bool:
-        """Tell the run of the best column, and ask whether to go on."""
-        j = ended.best
-        self.at_hand = ended.points[0][:, [j]], ended.points[1][:, [j]]
-        return self.run.proceed(residual=float(ended.residuals[j]), current=self.answer, judged=False)
-
-    def answer(self) -> dict[str, Any]:
-        """The pairs so far, and random points in place of those that are still to be found."""
-        pairs = [*self.found, *([] if self.at_hand is None else [self.at_hand])][: self.k]
-        points = [
-            view.home.place(np.hstack([*(pair[i] for pair in pairs), self.spare[i][:, len(pairs) :]]))
-            for i, view in enumerate(self.views)
-        ]
-        agreeing = np.asarray([*self.agreeing, *[0] * self.k], dtype=np.int64)[: self.k]
-        return {
-            "x_preimages": points[0],
-            "y_preimages": points[1],
-            "starts": self.solver.repeats,
-            "agreeing": agreeing,
-            "kernels": self.kernels,
-        }
-
-
-def single_columns(view: View, rng: Any) -> Functions:
-    """The functions of points with one entry, of both signs; of some columns where there are many."""
-    n, p = (int(size) for size in view.A.shape)
-    most = max(min(COLUMNS, NUMBERS // max(n, 1)) // 2, 1)
-    index = np.arange(p) if p <= most else np.sort(rng.choice(p, most, replace=False))
-    U = np.zeros((p, 2 * len(index)))
-    U[np.concatenate([index, index]), np.arange(U.shape[1])] = np.repeat([1.0, -1.0], len(index))
-    return view.at(view.bound.radius * U)
-
-
-def _mean_square(view: View) -> float:
+def _mean_square(view: PreimageView) -> float:
     """The mean of k(x, x) over some rows."""
     n = int(view.A.shape[0])
     index = np.unique(np.linspace(0, n - 1, min(n, SAMPLE)).astype(np.intp))

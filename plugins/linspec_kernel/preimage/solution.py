@@ -16,7 +16,7 @@ from linspec.families.cca import TwoViewSolution, single_or_pair
 from linspec.kernels import Kernel
 from linspec.process import count_of
 from linspec_kernel.preimage.bounds import Bound
-from linspec_kernel.preimage.views import View
+from linspec_kernel.preimage.views import PreimageView
 
 SUPPORT = 0.05
 """Share of the largest magnitude above which an entry counts as one of the support."""
@@ -140,7 +140,7 @@ def _variates(
         raise InvalidProblem(
             f"{name} must have {points.shape[0]} columns, as the training rows; got {A.shape[1]}."
         )
-    view = View(A, kernel, Bound("ratio", 1.0), False, name)
+    view = PreimageView(A, kernel, Bound("ratio", 1.0), False, name)
     view.settle(None)
     Z = view.at(np.asarray(to_host(points), dtype=np.float64)).values @ view.home.place(weights)
     Z = Z if mean is None else Z - view.home.place(mean)[None, :]

@@ -17,7 +17,7 @@ import numpy as np
 
 from linspec.arrays import Array, HostArray
 from linspec_kernel.preimage.objectives import Objective
-from linspec_kernel.preimage.views import View, share
+from linspec_kernel.preimage.views import PreimageView, share
 
 COLUMNS = 1000
 """The most columns of a view that are compared, some drawn at random where there are more."""
@@ -34,36 +34,29 @@ class Screen:
 
     Parameters
     ----------
-    views : pair of View
+    views : pair of PreimageView
     objective : Objective
     parities : pair of int
         By view the factor of k(·, −u) over k(·, u), or 0.
-    rng : numpy.random.Generator
-
-    Attributes
-    ----------
     columns : pair of numpy.ndarray
-        The numbers of the columns that take part.
+        The numbers of the columns that take part, as `drawn_columns` returns them.
     """
 
     def __init__(
-        self, views: tuple[View, View], objective: Objective, parities: tuple[int, int], rng: Any
+        self,
+        views: tuple[PreimageView, PreimageView],
+        objective: Objective,
+        parities: tuple[int, int],
+        columns: tuple[HostArray, HostArray],
     ) -> None:
         self.views, self.objective, self.parities = views, objective, parities
-        self.columns = tuple(_some(view, objective, rng) for view in views)
         # A sign of u matters where the kernel is neither even nor odd, unless the sign of v is free.
         signs = (True, False) if parities[0] == 0 and parities[1] != -1 else (False, False)
         made = [
-            _functions(view, index, both)
-            for view, index, both in zip(views, self.columns, signs, strict=True)
+            _functions(view, index, both) for view, index, both in zip(views, columns, signs, strict=True)
         ]
         self.points = [points for points, _ in made]
         self.values: list[Array] = [values for _, values in made]
-
-    @property
-    def is_partial(self) -> bool:
-        """Whether some columns take no part."""
-        return any(len(index) < view.A.shape[1] for view, index in zip(self.views, self.columns, strict=True))
 
     def best(self, count: int) -> tuple[HostArray, HostArray]:
         """The best pairs of columns, less the variates that have been subtracted from the views.
@@ -113,24 +106,32 @@ def _along(half: HostArray, whole: HostArray) -> HostArray:
     return found
 
 
-def _part(view: View, V: Array, rows: slice) -> Array:
+def _part(view: PreimageView, V: Array, rows: slice) -> Array:
     """Variates at some of the rows."""
     V = V[rows, :]
     return V - view.home.xp.mean(V, axis=0)[None, :] if view.center else V
 
 
-def random_points(view: View, count: int, rng: Any) -> HostArray:
+def random_points(view: PreimageView, count: int, rng: Any) -> HostArray:
     """Points of the set with normal directions."""
     return view.bound.nearest(rng.standard_normal((view.A.shape[1], count)) * view.bound.radius)
 
 
-def _some(view: View, objective: Objective, rng: Any) -> HostArray:
+def drawn_columns(
+    views: tuple[PreimageView, PreimageView], objective: Objective, rng: Any
+) -> tuple[HostArray, HostArray]:
+    """The numbers of the columns of both views that are compared."""
+    x, y = (_some(view, objective, rng) for view in views)
+    return x, y
+
+
+def _some(view: PreimageView, objective: Objective, rng: Any) -> HostArray:
     n, p = (int(size) for size in view.A.shape)
     most = max(min(COLUMNS, NUMBERS // max(n, 1)) // objective.width, 1)
     return np.arange(p) if p <= most else np.sort(rng.choice(p, most, replace=False))
 
 
-def _functions(view: View, index: HostArray, both: bool) -> tuple[tuple[HostArray, HostArray], Array]:
+def _functions(view: PreimageView, index: HostArray, both: bool) -> tuple[tuple[HostArray, HostArray], Array]:
     """Rows and entries of points with one entry, and the values of their functions."""
     rows = np.concatenate([index, index]) if both else index
     factors = np.full(len(rows), view.bound.radius)

@@ -9,16 +9,18 @@ What is maximised is the objective times |P k|/|H k| of both views, see `linspec
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from linspec import Moments
 from linspec.arrays import Array, Home, HostArray, all_finite, random_generator, to_host
 from linspec.errors import MissingCapability, NonFiniteData
 from linspec.kernels import SAMPLE, Kernel, not_finite
 from linspec.operators import LinearOperator, SparseOperator, as_operator, uncounted
+from linspec_kernel.moments import check_same, kernel_again, kernel_learnt
 from linspec_kernel.preimage.bounds import Bound
 from linspec_kernel.preimage.objectives import Objective
 
@@ -30,7 +32,7 @@ ROWS_BYTES = 8 << 20
 
 
 @dataclass(frozen=True)
-class Functions:
+class PointFunctions:
     """Functions k(·, uⱼ) of one view.
 
     Attributes
@@ -46,28 +48,32 @@ class Functions:
     values: Array
     variates: Array
 
-    def columns(self, index: HostArray, home: Home) -> Functions:
+    def columns(self, index: HostArray, home: Home) -> PointFunctions:
         """Some of the functions."""
         if len(index) == self.points.shape[1] and (np.diff(index) == 1).all():
             return self
         at = home.xp.asarray(index, device=home.device)
         taken = (home.xp.take(V, at, axis=1) for V in (self.products, self.values, self.variates))
-        return Functions(self.points[:, index], *taken)
+        return PointFunctions(self.points[:, index], *taken)
 
 
-def joined(parts: list[Functions], home: Home) -> Functions:
-    """Functions side by side."""
-    if len(parts) == 1:
-        return parts[0]
-    blocks = (
-        [part.products for part in parts],
-        [part.values for part in parts],
-        [part.variates for part in parts],
-    )
-    return Functions(np.hstack([part.points for part in parts]), *(home.concat(block) for block in blocks))
+@dataclass(frozen=True)
+class Removed:
+    """The part that a view subtracts from variates.
+
+    Attributes
+    ----------
+    basis : array of shape (n, r) or None
+        Orthonormal variates.
+    largest : float
+        The largest length of a function seen so far, beside which rounding is zero.
+    """
+
+    basis: Array | None
+    largest: float
 
 
-class View:
+class PreimageView:
     """One view: its rows, its kernel, its bound, and what has been subtracted from its variates.
 
     Parameters
@@ -127,6 +133,12 @@ class View:
         """Take the numbers of the kernel from an earlier call of `settle`."""
         self.kernel = kernel
 
+    def settled(self, kernel: Kernel, lengths: HostArray | None) -> None:
+        """Take the kernel, and the lengths of rows, from an earlier run."""
+        self.kernel = kernel
+        if lengths is not None:
+            self.squares, self._is_measured = self.home.place(lengths), True
+
     def rows(self, index: HostArray, what: str) -> LinearOperator:
         """Some rows in memory, of numbers that increase."""
         if self.A.access == "rows":
@@ -158,7 +170,7 @@ class View:
 
     # ---- functions and gradients ----------------------------------------------------------------
 
-    def at(self, U: HostArray) -> Functions:
+    def at(self, U: HostArray) -> PointFunctions:
         """The functions of some points: one product with X."""
         P = self.home.place(U)
         T = self.home.place(self.A.matmat(P))
@@ -170,7 +182,7 @@ class View:
             raise NonFiniteData(
                 f"values of the kernel of {self.name} overflow. Divide the rows by their size."
             )
-        return Functions(U, T, K, self.variates(K))
+        return PointFunctions(U, T, K, self.variates(K))
 
     def variates(self, K: Array) -> Array:
         """P k(X, U); zero where rounding is all that is left."""
@@ -196,7 +208,7 @@ class View:
         V = self.centred(V)
         return V if self.basis is None else V - self.basis @ (self.basis.T @ V)
 
-    def gradient(self, functions: Functions, slopes: Array, *, freed: bool = True) -> HostArray:
+    def gradient(self, functions: PointFunctions, slopes: Array, *, freed: bool = True) -> HostArray:
         """The gradient in the points of what has these derivatives by the variates: one product with Xᵀ.
 
         With ``freed=False`` the derivatives are those by Hk(X, U), before variates are subtracted.
@@ -214,9 +226,18 @@ class View:
         column = variate / self.home.norm(variate)
         self.basis = column if self.basis is None else self.home.concat([self.basis, column])
 
-    def on(self, index: HostArray) -> View:
+    @property
+    def removed(self) -> Removed:
+        """The part that is subtracted from variates so far."""
+        return Removed(self.basis, self.largest)
+
+    def remove_again(self, removed: Removed) -> None:
+        """Subtract what an earlier run had subtracted."""
+        self.basis, self.largest = removed.basis, removed.largest
+
+    def on(self, index: HostArray) -> PreimageView:
         """The view of some of its rows in memory, no variates subtracted."""
-        found = View(self.rows(index, "some rows"), self.kernel, self.bound, self.center, self.name)
+        found = PreimageView(self.rows(index, "some rows"), self.kernel, self.bound, self.center, self.name)
         if self.squares is not None:
             found.squares = self.home.xp.take(
                 self.squares, self.home.xp.asarray(index, device=self.home.device), axis=0
@@ -226,14 +247,17 @@ class View:
 
 
 def shared(
-    objective: Objective, views: tuple[View, View], values: tuple[Array, Array], variates: tuple[Array, Array]
+    objective: Objective,
+    views: tuple[PreimageView, PreimageView],
+    values: tuple[Array, Array],
+    variates: tuple[Array, Array],
 ) -> HostArray:
     """What is maximised: the objective of the variates, times the shares of their functions that they are.
 
     Parameters
     ----------
     objective : Objective
-    views : pair of View
+    views : pair of PreimageView
     values, variates : pair of arrays of shape (n, m)
         k(X, U) and P k(X, U) of both views.
 
@@ -248,7 +272,7 @@ def shared(
     return found
 
 
-def share(view: View, K: Array, P: Array) -> HostArray:
+def share(view: PreimageView, K: Array, P: Array) -> HostArray:
     """|P k| / |H k| of each column: 1 before anything has been subtracted, 0 for functions that are rounding."""
     if view.basis is None:
         return np.ones(int(P.shape[1]))
@@ -258,9 +282,12 @@ def share(view: View, K: Array, P: Array) -> HostArray:
 
 
 def shared_slopes(
-    objective: Objective, views: tuple[View, View], values: tuple[Array, Array], variates: tuple[Array, Array]
+    objective: Objective,
+    views: tuple[PreimageView, PreimageView],
+    values: tuple[Array, Array],
+    variates: tuple[Array, Array],
 ) -> tuple[Array, Array]:
-    """The derivatives of `shared` by Hk(X, U), for `View.gradient` with ``freed=False``."""
+    """The derivatives of `shared` by Hk(X, U), for `PreimageView.gradient` with ``freed=False``."""
     home = views[0].home
     S = objective.slopes(*variates, home)
     if all(view.basis is None for view in views):
@@ -318,7 +345,7 @@ class PreimageMoments:
 
     Attributes
     ----------
-    x, y : View
+    x, y : PreimageView
     home : Home
     """
 
@@ -327,8 +354,10 @@ class PreimageMoments:
     sweep_cost = 1.0
 
     def __init__(self, problem: Any) -> None:
+        self._problem = problem
+        self._rows: Moments | None = None  # which identify the rows, if a run asks for it
         self.x, self.y = (
-            View(A, kernel, bound, problem.center, name)
+            PreimageView(A, kernel, bound, problem.center, name)
             for name, A, kernel, bound in (
                 ("X", problem.X, problem.kernel_x, problem.bound_x),
                 ("Y", problem.Y, problem.kernel_y, problem.bound_y),
@@ -337,7 +366,7 @@ class PreimageMoments:
         self.home = self.x.home
 
     @property
-    def views(self) -> tuple[View, View]:
+    def views(self) -> tuple[PreimageView, PreimageView]:
         """Both."""
         return self.x, self.y
 
@@ -352,3 +381,41 @@ class PreimageMoments:
             if not view.kernel.is_resolved:
                 view.given(kernel)
         return self.x.settle(rng), self.y.settle(rng)
+
+    # ---- checkpoints --------------------------------------------------------------------------
+
+    def learnt(self) -> dict[str, Any]:
+        """The sets, the kernels with all their numbers, and the lengths of rows: for a checkpoint."""
+        sides = [
+            {
+                "bound": str(view.bound),
+                "kernel": kernel_learnt(getattr(self._problem, f"kernel_{name}"), view.kernel),
+                "lengths": None if view.squares is None else to_host(view.squares),
+            }
+            for name, view in zip("xy", self.views, strict=True)
+        ]
+        return {"form": self.form, "views": [], "sides": sides}
+
+    def take_up(self, learnt: Mapping[str, Any]) -> None:
+        """Go on with what an earlier run had learnt.
+
+        Raises
+        ------
+        InvalidProblem
+            Its kernels or its sets were others.
+        """
+        for name, view, before in zip("xy", self.views, learnt["sides"], strict=True):
+            check_same(f"bound_{name}", str(view.bound), before["bound"], view.bound)
+            kernel = kernel_again(
+                f"kernel_{name}", getattr(self._problem, f"kernel_{name}"), before["kernel"]
+            )
+            view.settled(kernel, before["lengths"])
+
+    def ask_for_witnesses(self, before: Mapping[str, float], known: Mapping[str, Any]) -> None:
+        """Have the rows of each view identified."""
+        self._rows = Moments(self._problem.X, self._problem.Y, form="implicit")
+        self._rows.ask_for_witnesses(before, known)
+
+    def witnesses(self, *, read: bool = False) -> dict[str, Any]:
+        """The sums that identify the rows of each view."""
+        return {} if self._rows is None else self._rows.witnesses(read=read)

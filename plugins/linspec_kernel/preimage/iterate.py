@@ -1,0 +1,98 @@
+"""An iterate of preimage CCA: pairs of points, whose arrays are made where somebody looks, or the run ends."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+from linspec import Iterate
+from linspec.arrays import HostArray
+from linspec_kernel.preimage.views import PreimageView
+
+Points = tuple[HostArray, HostArray]
+"""Points of both views, column by column."""
+
+
+@dataclass(frozen=True)
+class PointPair:
+    """One pair that a search has found.
+
+    Attributes
+    ----------
+    points : pair of numpy.ndarray of shape (p, 1), (q, 1)
+        u and v.
+    value, residual : float
+    agreeing : int
+        Starts that led to the best value.
+    """
+
+    points: Points
+    value: float
+    residual: float
+    agreeing: int
+
+
+class PairsOfPoints(Iterate):
+    """The pairs so far.
+
+    Parameters
+    ----------
+    residual : float
+    current : callable
+        Returns what the law takes, with the pair that is sought now where it is best.
+    closed : callable
+        Returns the same with this pair as it is where the run ends, which may take a product. It is asked once.
+    **more
+        As `Iterate` takes them.
+    """
+
+    def __init__(
+        self,
+        residual: float,
+        current: Callable[[], Mapping[str, Any]],
+        closed: Callable[[], Mapping[str, Any]],
+        **more: Any,
+    ) -> None:
+        super().__init__(residual, **more)
+        self._current, self._closed = current, cache(closed)
+
+    def weights(self) -> Mapping[str, Any]:
+        """The arrays for the law, by no product."""
+        return self._current()
+
+    def answer(self) -> Mapping[str, Any]:
+        """The arrays for the law where the run ends."""
+        return self._closed()
+
+
+def arrays(
+    views: Sequence[PreimageView], found: Sequence[PointPair], spare: Points, k: int, **more: Any
+) -> dict[str, Any]:
+    """What the law takes: the pairs, and spare points in place of those that are still to be found.
+
+    Parameters
+    ----------
+    views : pair of PreimageView
+    found : sequence of PointPair
+    spare : pair of numpy.ndarray
+        Points of both views.
+    k : int
+        The number of pairs.
+    **more
+        The rest of what the law takes.
+    """
+    points = [
+        view.home.place(np.hstack([*(pair.points[i] for pair in found), spare[i][:, len(found) : k]]))
+        for i, view in enumerate(views)
+    ]
+    agreeing = [*(pair.agreeing for pair in found), *[0] * k]
+    return {
+        "x_preimages": points[0],
+        "y_preimages": points[1],
+        "agreeing": np.asarray(agreeing, dtype=np.int64)[: points[0].shape[1]],
+        **more,
+    }

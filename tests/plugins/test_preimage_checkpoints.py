@@ -1,0 +1,116 @@
+"""Preimage CCA goes on from a checkpoint with the same bits; rows and columns that are read again count."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import scipy.sparse
+
+import linspec as ls
+from linspec import kernels
+from linspec.errors import InvalidProblem
+
+PreimageCCA = ls.get_problem("preimage-cca")
+SQUARE, RATIO = kernels.polynomial(2, 0.0, 1.0), ("ratio", 1.5)
+pytestmark = pytest.mark.filterwarnings("ignore::linspec.errors.ConvergenceWarning")
+
+
+def views(n: int, p: int = 6) -> list[Any]:
+    """Y₁ = (X₁ + X₂)² − Y₂ and noise, columns standardised."""
+    rng = np.random.default_rng(0)
+    X, Y = rng.uniform(-1, 1, (n, p)), rng.uniform(-1, 1, (n, p))
+    Y[:, 0] = X[:, :2].sum(axis=1) ** 2 - Y[:, 1] + 0.05 * rng.standard_normal(n)
+    return [(A - A.mean(axis=0)) / A.std(axis=0) for A in (X, Y)]
+
+
+X, Y = views(200)
+FEW, MANY = (X, Y), tuple(views(2600))
+
+
+def problem(k: int = 2, data: Any = FEW, kernel: Any = SQUARE, **more: Any) -> Any:
+    return PreimageCCA(*data, k, kernel, bound_x=RATIO, **more)
+
+
+def each(change: Callable[[Any], Any], data: Any = FEW) -> list[Any]:
+    return [change(A) for A in data]
+
+
+CASES: dict[str, tuple[str, Callable[[], Any], dict[str, Any], float]] = {
+    # The passes of the columns that are compared, or of the 2,000 rows of 2,600.
+    "pairs": ("gradkcca", problem, {}, 1.0),
+    "one pair": ("gradkcca", lambda: problem(1), {}, 0.0),
+    "scales and lengths of rows": ("gradkcca", lambda: problem(kernel="rbf"), {}, 1.0),
+    "starts on some rows": ("gradkcca", lambda: problem(data=MANY), {}, 2000 / 2600),
+    "lengths of many rows": ("gradkcca", lambda: problem(data=MANY, kernel="rbf"), {}, 2000 / 2600),
+    "starts on all rows": ("gradkcca", lambda: problem(data=MANY), {"sample": 0}, 2000 / 2600),
+    "float32": ("gradkcca", lambda: problem(data=each(lambda A: A.astype("f4"))), {}, 1.0),
+    "sparse": (
+        "gradkcca",
+        lambda: problem(data=each(lambda A: scipy.sparse.csr_array(A * (A > 0.5)))),
+        {},
+        1.0,
+    ),
+    # What identifies such rows takes a sweep of its own.
+    "slices": ("gradkcca", lambda: problem(1, each(lambda A: lambda: iter([A[:80], A[80:]]))), {}, 1.0),
+    "products": ("gradkcca", lambda: problem(1, each(scipy.sparse.linalg.aslinearoperator)), {}, 2.0),
+    "features": ("scca-hsic", lambda: problem(kernel="linear", objective="hsic"), {"repeats": 8}, 1.0),
+    "functions": ("kcca-preimage", problem, {}, 0.0),
+    "functions of distances": ("kcca-preimage", lambda: problem(1, kernel="rbf"), {}, 0.0),
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_a_run_goes_on_with_the_same_bits(case: str, tmp_path: Path) -> None:
+    """Also in the midst of the second pair, and where the best start is polished."""
+    solver, state, options, again = CASES[case]
+    path = tmp_path / "run.ckpt"
+    whole = ls.solve(state(), solver, rng=0, **options)
+    for stop in (0, whole.iterations // 2, whole.iterations - 2):
+        cut = {"checkpoint": path, "callback": lambda progress, stop=stop: progress.iteration >= stop}
+        ls.solve(state(), solver, rng=0, **cut, **options)
+        found = ls.solve(state(), solver, start=path, **options)
+        assert found.iterations == whole.iterations > 0
+        for name in ("x_preimages", "y_preimages", "correlations", "agreeing", "x_weights"):
+            assert getattr(found, name).tobytes() == getattr(whole, name).tobytes(), (stop, name)
+        np.testing.assert_array_equal(found.history["residual"], whole.history["residual"])
+        assert (found.status, found.message) == (whole.status, whole.message)
+        assert -1e-9 <= found.passes - whole.passes <= again + 1e-3
+
+
+def test_a_run_whose_passes_were_used_up_goes_on_to_the_pairs_that_it_lacks(tmp_path: Path) -> None:
+    path = tmp_path / "run.ckpt"
+    whole = ls.solve(problem(3), "gradkcca", rng=0)
+    part = ls.solve(problem(3), "gradkcca", rng=0, checkpoint=path, max_passes=whole.passes // 2)
+    assert part.status is ls.Status.BUDGET
+    found = ls.solve(problem(3), "gradkcca", start=path)
+    assert found.x_preimages.tobytes() == whole.x_preimages.tobytes()
+    assert found.iterations == whole.iterations
+
+
+def test_a_run_that_began_at_an_answer_goes_on(tmp_path: Path) -> None:
+    """The answer has one pair of three, and is in the file."""
+    path = tmp_path / "run.ckpt"
+    start = ls.solve(problem(1), "gradkcca", rng=0)
+    whole = ls.solve(problem(3), "gradkcca", rng=0, start=start)
+    for stop in (0, whole.iterations // 2):
+        cut = {"checkpoint": path, "callback": lambda progress, stop=stop: progress.iteration >= stop}
+        ls.solve(problem(3), "gradkcca", rng=0, start=start, **cut)
+        found = ls.solve(problem(3), "gradkcca", start=path)
+        assert found.x_preimages.tobytes() == whole.x_preimages.tobytes()
+
+
+@pytest.mark.parametrize("solver", ["gradkcca", "kcca-preimage"])
+def test_other_kernels_sets_and_rows_are_refused(solver: str, tmp_path: Path) -> None:
+    path, other = tmp_path / "run.ckpt", Y.copy()
+    ls.solve(problem(), solver, rng=0, checkpoint=path, callback=lambda progress: progress.iteration >= 2)
+    with pytest.raises(InvalidProblem, match="of another run: kernel_x must be the same"):
+        ls.solve(problem(kernel="linear"), solver, start=path)
+    with pytest.raises(InvalidProblem, match="of another run: bound_y must be the same"):
+        ls.solve(problem(bound_y=("ratio", 1.2)), solver, start=path)
+    other[101, 3] *= -1
+    with pytest.raises(InvalidProblem, match="of another run: the rows of Y must be the same"):
+        ls.solve(problem(data=(X, other)), solver, start=path)
