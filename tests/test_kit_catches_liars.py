@@ -1279,7 +1279,7 @@ import linspec
 @linspec.hookimpl
 def linspec_solvers():
     return [linspec.SolverSpec(
-        name="heavy", problem="svd", target="linspec_cca.gram:Gram", summary="It is heavy.", reference="Golub 1965"
+        name="heavy", problem="svd", target="linspec_cca.gram:GramCCA", summary="It is heavy.", reference="Golub 1965"
     )]
 """
 

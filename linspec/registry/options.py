@@ -53,7 +53,18 @@ __all__ = [
 
 #: Arguments of ``linspec.solve`` itself. An option with such a name could never be passed through it.
 RUN_ARGUMENTS = frozenset(
-    {"problem", "solver", "rng", "max_passes", "max_seconds", "callback", "progress", "start", "checkpoint"}
+    {
+        "problem",
+        "solver",
+        "rng",
+        "max_passes",
+        "max_seconds",
+        "callback",
+        "progress",
+        "start",
+        "checkpoint",
+        "complete",
+    }
 )
 
 #: How `linspec.Moments` may compute products: from held Gram matrices, or by sweeps.

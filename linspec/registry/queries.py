@@ -165,7 +165,7 @@ def get_solver(name: str, problem: Any = None) -> type[Any]:
     --------
     >>> import linspec as ls
     >>> ls.get_solver("gram", "cca").__name__
-    'Gram'
+    'GramCCA'
     """
     return get_part("solver", name, problem)
 

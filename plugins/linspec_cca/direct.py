@@ -26,7 +26,7 @@ BLOCK_ROWS = 4096
 
 
 @dataclass(frozen=True, kw_only=True)
-class Direct(Solver):
+class DirectCCA(Solver):
     """Orthogonal bases of both views and the SVD of their product (Björck & Golub 1973)."""
 
     def solve(self, problem: Any, run: Run) -> Solution:

@@ -29,7 +29,7 @@ from linspec.families.cca import Evidence
 
 
 @dataclass(frozen=True, kw_only=True)
-class Gram(Solver):
+class GramCCA(Solver):
     """One pass, Cholesky whitening and a small SVD (Lu 2015, Lemma 4.1.2)."""
 
     def solve(self, problem: Any, run: Run) -> Solution:

@@ -47,7 +47,7 @@ from linspec.arrays import Array, HostArray, to_host
 from linspec.cost import Estimate, Sizes
 from linspec.families.cca import ExpectedGain, behind_an_answer
 from linspec_cca.pairs_within import KEPT, PairsWithin, Wanted
-from linspec_cca.search_space import SearchSpace, View, add_multiple
+from linspec_cca.search_space import SearchSpace, SubspaceView, add_multiple
 
 EXPECTED = 40
 """The expected number of sweeps, for the decision whether to hold Gram matrices."""
@@ -191,10 +191,10 @@ class LOBPCG(IterativeSolver):
         return Estimate(products.seconds + between, products.bytes + held, note)
 
 
-def _view(A: Any, diagonal: Array, ridge: float, moments: Moments, dtype: np.dtype[Any]) -> View:
+def _view(A: Any, diagonal: Array, ridge: float, moments: Moments, dtype: np.dtype[Any]) -> SubspaceView:
     """A subspace without vectors. With fewer rows than columns some vectors have length only by the ridge."""
     cut = max(metric_rounding(A.shape[1], dtype), LEAST_CUT)
-    view = View(moments.home, dtype, diagonal + ridge, cut)
+    view = SubspaceView(moments.home, dtype, diagonal + ridge, cut)
     if A.shape[0] >= A.shape[1] or ridge == 0:
         return view
     return replace(view, longest=float(to_host(moments.home.xp.mean(view.diagonal))) / ridge)

@@ -18,7 +18,7 @@ from linspec import Iterate, Status
 from linspec.algebra import NORMS, SketchNorm, ratio, squares_together
 from linspec.arrays import Array, HostArray
 from linspec.families.cca import OPTIMISTIC, Evidence, ExpectedGain
-from linspec_cca.search_space import SearchSpace, View
+from linspec_cca.search_space import SearchSpace, SubspaceView
 
 DIGITS_LOST = {8: 1e-8, 4: 1e-3}
 """By the bytes of a number: the error by squaring above which the solution reports it."""
@@ -242,5 +242,5 @@ def residuals_of(
     return R, squares, ratio(float(squares[:k].sum()), float(space.correlations[:k].sum()))
 
 
-KEPT: tuple[type, ...] = (PairsWithin, Wanted, SearchSpace, View, ExpectedGain, *NORMS)
+KEPT: tuple[type, ...] = (PairsWithin, Wanted, SearchSpace, SubspaceView, ExpectedGain, *NORMS)
 """The classes of what a checkpoint has."""

@@ -10,7 +10,7 @@ def linspec_solvers() -> tuple[SolverSpec, ...]:
         SolverSpec(
             name="direct",
             problem="cca",
-            target="linspec_cca.direct:Direct",
+            target="linspec_cca.direct:DirectCCA",
             summary="Orthogonal reduction of both views, SVD of the product of their bases: the oracle.",
             reference="Björck & Golub 1973, Math. Comp. 27(123), doi:10.1090/S0025-5718-1973-0348991-3",
             needs=Needs(entries=True),
@@ -19,7 +19,7 @@ def linspec_solvers() -> tuple[SolverSpec, ...]:
         SolverSpec(
             name="gram",
             problem="cca",
-            target="linspec_cca.gram:Gram",
+            target="linspec_cca.gram:GramCCA",
             summary="One pass forms the Gram matrices; Cholesky whitening and a small SVD give the exact answer.",
             reference="Lu 2015, Fast linear algorithms for machine learning (thesis), Lemma 4.1.2",
             traits=("direct", "one-pass", "automatic"),

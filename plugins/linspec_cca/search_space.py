@@ -46,7 +46,7 @@ ABOVE = 0.01
 
 
 @dataclass(eq=False)
-class View:
+class SubspaceView:
     """The subspace of one view.
 
     Attributes
@@ -79,7 +79,7 @@ class View:
     longest: float = 0.0
     annihilated: bool = False
 
-    def copy(self) -> View:
+    def copy(self) -> SubspaceView:
         """A view with the same panels in lists of its own."""
         same = copy.copy(self)
         V, SV, KV = (list(panels) for panels in self.panels)
@@ -250,7 +250,7 @@ class SearchSpace:
 
     Attributes
     ----------
-    views : pair of View
+    views : pair of SubspaceView
     correlations : numpy.ndarray
         The correlations of the canonical pairs within the space, decreasing.
     cross : numpy.ndarray
@@ -265,7 +265,7 @@ class SearchSpace:
 
     _there: list[Array] | None = None  # made again where it is missing
 
-    def __init__(self, views: tuple[View, View]) -> None:
+    def __init__(self, views: tuple[SubspaceView, SubspaceView]) -> None:
         self.views = views
         self.correlations = np.zeros(0)
         self.cross = np.zeros((0, 0))
@@ -323,7 +323,7 @@ class SearchSpace:
         return self._there
 
     def directions(self, blocks: list[Array]) -> list[Array]:
-        """A block of each view without its part in the space, in the precision of the panels: see `View.directions`.
+        """Each view's block without its part in the space, in the precision of the panels (`SubspaceView.directions`).
 
         The list is emptied.
         """

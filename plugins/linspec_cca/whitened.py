@@ -25,7 +25,7 @@ from linspec.algebra import DiagonalWhitener
 from linspec.arrays import Array, to_host
 from linspec.cost import DENSE_RATE, PAIR_RATE, SPARSE_RATE, Estimate, Sizes
 from linspec.families.cca import Evidence
-from linspec_cca.gram import Gram
+from linspec_cca.gram import GramCCA
 
 FEWEST_COLUMNS = 500
 """Up to this order all correlations are computed, as by "gram": that takes a few tenths of a second."""
@@ -43,7 +43,7 @@ correlation after the last is equal to it."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class WhitenedSVD(Gram):
+class WhitenedSVD(GramCCA):
     """SVD of the whitened cross matrix of rows with one entry (Lu 2015, section 3.3.1)."""
 
     svd: Any = part("block-krylov", "the solver that finds the singular triplets", problem="svd")

@@ -10,7 +10,7 @@ def linspec_solvers() -> tuple[SolverSpec, ...]:
         SolverSpec(
             name="direct",
             problem="discriminant",
-            target="linspec_discriminant.direct:Direct",
+            target="linspec_discriminant.direct:DirectDiscriminant",
             summary="Cholesky of the Gram matrix on the shorter side, orthogonal transformations on evidence: exact.",
             reference="Sun, Ceran & Ye 2010, doi:10.1145/1835804.1835846, section 5.3 and Theorem 4",
             needs=Needs(entries=True),

@@ -15,7 +15,7 @@ from linspec.features import KernelMap
 from linspec.kernels import RBF, Linear, Polynomial
 from linspec_fuzz.adjusted import Adjusted
 from linspec_fuzz.extended import EPS, Extended, extended, svd
-from linspec_fuzz.truth import PERTURBATION, CCATruth, View
+from linspec_fuzz.truth import PERTURBATION, CCATruth, TrueView
 
 __all__ = ["KernelCCATruth", "kernel_matrix"]
 
@@ -54,7 +54,7 @@ def _median(distances: Extended) -> Any:
     return np.median(distances[differ] if most_are_equal else distances) if len(distances) else extended(0)
 
 
-class KernelView(View):
+class KernelView(TrueView):
     """One view by the eigenvectors of its centred kernel matrix; weights are coefficients of the rows."""
 
     @classmethod

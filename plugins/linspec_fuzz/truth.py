@@ -37,8 +37,8 @@ __all__ = [
     "Findings",
     "LeastSquaresTruth",
     "SVDTruth",
+    "TrueView",
     "Truth",
-    "View",
     "perturbed",
 ]
 
@@ -108,7 +108,7 @@ class Findings:
 # ---- one matrix -------------------------------------------------------------------------------
 
 
-class View:
+class TrueView:
     """One reading of a matrix: X = U diag(s) Vᵀ on its numerical range, after column scales d.
 
     The coordinates of weights w are a = M^(1/2) w on that range: √(s² + r) Vᵀ(d σ w), where σ are the problem's
@@ -128,15 +128,15 @@ class View:
         """The number of directions that are kept."""
         return len(self.s)
 
-    def cut(self, rank: int) -> View:
+    def cut(self, rank: int) -> TrueView:
         """Return the view with only the leading directions."""
-        return View(self.U[:, :rank], self.s[:rank], self.V[:, :rank], self.d, self.ridge, self.data)
+        return TrueView(self.U[:, :rank], self.s[:rank], self.V[:, :rank], self.d, self.ridge, self.data)
 
-    def again(self, data: Adjusted) -> View:
+    def again(self, data: Adjusted) -> TrueView:
         """Read other data in the same way, with the same rank; with a ridge no direction is null."""
         U, s, V = svd(data.entries / self.d)
         rank = _rank(s, 100 * EPS) if self.ridge > 0 else self.rank
-        return View(U, s, V, self.d, self.ridge, data).cut(rank)
+        return TrueView(U, s, V, self.d, self.ridge, data).cut(rank)
 
     @property
     def condition(self) -> float:
@@ -167,22 +167,22 @@ def _over(a: Extended, b: Extended) -> Extended:
     return quotient
 
 
-def readings(data: Adjusted, ridge: float, unit: float) -> list[View]:
+def readings(data: Adjusted, ridge: float, unit: float) -> list[TrueView]:
     """Return the readings of a matrix; the first cuts at the bound `NULL`."""
     X = data.entries
     if not X.any():
         empty = np.zeros((0,), np.longdouble)
         U, V = np.zeros((X.shape[0], 0), np.longdouble), np.zeros((X.shape[1], 0), np.longdouble)
-        return [View(U, empty, V, np.ones(X.shape[1], np.longdouble), ridge, data)]
+        return [TrueView(U, empty, V, np.ones(X.shape[1], np.longdouble), ridge, data)]
     ones = np.ones(X.shape[1], np.longdouble)
-    plain = View(*svd(X), ones, ridge, data)
+    plain = TrueView(*svd(X), ones, ridge, data)
     if ridge > 0:
         return [plain.cut(_rank(plain.s, 100 * EPS))]
     d = column_norms(X)
     d = np.where(d > 0, d, 1)
-    scaled = View(*svd(X / d), d, ridge, data)
+    scaled = TrueView(*svd(X / d), d, ridge, data)
     bounds = [NULL * unit * lenient for lenient in (1.0, *LENIENT)] + [2 * NULL * unit * data.shift]
-    found: list[View] = []
+    found: list[TrueView] = []
     seen: set[tuple[bool, int]] = set()
     for view in (plain, scaled):
         for bound in bounds:
@@ -433,7 +433,7 @@ class LeastSquaresTruth(Truth):
         return float((s[0] ** 2 + r) / (s[-1] ** 2 + r)) if len(s) else 1.0
 
     @staticmethod
-    def _outside(x: Extended, view: View) -> float:
+    def _outside(x: Extended, view: TrueView) -> float:
         """Return the fraction of x outside the span of the rows; 0 if that is the whole space, or uncertain."""
         if view.rank == len(x) or not np.all(view.d == view.d[0]):
             return 0.0
@@ -517,7 +517,7 @@ class CCATruth(Truth):
         return [self._pair(x, y)]
 
     @staticmethod
-    def _pair(x: View, y: View) -> tuple[View, View, SVDOf]:
+    def _pair(x: TrueView, y: TrueView) -> tuple[TrueView, TrueView, SVDOf]:
         return x, y, SVDOf(x.factor.T @ y.factor)
 
     def _views(self, reading: Any) -> Any:

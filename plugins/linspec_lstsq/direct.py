@@ -35,7 +35,7 @@ BLOCK_WIDTH = 512
 
 
 @dataclass(frozen=True, kw_only=True)
-class Direct(Solver):
+class DirectLeastSquares(Solver):
     """Cholesky of the Gram matrix; QR and SVD if it is ill-conditioned (Golub & Van Loan 2013, 5.3 and 5.5)."""
 
     preparation: ClassVar[float] = 1.0

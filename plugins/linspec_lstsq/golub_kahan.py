@@ -255,7 +255,7 @@ class Advance(WithAdjoint):
 
 
 @dataclass(frozen=True)
-class Preconditioner:
+class RightPreconditioner:
     """Directions and lengths: x = N y with N = D⁻¹ Q diag(g), with a different g for each column.
 
     Parameters
@@ -313,11 +313,11 @@ class Stacked:
     Parameters
     ----------
     data : RightHandSides
-    N : Preconditioner, optional
+    N : RightPreconditioner, optional
         For all pairs of a column and a ridge; by default the identity.
     """
 
-    def __init__(self, data: RightHandSides, N: Preconditioner | None = None) -> None:
+    def __init__(self, data: RightHandSides, N: RightPreconditioner | None = None) -> None:
         self.data, self.N, self.home = data, N, data.home
 
     def residuals(self, x: Array | None) -> tuple[Long, Array, Array]:
@@ -364,7 +364,7 @@ class Stacked:
         """The squared column norms of a block."""
         return self.home.xp.sum(V * V, axis=0)
 
-    def _of(self, u: Long) -> Preconditioner | None:
+    def _of(self, u: Long) -> RightPreconditioner | None:
         """The preconditioner of the columns that remain."""
         return None if self.N is None else replace(self.N, lengths=u.lengths)
 

@@ -14,7 +14,7 @@ import numpy as np
 
 from linspec import Iterate, Status
 from linspec.arrays import Array, Home, HostArray
-from linspec_lstsq.golub_kahan import Long, Preconditioner, Stacked, taken
+from linspec_lstsq.golub_kahan import Long, RightPreconditioner, Stacked, taken
 from linspec_lstsq.gradients import relative
 
 
@@ -25,7 +25,7 @@ class LSQRIterate(Iterate):
     Attributes
     ----------
     home : Home
-    N : Preconditioner, or None
+    N : RightPreconditioner, or None
         The preconditioner of all pairs.
     x0 : array of shape (p, pairs), or None
         The start.
@@ -70,7 +70,7 @@ class LSQRIterate(Iterate):
     ending: Status | None = None
     copyable: bool = True
     home: Home
-    N: Preconditioner | None
+    N: RightPreconditioner | None
     x0: Array | None
     x: Array
     w: Array

@@ -45,7 +45,7 @@ from linspec_lstsq.block_step import Blocks
 from linspec_lstsq.conjugate_gradients import block_conjugate_gradients
 from linspec_lstsq.normal_equations import KEPT, Kernel, NormalIterate, System, iterates
 from linspec_lstsq.nystrom_costs import Outlook, Prices
-from linspec_lstsq.nystrom_preconditioner import Preconditioner, Sketch
+from linspec_lstsq.nystrom_preconditioner import NystromPreconditioner, NystromSketch
 from linspec_lstsq.prepared import PreparedNormalEquations
 from linspec_lstsq.transformed import Transformed, transformed
 
@@ -73,7 +73,7 @@ class NystromPCG(IterativeSolver):
     test_matrix: Any = part("gaussian", "what the sketch multiplies", kind="test-matrix")
     form: str = form_option()
 
-    kept: ClassVar = (*KEPT, Blocks, Transformed, Sketch, Outlook, Prices)
+    kept: ClassVar = (*KEPT, Blocks, Transformed, NystromSketch, Outlook, Prices)
     resumes_after_law: ClassVar = False
 
     def iterates(self, problem: Any, run: Run, state: Any = None) -> Iterator[NormalIterate]:
@@ -108,7 +108,7 @@ class NystromPCG(IterativeSolver):
 
     def _sketch(
         self, moments: Moments, run: Run, ridges: tuple[float, ...], width: int
-    ) -> tuple[Sketch, Array | None]:
+    ) -> tuple[NystromSketch, Array | None]:
         """Return a sketch of the most profitable width, and AᵀB from its first sweep if there is a B."""
         home, test_matrix, ridge = moments.home, run.part(self.test_matrix), min(ridges)
         n, p, _ = moments.shape
@@ -127,12 +127,14 @@ class NystromPCG(IterativeSolver):
             digits=float(np.log(2 / run.tol)) / 2,
             asked=self.rank is not None,
         )
-        sketch = Sketch(Omega, Y, moments.diagonal()[0], home, outlook)
+        sketch = NystromSketch(Omega, Y, moments.diagonal()[0], home, outlook)
         sweep = moments.view(0).sweep_cost
         dense = moments.X.readable and moments.X.nnz == n * p
         if dense and sketch.unequal(ridge) and run.affords(sweep):
             Omega = draw(first) / sketch.roots(ridge)[:, None]
-            sketch = Sketch(Omega, moments.gram_matmat(Omega), sketch.diagonal, home, outlook, scaled=True)
+            sketch = NystromSketch(
+                Omega, moments.gram_matmat(Omega), sketch.diagonal, home, outlook, scaled=True
+            )
         most = first if self.rank else min(MOST_RANK, p)
         while sketch.columns < most and run.affords(2 * sweep) and sketch.pays(ridge):
             more = draw(min(sketch.columns, most - sketch.columns))
@@ -141,6 +143,8 @@ class NystromPCG(IterativeSolver):
         return sketch, AtB
 
 
-def preconditioned(sketch: Sketch, system: System, point: Any = None) -> Kernel:
+def preconditioned(sketch: NystromSketch, system: System, point: Any = None) -> Kernel:
     """Kernel of conjugate gradients for one ridge, preconditioned by a sketch."""
-    return transformed(system, Preconditioner.of(sketch, system.ridges[0]), block_conjugate_gradients, point)
+    return transformed(
+        system, NystromPreconditioner.of(sketch, system.ridges[0]), block_conjugate_gradients, point
+    )

@@ -23,7 +23,7 @@ SPREAD = 1e4
 
 
 @dataclass(frozen=True, eq=False)
-class Sketch:
+class NystromSketch:
     """Ω and Y = AᵀAΩ, and the preconditioners that follow from them for any ridge.
 
     Parameters
@@ -63,7 +63,7 @@ class Sketch:
         values = [] if self.scaled else self.nystrom(0.0).values[:1].tolist()
         return max(values, default=float(to_host(self.home.xp.max(self.diagonal))))
 
-    def widened(self, Omega: Array, Y: Array) -> Sketch:
+    def widened(self, Omega: Array, Y: Array) -> NystromSketch:
         """Return the sketch with further columns Ω and their products Y."""
         concat = self.home.concat
         return replace(self, Omega=concat([self.Omega, Omega]), Y=concat([self.Y, Y]))
@@ -130,7 +130,7 @@ def _eigenvectors(F: Array, home: Home) -> tuple[Array, HostArray]:
 
 
 @dataclass(frozen=True)
-class Preconditioner:
+class NystromPreconditioner:
     """H = D^(-1/2) P^(-1/2): the iteration multiplies by HᵀMH."""
 
     U: Array
@@ -138,7 +138,7 @@ class Preconditioner:
     roots: Array | None
 
     @classmethod
-    def of(cls, sketch: Sketch, ridge: float) -> Preconditioner:
+    def of(cls, sketch: NystromSketch, ridge: float) -> NystromPreconditioner:
         """The preconditioner for one ridge; without U if the iteration is cheaper without it."""
         found, shift, home = sketch.nystrom(ridge), sketch.shift(ridge), sketch.home
         values = found.values

@@ -10,7 +10,7 @@ def linspec_solvers() -> tuple[SolverSpec, ...]:
         SolverSpec(
             name="direct",
             problem="least-squares",
-            target="linspec_lstsq.direct:Direct",
+            target="linspec_lstsq.direct:DirectLeastSquares",
             summary="Cholesky of the Gram matrix, QR and SVD where it is ill-conditioned; least norm at ridge 0.",
             reference="Golub & Van Loan 2013, Matrix Computations, 4th edition, sections 5.3 and 5.5",
             needs=Needs(entries=True),

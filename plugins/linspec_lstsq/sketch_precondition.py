@@ -39,7 +39,7 @@ from linspec import (
 from linspec.algebra import rank_cut
 from linspec.arrays import Array, HostArray, to_host
 from linspec.cost import FACTOR_RATE, SPARSE_RATE, Estimate, Sizes, sweeps_estimate
-from linspec_lstsq.golub_kahan import Long, Preconditioner, RightHandSides, Stacked, matrix_of, start_of
+from linspec_lstsq.golub_kahan import Long, RightHandSides, RightPreconditioner, Stacked, matrix_of, start_of
 from linspec_lstsq.gradients import column_norms
 from linspec_lstsq.lsqr import begun, lsqr, within
 from linspec_lstsq.lsqr_iterate import LSQRIterate
@@ -67,7 +67,7 @@ class SketchPrecondition(IterativeSolver):
     tol: float | None = tol_option(1e-8)
     max_iterations: int = limit_option(1000)
 
-    kept: ClassVar = (SketchedIterate, LSQRIterate, Long, Preconditioner)
+    kept: ClassVar = (SketchedIterate, LSQRIterate, Long, RightPreconditioner)
     resumes_after_law: ClassVar = False
 
     def iterates(self, problem: Any, run: Run, state: Any = None) -> Iterator[Iterate]:

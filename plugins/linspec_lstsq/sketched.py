@@ -16,7 +16,7 @@ import numpy as np
 
 from linspec import Iterate
 from linspec.arrays import Array, Home, HostArray, to_host
-from linspec_lstsq.golub_kahan import Preconditioner, RightHandSides
+from linspec_lstsq.golub_kahan import RightHandSides, RightPreconditioner
 from linspec_lstsq.gradients import column_norms
 from linspec_lstsq.lsqr_iterate import LSQRIterate
 
@@ -55,9 +55,9 @@ class SketchedFactor:
         lengths: HostArray = np.divide(1.0, np.sqrt(squares), out=np.zeros_like(squares), where=keep)
         return lengths
 
-    def preconditioner(self, ridges: HostArray) -> Preconditioner:
+    def preconditioner(self, ridges: HostArray) -> RightPreconditioner:
         """The preconditioner N for columns with these ridges."""
-        return Preconditioner(self.V, self.scale[:, None], self.home.place(self.lengths(ridges)))
+        return RightPreconditioner(self.V, self.scale[:, None], self.home.place(self.lengths(ridges)))
 
     def solution(self, UtSB: HostArray, ridges: HostArray) -> Array:
         """The solution of the sketched problem for right-hand sides repeated ridge by ridge."""

@@ -28,7 +28,7 @@ Where we differ:
 - The shift replaces small eigenvalues of G instead of being added to all: Q = V W max(Λ, s)^(−1/2).
   Directions above the shift are done at once. Directions below it become short columns nearly orthogonal to the
   others, and the next scaling to unit diagonal restores them. With s = 10 k ε λ_max, κ = 1e15 takes three
-  passes. This shift is smaller than that of their proof by a factor of about half the number of rows; if the Gram
+  passes. This shift is smaller than that of their proof by a factor of about half the number of rows; if the ScaledGram
   matrix is less accurate, the next pass finds the error.
 - The rank cut. Unit columns with rounded entries are accurate to √k ε/2 in norm; singular values of R (in
   units of the columns' norms) up to four times that are dropped. (Measured: rounding of dependent columns
@@ -45,7 +45,15 @@ from scipy.linalg import lapack
 from linspec import Normalizer
 from linspec.arrays import Array, HostArray, from_host, to_host
 from linspec_normalizers.qr import householder
-from linspec_normalizers.rank_revealing import EPS, MAX_PASSES, Block, Gram, eigen_basis, rank_cut, settled
+from linspec_normalizers.rank_revealing import (
+    EPS,
+    MAX_PASSES,
+    Block,
+    ScaledGram,
+    eigen_basis,
+    rank_cut,
+    settled,
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -87,7 +95,7 @@ def _passes(V: Array, MV: Array | None) -> Block | None:
     """Make Cholesky, shifted and eigenvalue steps until the basis is orthonormal; None if they do not settle."""
     block = Block.of(V, MV)
     exact = MV is None and block.eps == EPS  # otherwise short directions are noise of the data
-    units: Gram | None = None
+    units: ScaledGram | None = None
     root = np.eye(block.T.shape[0])  # V = (block) root, both in units of their columns' norms
     shifted = False
     for _ in range(MAX_PASSES):

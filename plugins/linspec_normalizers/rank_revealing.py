@@ -77,7 +77,7 @@ class RankRevealing(Normalizer):
 
 
 @dataclass(frozen=True)
-class Gram:
+class ScaledGram:
     """Gram matrix of a block, of the columns that are not zero, in units that make its diagonal 1.
 
     Parameters
@@ -147,7 +147,7 @@ class Block:
         """Relative spacing of the dtype, or of the coarser one if Q and MQ differ."""
         return max(float(np.finfo(host_dtype(A)).eps) for A in (self.Q, self.MQ) if A is not None)
 
-    def gram(self) -> Gram:
+    def gram(self) -> ScaledGram:
         """Accumulate QᵀMQ in float64, in one pass over the block."""
         units = np.ones(self.Q.shape[1])
         G = _products(self.Q, self.MQ)
@@ -159,7 +159,7 @@ class Block:
             scale = units / np.sqrt(squares)
             kept = np.flatnonzero((squares > 0) & (scale < _MAX_SCALE))  # false for NaN
         local = 1 / np.sqrt(squares[kept])
-        return Gram(local[:, None] * G[np.ix_(kept, kept)] * local, scale[kept], kept, G.shape[0])
+        return ScaledGram(local[:, None] * G[np.ix_(kept, kept)] * local, scale[kept], kept, G.shape[0])
 
     def times(self, step: HostArray, T: HostArray | None = None) -> Block:
         """Multiply the block by `step` from the right. If this block is owned, its memory may be overwritten.
@@ -180,7 +180,7 @@ class Block:
         return powers
 
 
-def eigen_basis(block: Block, gram: Gram | None = None) -> Block:
+def eigen_basis(block: Block, gram: ScaledGram | None = None) -> Block:
     """Orthonormalise a block by cut eigen-decompositions of its Gram matrix (`gram`, if known)."""
     for number in range(MAX_PASSES):
         gram = gram or block.gram()
@@ -200,7 +200,7 @@ def rank_cut(block: Block) -> tuple[float, float]:
     return (k * EPS, k * block.eps**2) if block.MQ is None else (k * block.eps, 0.0)
 
 
-def decompose(gram: Gram, cut: tuple[float, float]) -> tuple[HostArray, HostArray]:
+def decompose(gram: ScaledGram, cut: tuple[float, float]) -> tuple[HostArray, HostArray]:
     """Return eigenvalues above the cut in decreasing order, with their vectors."""
     values, vectors = np.linalg.eigh(gram.matrix)
     values, vectors = values[::-1], vectors[:, ::-1]

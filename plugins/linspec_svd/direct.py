@@ -24,7 +24,7 @@ from linspec_svd.triplets import left_vectors, share_below_rounding
 
 
 @dataclass(frozen=True, kw_only=True)
-class Direct(Solver):
+class DirectSVD(Solver):
     """Orthogonal reduction of the rows and the SVD of the triangle (Chan 1982)."""
 
     def solve(self, problem: Any, run: Run) -> Solution:

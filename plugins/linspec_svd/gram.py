@@ -35,7 +35,7 @@ DIGITS_LOST = 1e-8
 
 
 @dataclass(frozen=True, kw_only=True)
-class Gram(Solver):
+class GramSVD(Solver):
     """One pass and an eigen-decomposition (Golub & Van Loan 2013, section 8.6)."""
 
     def solve(self, problem: Any, run: Run) -> Solution:

@@ -10,7 +10,7 @@ def linspec_solvers() -> tuple[SolverSpec, ...]:
         SolverSpec(
             name="direct",
             problem="svd",
-            target="linspec_svd.direct:Direct",
+            target="linspec_svd.direct:DirectSVD",
             summary="Orthogonal reduction of the rows, SVD of the small factor: the oracle.",
             reference="Chan 1982, ACM Trans. Math. Softw. 8(1), doi:10.1145/355984.355990",
             needs=Needs(entries=True),
@@ -19,7 +19,7 @@ def linspec_solvers() -> tuple[SolverSpec, ...]:
         SolverSpec(
             name="gram",
             problem="svd",
-            target="linspec_svd.gram:Gram",
+            target="linspec_svd.gram:GramSVD",
             summary="One pass forms the Gram matrix of the shorter side; its eigenvectors are the answer.",
             reference="Golub & Van Loan 2013, Matrix Computations, 4th edition, section 8.6",
             traits=("direct", "one-pass", "automatic"),

@@ -50,7 +50,7 @@ def main(k: int) -> None:
     for name in ("append", "shrink"):
         clock.counts(search_space.SearchSpace, name, 1)
     clock.counts(search_space.SearchSpace, "_inner_products", -1)  # what is made of panels
-    clock.counts(search_space.View, "fold", -1)
+    clock.counts(search_space.SubspaceView, "fold", -1)
     seen: list[tuple[float, float]] = []
 
     def look(_: Any) -> None:

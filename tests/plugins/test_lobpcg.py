@@ -14,7 +14,7 @@ from linspec.algebra.preconditioner import preconditioner_from_sketch, raised_di
 from linspec.arrays import HOST
 from linspec.metrics import subspace_distance
 from linspec.testing import CountingOperator, planted_cca
-from linspec_cca.search_space import SearchSpace, View
+from linspec_cca.search_space import SearchSpace, SubspaceView
 
 RHO = (0.95, 0.9, 0.8, 0.7, 0.6, 0.5, 0.4, 0.3, 0.2)
 TIED = (0.9, 0.8, 0.8, 0.8, 0.8, 0.3, 0.2)
@@ -379,7 +379,7 @@ def test_the_subspaces_stay_orthonormal(dtype):
     X, Y, _ = planted(values_x=np.geomspace(30, 1, 80), values_y=np.geomspace(1, 30, 60))
     Sx, Sy, C = X.T @ X, Y.T @ Y, X.T @ Y
     tiny = np.finfo(dtype).eps
-    views = tuple(View(HOST, np.dtype(dtype), np.diag(S).copy(), 100 * tiny) for S in (Sx, Sy))
+    views = tuple(SubspaceView(HOST, np.dtype(dtype), np.diag(S).copy(), 100 * tiny) for S in (Sx, Sy))
     space, before = SearchSpace(views), np.zeros(3)
     for step in range(60):
         if step >= 2:
@@ -401,7 +401,7 @@ def test_the_subspaces_stay_orthonormal(dtype):
 def test_what_lies_in_the_subspace_is_no_direction():
     rng = np.random.default_rng(0)
     S = np.diag(rng.uniform(1, 2, 50))
-    view = View(HOST, np.dtype(np.float64), np.diag(S).copy(), 1e-14)
+    view = SubspaceView(HOST, np.dtype(np.float64), np.diag(S).copy(), 1e-14)
     Z = view.directions(rng.standard_normal((50, 5)), view.coordinates)
     view.append([Z, S @ Z, np.zeros((50, 5))], *view.measured(Z, S @ Z))
     some = np.hstack([Z @ rng.standard_normal((5, 3)), rng.standard_normal((50, 1))])

@@ -11,7 +11,7 @@ from linspec import datasets
 from linspec.arrays import HOST
 from linspec.registry.parts import with_parts
 from linspec_lstsq.nystrom_costs import Outlook, Prices
-from linspec_lstsq.nystrom_preconditioner import Preconditioner, Sketch
+from linspec_lstsq.nystrom_preconditioner import NystromPreconditioner, NystromSketch
 
 
 def ridge_answer(A, B, ridge):
@@ -24,7 +24,7 @@ def sketched(S, columns, seed, *, scaled=False):
     p = len(S)
     Omega = np.random.default_rng(seed).standard_normal((p, columns))
     outlook = Outlook(p, float(np.trace(S)), Prices(1e9, 1e9, p, 1), 10.0)  # products are dear
-    return Sketch(Omega, S @ Omega, np.diag(S).copy(), HOST, outlook, scaled=scaled)
+    return NystromSketch(Omega, S @ Omega, np.diag(S).copy(), HOST, outlook, scaled=scaled)
 
 
 @pytest.mark.parametrize("ridge", [1e-3, 1e-1])
@@ -37,7 +37,7 @@ def test_condition_number_of_the_preconditioned_matrix(ridge):
     columns = 2 * int(np.ceil(1.5 * np.sum(values / (values + ridge)))) + 1
     found = []
     for seed in range(10):
-        H = Preconditioner.of(sketched(S, columns, seed), ridge)
+        H = NystromPreconditioner.of(sketched(S, columns, seed), ridge)
         half = H.forward(np.eye(200))
         found.append(np.linalg.cond(half.T @ (S + ridge * np.eye(200)) @ half))
     assert np.mean(found) < 28
@@ -47,7 +47,7 @@ def test_condition_number_of_the_preconditioned_matrix(ridge):
 def test_the_transforms_are_each_others_inverses(scaled):
     rng = np.random.default_rng(1)
     A = rng.standard_normal((80, 40)) * np.geomspace(1, 100, 40)
-    H = Preconditioner.of(sketched(A.T @ A, 15, 2, scaled=scaled), 0.7)
+    H = NystromPreconditioner.of(sketched(A.T @ A, 15, 2, scaled=scaled), 0.7)
     G = rng.standard_normal((40, 3))
     np.testing.assert_allclose(H.gradient(H.back(G)), G, atol=1e-9)
     np.testing.assert_allclose(H.back(np.eye(40)), H.forward(np.eye(40)).T, atol=1e-12)

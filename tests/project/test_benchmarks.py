@@ -112,7 +112,7 @@ def record(**facts):
 @hookimpl
 def linspec_solvers():
     return [
-        record(problem="svd", target="linspec_svd.gram:Gram", traits=("direct", "one-pass")),
+        record(problem="svd", target="linspec_svd.gram:GramSVD", traits=("direct", "one-pass")),
         record(problem="cca", target="linspec_cca.als:ALS", traits=("iterative",)),
         record(problem="no-cases", target="linspec_cca.als:ALS"),
     ]
