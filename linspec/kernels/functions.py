@@ -363,7 +363,8 @@ class RBF(_OfDistances):
         T -= (_squares(X) if sx is None else sx)[:, None] * 0.5
         T -= (_squares(Z) if sz is None else sz)[None, :] * 0.5
         T *= scale**-2
-        return _exponential_of_negative(T)
+        # |x − x|² is 0, but for a row far from all others rounding of |x|² leaves far more than the scale.
+        return _exponential_of_negative(_without_diagonal(T) if X is Z else T)
 
     def along(self, T: Array, sx: Array | None, U: Array) -> Array:
         scale = _number(self.scale, "scale")
@@ -867,6 +868,14 @@ def _absolute_differences(X: Any, Z: Any) -> Array:
     for j in range(1, int(X.shape[1])):
         T += xp.abs(X[:, j : j + 1] - Z[:, j : j + 1].T)
     return T
+
+
+def _without_diagonal(T: Array) -> Array:
+    """T with zeros on its diagonal; T may be overwritten."""
+    xp, m = namespace(T), int(T.shape[0])
+    entries = xp.reshape(T, (-1,))
+    entries[:: m + 1] = 0.0
+    return xp.reshape(entries, (m, m))
 
 
 def _exponential_of_negative(T: Array) -> Array:

@@ -636,11 +636,13 @@ class Moments:
         if (index, ridge) not in self._whiteners:
             cut = squared_cut(self._views[index].given)
             form = self._diagonal_form(index)
-            self._whiteners[index, ridge] = (
-                DiagonalWhitener(*form, ridge, cut)
-                if form is not None
-                else Whitener(self._dense(index), ridge, cut, self.home)
-            )
+            if form is not None:
+                self._whiteners[index, ridge] = DiagonalWhitener(*form, ridge, cut)
+            else:
+                S = self._dense(index)
+                # What confounds explain has been subtracted from S, and has left its rounding.
+                lost = self.columns.centring_error(index) if self._views[index].adjustment.lost > 1.0 else 0.0
+                self._whiteners[index, ridge] = Whitener(S, ridge, max(cut, S.shape[0] * lost), self.home)
         return self._whiteners[index, ridge]
 
     @one_at_a_time

@@ -282,3 +282,15 @@ def test_a_row_far_from_all_others_costs_them_no_digits():
     K = ls.KernelOperator(X, ls.kernels.rbf(1.0), center=False).dense()
     exact = np.exp(-np.sum((X[:, None, :] - X[None, :, :]) ** 2, axis=2) / 2)
     np.testing.assert_allclose(K, exact, rtol=0, atol=1e-13)
+
+
+@pytest.mark.parametrize("form", ["held", "tiled"])
+def test_the_kernel_of_a_row_with_itself_is_one(form):
+    """Also of a row whose square has a rounding far above the scale; the other entries of its row are zero."""
+    far = np.random.default_rng(3).standard_normal((30, 2))
+    far[7] *= 1e6
+    K = ls.KernelOperator(far, ls.kernels.rbf(1.0), center=False, form=form).dense()
+    np.testing.assert_array_equal(np.diag(K), 1.0)
+    np.testing.assert_array_equal(np.delete(K[7], 7), 0.0)
+    exact = np.exp(-np.sum((far[:, None] - far[None]) ** 2, axis=-1) / 2)
+    np.testing.assert_allclose(K, exact, atol=1e-12)
