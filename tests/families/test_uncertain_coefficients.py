@@ -18,7 +18,8 @@ class NormalEquations(ls.Solver):
     def solve(self, problem, run):
         moments = run.moments("dense")
         AtA, AtB, _ = moments.dense()
-        return run.finish(x=np.linalg.solve(AtA + problem.ridge * np.eye(len(AtA)), AtB))
+        M = AtA + problem.ridge * np.eye(len(AtA))
+        return run.finish(x=np.linalg.lstsq(M, AtB, rcond=0)[0])  # rounding may make M exactly singular
 
 
 @dataclass(frozen=True, kw_only=True)
