@@ -33,6 +33,6 @@ def linspec_solvers():
             target="linspec_pls.power:Power",
             summary="Power iteration with a block of vectors: two sweeps a step, and XᵀY is never formed.",
             reference="Rutishauser 1970, Numer. Math. 16, doi:10.1007/BF02219773",
-            traits=("iterative", "randomized", "automatic"),
+            traits=("iterative", "randomized", "resumable", "automatic"),
         ),
     ]

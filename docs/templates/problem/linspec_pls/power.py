@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from linspec import Solver, option, part
+from linspec import Iterate, IterativeSolver, option, part
 from linspec.arrays import to_host
 from linspec.cost import sweeps_estimate
 
@@ -21,7 +21,7 @@ OVERSAMPLE, STEPS = 10, 20
 
 
 @dataclass(frozen=True, kw_only=True)
-class Power(Solver):
+class Power(IterativeSolver):
     """Power iteration with a block of vectors (Rutishauser 1970)."""
 
     oversample: int = option(OVERSAMPLE, "vectors of the block beyond k", at_least=0)
@@ -30,15 +30,17 @@ class Power(Solver):
     max_iterations: int = option(300, "steps at most, two sweeps each", at_least=1)
     form: str = option("auto", "hold Gram matrices or sweep", choices=("auto", "dense", "sparse", "implicit"))
 
-    def solve(self, problem, run):
+    def iterates(self, problem, run, state=None):
         width = min(problem.k + self.oversample, problem.X.shape[1], problem.Y.shape[1])
         moments = run.moments(self.form, expect=(2 * STEPS, width))
-        sweep = moments.sweep_cost
-        run.plan(setup=moments.setup_cost + 2 * sweep)  # in passes, for max_passes
         normalizer, home = run.part(self.normalizer), moments.home
-
-        def step(block):
-            """The triplets within the span of a block, their residual, and the next block."""
+        if state is None:
+            run.plan(setup=moments.setup_cost + 2 * moments.sweep_cost)  # two sweeps before the first iterate
+            block = home.place(run.rng.standard_normal((problem.Y.shape[1], width)))
+        else:
+            yield state
+            block = state["CtU"]
+        while True:
             V = normalizer.orthonormalize(block)[0]
             CV = moments.products(None, V)[1]
             U = normalizer.orthonormalize(CV)[0]
@@ -48,13 +50,8 @@ class Power(Solver):
             u, v = U @ P, V @ Z
             gaps = home.column_norms(CtU @ P - v * home.place(S))
             residual = max(gaps) / S[0] if len(S) else 0.0
-            return {"x_weights": u, "y_weights": v}, float(residual), CtU
-
-        start = run.rng.standard_normal((problem.Y.shape[1], width))
-        found, residual, block = step(home.place(start))
-        while run.proceed(residual=residual, current=lambda found=found: found) or run.falls_short(**found):
-            found, residual, block = step(block)
-        return run.finish(**found)
+            yield Iterate(float(residual), x_weights=u, y_weights=v, state={"CtU": CtU})
+            block = CtU
 
     @classmethod
     def estimate(cls, sizes):
