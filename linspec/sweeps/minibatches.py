@@ -420,7 +420,7 @@ class Minibatches:
         self._rows = []
 
     def _has(self, count: int) -> bool:
-        """Whether the current chunk has another batch."""
+        """Whether the current chunk has rows for another batch."""
         return 2 * (len(self._numbers) - self._used) >= min(count, self.n)
 
     def _load(self, numbers: HostArray) -> None:

@@ -268,7 +268,7 @@ def _imported() -> Any:
 
 @contextmanager
 def _one_setting(torch: Any, threads: int) -> Iterator[None]:
-    """Set threads and gradients of torch whatever the caller has set, and restore the threads at the end."""
+    """Set threads and gradient mode of torch whatever the caller has set, and restore them at the end."""
     before = torch.get_num_threads()
     torch.set_num_threads(threads)
     try:

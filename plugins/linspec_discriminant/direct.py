@@ -61,7 +61,7 @@ MEANS = 1e3
 
 @dataclass(frozen=True, kw_only=True)
 class DirectDiscriminant(Solver):
-    """A factorisation of the Gram matrix, or of the data on evidence (Sun, Ceran & Ye 2010, section 5.3)."""
+    """Factorisation of the Gram matrix, or of the data if squares lose too much (Sun, Ceran & Ye 2010, section 5.3)."""
 
     eigensolver: str = option(
         "auto",

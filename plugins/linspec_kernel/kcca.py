@@ -58,7 +58,7 @@ class KCCA(Solver):
 
     @classmethod
     def estimate(cls, sizes: Sizes) -> Estimate | None:
-        """The estimate for two eigendecompositions, two products and forming the kernels."""
+        """Estimated cost of two eigendecompositions, two products and forming the kernels."""
         n = float(sizes.n)
         seconds = (
             2 * 9 * n**3 / FACTOR_RATE + 12 * n**3 / DENSE_RATE + n**2 * (sizes.p + sizes.q) / DENSE_RATE

@@ -203,7 +203,7 @@ class SeededFourierMap(FeatureMap):
 
 
 class FeatureView:
-    """The rows of one view, and their features.
+    """Rows of one view, and their random features.
 
     Parameters
     ----------
@@ -219,20 +219,20 @@ class FeatureView:
         self.home = A.home.blocks
 
     def batch(self, rows: LinearOperator, mean: Array) -> Batch:
-        """The features of some rows."""
+        """Features of some rows, centred with `mean`."""
         return Batch(rows, self.features.features(rows), mean, self.home)
 
     def squares(self, U: Array, Z: Array) -> HostArray:
-        """Uᵀ φφᵀ U / b + λ UᵀU."""
+        """Uᵀ φφᵀ U / b + λ UᵀU, from Z = φᵀU."""
         found: HostArray = to_host(Z.T @ Z) / int(Z.shape[0]) + self.penalty * to_host(U.T @ U)
         return found
 
     def share(self, gap: Array) -> float:
-        """The part of a view in the misfit: ‖Uᵀφ − Cv^(-1/2) Vᵀψ‖² per row and function, halved."""
+        """Part of one view in the misfit: half of ‖Uᵀφ − Cv^(-1/2) Vᵀψ‖² per row and function."""
         return float(np.sum(self.home.column_norms(gap) ** 2)) / float(2 * gap.shape[0] * gap.shape[1])
 
     def moved(self, side: Side, batch: Batch, gap: Array, C: HostArray) -> Side:
-        """The functions after a step."""
+        """Functions of one view after a step, with their new statistics C."""
         G = (
             batch.rmatmat(gap) / gap.shape[0] + self.penalty * side.U
         )  # G = φ (Uᵀφ − Cv^(-1/2) Vᵀψ)ᵀ / b + λ U
@@ -240,7 +240,7 @@ class FeatureView:
         return replace(side, U=side.U + change, change=change, C=C)  # U ← U + ΔU
 
     def step(self, batch: Batch) -> float:
-        """η."""
+        """η: the given step, or (1 − ρ)/(L + λ + 10 V/(1 − μ)) from a batch."""
         if self.solver.step is not None:
             return self.solver.step
         G = batch.gram()
@@ -253,7 +253,7 @@ class FeatureView:
         return (1 - self.solver.memory) / limit
 
     def mean(self) -> Array:
-        """The mean of the features of all rows: one sweep."""
+        """Means of the features over all rows: one sweep."""
         n, total = int(self.A.shape[0]), self.home.zeros((1, self.features.columns))
         size = max(rows_at_once(self.features(uncounted(self.A)[0])), self.solver.batch)
         for part in equal_slices(n, size):
@@ -270,7 +270,7 @@ def started(
     center: bool,
     rng: np.random.Generator,
 ) -> list[Side]:
-    """Random functions of unit length, and the steps of both views, by some rows."""
+    """Random functions of unit length, and the steps of both views from the first rows."""
     means = [view.mean() if center else view.home.zeros((1, view.features.columns)) for view in views]
     batches = [view.batch(A, mean) for view, A, mean in zip(views, rows, means, strict=True)]
     steps = [view.step(batch) for view, batch in zip(views, batches, strict=True)]
@@ -294,19 +294,19 @@ def _weights(f: Side, g: Side, x: FeatureView, y: FeatureView, kernels: Any) -> 
 
 
 class Batch:
-    """The features of some rows, less their means over all rows, as a matrix of b x D."""
+    """Features of some rows with their means over all rows subtracted, as a b x D matrix."""
 
     def __init__(self, rows: LinearOperator, features: Array, mean: Array, home: Any) -> None:
         self.rows, self.ledger = uncounted(rows)
         self.matrix, self.mean, self.home = DenseOperator(features), mean, home
 
     def matmat(self, U: Array) -> Array:
-        """Values of functions, b x L."""
+        """Values of L functions at the rows, b x L."""
         self._record(U)
         return self.home.place(self.matrix.matmat(U)) - self.mean @ U
 
     def rmatmat(self, Z: Array) -> Array:
-        """The adjoint, D x L."""
+        """Adjoint product with L columns, D x L."""
         self._record(Z)
         return self.home.place(self.matrix.rmatmat(Z)) - self.mean.T @ self.home.xp.sum(Z, axis=0)[None, :]
 

@@ -38,7 +38,7 @@ BLOCK = 4096
 """Rows of L that are computed at once."""
 
 CLEAR = 100.0
-"""Factor by which the ridge must exceed the rounding of the landmarks' kernel matrix to enter the bound with it."""
+"""Unit vectors of landmarks enter the bound if the ridge exceeds rounding of their matrix by this factor."""
 
 DEPENDENT = 1e-13
 """Directions are dropped if their eigenvalue, relative to the largest of the scaled matrix, is below this."""

@@ -35,7 +35,7 @@ from linspec_kernel.moments import rounded_up
 from linspec_kernel.nystrom import PROBED, Nystrom, default_landmarks, on_host, share_of
 
 EXTRA = 40
-"""Columns of the block beyond k; from 30 to 90 each saves passes, and costs little."""
+"""Columns of the block beyond k; values from 30 to 90 all save passes, and cost little."""
 
 KEEP, RESTART = 8, 3
 """Blocks in the basis before a restart, and after it."""

@@ -93,7 +93,7 @@ class ViewOracle:
 
     @property
     def root(self) -> HostArray:
-        """P^½."""
+        """P^½ = (K(K + r)⁻¹)^½."""
         found: HostArray = (self.U * np.sqrt(self.w / (self.w + self.ridge))) @ self.U.T
         return found
 

@@ -176,7 +176,7 @@ class SketchedState(LeastSquaresState):
 
 
 def _whole(data: RightHandSides) -> tuple[HostArray, HostArray, Array]:
-    """A and B themselves, on the host, and AᵀB."""
+    """Entries of A and B on the host, and AᵀB."""
     A, B = data.A.rows(slice(0, data.A.shape[0])), data.B
     entries, AtB = to_host(data.home.place(A.dense())), A.rmatmat(B)
     data.A.release()

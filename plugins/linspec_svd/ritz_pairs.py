@@ -20,8 +20,8 @@ from linspec.arrays import HostArray, to_host
 from linspec_svd.gram_products import GramProducts
 
 OVERLAP = 1e-2
-"""A vector adds no direction if a smaller fraction of its square is outside the others. The bases of both libraries
-are orthonormal up to rounding."""
+"""A vector adds no direction if the fraction of its square outside the others is below this. The bases of both
+libraries are orthonormal up to rounding."""
 
 SLACK = 1e-6
 """Largest deviation from 1 of the length of a basis vector."""

@@ -66,7 +66,7 @@ class Climb:
     odd : numpy.ndarray of shape (m,)
         Whether the next length is |s|²/sᵀy, otherwise sᵀy/|y|².
     quiet, failed, since : numpy.ndarray of shape (m,)
-        Consecutive steps that changed the value little, that were not taken, and iterations without progress.
+        Consecutive steps that changed the value little, consecutive steps not taken, and iterations without progress.
     least, highest : numpy.ndarray of shape (m,)
         Least residual and highest value until now.
     climbs : numpy.ndarray of shape (m,)
@@ -173,7 +173,7 @@ class PointPairs:
 
     @property
     def points(self) -> tuple[HostArray, HostArray]:
-        """U and V."""
+        """Points U and V of both views."""
         return self.sides[0].points, self.sides[1].points
 
 

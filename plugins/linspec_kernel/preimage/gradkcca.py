@@ -42,7 +42,7 @@ AGREES = 0.01
 """Starts agree with the best one if their value is below it by at most this share."""
 
 SAMPLE = 2000
-"""Rows on which starts are compared, if there are more."""
+"""Number of rows on which starts are compared, if there are more."""
 
 ROUGHLY = 1e-5
 """Relative change of the value that ends a start which is polished afterwards, on all rows or with more features."""

@@ -24,7 +24,7 @@ from linspec_kernel.preimage.gradkcca import FromStarts
 from linspec_kernel.preimage.objectives import HSIC, Objective
 
 CLIMBING_FEATURES = 16
-"""Features of each variate while starts climb."""
+"""Number of features of each variate while starts climb."""
 
 OTHER = (
     "The problem asks for the {objective} of variates, so this was the search of gradkcca. For HSIC pass "
