@@ -1,18 +1,18 @@
 """An orthonormal basis that grows block by block, and the Rayleigh-Ritz pairs of a symmetric matrix in its span.
 
-Problem: iterations for the leading eigenpairs of a symmetric M, of which only products are known, need an orthonormal
+Problem: iterations for the leading eigenpairs of a symmetric M, known only by products, need an orthonormal
 basis V, the projection H = VᵀMV, and the residuals of its eigenpairs without a further product.
 Method: block Lanczos (Golub & Underwood 1977). With V and a block Q that has not been multiplied yet, a step is
 
     V ← [V Q],  W = M Q,  R = W − V VᵀW,  H = VᵀMV,  Q ← orth(R),
 
-where the caller makes W. A Ritz pair (θ, Vy) with Hy = θy has the residual R y_Q, with the part y_Q of y that belongs
-to the newest block of V, and ‖R y_Q‖² = y_Qᵀ G y_Q for G = RᵀR. A basis that is full is restarted from its leading
-Ritz vectors and the next block (thick restart: Wu & Simon 2000, doi:10.1137/S0895479898334605).
+where the caller computes W. A Ritz pair (θ, Vy) with Hy = θy has the residual R y_Q, with the part y_Q of y that
+belongs to the newest block of V, and ‖R y_Q‖² = y_Qᵀ G y_Q for G = RᵀR. A basis that is full is restarted from its
+leading Ritz vectors and the next block (thick restart: Wu & Simon 2000, doi:10.1137/S0895479898334605).
 Where we differ: (a) The projection is subtracted once, which keeps the basis semi-orthogonal (Simon 1984,
 doi:10.1090/S0025-5718-1984-0725988-X), and a second time if an estimate of the loss shows that once is not enough.
 (b) Directions of R that are rounding are left out, also those that become rounding by the second projection. (c) A step
-makes a new basis and leaves the old one as it is. Both share the memory of their common vectors.
+returns a new basis and leaves the old one unchanged. Both share the memory of their common vectors.
 """
 
 from __future__ import annotations
@@ -28,27 +28,27 @@ from linspec.arrays import Array, Home, HostArray, to_host, to_host_together
 from linspec.errors import InvalidProblem
 
 SMALL = 1e-3
-"""A rest this small, compared with the largest product, is projected a second time."""
+"""Rests of products are projected a second time if they are below this share of the largest product."""
 
 LOUD = 1e3
-"""A small direction of a rest belongs to the data if it is above this many roundings of the largest product."""
+"""Small directions of a rest belong to the data above this many roundings of the largest product."""
 
 OWN = 0.1
-"""The fraction of a new direction's square that must be outside the basis; below it the rest is amplified rounding."""
+"""Least fraction of a new direction's square outside the basis; below it the rest is amplified rounding."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class GrowingBasis:
-    """An orthonormal basis V, H = VᵀMV for a symmetric M, and the block to multiply next. `begin` makes the first one.
+    """Orthonormal basis V, H = VᵀMV for a symmetric M, and the block to multiply next. `begin` returns the first.
 
-    A basis is never written to: each step returns another one.
+    A basis does not change: each step returns a new one.
 
     Attributes
     ----------
     next : array of shape (p, b)
         Orthonormal, orthogonal to V, and not multiplied yet.
     home : Home
-        Where the vectors are.
+        Home of the vectors.
     most : int
         The largest number of vectors in V.
     widest : int
@@ -62,9 +62,9 @@ class GrowingBasis:
     H : numpy.ndarray of shape (m, m)
         VᵀMV.
     G : numpy.ndarray of shape (b, b)
-        RᵀR for what the last product has outside of V.
+        RᵀR for the part R of the last product outside of V.
     newest : int
-        Where the newest block of V begins.
+        Index of the first vector of the newest block of V.
     scale : float
         The norm of the largest projected product.
     twice : bool
@@ -74,7 +74,7 @@ class GrowingBasis:
     largest_loss : float
         The largest one so far.
     restarts : int
-        How often the basis was begun again.
+        Number of restarts so far.
 
     Examples
     --------
@@ -126,7 +126,7 @@ class GrowingBasis:
         unit: float = EPS,
         bearable: float = 1e-10,
     ) -> GrowingBasis:
-        """An empty basis with its first block to multiply.
+        """Empty basis with its first block to multiply.
 
         Parameters
         ----------
@@ -135,13 +135,13 @@ class GrowingBasis:
         most : int
             The largest number of vectors, at least b.
         home : Home
-            Where the vectors are.
+            Home of the vectors.
         widest : int, optional
             The largest number of columns in a later block; by default `most`.
         unit : float, default machine epsilon
             The rounding of products, relative to the largest.
         bearable : float, default 1e-10
-            The loss of orthogonality up to which one projection is enough. Residuals are right up to it.
+            The loss of orthogonality up to which one projection is enough. Residuals are accurate up to it.
 
         Returns
         -------
@@ -162,12 +162,12 @@ class GrowingBasis:
 
     @property
     def count(self) -> int:
-        """The number of vectors in V."""
+        """Number of vectors in V."""
         return int(self.rows.shape[0])
 
     @property
     def length(self) -> int:
-        """The number of entries of a vector."""
+        """Number of entries of a vector."""
         return int(self.rows.shape[1])
 
     @property
@@ -183,7 +183,7 @@ class GrowingBasis:
     # ---- steps --------------------------------------------------------------------------------
 
     def grow(self, product: Array) -> GrowingBasis:
-        """The basis with the next block added. The part of its product outside of the basis becomes the block after it.
+        """Add the next block to the basis; the part of its product outside of the basis becomes the new next block.
 
         Parameters
         ----------
@@ -236,15 +236,15 @@ class GrowingBasis:
         return grown._with_rest(R, slack)
 
     def restart(self, keep: int, block: Array | None = None) -> GrowingBasis:
-        """The basis of the leading Ritz vectors.
+        """Basis of the leading Ritz vectors, with room for more.
 
         Parameters
         ----------
         keep : int
-            The number of Ritz vectors; fewer where there are not that many, or where there is no room for the next
+            Number of Ritz vectors; fewer if there are not that many, or if there is no room for the next
             block beside them.
         block : array of shape (p, b), optional
-            What takes the place of the next block: its part outside of the Ritz vectors is multiplied next.
+            Replacement of the next block: its part outside of the Ritz vectors is multiplied next.
 
         Returns
         -------
@@ -272,12 +272,12 @@ class GrowingBasis:
         )
 
     def begin_again(self, keep: int, *, unit: float, bearable: float) -> GrowingBasis:
-        """An empty basis whose first block has the leading Ritz vectors: they are multiplied once more.
+        """Empty basis whose first block has the leading Ritz vectors: they are multiplied once more.
 
         Parameters
         ----------
         keep : int
-            The number of Ritz vectors.
+            Number of Ritz vectors.
         unit, bearable : float
             As for `begin`.
 
@@ -297,11 +297,11 @@ class GrowingBasis:
         return replace(anew, restarts=self.restarts + 1, scale=self.scale, twice=self.twice)
 
     def projecting_twice(self) -> GrowingBasis:
-        """The same basis, whose products are all projected twice from now on."""
+        """Copy of the basis that projects all later products twice."""
         return self._with(self._room, twice=True)
 
     def outside(self, block: Array) -> Array:
-        """The part of a block outside of the span of V.
+        """Part of a block outside of the span of V.
 
         Parameters
         ----------
@@ -317,7 +317,7 @@ class GrowingBasis:
 
     @cached_property
     def ritz(self) -> tuple[HostArray, HostArray]:
-        """The eigenvalues θ of H in decreasing order, and its eigenvectors y: the Ritz vectors are V y."""
+        """Eigenvalues θ of H in decreasing order, and its eigenvectors y: the Ritz vectors are V y."""
         values, vectors = eigenpairs(self.H)
         return values[::-1], vectors[:, ::-1]
 
@@ -337,7 +337,7 @@ class GrowingBasis:
         return found
 
     def vectors(self, k: int) -> Array:
-        """The leading Ritz vectors.
+        """Leading Ritz vectors.
 
         Parameters
         ----------
@@ -346,16 +346,16 @@ class GrowingBasis:
         Returns
         -------
         array of shape (p, k), or less where there are fewer pairs
-            Orthonormal to rounding: a step of Newton and Schulz makes them so of a semi-orthogonal basis.
+            Orthonormal to rounding, by a step of Newton and Schulz from the semi-orthogonal basis.
         """
         V = self.rows.T @ self.home.place(self.ritz[1][:, :k])
         correction = 1.5 * np.eye(V.shape[1]) - 0.5 * to_host(V.T @ V)
         return V @ self.home.place(correction)
 
-    # ---- how a step is made -------------------------------------------------------------------
+    # ---- parts of a step -------------------------------------------------------------------
 
     def _with_rest(self, R: Array, slack: float) -> GrowingBasis:
-        """Make an orthonormal basis of the rest the next block, over the directions above rounding."""
+        """Set the next block to an orthonormal basis of the rest R, over its directions above rounding."""
         T, lengths = _directions(self.G, 10 * self.unit * self.scale)
         Q = R @ self.home.place(T)
         least, twice = float(lengths.min(initial=np.inf)), self.twice
@@ -368,7 +368,7 @@ class GrowingBasis:
             T, _ = _directions(to_host(small.T @ small), LOUD * self.unit * self.scale)
             Q = self.home.concat([Q, small @ self.home.place(T)])
         loss = slack / least if least < np.inf else 0.0
-        # What the rounding of RᵀR leaves in QᵀQ.
+        # Deviation of QᵀQ from I by the rounding of RᵀR.
         uneven = EPS * (float(lengths.max(initial=0.0)) / least) ** 2
         if twice or least < SMALL * self.scale or loss > self.bearable:
             loss = self.unit
@@ -387,13 +387,13 @@ class GrowingBasis:
         )
 
     def _with(self, room: _Room | None, **changes: Any) -> GrowingBasis:
-        """The basis with other fields, in memory with room for more vectors."""
+        """Basis with changed fields and the memory `room`."""
         changed = replace(self, **changes)
         object.__setattr__(changed, "_room", room)
         return changed
 
     def _roomy(self) -> _Room:
-        """Memory with the vectors of this basis, and behind them with those of no other one."""
+        """Memory that holds the vectors of this basis, with no others behind them."""
         if self._room is not None and self._room.used == self.count:
             return self._room
         room = _Room(self.home, self.most, self.length)
@@ -403,20 +403,20 @@ class GrowingBasis:
 
 
 class _Room:
-    """Memory for vectors and for H, which bases that grow from one another share; `used` vectors are some basis's."""
+    """Memory for vectors and for H, shared by bases grown from one another; `used` vectors belong to the largest."""
 
     def __init__(self, home: Home, most: int, length: int) -> None:
         self.rows, self.H, self.used = home.zeros((most, length)), np.zeros((most, most)), 0
 
 
 def orthonormal_columns(Y: Array, home: Home) -> Array:
-    """An orthonormal basis of the columns of a tall block, without directions that are rounding.
+    """Orthonormal basis of the columns of a tall block, without directions of rounding.
 
     Parameters
     ----------
     Y : array of shape (p, b)
     home : Home
-        Where Y is.
+        Home of Y.
 
     Returns
     -------
@@ -438,20 +438,20 @@ def orthonormal_columns(Y: Array, home: Home) -> Array:
 
 
 def columns_outside(Y: Array, rows: Array, home: Home) -> Array:
-    """An orthonormal basis of the part of a block outside of orthonormal vectors.
+    """Orthonormal basis of the part of a block outside of orthonormal vectors.
 
     Parameters
     ----------
     Y : array of shape (p, b)
     rows : array of shape (m, p)
-        The vectors.
+        The orthonormal vectors.
     home : Home
-        Where both are.
+        Home of both.
 
     Returns
     -------
     array of shape (p, r)
-        Projected twice. Columns of Y within the span leave rounding, which is not told from data here.
+        Projected twice. Columns of Y within the span leave rounding, which is not distinguished from data here.
 
     Examples
     --------

@@ -1,14 +1,14 @@
 """Rows in random order, a few at a time, for stochastic methods.
 
-Problem: a method that takes a few rows in each step wants random rows, and every row once before any row
+Problem: a method that uses a few rows in each step needs random rows, and every row once before any row
 twice.
 Method: rows are read in chunks of a few megabytes, and batches are cut out of a chunk without a copy. Files:
 to read single rows at random places would read one page for each row. So runs of neighbouring rows are drawn
 instead. A chunk holds several runs, and its rows are put into random order in memory.
-Rows that have weights are drawn in proportion to them: of as many draws as there are rows, each row has its share,
-rounded up or down at random (systematic sampling), and rows of weight 0 are never read. Rows of a file, which come in
-runs, are all drawn alike, and are as long as their weights say. So are rows that lie in blocks elsewhere: a chunk is
-brought here in as many pieces as it has runs, and nothing as long as all rows is held.
+Rows that have weights are drawn in proportion to them: among n draws for n rows, each row has its share,
+rounded up or down at random (systematic sampling), and rows of weight 0 are never read. Rows of a file, which are
+read in runs, are drawn with equal probabilities and scaled as their weights require. So are rows in blocks elsewhere:
+a chunk is fetched in as many pieces as it has runs, and no array of the length of all rows is held.
 """
 
 from __future__ import annotations
@@ -33,20 +33,20 @@ __all__ = [
 ]
 
 DEVICE_FACTOR = 64
-"""On an accelerator, batches and chunks are larger by this factor."""
+"""Factor by which batches and chunks are larger on an accelerator."""
 
 CHUNK_BYTES = 4 << 20
 """Bytes of the rows that are gathered at once; batches are cut out of them without a copy."""
 
 FEWEST_ROWS = 32
-"""Rows of a batch: enough that its products take longer than their calls."""
+"""Least number of rows of a batch: enough that its products take longer than their calls."""
 
 RUN_BYTES = 1 << 18
 """Bytes of the neighbouring rows that are read together from a file."""
 
 
 def rows_at_once(A: LinearOperator) -> int:
-    """The number of rows that are read together: a few megabytes, and more than a batch.
+    """Number of rows that are read together: a few megabytes, and more than a batch.
 
     Parameters
     ----------
@@ -93,7 +93,7 @@ def equal_slices(n: int, size: int) -> Iterator[slice]:
 
 
 def random_order(A: LinearOperator, rng: np.random.Generator) -> HostArray:
-    """As many row numbers as there are rows, in random order: each once, or in proportion to the weights of the rows.
+    """Row numbers in random order, as many as rows: each once, or in proportion to the weights of the rows.
 
     `LinearOperator.drawn` takes the rows.
 
@@ -126,13 +126,13 @@ def random_order(A: LinearOperator, rng: np.random.Generator) -> HostArray:
 
 
 def _together(A: LinearOperator) -> int:
-    """Neighbouring rows that are read together."""
+    """Number of neighbouring rows that are read together."""
     inner = bare(A)
     return max(1, RUN_BYTES // A.row_bytes) if isinstance(inner, MappedOperator) else inner.rows_together
 
 
 class RandomRows:
-    """The rows of several matrices, in the same random order, without end.
+    """Rows of several matrices, in the same random order, without end.
 
     Parameters
     ----------
@@ -140,15 +140,15 @@ class RandomRows:
         Operators with row slices, and with equally many rows n.
     rng : numpy.random.Generator
     in_runs : bool, default True
-        Whether rows of files come in runs of neighbours. Rows in blocks elsewhere always do.
+        Whether rows of files come in runs of neighbours. Rows in blocks elsewhere always come in runs.
 
     Attributes
     ----------
     n : int
         The number of rows.
     place : (numpy.ndarray of int, int)
-        The order that is gone through, and how many rows of it have been drawn: with the state of `rng` all that the
-        next `draw` depends on. It can be set, to go on there.
+        The current order, and the number of its rows already drawn: with the state of `rng` all that the
+        next `draw` depends on. Set it to continue there.
 
     Examples
     --------
@@ -177,7 +177,7 @@ class RandomRows:
 
     @property
     def place(self) -> tuple[HostArray, int]:
-        """The order that is gone through, and how many rows of it have been drawn."""
+        """The current order, and the number of its rows already drawn."""
         return self._order, self._next
 
     @place.setter
@@ -185,7 +185,7 @@ class RandomRows:
         self._order, self._next = place
 
     def draw(self, count: int) -> HostArray:
-        """The numbers of the next rows. Every row comes once before any row comes twice.
+        """Numbers of the next rows. Every row comes once before any row comes twice.
 
         Parameters
         ----------
@@ -203,13 +203,13 @@ class RandomRows:
         return chosen if self._run == 1 else self._rng.permutation(chosen)
 
     def rows_of(self, A: LinearOperator, chosen: HostArray) -> LinearOperator:
-        """The rows of one of the matrices that were drawn.
+        """Drawn rows of one of the matrices.
 
         Parameters
         ----------
         A : LinearOperator of shape (n, p)
         chosen : numpy.ndarray of int, shape (m,)
-            As `draw` returned them.
+            Row numbers from `draw`.
 
         Returns
         -------
@@ -218,12 +218,12 @@ class RandomRows:
         return A.drawn(chosen) if self._run == 1 else A.rows(chosen)
 
     def shuffle(self) -> None:
-        """Begin a new order; rows that the last one has left are not drawn."""
+        """Begin a new order; remaining rows of the last one are not drawn."""
         self._order, self._next = self._order[:0], 0
 
     @property
     def left(self) -> int:
-        """The number of rows that are left before the first row comes again."""
+        """Number of rows that remain before the first row comes again."""
         return (self.n - self._next if len(self._order) else 0) or self.n
 
     def _shuffled(self) -> HostArray:
@@ -232,11 +232,11 @@ class RandomRows:
         return self._rng.permutation(-(-self.n // self._run))
 
     def _chosen(self, first: int, stop: int) -> HostArray:
-        """The rows from one place to another in the order of all: of runs, which are equally long but for the last."""
+        """Row numbers from one place to another in the current order; all runs but the last have the same length."""
         if self._run == 1:
             return self._order[first:stop]
         last = -(-self.n // self._run) - 1
-        short = self._run * (last + 1) - self.n  # what the last run lacks shifts all that come behind it
+        short = self._run * (last + 1) - self.n  # the last run is shorter by this: it shifts later runs
         behind = int(np.flatnonzero(self._order == last)[0])
         places = np.arange(first, stop)
         places = np.where(places >= self._run * (behind + 1) - short, places + short, places)
@@ -248,7 +248,7 @@ class Minibatches:
     """Batches of rows of several matrices, in the same random order, for a stochastic method.
 
     Rows are read a chunk at a time, and batches are cut out of the chunk in memory. In an epoch every row is read once,
-    but for a few at its end: fewer than half a chunk are left out.
+    except for a few at its end: fewer than half a chunk are left out.
 
     Parameters
     ----------
@@ -257,7 +257,7 @@ class Minibatches:
     rng : numpy.random.Generator
         In a solver `run.rng`.
     chunk : int, optional
-        Rows of a chunk; by default what `rows_at_once` says of the matrix with the longest rows.
+        Rows of a chunk; by default `rows_at_once` of the matrix with the longest rows.
     in_runs : bool, default True
         As for `RandomRows`.
 
@@ -268,13 +268,13 @@ class Minibatches:
     chunk : int
         Rows of a chunk, at most n.
     read : int
-        Rows read so far, by all runs that have gone on from each other.
+        Rows read so far, by all runs that have continued each other.
     epochs : float
-        The same in units of n.
+        Rows read so far, over n.
     place : mapping
-        With the state of `rng` all that the next rows depend on, in arrays and numbers: the order that is gone through
-        and how many rows of it have been drawn, the numbers of the rows of the current chunk and how many of them have
-        been in batches, and `read`. It can be set, to go on there. The chunk is not in it: if a batch is still to be
+        With the state of `rng` all that the next rows depend on, in arrays and numbers: the current order
+        and the count of its rows already drawn, the row numbers of the current chunk and the count of them that have
+        been in batches, and `read`. Set it to continue there. The chunk is not in it: if a batch is still to be
         cut out of it, these rows are read once more. The ledgers count this; `read` does not.
 
     Examples
@@ -315,16 +315,16 @@ class Minibatches:
         self._order = RandomRows(matrices, rng, in_runs=in_runs)
         self._numbers = np.zeros(0, dtype=np.intp)  # of the rows of the current chunk
         self._used = 0  # of these rows
-        self._rows: list[LinearOperator] = []  # none: they are to be read when they are needed
+        self._rows: list[LinearOperator] = []  # empty: they are read when they are needed
 
     @property
     def epochs(self) -> float:
-        """How many times all rows have been read."""
+        """Number of times that all rows have been read, a fraction included."""
         return self.read / self.n
 
     @property
     def place(self) -> Mapping[str, Any]:
-        """What the next rows depend on, beside the generator."""
+        """State on which the next rows depend, besides that of the generator."""
         order, drawn = self._order.place
         return {
             "order": order,
@@ -341,7 +341,7 @@ class Minibatches:
         self.release()
 
     def due(self, count: int) -> int:
-        """The number of rows that `batch` will read, at most: 0 if the current chunk has them.
+        """Largest number of rows that `batch` will read: 0 if the current chunk holds the batch.
 
         Parameters
         ----------
@@ -353,12 +353,13 @@ class Minibatches:
         return min(max(self.chunk, count), self.n)
 
     def batch(self, count: int) -> list[LinearOperator]:
-        """The next rows of every matrix, in memory.
+        """Next rows of every matrix, in memory.
 
         Parameters
         ----------
         count : int
-            About as many rows. No short rest of a chunk is left over: a batch may have half more, or half as many.
+            Approximate number of rows. No short rest of a chunk is left over: a batch may have half more, or half as
+            many.
 
         Returns
         -------
@@ -393,7 +394,7 @@ class Minibatches:
         return self._rows
 
     def rows_of(self, numbers: HostArray) -> list[LinearOperator]:
-        """Rows of every matrix by their numbers, in memory; they are none of an epoch.
+        """Rows of every matrix by their numbers, in memory; they do not count as rows of an epoch.
 
         Parameters
         ----------
@@ -409,17 +410,17 @@ class Minibatches:
         return found
 
     def shuffle(self) -> None:
-        """Begin a new epoch; rows that the last one has left are not read."""
+        """Begin a new epoch; remaining rows of the last one are not read."""
         self._order.shuffle()
         self._numbers, self._used = self._numbers[:0], 0
         self.release()
 
     def release(self) -> None:
-        """Give back the memory of the chunk; batches that are still to be cut out of it read it again."""
+        """Free the memory of the chunk; batches that are still to be cut out of it read it again."""
         self._rows = []
 
     def _has(self, count: int) -> bool:
-        """Whether the current chunk has another batch."""
+        """Whether the current chunk has rows for another batch."""
         return 2 * (len(self._numbers) - self._used) >= min(count, self.n)
 
     def _load(self, numbers: HostArray) -> None:

@@ -11,8 +11,8 @@ Where we differ: the SVD comes from block Krylov spaces of both views, and not f
 widens both spaces, and Rayleigh-Ritz gives the triplets (Musco & Musco 2015, arXiv:1504.05477). Spaces that
 have become wide are restarted from their leading triplets (Wu & Simon 2000, doi:10.1137/S0895479898334605).
 The iteration ends when its residual is small. The first space is that of the range finder in "randomized". At
-the end the pairs are made canonical within the spans found, so the method determines only the spans. They are
-judged as CCA: the status is APPROXIMATE unless they solve CCA, too.
+the end the pairs are made canonical within the spans found, so the method determines only the spans. Their residual
+is that of CCA: the status is APPROXIMATE unless they solve CCA, too.
 """
 
 from __future__ import annotations
@@ -44,14 +44,13 @@ from linspec.moments import NOISE
 from linspec_cca.randomized import range_blocks
 
 BLOCKS = 6
-"""The number of blocks in a basis before it is restarted from one block."""
+"""Number of blocks in a basis before it is restarted from one block."""
 
 OWN = 0.5
-"""The fraction of a new direction's square that must be outside the basis; below it the rest is amplified
-rounding."""
+"""Fraction of a new direction's square that must be outside the basis; below it the rest is amplified rounding."""
 
 NEARLY = 10.0
-"""If the law is above the tolerance by more than this factor, more iterations do not help: the limit is not
+"""If the residual exceeds the tolerance by more than this factor, more iterations do not help: the limit is not
 CCA."""
 
 ENDED = "It leads to the singular vectors of {matrix}, which are canonical pairs only where {where}. "
@@ -68,7 +67,7 @@ class CrossSpace:
     ----------
     home : Home
     columns : int
-        The largest number of columns in a block.
+        Largest number of columns in a block.
     metrics, inverses : list of arrays of shape (p, 1) and (q, 1)
         Dx and Dy, and their inverses.
     bases, images : list of array
@@ -91,7 +90,7 @@ class CrossSpace:
 
     @classmethod
     def empty(cls, metrics: list[Array], columns: int, home: Home) -> CrossSpace:
-        """Spaces without a direction."""
+        """Spaces without directions."""
         bases = [home.zeros((d.shape[0], 0)) for d in metrics]
         return cls(
             home=home,
@@ -106,7 +105,7 @@ class CrossSpace:
         )
 
     def widened(self, blocks: list[Array], moments: Moments, normalizer: Normalizer) -> CrossSpace | None:
-        """The spaces with a block more for each view, in one sweep; None where blocks have no new direction."""
+        """Spaces extended by a block for each view, in one sweep; None if the blocks have no new direction."""
         triples = zip(self.bases, blocks, self.metrics, strict=True)
         new = [_beside(V, block, d, normalizer, self.home) for V, block, d in triples]
         if not any(V.shape[1] for V in new):
@@ -124,7 +123,7 @@ class CrossSpace:
         return bool(self.bases[0].shape[1] + self.columns > BLOCKS * self.columns)
 
     def begun_again(self) -> CrossSpace:
-        """The leading triplets alone."""
+        """Spaces restarted from the leading triplets."""
         turns = [self.home.place(T[:, : self.columns]) for T in self.turns]
         return replace(
             self,
@@ -134,18 +133,18 @@ class CrossSpace:
         )
 
     def vectors(self, count: int) -> list[Array]:
-        """The leading singular vectors, as weights."""
+        """Leading singular vectors, as weights."""
         turns = [self.home.place(T[:, :count]) for T in self.turns]
         return [V @ T for V, T in zip(self.bases, turns, strict=True)]
 
     def directions(self) -> list[Array]:
-        """D⁻¹ times the gaps, the directions that widen the bases; zero for gaps that are rounding."""
+        """D⁻¹ times the gaps, the directions that extend the bases; zero for gaps at the level of rounding."""
         real = self._squares() > (NOISE * self._largest) ** 2
         masks = [self.home.place(row.astype(np.float64))[None, :] for row in real]
         return [gap * w * mask for gap, w, mask in zip(self.gaps, self.inverses, masks, strict=True)]
 
     def residual(self, k: int) -> float:
-        """Σ‖gap‖² / σ₁Σσ over the leading triplets, which is about the missing fraction of Σσ."""
+        """Σ‖gap‖² / σ₁Σσ over the leading triplets, which estimates the missing fraction of Σσ."""
         missing, found = float(self._squares()[:, :k].sum()), self._largest * float(self.values[:k].sum())
         return ratio(missing, found)
 
@@ -168,7 +167,7 @@ class CrossSpace:
 
 
 class CrossTriplets(Iterate):
-    """The leading singular triplets of the scaled cross product.
+    """Leading singular triplets of the scaled cross product.
 
     Parameters
     ----------
@@ -176,7 +175,7 @@ class CrossTriplets(Iterate):
     k : int
     ridges : pair of float
     text : str
-        The finding that says what the limit is.
+        Finding that names the limit of the iteration.
     ending : Status, optional
     """
 
@@ -192,12 +191,12 @@ class CrossTriplets(Iterate):
         self.space, self.k, self.ridges, self.text = space, k, ridges, text
 
     def weights(self) -> dict[str, Array]:
-        """The leading singular vectors."""
+        """Leading singular vectors of both views, as weights."""
         phi, psi = self.space.vectors(self.k)
         return {"x_weights": phi, "y_weights": psi}
 
     def answer(self) -> dict[str, Any]:
-        """The same, with facts for the judgement: their residuals, and the last carried value after them."""
+        """Leading singular vectors with evidence: their residuals, and the least singular value carried after them."""
         space, k = self.space, self.k
         pairs = zip(space.metrics, self.ridges, strict=True)
         x, y = (diagonal_norm(d[:, 0], r, space.home) for d, r in pairs)
@@ -208,7 +207,7 @@ class CrossTriplets(Iterate):
         return {**self.weights(), "evidence": Evidence(norms=(x, y), residuals=gaps, carried=carried)}
 
     def notes(self) -> list[tuple[Status | None, str]]:
-        """What the limit is."""
+        """Finding that names the limit of the iteration."""
         return [(Status.APPROXIMATE, self.text)]
 
 
@@ -229,13 +228,13 @@ class CrossSVD(IterativeSolver):
 
     @abstractmethod
     def ended(self) -> str:
-        """The text of the finding."""
+        """Text of the finding that names the limit."""
 
     kept: ClassVar = (CrossTriplets, CrossSpace)
     most_above: ClassVar[float] = NEARLY
 
     def iterates(self, problem: Any, run: Run, state: CrossTriplets | None = None) -> Iterator[CrossTriplets]:
-        """The leading triplets within the spaces, after each sweep."""
+        """Yield the leading triplets within the spaces, after each sweep."""
         columns, k = block_width(problem, self.oversample), problem.k
         moments = run.moments(self.form, expect=(30, columns))
         run.plan(setup=moments.setup_cost + 2 * moments.sweep_cost)
@@ -262,11 +261,11 @@ class NoWhitening(CrossSVD):
     """Singular vectors of XᵀY (Ma, Lu & Foster 2015, section 4)."""
 
     def metric(self, diagonal: Array) -> Array:
-        """A multiple of the identity, so that nothing depends on the units of the data."""
+        """Multiple of the identity by the mean of the diagonal, so that nothing depends on the units of the data."""
         return diagonal * 0 + (float(to_host(diagonal).mean()) or 1.0)
 
     def ended(self) -> str:
-        """The text of the finding."""
+        """Text of the finding that names the limit."""
         return ENDED.format(matrix="XᵀY", where="the views are white")
 
 
@@ -275,16 +274,16 @@ class DiagonalWhitening(CrossSVD):
     """Singular vectors of XᵀY between columns of unit length (Ma, Lu & Foster 2015, section 4)."""
 
     def metric(self, diagonal: Array) -> Array:
-        """The diagonal."""
+        """The diagonal itself."""
         return diagonal
 
     def ended(self) -> str:
-        """The text of the finding."""
+        """Text of the finding that names the limit."""
         return ENDED.format(matrix="XᵀY with columns of unit length", where="the Gram matrices are diagonal")
 
 
 def _beside(V: Array, block: Array, d: Array, normalizer: Normalizer, home: Home) -> Array:
-    """An orthonormal basis of the part of a block outside a basis, without rounding."""
+    """Orthonormal basis of the part of a block outside a basis, without directions of rounding."""
     block = block - V @ (V.T @ (block * d))
     block = normalizer.orthonormalize(block, block * d)[0]
     block = block - V @ (V.T @ (block * d))

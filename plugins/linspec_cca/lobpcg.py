@@ -15,10 +15,10 @@ Stathopoulos 2007, doi:10.1137/050631574 (GD+k). Neither is about two views.
 Where we differ: there is a subspace for each view, and not one of stacked vectors, so a block gives twice the
 directions. The first block is random signs. Their product begins the iteration, makes the preconditioner
 (`linspec.algebra.preconditioner`), and estimates the diagonals of operators that only give products. More columns
-than k are carried, because the convergence then depends on the gap after them. Their number depends on the
+than k are carried, because convergence then depends on the gap after them. Their number depends on the
 cost of a sweep. Pairs with a residual far below the tolerance stay in the subspace and need no more products.
-On request, sweeps go over a copy in float32 until the law, whose products are of the precision of the data, finds the
-answer good enough; where it does not, the pairs are multiplied in that precision and so are all later directions.
+On request, sweeps go over a copy in float32 until the certificate, whose products are of the precision of the data,
+accepts the answer; if it does not, the pairs and all later directions are multiplied in that precision.
 """
 
 from __future__ import annotations
@@ -50,17 +50,17 @@ from linspec_cca.pairs_within import KEPT, PairsWithin, Wanted
 from linspec_cca.search_space import SearchSpace, SubspaceView, add_multiple
 
 EXPECTED = 40
-"""The expected number of sweeps, for the decision whether to hold Gram matrices."""
+"""Expected number of sweeps, for the decision whether to hold Gram matrices."""
 
 OVERSAMPLED_HELD, OVERSAMPLED = 16, 50
-"""The number of columns beyond k if products cost no sweep, and if each costs one."""
+"""Number of columns beyond k if products cost no sweep, and if each costs one."""
 
 DEPTH_HELD, DEPTH = 4, 3
-"""The blocks of a subspace at most, in the same two cases. Reducing a deeper one takes less time for each step, and a
-deeper one holds more."""
+"""Largest number of blocks in a subspace, in the same two cases. Reducing a deeper one takes less time for each step,
+and a deeper one holds more."""
 
 SETTLED = 0.01
-"""A pair whose residual is below this fraction of the tolerance gets no more directions."""
+"""Pairs get no more directions if their residual is below this fraction of the tolerance."""
 
 FLOPS_BETWEEN = 57.0
 """Operations between two sweeps, in units of (p + q) m² for blocks of m columns."""
@@ -69,13 +69,13 @@ BLOCKS_HELD = 13
 """Blocks of m columns that are held at the peak: nine of the subspaces, and two for each of two threads."""
 
 FEWEST_SIGNS = 4
-"""The least number of random signs for an estimate of diagonals."""
+"""Least number of random signs for an estimate of diagonals."""
 
 LEAST_CUT = 1e-13
-"""A length in S below this fraction is rounding, for any number of columns."""
+"""Lengths in S are rounding below this fraction, for any number of columns."""
 
 SINGLE_PATIENCE = 3
-"""The sweeps in float32 without progress."""
+"""Sweeps in float32 without progress, after which products have the precision of the data."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -96,7 +96,7 @@ class LOBPCG(IterativeSolver):
     kept: ClassVar = KEPT
 
     def iterates(self, problem: Any, run: Run, state: PairsWithin | None = None) -> Iterator[PairsWithin]:
-        """The canonical pairs within subspaces that grow."""
+        """Yield the canonical pairs within subspaces that grow."""
         moments = run.moments(self.form, expect=(EXPECTED, problem.k + OVERSAMPLED))
         copied = moments.single_cost if self.sweeps == "float32" else 0.0
         run.plan(setup=moments.setup_cost + moments.sweep_cost + copied)
@@ -120,7 +120,7 @@ class LOBPCG(IterativeSolver):
             # Zx = Px⁻¹Rx, Zy = Py⁻¹Ry
             Z = [norm.P.solve(R.pop(0)) for norm in found.norms]
             columns, gain, single = int(Z[0].shape[1]), found.gain, found.single
-            del found  # the step gives up what it no longer needs
+            del found  # the step frees the arrays that it no longer needs
             # made orthogonal to the subspaces
             space.make_room(columns, width, depth)
             Z = space.directions(Z)
@@ -134,12 +134,12 @@ class LOBPCG(IterativeSolver):
                 space.make_room(columns, width, depth)
             found = judged(space, gain, single=single, ending=ending)
 
-    # ---- where it begins ----------------------------------------------------------------------
+    # ---- the start ----------------------------------------------------------------------
 
     def _begun(self, problem: Any, run: Run, moments: Moments, width: int) -> PairsWithin:
-        """The pairs within the first blocks, and the norms from their products, in one sweep.
+        """Pairs within the first blocks, and the norms from their products, in one sweep.
 
-        The first products are of the precision of the data: all residuals are judged by preconditioners that they make.
+        The first products have the precision of the data: preconditioners from them measure all residuals.
         """
         blocks, signs = self._first_blocks(problem, run, moments, width)
         products = _products(problem, moments, blocks)
@@ -164,21 +164,21 @@ class LOBPCG(IterativeSolver):
         return PairsWithin.of(wanted, pair, space, gain, single=single, keeps=run.keeps)
 
     def _width(self, problem: Any, moments: Moments) -> int:
-        """k columns and additional ones, as the shapes allow."""
+        """Number of columns: k and additional ones, as the shapes allow."""
         more = self.oversample
         if more is None:
             more = OVERSAMPLED if moments.form == "implicit" else OVERSAMPLED_HELD
         return int(min(problem.k + more, *problem.X.shape, problem.Y.shape[1]))
 
     def _first_blocks(self, problem: Any, run: Run, moments: Moments, width: int) -> tuple[list[Array], int]:
-        """Random signs, after the columns of an earlier answer if there is one, and how many columns it has."""
+        """Blocks of random signs behind the columns of an earlier answer, if any, and the number of these columns."""
         home = moments.home
         drawn = [home.place(_signs(run, A.shape[1], width)) for A in (problem.X, problem.Y)]
         return behind_an_answer(run, drawn, home)
 
     @classmethod
     def estimate(cls, sizes: Sizes) -> Estimate | None:
-        """Some dozens of products, held or swept, and the algebra between them."""
+        """Estimated cost of some dozens of products, held or swept, and of the algebra between them."""
         p, q = sizes.p, sizes.q
         width = min(sizes.k + OVERSAMPLED, p, q)
         form, products = cost.moments_form(sizes, EXPECTED, width)
@@ -192,7 +192,7 @@ class LOBPCG(IterativeSolver):
 
 
 def _view(A: Any, diagonal: Array, ridge: float, moments: Moments, dtype: np.dtype[Any]) -> SubspaceView:
-    """A subspace without vectors. With fewer rows than columns some vectors have length only by the ridge."""
+    """Subspace without vectors. With fewer rows than columns, some vectors have length only by the ridge."""
     cut = max(metric_rounding(A.shape[1], dtype), LEAST_CUT)
     view = SubspaceView(moments.home, dtype, diagonal + ridge, cut)
     if A.shape[0] >= A.shape[1] or ridge == 0:
@@ -201,7 +201,7 @@ def _view(A: Any, diagonal: Array, ridge: float, moments: Moments, dtype: np.dty
 
 
 def _exactly(space: SearchSpace, problem: Any, moments: Moments, width: int) -> SearchSpace:
-    """The leading pairs with products of the precision of the data, in one sweep: the space that begins with them."""
+    """Space of the leading pairs alone, with products in the precision of the data, by one sweep."""
     pairs = space.weights(width)
     blocks = [pairs["x_weights"], pairs["y_weights"]]
     products = _products(problem, moments, blocks)
@@ -224,7 +224,7 @@ def _products(problem: Any, moments: Moments, blocks: list[Array]) -> list[Array
 
 
 def _signs(run: Run, rows: int, columns: int) -> HostArray:
-    """Random signs whose sizes differ a little.
+    """Random signs times factors from 0.8 to 1.2.
 
     A small square matrix of plain signs is often singular, and a column of signs may be orthogonal to
     constants.

@@ -32,42 +32,42 @@ DIMENSIONS = 6
 """Rows of a batch in units of the intrinsic dimension, measured on words: 2 leaves noise, more costs steps."""
 
 FEWEST_STEPS = 16
-"""The least number of batches in all rows. It has priority over the number of rows above."""
+"""Least number of batches in all rows. It has priority over the number of rows above."""
 
 ROWS_A_PAIR = 2.5
-"""The least rows of a batch for each pair, so that its k x k metric is near that of all rows."""
+"""Least number of rows of a batch for each pair, so that its k x k metric is near that of all rows."""
 
 MOST_ENTRIES = 2**22
-"""The largest number of entries of a batch."""
+"""Largest number of entries in a batch."""
 
 STEP = 1.3
-"""The step in units of 1/(L + V), measured; below 2 the mean square of a quadratic falls."""
+"""Step in units of 1/(L + V), measured; below 2 the mean square of a quadratic decreases."""
 
 PROBES, POWERS = 8, 8
 """Columns and steps of the power iteration on a chunk."""
 
 
 def rows_of_a_chunk(problem: Any) -> int:
-    """The number of rows that are read together: a small part of all, so that a budget of passes is met closely."""
+    """Number of rows that are read at once: a small part of all, so that a budget of passes is met closely."""
     n = int(problem.X.shape[0])
     few = min(rows_at_once(A) for A in (problem.X, problem.Y))
     return min(n, max(min(few, n // FEWEST_STEPS), 2 * FEWEST_ROWS, int(ROWS_A_PAIR * problem.k)))
 
 
 class FirstRows:
-    """What the first chunk of rows shows of both views.
+    """Estimates from the first chunk of rows: diagonals, norms, batch size and step lengths.
 
     Parameters
     ----------
     problem : CCA
     chunk : list of LinearOperator
-        The rows.
+        The first rows of both views.
     run : Run
 
     Attributes
     ----------
     norms : list of SketchNorm
-        For estimates of residuals: the diagonals that replace the inverses of the Gram matrices.
+        Norms for estimates of residuals, by preconditioners in place of the inverses of the Gram matrices.
     """
 
     def __init__(self, problem: Any, chunk: list[LinearOperator], run: Run) -> None:
@@ -93,7 +93,7 @@ class FirstRows:
         return int(max(fewest, min(wanted, MOST_ENTRIES / max(entries, 1.0), self.n / FEWEST_STEPS)))
 
     def steps(self, batch: int, *, scaled: bool) -> list[Array]:
-        """The step of each column of both views, for the gradient of half the sum of squares over all rows.
+        """Step of each column of both views, for the gradient of half the sum of squares over all rows.
 
         Parameters
         ----------
@@ -107,7 +107,7 @@ class FirstRows:
         return found
 
     def _step(self, i: int, batch: int, *, scaled: bool) -> Array:
-        """1.3/(L + V) times the diagonal of P⁻¹, which is I without scaling."""
+        """Step 1.3/(L + V) times the diagonal of P⁻¹; P is I without scaling."""
         d, ridge, xp, weight = self.diagonals[i], self.problem.ridge[i], self.home.xp, self.n / batch
         scale = xp.ones_like(d)
         if scaled:
@@ -157,12 +157,12 @@ class FirstRows:
 
 
 def typical_squares(rows: LinearOperator) -> Array | None:
-    """Σx⁴/Σx² column by column: the square of a typical entry that is not zero.
+    """Σx⁴/Σx² of each column: the square of a typical entry that is not zero.
 
     Parameters
     ----------
     rows : LinearOperator
-        Few enough to read their entries.
+        Rows, so few that their entries can be read.
 
     Returns
     -------
@@ -184,6 +184,6 @@ def typical_squares(rows: LinearOperator) -> Array | None:
 
 
 def explain_non_finite(problem: Any, run: Run) -> None:
-    """Sweep the data with a harmless block: if the data are not finite, this raises NonFiniteData."""
+    """Sweep the data with blocks of zeros, which raises NonFiniteData if the data are not finite."""
     moments = run.moments("implicit")
     moments.products(*(moments.home.zeros((A.shape[1], 1)) for A in (problem.X, problem.Y)))

@@ -2,8 +2,8 @@
 
 Problem: a residual is known in the norm of a preconditioner alone. Where columns nearly depend on each other it does
 not show the loss.
-Method: beside the residual an iterate has the gain of the correlations that is still expected, and what the subspaces
-have shown of the columns. From these come the findings that the answer has for the law.
+Method: besides its residual an iterate has the gain of the correlations that is still expected, and lengths that the
+subspaces have shown. From these come the findings of the answer.
 """
 
 from __future__ import annotations
@@ -21,23 +21,23 @@ from linspec.families.cca import OPTIMISTIC, Evidence, ExpectedGain
 from linspec_cca.search_space import SearchSpace, SubspaceView
 
 DIGITS_LOST = {8: 1e-8, 4: 1e-3}
-"""By the bytes of a number: the error by squaring above which the solution reports it."""
+"""Error by squaring above which the solution reports it, by the bytes of a number."""
 
 HIDDEN = 300.0
-"""The solution reports a loss that may be above the tolerance by this factor."""
+"""The solution reports a loss that may exceed the tolerance by more than this factor."""
 
 SINGLE_LEAST = (30 * float(np.finfo(np.float32).eps)) ** 2
-"""Products in float32 bring the law, which is quadratic in residuals, to here."""
+"""Least residual, quadratic in residual vectors, that products in float32 can reach."""
 
 
 @dataclass(frozen=True)
 class Wanted:
-    """The pairs that an iteration is asked for.
+    """Numbers of pairs that an iteration computes, with the ridges.
 
     Attributes
     ----------
     k, width : int
-        Their number, and that of those that are carried.
+        Number of pairs to return, and of pairs that are carried.
     ridges : pair of float
     """
 
@@ -48,22 +48,22 @@ class Wanted:
 
 @dataclass(kw_only=True, eq=False)
 class PairsWithin(Iterate):
-    """The canonical pairs within two subspaces.
+    """Canonical pairs within two subspaces.
 
     Attributes
     ----------
     wanted : Wanted
     space : SearchSpace
     norms : pair of SketchNorm
-        Those that judge the residuals, with their preconditioners.
+        Norms of the residuals, with their preconditioners.
     gain : ExpectedGain
-        After the step that led here.
+        Expected gain after the step that led here.
     squares : numpy.ndarray
-        The squared lengths of the residuals of each pair, of both views together.
+        Squared lengths of the residuals of each pair, both views together.
     law : float
-        The law of these, in their norms.
+        Residual of the first k pairs in these norms, relative to the sum of their correlations.
     single : bool
-        Whether products are those of a copy in float32.
+        Whether products are with a copy in float32.
     """
 
     residual: float
@@ -95,18 +95,18 @@ class PairsWithin(Iterate):
         keeps: bool,
         ending: Status | None = None,
     ) -> PairsWithin:
-        """The pairs within a space: the larger of their law and of the gain that is still expected is judged.
+        """Canonical pairs within a space; the residual is the larger of their law and of the gain still expected.
 
         Parameters
         ----------
         wanted, norms, space, single
             As the attributes.
         gain : ExpectedGain
-            Before the step.
+            Expected gain before the step.
         keeps : bool
-            Whether somebody may ask for a copy after the answer.
+            Whether a copy may be requested after the answer.
         ending : Status, optional
-            How the run ends with them; by default STAGNATED where neither falls any more, or else the run decides.
+            Status with which the run ends; by default STAGNATED if neither falls any more, or else the run decides.
         """
         R, squares, law = residuals_of(space, norms, wanted)
         gain = gain.after(law, float(space.correlations[: wanted.k].sum()), whole=space.whole)
@@ -126,16 +126,16 @@ class PairsWithin(Iterate):
             keeps=keeps,
         )
 
-    # ---- what the run asks for ----------------------------------------------------------------
+    # ---- what the run reads ----------------------------------------------------------------
 
     def weights(self) -> Mapping[str, Any]:
-        """The first k pairs."""
+        """Weights of the first k pairs."""
         return self.space.weights(self.wanted.k)
 
     def answer(self) -> Mapping[str, Any]:
-        """The first k pairs, with facts for their judgement.
+        """Weights of the first k pairs, with evidence for the certificate.
 
-        With them the iteration may end: unless a copy may still be wanted, they alone are left of the space.
+        The iteration may end with them: the space is reduced to the carried pairs unless a copy may still be requested.
         """
         self._answered = True
         k, R = self.wanted.k, self._taken()
@@ -155,24 +155,24 @@ class PairsWithin(Iterate):
         return answer
 
     def remnant(self) -> PairsWithin:
-        """The pairs without products, which the next step gives up while it makes others."""
+        """Copy without the products, which the next step frees."""
         return replace(self, space=self.space.without_products())
 
-    # ---- what the next step asks for ----------------------------------------------------------
+    # ---- what the next step reads ----------------------------------------------------------
 
     @property
     def sent_back(self) -> bool:
-        """Where the iteration goes on: whether the law has found the pairs too rough."""
+        """Whether the certificate has rejected the pairs, so that the iteration continues."""
         return self._answered
 
     @property
     def spent(self) -> bool:
-        """Whether products in float32 bring no more."""
+        """Whether products in float32 cannot improve the pairs."""
         at_rounding = self.gain.tol < self.law < SINGLE_LEAST
         return self.sent_back or self.gain.fell_behind or self.gain.turned or at_rounding
 
     def without_last_block(self) -> PairsWithin:
-        """The pairs before the last step, which are no worse where it has added directions of rounding alone."""
+        """Pairs before the last step, which are no worse if it has added only directions of rounding."""
         space, gain = self.space.copy(), replace(self.gain, turned=False)
         space.undo()
         R, squares, law = residuals_of(space, self.norms, self.wanted)
@@ -181,9 +181,9 @@ class PairsWithin(Iterate):
         )
 
     def gone_on_with(self, share: float) -> tuple[SearchSpace, list[Array]]:
-        """The space of the next step, and the residuals of the pairs that it is to improve, which it may overwrite.
+        """Space of the next step, and residuals of the pairs that it is to improve, which it may overwrite.
 
-        Pairs that the law has sent back are kept alone. Those that are below a share of the tolerance ask for nothing.
+        After a rejected answer only the carried pairs are kept. Pairs below a share of the tolerance add no residual.
         """
         space = self.space.copy()
         if self.sent_back and self._keeps and not space.whole:
@@ -200,7 +200,7 @@ class PairsWithin(Iterate):
         return space, [home.xp.take(block, there, axis=1) for block in R]
 
     def _taken(self) -> tuple[Array, Array]:
-        """CΨ − SxΦ diag(ρ) and CᵀΦ − SyΨ diag(ρ) of all pairs, for one who asks; for the next they are made again."""
+        """CΨ − SxΦ diag(ρ) and CᵀΦ − SyΨ diag(ρ) of all pairs; stored once, computed again for later calls."""
         R, self._R = getattr(self, "_R", None), None
         return self.space.residuals(self.wanted.width) if R is None else R
 
@@ -236,11 +236,11 @@ class PairsWithin(Iterate):
 def residuals_of(
     space: SearchSpace, norms: tuple[SketchNorm, SketchNorm], wanted: Wanted
 ) -> tuple[tuple[Array, Array], HostArray, float]:
-    """The residuals of the pairs within a space, their squared lengths, and the law of the first k."""
+    """Residuals of the pairs within a space, their squared lengths, and the residual ratio of the first k."""
     R, k = space.residuals(wanted.width), wanted.k
     squares: HostArray = np.add(*squares_together(norms, R))
     return R, squares, ratio(float(squares[:k].sum()), float(space.correlations[:k].sum()))
 
 
 KEPT: tuple[type, ...] = (PairsWithin, Wanted, SearchSpace, SubspaceView, ExpectedGain, *NORMS)
-"""The classes of what a checkpoint has."""
+"""Classes of the objects in a checkpoint."""

@@ -6,7 +6,7 @@ multiplies the orthonormal bases of these once more. The last sweep solves the e
 including the ridge. Without power sweeps there are two sweeps in all.
 Source: Mineiro & Karampatziakis 2014, arXiv:1411.3409; the range finder is that of Halko, Martinsson & Tropp 2011,
 doi:10.1137/090771806.
-Where we differ: the last sweep also judges the answer, so the certificate costs nothing. If C has a rank
+Where we differ: the last sweep also yields the residual, so the certificate costs nothing. If C has a rank
 below k, columns of Sx Ω_x and Sy Ω_y from the first sweep are added, because uncorrelated pairs are pairs,
 too. Limit of the method: the range of C is not whitened. Directions that are correlated but short in the data
 are found late or never, and power sweeps favour the long ones even more. A wider block helps.
@@ -83,7 +83,7 @@ def range_blocks(
     ----------
     problem : CCA
     run : Run
-        The source of the random numbers, which are drawn first for X and then for Y.
+        Source of the random numbers, which are drawn first for X and then for Y.
     moments : Moments
     columns : int
         The number of columns, at most as many as the views have.
@@ -113,7 +113,7 @@ def range_blocks(
 
 
 def _filled(Q: Array, others: Array, k: int, normalizer: Normalizer, home: Home) -> Array:
-    """At least k columns: those of Q, then the parts of other columns of the view's range outside of Q."""
+    """At least k columns: those of Q, then parts of other columns of the view's range outside of Q."""
     if Q.shape[1] >= k:
         return Q
     xp = home.xp

@@ -2,14 +2,14 @@
 
 Each view has panels V with SV (ridge included), and the cross product KV of the other view's panels. A Rayleigh-Ritz
 step needs only these, and no product. Panels stay with the data, in their precision. Matrices with one row and one
-column for each column of a basis are float64 on the host. A transfer waits for the device, however little it carries.
-So what a step makes small travels to the host at once, and what it turns panels with travels back at once.
+column for each column of a basis are float64 on the host. A transfer waits for the device, however small it is.
+So the small products of a step move to the host together, and the matrices that turn panels move back together.
 
 Panels are stored as they were multiplied, and are not orthonormalised. Coordinates W with Q = VW orthonormal in S
 replace this: only the small matrices are turned. When the space has reached its depth, all panels are folded into one.
 
-A space changes by steps, but nobody writes to its arrays: `copy` returns one that shares them. A fold turns one panel
-after another, each of which is given up as soon as it has been turned if no copy has it.
+A space changes by steps, but its arrays are never overwritten: `copy` returns one that shares them. A fold turns one
+panel after another, and frees each as soon as it has been turned, if no copy has it.
 """
 
 from __future__ import annotations
@@ -27,34 +27,34 @@ from linspec.algebra import whitening, whitening_above_noise
 from linspec.arrays import Array, Home, HostArray, cast, reciprocal, to_host, to_host_together
 
 CACHED_NUMBERS = 2**18
-"""The host processes this many numbers at a time: two megabytes."""
+"""Numbers that the host processes at a time: two megabytes."""
 
 DEPENDENT = {8: 1e-12, 4: 1e-7}
-"""Below this fraction the squared length of a block's vector is rounding of its columns; by the bytes of a number."""
+"""A vector of a block is rounding of its columns below this fraction of their squared length, by bytes of a number."""
 
 SAME = {8: 1e-10, 4: 1e-5}
-"""A vector lies in a space if a smaller fraction of it is outside; by the bytes of a number."""
+"""A vector lies in a space if a smaller fraction of its length is outside; by the bytes of a number."""
 
 INSIDE = 0.1
-"""If a projection leaves less than this fraction of a vector's length, its rounding is subtracted by a second one."""
+"""A second projection is made if the first leaves less than this fraction of a vector's length."""
 
 EARLIER = 1e-8
-"""The same fraction for the pairs before the last step and the current pairs."""
+"""Earlier pairs are kept if more than this fraction of their length is outside the current pairs."""
 
 ABOVE = 0.01
-"""A correlation that is above 1 by this much shows that rounding dominates."""
+"""Rounding dominates if a correlation exceeds 1 by this much."""
 
 
 @dataclass(eq=False)
 class SubspaceView:
-    """The subspace of one view.
+    """Growing subspace of one view.
 
     Attributes
     ----------
     home : Home
-        The place of the panels.
+        Home of the panels.
     dtype : numpy.dtype
-        Their precision.
+        Precision of the panels.
     diagonal : array of shape (p,)
         diag(S), ridge included: lengths are compared in its norm.
     cut : float
@@ -64,10 +64,10 @@ class SubspaceView:
     coordinates : numpy.ndarray of shape (d, r)
         W with (VW)ᵀ S (VW) = I.
     longest : float
-        The largest squared length, in the norm of the diagonal, of a vector of length 1 in S: a lower bound on the
+        Largest squared length, in the norm of the diagonal, of a vector of length 1 in S: a lower bound on the
         condition number of the scaled columns.
     annihilated : bool
-        Whether there was a vector that S makes zero up to rounding.
+        Whether S annihilated a vector up to rounding.
     """
 
     home: Home
@@ -80,7 +80,7 @@ class SubspaceView:
     annihilated: bool = False
 
     def copy(self) -> SubspaceView:
-        """A view with the same panels in lists of its own."""
+        """View with the same panels in lists of its own."""
         same = copy.copy(self)
         V, SV, KV = (list(panels) for panels in self.panels)
         same.panels = V, SV, KV
@@ -88,26 +88,26 @@ class SubspaceView:
 
     @property
     def rows(self) -> int:
-        """Columns of the data."""
+        """Number of columns of the data."""
         return int(self.diagonal.shape[0])
 
     @cached_property
     def live(self) -> int:
-        """Columns of the data that are not zero."""
+        """Number of columns of the data that are not zero."""
         return int(np.sum(to_host(self.diagonal) > 0))
 
     @property
     def columns(self) -> int:
-        """Columns of all panels."""
+        """Number of columns of all panels."""
         return sum(int(V.shape[1]) for V in self.panels[0])
 
     def combined(self, parts: Sequence[tuple[int, Array]]) -> Array:
-        """Sums of panels times small matrices, float64.
+        """Sums of panels times small matrices, in float64.
 
         Parameters
         ----------
         parts : sequence of (int, array)
-            0 for V, 1 for SV, 2 for KV, and the matrix that multiplies it, where the panels are.
+            0 for V, 1 for SV, 2 for KV, and the matrix that multiplies it, on their device.
         """
         width = parts[0][1].shape[1]
         out = self.home.zeros((self.rows, width))
@@ -127,7 +127,7 @@ class SubspaceView:
         return total
 
     def against(self, which: int, Z: Array) -> Array:
-        """Panels transposed times Z."""
+        """Panels (0 V, 1 SV, 2 KV) transposed times Z."""
         products = [self.inner(V, Z) for V in self.panels[which]]
         return self.home.xp.concat(products, axis=0) if products else self.home.zeros((0, Z.shape[1]))
 
@@ -141,7 +141,7 @@ class SubspaceView:
         )
 
     def weighted_squares(self, Z: Array) -> Array:
-        """ZᵀDZ, a few rows at a time."""
+        """ZᵀDZ with D = diag(S), some rows at a time."""
 
         def part(rows: slice) -> Array:
             some = cast(Z[rows, :], np.float64)
@@ -158,11 +158,11 @@ class SubspaceView:
         return xp.sqrt(squares)
 
     def _over_rows(self, width: int, part: Callable[[slice], Array]) -> Array:
-        """The sum of what runs of rows give."""
+        """Sum of `part` over runs of rows."""
         return reduce(operator.add, (part(rows) for rows in _runs(self.home, self.rows, width)))
 
     def directions(self, Z: Array, W: Array) -> Array:
-        """Z without its part in the space, with columns of length 1 in the norm of the diagonal, or 0.
+        """Z with its projection on the space removed and columns of length 1 in the norm of the diagonal, or 0.
 
         A column that lies in the space up to rounding becomes 0: scaled to length 1, its rounding would look like a
         direction.
@@ -172,12 +172,12 @@ class SubspaceView:
         Z : array of shape (p, m)
             Overwritten.
         W : array of shape (d, r)
-            The coordinates, where the panels are.
+            The coordinates, on the device of the panels.
         """
         given = left = self.lengths(Z)
         xp = self.home.xp
         for turn in range((2 if self.dtype == np.float64 else 1) if self.columns else 0):
-            # On a device the question would be a wait; there the second projection is the cheaper one.
+            # On a device the test would be a wait; there the second projection is cheaper.
             if turn and self.home.on_host and bool(xp.all(left >= INSIDE * given)):
                 break
             inside = W @ (W.T @ self.against(1, Z))
@@ -194,19 +194,17 @@ class SubspaceView:
         return V if bool(to_host(xp.all(live))) else V * xp.astype(live, xp.float64)[:, None]
 
     def measured(self, Z: Array, SZ: Array) -> tuple[Array, Array, Array]:
-        """The inner products of a block that `append` needs: (SV)ᵀZ of the panels, ZᵀSZ and ZᵀDZ."""
+        """Inner products of a block that `append` needs: (SV)ᵀZ of the panels, ZᵀSZ and ZᵀDZ."""
         return self.against(1, Z), self.inner(Z, SZ), self.weighted_squares(Z)
 
     def append(self, blocks: list[Array], inside: HostArray, G: HostArray, H: HostArray) -> None:
-        """Add Z, SZ and KZ, which the list gives up. Parts of Z that are rounding, or lie in the space already, get no
-        coordinate.
-        """
+        """Add Z, SZ and KZ and empty the list; directions of rounding or within the space get no coordinates."""
         E = self.coordinates.T @ inside
         dependent = DEPENDENT[self.dtype.itemsize]
         T = whitening_above_noise(G - E.T @ E, H, self.cut, dependent, least=1.0)
         old, (d, r) = self.coordinates, self.coordinates.shape
-        # If there seem to be more vectors than the data have columns, the longest ones are rounding of the others. They
-        # do no harm, and carry no information.
+        # If there seem to be more vectors than the data have columns, the longest ones are rounding of the
+        # others. They do no harm, and carry no information.
         lengths = np.sort(np.sum(T * (H @ T), axis=0))[: max(self.live - r, 0)]
         self.longest = max(self.longest, float(np.max(lengths, initial=0.0)))
         self.annihilated |= T.shape[1] < min(whitening(H, dependent).shape[1], self.live - r)
@@ -217,13 +215,13 @@ class SubspaceView:
             panels.append(cast(blocks.pop(0), self.dtype))
 
     def fold(self, T: Array, T_other: Array) -> None:
-        """Replace all panels by one: VT, SVT, KVT_other. The matrices are where the panels are."""
+        """Replace all panels by one: VT, SVT, KVT_other. The matrices are on the device of the panels."""
         columns = self.columns
         for which, turn in (
             (1, T),
             (2, T_other),
             (0, T),
-        ):  # the products first, of which there may be no copy
+        ):  # the products first: there may be no copy of them
             panels = self.panels[which]
             out = self.home.zeros((self.rows, turn.shape[1]), self.dtype)
             for rows in _runs(self.home, self.rows, columns):
@@ -233,37 +231,37 @@ class SubspaceView:
 
 
 def add_multiple(V: Array, W: Array, factor: float, home: Home) -> None:
-    """V + factor · W in the memory of V, a few rows at a time."""
+    """Add factor · W to V in place, some rows at a time."""
     for rows in _runs(home, V.shape[0], V.shape[1]):
         V[rows, :] += cast(W[rows, :], np.float64) * factor
 
 
 def _runs(home: Home, rows: int, width: int) -> Iterator[slice]:
-    """Runs of rows: a few on the host, all of them on a device."""
+    """Slices of rows: some on the host, all of them on a device."""
     step = max(CACHED_NUMBERS // max(width, 1), 256) if home.on_host else max(rows, 1)
     for start in range(0, rows, step):
         yield slice(start, min(start + step, rows))
 
 
 class SearchSpace:
-    """The subspaces of both views and the canonical pairs within them.
+    """Subspaces of both views and the canonical pairs within them.
 
     Attributes
     ----------
     views : pair of SubspaceView
     correlations : numpy.ndarray
-        The correlations of the canonical pairs within the space, decreasing.
+        Correlations of the canonical pairs within the space, decreasing.
     cross : numpy.ndarray
         VxᵀC Vy of all panels.
     turns : pair of numpy.ndarray
-        The singular vectors of the cross product in coordinates.
+        Singular vectors of the cross product in coordinates.
     before, last : pair of numpy.ndarray, numpy.ndarray
-        The turns and correlations before the last block.
+        Turns and correlations before the last block.
     folded : int
-        The pairs that are columns of the panels.
+        Number of pairs that are columns of the panels.
     """
 
-    _there: list[Array] | None = None  # made again where it is missing
+    _there: list[Array] | None = None  # recomputed if missing
 
     def __init__(self, views: tuple[SubspaceView, SubspaceView]) -> None:
         self.views = views
@@ -275,13 +273,13 @@ class SearchSpace:
         self.folded = 0
 
     def copy(self) -> SearchSpace:
-        """A space with the same arrays, whose steps do not change this one."""
+        """Copy with the same arrays, whose steps do not change this one."""
         same = copy.copy(self)
         same.views = (self.views[0].copy(), self.views[1].copy())
         return same
 
     def without_products(self) -> SearchSpace:
-        """A copy without the panels SV and KV, which weights do not need."""
+        """Copy without the panels SV and KV, which weights do not need."""
         bare = self.copy()
         for view in bare.views:
             view.panels = (view.panels[0], [], [])
@@ -290,7 +288,7 @@ class SearchSpace:
     def append(self, blocks: list[Array], products: list[Array]) -> None:
         """Add a block of each view with SxZx, CZy, CᵀZx, SyZy, and compute the canonical pairs anew.
 
-        Both lists are emptied: the panels have the precision of the data, and the wider arrays are not needed beside.
+        Both lists are emptied: the panels have the precision of the data, and the wider arrays are freed.
         """
         x, y = self.views
         self.folded = 0
@@ -307,7 +305,7 @@ class SearchSpace:
         self.turns, self._there = (P, Qt.T), None
 
     def _inner_products(self, blocks: Sequence[Array], products: Sequence[Array]) -> list[HostArray]:
-        """Those of the new blocks of both views that `append` needs, and three parts of the cross, in one transfer."""
+        """Inner products of new blocks for `append`, and three parts of the cross product, in one transfer."""
         x, y = self.views
         Zx, Zy = blocks
         SZx, CZy, CtZx, SZy = products
@@ -316,14 +314,14 @@ class SearchSpace:
 
     @property
     def _placed(self) -> list[Array]:
-        """The coordinates and turns of both views and the correlations, where the panels are."""
+        """Coordinates and turns of both views and the correlations, on the device of the panels."""
         if self._there is None:
             coordinates = [view.coordinates for view in self.views]
             self._there = self.views[0].home.place_together(*coordinates, *self.turns, self.correlations)
         return self._there
 
     def directions(self, blocks: list[Array]) -> list[Array]:
-        """Each view's block without its part in the space, in the precision of the panels (`SubspaceView.directions`).
+        """Blocks of both views by `SubspaceView.directions`, in the precision of the panels.
 
         The list is emptied.
         """
@@ -331,7 +329,7 @@ class SearchSpace:
         return [cast(view.directions(blocks.pop(0), W), view.dtype) for view, W in places]
 
     def undo(self) -> None:
-        """Remove the block that was added last."""
+        """Remove the last block."""
         for view, turn in zip(self.views, self.before, strict=True):
             for panels in view.panels:
                 panels.pop()
@@ -350,12 +348,12 @@ class SearchSpace:
         return bool(self.correlations.max(initial=0.0) > 1 + ABOVE)
 
     def coefficients(self, k: int) -> tuple[Array, Array]:
-        """The matrices that turn the panels into the first k pairs, where the panels are."""
+        """Matrices that turn the panels into the first k pairs, on their device."""
         Wx, Wy, P, Q, _ = self._placed
         return Wx @ P[:, :k], Wy @ Q[:, :k]
 
     def weights(self, k: int) -> dict[str, Array]:
-        """The first k pairs, in the form that the law of CCA takes."""
+        """First k pairs, as the certificate of CCA takes them."""
         x, y = self.coefficients(min(k, len(self.correlations)))
         return {"x_weights": self.views[0].combined([(0, x)]), "y_weights": self.views[1].combined([(0, y)])}
 
@@ -373,14 +371,14 @@ class SearchSpace:
         )
 
     def make_room(self, columns: int, width: int, depth: int) -> None:
-        """Reduce subspaces that have no room for so many columns more."""
+        """Reduce the subspaces to the pairs if `columns` more would exceed `depth` blocks of `width` columns."""
         if max(view.columns for view in self.views) + columns > depth * width:
             self.shrink(width)
 
     def shrink(self, width: int) -> None:
-        """Keep the first pairs, and those before the last step. Conjugate directions are made of both.
+        """Keep the first pairs, and those before the last step: both together span the conjugate directions.
 
-        The pairs are columns of the panels then, and their residuals cost nothing.
+        Then the pairs are columns of the panels, and their residuals cost nothing.
         """
         turns = []
         for i, view in enumerate(self.views):
@@ -411,7 +409,7 @@ class SearchSpace:
         self._fold(turns, width)
 
     def _earlier(self, i: int, kept: HostArray, width: int) -> HostArray:
-        """The pairs before the last step, in orthonormal coordinates, without their part in `kept`.
+        """Orthonormal coordinates of the pairs before the last step, with their projection on `kept` removed.
 
         The coordinates of earlier panels do not change when a block is added.
         """

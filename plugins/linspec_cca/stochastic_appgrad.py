@@ -11,7 +11,7 @@ and the same for Ψ. Both views read the same rows. ``normalizer_rows`` takes th
 the gradient, as the authors' own program does (ten times k of them).
 Source: Ma, Lu & Foster 2015, ICML, section 3; Lu 2015 (thesis), Algorithm 11.
 Where we differ: (a) Sums over |I| rows are multiplied by n/|I| and not by 1/|I|: λ is then the ridge, and normalised
-blocks are the paper's over √n. (b) Step lengths and the size of a batch are from the data (`minibatch_steps`), and not
+blocks are the paper's over √n. (b) Step lengths and the size of a batch come from the data (`minibatch_steps`), not
 by cross-validation; ``step`` is the form of the source, one number for all columns. (c) Algorithm 11 picks a new random
 subset of the rows at every step, so a row may occur twice before others occur once. Here rows are shuffled and read to
 the end, each once before any occurs twice, and the last batch of a reading has the remaining rows. (d) Ψ takes the new
@@ -23,8 +23,8 @@ is returned (Shamir & Zhang 2013, ICML 28; arXiv:1212.1824). It needs no horizon
 constant step then suffices. (f) Algorithm 11 takes every step. Here a step is rejected if the auxiliary block after it
 is longer in the metric of its rows than the answer can be: the block stays unchanged, the minibatch is spent, and later
 steps of this view are half as long.
-The residual reported during the run is an estimate, in the units of the law, from the mean gradient since the last
-report: noise makes it too large. A separate sweep judges the answer.
+The residual reported during the run is an estimate, in the certificate's units, from the mean gradient since the last
+report: noise makes it too large. A separate sweep computes the residual of the answer.
 """
 
 from __future__ import annotations
@@ -42,31 +42,31 @@ from linspec.sweeps import Minibatches
 from linspec_cca.minibatch_steps import FirstRows, explain_non_finite, rows_of_a_chunk
 
 GROWTH = 4.0
-"""A step is rejected above this mean square of the auxiliary variables, which is at most 1 at the answer."""
+"""Mean square of the auxiliary variables above which a step is rejected; it is at most 1 at the answer."""
 
 POWER = 8
 """Iterate t has weight about t^POWER in the mean: the last ninth has two thirds of the weight."""
 
 LONGEST_WINDOW = 1024
-"""The largest number of steps over which gradients are averaged for the estimate of the residual."""
+"""Largest number of steps over which gradients are averaged for the estimate of the residual."""
 
 
 @dataclass(frozen=True, eq=False)
 class Side:
-    """The blocks of one view.
+    """Blocks of one view.
 
     Attributes
     ----------
     tilde : array of shape (p, k)
         Φ̃: zero at the beginning.
     start : array of shape (p, k) or None
-        A random block, which is in the place of Φ̃ in (2) as long as Φ̃ is zero.
+        A random block, which replaces Φ̃ in (2) while Φ̃ is zero.
     root : numpy.ndarray of shape (k, k) or None
         Φ = Φ̃ root. None: no rows have normalised it yet.
     step : array of shape (p,)
         η/n of each column.
     safe : array of shape (p,)
-        That of the data: a given one becomes at most this when it is shortened.
+        Step from the data: a given step becomes at most this when it is shortened.
     """
 
     tilde: Array
@@ -77,24 +77,24 @@ class Side:
 
     @property
     def block(self) -> Array:
-        """V with Φ = V root."""
+        """V with Φ = V root: Φ̃, or the random block while Φ̃ is zero."""
         return self.tilde if self.start is None else self.start
 
 
 @dataclass(frozen=True, eq=False)
 class MeanGradient:
-    """The mean gradient over some steps, and the residual by the law that follows from it.
+    """Mean gradient over some steps, and the estimate of the residual that follows from it.
 
-    At the answer Φ̃ = Φ diag(ρ) up to a rotation, so the gradients of both blocks are the ϱ of the law up to a rotation.
+    At the answer Φ̃ = Φ diag(ρ) up to a rotation, so the gradients of both blocks are the residuals ϱ up to a rotation.
 
     Attributes
     ----------
     norms : sequence of SketchNorm
-        For each view.
+        Norm of the gradient, for each view.
     residual : float
-        The last estimate.
+        Last estimate.
     length : int
-        The steps after which there is another.
+        Number of steps after which there is another.
     sums : pair of tuples
         For each view the sum of the gradients, their number, and the sum of the lengths of the principal columns of Φ̃.
     """
@@ -105,9 +105,9 @@ class MeanGradient:
     sums: Sequence[tuple[Any, int, float]] = ((0.0, 0, 0.0), (0.0, 0, 0.0))
 
     def after(self, moves: Sequence[tuple[Array, float] | None]) -> MeanGradient:
-        """With the gradient and size of both views, where they have moved.
+        """Add the gradient and size of each view that has moved.
 
-        There is a new estimate after twice as many steps as for the last one.
+        A new estimate takes twice as many steps as the last one.
         """
         sums = tuple(
             before if move is None else (before[0] + move[0], before[1] + 1, move[1])
@@ -124,24 +124,24 @@ class MeanGradient:
 
 @dataclass(kw_only=True, eq=False)
 class Averaged(Iterate):
-    """The mean of the blocks after a step, and what the next step reads.
+    """Mean of the blocks after a step, with the state that the next step needs.
 
     Attributes
     ----------
     means : pair of arrays
-        (3) for both views.
+        The means (3) for both views.
     sides : pair of Side
     gradients : MeanGradient
     batch : int
         Rows of a minibatch.
     made : int
-        Steps.
+        Number of steps.
     epochs : float
-        How many times they have read all rows.
+        Readings of all rows so far, a fraction included.
     too_long : float or None
-        A given step that has been shortened.
+        Given step that has been shortened.
     rows, others : mapping
-        Where the rows of the gradients and of the metrics are in their orders: see `Minibatches.place`.
+        Positions of the rows of gradients and of metrics in their orders: see `Minibatches.place`.
     """
 
     residual: float = 1.0
@@ -157,11 +157,11 @@ class Averaged(Iterate):
     others: Mapping[str, Any]
 
     def weights(self) -> Mapping[str, Any]:
-        """The means."""
+        """Weighted means of the blocks."""
         return {"x_weights": self.means[0], "y_weights": self.means[1]}
 
     def notes(self) -> list[tuple[Status | None, str]]:
-        """That a given step was too long, and how often the rows have been read."""
+        """Notes that a given step was too long, and how often the rows have been read."""
         found: list[tuple[Status | None, str]] = []
         if self.too_long is not None:
             text = f"The blocks grew with step={self.too_long:g}: smaller steps were taken. Leave the option out."
@@ -197,10 +197,10 @@ class StochasticAppGrad(IterativeSolver):
 
     kept: ClassVar = (Averaged, Side, MeanGradient, SketchNorm, Preconditioner)
     resumes_after_law: ClassVar[bool] = False
-    repeats_setup: ClassVar[bool] = True  # what is left of a chunk is read again
+    repeats_setup: ClassVar[bool] = True  # the rest of a chunk is read again
 
     def iterates(self, problem: Any, run: Run, state: Averaged | None = None) -> Iterator[Averaged]:
-        """The mean of the blocks after each step."""
+        """Yield the mean of the blocks after each step."""
         views, home, xp = (problem.X, problem.Y), problem.X.home.blocks, problem.X.home.blocks.xp
         k, n = problem.k, int(problem.X.shape[0])
         chunk, aside = rows_of_a_chunk(problem), min(self.normalizer_rows or 0, n)
@@ -218,7 +218,7 @@ class StochasticAppGrad(IterativeSolver):
             J = others.load(aside) if aside else I  # the rows of the metrics
             weight = n / I[0].shape[0]
             images = [home.place(A.matmat(V.tilde)) for A, V in zip(I, sides, strict=True)]  # X_I Φ̃, Y_I Ψ̃
-            values = [  # X_I Φ, Y_I Ψ, but for the roots
+            values = [  # X_I Φ, Y_I Ψ, except for the roots
                 image if V.start is None else home.place(A.matmat(V.start))
                 for A, V, image in zip(I, sides, images, strict=True)
             ]
@@ -272,7 +272,7 @@ class StochasticAppGrad(IterativeSolver):
             )
 
     def begun(self, problem: Any, run: Run, rows: Minibatches, others: Minibatches) -> Averaged:
-        """Φ and Ψ at random, Φ̃ and Ψ̃ zero; steps and batch from the first chunk."""
+        """First iterate: Φ and Ψ random, Φ̃ and Ψ̃ zero, steps and batch from the first chunk."""
         first = FirstRows(problem, rows.load(), run)
         batch = min(rows.n, self.batch or first.batch())
         safe = first.steps(batch, scaled=self.scaling == "columns")
@@ -292,7 +292,7 @@ class StochasticAppGrad(IterativeSolver):
 
 
 def metric(image: Array, V: Array, ridge: float, n: int) -> Array:
-    """VᵀSV, from the image of V on some of n rows."""
+    """Estimate of VᵀSV from the image of V on some of n rows."""
     G = (image.T @ image) * (n / image.shape[0])
     return G + (V.T @ V) * ridge if ridge else G
 
@@ -305,5 +305,5 @@ def rooted(G: HostArray, problem: Any, run: Run) -> tuple[HostArray, float]:
 
 
 def nearer(mean: Array, V: Array, share: float) -> Array:
-    """The mean after a share of the way to V."""
+    """Mean moved by a share of the way to V."""
     return V if share >= 1 else mean + (V - mean) * share

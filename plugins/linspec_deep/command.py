@@ -1,4 +1,4 @@
-"""How the command line states deep CCA and shows the answer."""
+"""Deep CCA on the command line: its parameters and the display of its answer."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ OF_NETS = (
     ("batch", "Rows of a minibatch; 1000 by default."),
     ("epochs", "Times that all rows are read; by default 10, or more until there are 200 steps."),
 )
-"""Options of the solver that have a name on the command line."""
+"""Solver options with names of their own on the command line."""
 
 
 def _parameters() -> list[click.Parameter]:
@@ -51,4 +51,4 @@ COMMAND = Kind(
     scored=True,
     variates=True,
 )
-"""How the command line states the problem and shows its answer."""
+"""The problem on the command line."""

@@ -12,15 +12,15 @@ to zero along half a cosine:
 
     θ ← AdamW(θ, −∂‖T‖²_F/∂θ, ηₜ),   ηₜ ∝ 1 + cos(π t/T).
 
-At the end the law makes the exact CCA of the features on all training rows.
+At the end the certificate computes the exact CCA of the features on all training rows.
 Where we differ: (a) ‖T‖²_F by two Cholesky factorisations replaces the nuclear norm of Sx^(-1/2) C Sy^(-1/2): it needs
 no eigenvectors, whose derivatives are infinite where eigenvalues coincide. (b) No layer is trained in advance. (c)
 First weights and the order of rows come from the generator of the run, so torch draws nothing. (d) With `held_out`,
 some rows take no part in the steps, and the nets of the epoch with the largest ‖T‖²_F on these are returned.
-torch is imported when a problem is solved. Everything that is set in it (the number of threads) is set back after each
+torch is imported when a problem is solved. The settings changed in it (the number of threads) are restored after each
 epoch. It runs on the CPU, in float32, also if the data are elsewhere.
-The residual reported during the run is 1 − ‖T‖²_F / k, the mean of the batches of an epoch, or that of the held-out
-rows. It is no estimate of the residual of the law, and no run ends because of it.
+The residual reported during the run is 1 − ‖T‖²_F / k, the mean over the batches of an epoch, or the value for the
+held-out rows. It does not estimate the certificate's residual, and no run ends because of it.
 """
 
 from __future__ import annotations
@@ -41,16 +41,16 @@ from linspec.sweeps import RandomRows
 from linspec_deep.nets import Net, count, entries, side_by_side
 
 EPOCHS, STEPS = 10, 200
-"""Without the option, the epochs are at least so many, and more until there are so many steps."""
+"""Least number of epochs and of steps without the option `epochs`."""
 
 PATIENCE = 5
-"""Epochs without progress on the held-out rows that end the run."""
+"""Epochs without progress on the held-out rows after which the run ends."""
 
 MOST_HELD_OUT = 10_000
-"""The largest number of rows that are held out: they are kept in memory."""
+"""Largest number of held-out rows; they are kept in memory."""
 
 FORWARD_AND_BACK = 3
-"""A gradient takes about as long as so many evaluations."""
+"""Cost of a gradient, in evaluations of the net."""
 
 Layers = tuple[tuple[Any, Any], ...]
 """Weights W and biases b of each layer of a net: arrays of NumPy, or tensors."""
@@ -58,7 +58,7 @@ Layers = tuple[tuple[Any, Any], ...]
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Parameters:
-    """The parameters of both nets, and what AdamW remembers of them.
+    """Parameters of both nets, and the running means of AdamW for them.
 
     Attributes
     ----------
@@ -74,30 +74,30 @@ class Parameters:
 
 @dataclass(kw_only=True, eq=False)
 class Epoch(Iterate):
-    """The nets after an epoch, and what the next one reads.
+    """Nets after an epoch, with the state that the next epoch needs.
 
     Attributes
     ----------
     residual : float
         1 − ‖T‖²_F / k; 1 before the first epoch, infinity if the loss was not finite.
     parameters : Parameters
-        After the last epoch.
+        Parameters after the last epoch.
     steps : int
-        Those so far: t.
+        Steps so far: t.
     length : float
-        That of the next step: ηₜ.
+        Length of the next step: ηₜ.
     made : int
         Epochs so far.
     units : sequence of (numpy.ndarray of shape (p,), float)
-        What is subtracted from the rows of each view, and what they are divided by.
+        Shift subtracted from the rows of each view, and the divisor of the result.
     held_out : numpy.ndarray of int
         Rows that take no part in the steps.
     best : (Layers, Layers), optional
-        The nets of the epoch with the least residual on the held-out rows.
+        Nets of the epoch with the least residual on the held-out rows.
     least : float
-        That residual.
+        Residual of the best nets on the held-out rows.
     since : int
-        Epochs since then.
+        Epochs since the best one.
     """
 
     residual: float = 1.0
@@ -114,7 +114,7 @@ class Epoch(Iterate):
     since: int = 0
 
     def weights(self) -> Mapping[str, Any]:
-        """The best nets by the held-out rows, if there are any, or the last ones."""
+        """Nets of the best epoch on the held-out rows, or the last nets if no rows are held out."""
         both = zip(("x_net", "y_net"), self.units, self.best or self.parameters.nets, strict=True)
         return {
             name: Net(shift, scale, tuple(W for W, _ in layers), tuple(b for _, b in layers))
@@ -152,16 +152,17 @@ class DCCA(IterativeSolver):
 
     @property
     def repeats_setup(self) -> bool:  # type: ignore[override]
-        """Whether held-out rows are read again where a run goes on."""
+        """Whether held-out rows are read again where a run continues."""
         return self.held_out > 0
 
     def iterates(self, problem: Any, run: Run, state: Epoch | None = None) -> Iterator[Epoch]:
-        """The nets after each epoch."""
+        """Yield the nets after each epoch."""
         torch = _imported()
         n, k = int(problem.X.shape[0]), int(problem.k)
         aside = min(round(self.held_out * n), MOST_HELD_OUT)
         self._check_rows(n, k, aside)
-        # The first sweep finds shift and scale of the views; held-out rows are read once more, and in no epoch.
+        # The first sweep computes shift and scale of the views; held-out rows are read once more, and in no
+        # epoch.
         run.plan(setup=float(state is None) + aside / n)
         it = self._begun(problem, run, aside) if state is None else state
         rows = Rows([problem.X, problem.Y], it.units, run)
@@ -190,7 +191,7 @@ class DCCA(IterativeSolver):
                         steps += 1
                         before, now = (1 + cos(pi * t / (epochs * batches)) for t in (steps - 1, steps))
                         length = now / before * length  # ηₜ ∝ 1 + cos(π t/T)
-            if not finite:  # nothing to go on with: the run ends, with the nets before this epoch
+            if not finite:  # no finite loss: the run ends, with the nets before this epoch
                 it = replace(it, residual=np.inf)
                 continue
             share = self.judged(torch, nets, judges) if judges else -float(np.mean(losses))
@@ -206,7 +207,7 @@ class DCCA(IterativeSolver):
                 it = replace(it, ending=Status.APPROXIMATE)
 
     def shared(self, torch: Any, F: Any, G: Any) -> Any:
-        """‖T‖²_F of the features of some rows; NaN if they are too large for covariances."""
+        """‖T‖²_F for the features of some rows; NaN if they are too large for covariances."""
         linalg, free = torch.linalg, max(len(F) - 1, 1)
         F, G = F - F.mean(dim=0), G - G.mean(dim=0)
         ridge = torch.eye(F.shape[1], dtype=F.dtype, device=F.device) * self.ridge
@@ -218,12 +219,12 @@ class DCCA(IterativeSolver):
         return (T * T).sum()
 
     def judged(self, torch: Any, nets: TrainedNets, judges: list[Any]) -> float:
-        """‖T‖²_F of the held-out rows."""
+        """‖T‖²_F for the held-out rows."""
         with _one_setting(torch, self.threads), torch.no_grad():
             return float(self.shared(torch, *nets.features(judges)))
 
     def _begun(self, problem: Any, run: Run, aside: int) -> Epoch:
-        """First nets, the units of the views, and the rows that are held out."""
+        """Initial nets, shifts and scales of the views, and the held-out rows."""
         units = _shifts_and_scales({"X": problem.X, "Y": problem.Y})
         hidden = [self.width] * self.depth
         nets = tuple(_drawn([A.shape[1], *hidden, int(problem.k)], run.rng) for A in (problem.X, problem.Y))
@@ -234,7 +235,7 @@ class DCCA(IterativeSolver):
         )
 
     def _check_rows(self, n: int, k: int, aside: int) -> None:
-        """Refuse batches and held-out rows that are too few for covariances of k features."""
+        """Raise if batches or held-out rows are too few for covariances of k features."""
         if min(self.batch, n) < 2 * k:
             short = "Raise batch" if self.batch < n else "There are too few rows: lower k"
             raise InvalidOption(
@@ -248,12 +249,12 @@ class DCCA(IterativeSolver):
 
 
 def _imported() -> Any:
-    """The torch of this environment.
+    """The module torch of this environment.
 
     Raises
     ------
     MissingPackage
-        There is none.
+        torch cannot be imported.
     """
     try:
         import torch
@@ -267,7 +268,7 @@ def _imported() -> Any:
 
 @contextmanager
 def _one_setting(torch: Any, threads: int) -> Iterator[None]:
-    """The same threads and gradients whatever the caller has set; it is as before at the end."""
+    """Set threads and gradient mode of torch whatever the caller has set, and restore them at the end."""
     before = torch.get_num_threads()
     torch.set_num_threads(threads)
     try:
@@ -278,7 +279,7 @@ def _one_setting(torch: Any, threads: int) -> Iterator[None]:
 
 
 class Rows:
-    """The rows of both views in the units of the nets, in float32."""
+    """Rows of both views in the units of the nets, in float32."""
 
     def __init__(
         self, views: list[LinearOperator], units: tuple[tuple[HostArray, float], ...], run: Run
@@ -286,7 +287,7 @@ class Rows:
         self.views, self.units, self.order = views, units, RandomRows(views, run.rng)
 
     def batch(self, chosen: HostArray, sizes: list[tuple[int, ...]]) -> Iterator[HostArray]:
-        """Drawn rows, on which nets of these sizes take a step."""
+        """Drawn rows of each view, counted as a step of nets of these sizes."""
         for A, units, of_net in zip(self.views, self.units, sizes, strict=True):
             rows = self.order.rows_of(A, chosen)
             found = _in_units(rows, units)
@@ -295,14 +296,14 @@ class Rows:
             yield found
 
     def held_out(self, chosen: HostArray) -> Iterator[HostArray]:
-        """Rows that stay in memory."""
+        """Rows of each view that stay in memory."""
         for A, units in zip(self.views, self.units, strict=True):
             yield _in_units(A.rows(chosen), units)
             A.release()
 
 
 class TrainedNets:
-    """Both nets in torch, and AdamW on their parameters, as after an epoch.
+    """The nets as tensors of torch, and AdamW on their parameters, restored from the state after an epoch.
 
     Attributes
     ----------
@@ -329,7 +330,7 @@ class TrainedNets:
         self.adamw.load_state_dict({**self.adamw.state_dict(), "state": known})
 
     def features(self, views: list[Any]) -> Iterator[Any]:
-        """The features of rows of both views."""
+        """Features of rows of both views."""
         for rows, layers in zip(views, self.layers, strict=True):
             for W, b in layers[:-1]:
                 rows = (rows @ W + b).relu()
@@ -337,14 +338,14 @@ class TrainedNets:
             yield rows @ W + b
 
     def step(self, loss: Any, length: float) -> None:
-        """Take a step of AdamW."""
+        """Take a step of AdamW with this length."""
         self.adamw.param_groups[0]["lr"] = length
         self.adamw.zero_grad()
         loss.backward()
         self.adamw.step()
 
     def copied(self) -> Parameters:
-        """The parameters as arrays of NumPy, which later steps do not change."""
+        """Copies of the parameters as arrays of NumPy."""
         known = [self.adamw.state[one] for one in self._parameters()]
         return Parameters(
             nets=tuple(
@@ -355,24 +356,24 @@ class TrainedNets:
         )
 
     def _parameters(self) -> list[Any]:
-        """All tensors that are trained."""
+        """Tensors that are trained."""
         return [tensor for layers in self.layers for tensor in chain(*layers)]
 
 
 def _copied(tensor: Any) -> HostArray:
-    """The entries of a tensor."""
+    """Copy of a tensor as an array of NumPy."""
     found: HostArray = tensor.numpy().copy()
     return found
 
 
 def _in_units(rows: LinearOperator, units: tuple[HostArray, float]) -> HostArray:
-    """Rows in the units of a net."""
+    """Rows with the shift subtracted, over the scale, in float32."""
     shift, scale = units
     return np.ascontiguousarray((entries(rows) - shift) / scale, dtype=np.float32)
 
 
 def _drawn(sizes: list[int], rng: np.random.Generator) -> Layers:
-    """First weights and biases, uniform within ±1/√(columns), as torch draws those of its own layers."""
+    """Initial weights and biases, uniform within ±1/√(columns) as in the layers of torch."""
     layers = []
     for before, after in pairwise(sizes):
         most = before**-0.5
@@ -382,12 +383,12 @@ def _drawn(sizes: list[int], rng: np.random.Generator) -> Layers:
 
 
 def _shifts_and_scales(views: dict[str, LinearOperator]) -> list[tuple[HostArray, float]]:
-    """Of each view the column means, and the root mean square of all deviations from them: one sweep.
+    """Column means of each view, and the root mean square of all deviations from them: one sweep.
 
     Raises
     ------
     NonFiniteData
-        Naming the first entry that is not finite.
+        An entry is not finite; the message names the first one.
     """
     n, matrices = int(next(iter(views.values())).shape[0]), list(views.values())
     first: list[HostArray] = []

@@ -1,8 +1,8 @@
 """Nets of fully connected layers with ReLU, evaluated by NumPy.
 
-Problem: features of new rows, and the law that judges features, are wanted long after the training, perhaps where torch
+Problem: features of new rows and certificates of features are needed long after the training, perhaps where torch
 is not installed.
-Method: a net is a few arrays: what is subtracted from rows, what they are divided by, and weights and biases of the
+Method: a net is a few arrays: a shift subtracted from rows, a scale that divides them, and weights and biases of the
 layers. NumPy evaluates it in float64, whatever library trained it.
 """
 
@@ -23,16 +23,16 @@ from linspec.sweeps import equal_slices, rows_at_once
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Net:
-    """A map from rows of p columns to k features: layers with ReLU between them, the last one without.
+    """Map from rows with p columns to k features: linear layers with ReLU between them.
 
     Parameters
     ----------
     shift : numpy.ndarray of shape (p,)
         Subtracted from each row, in the units of the data.
     scale : float
-        What rows are divided by after that.
+        Divisor of rows after that.
     weights, biases : sequences of numpy.ndarray
-        Of each layer, of shapes (columns, next columns) and (next columns,). The arrays become read-only.
+        Arrays of each layer, of shapes (columns, next columns) and (next columns,). The arrays become read-only.
     """
 
     shift: HostArray
@@ -59,11 +59,11 @@ class Net:
 
     @property
     def sizes(self) -> tuple[int, ...]:
-        """Columns of the rows, of each hidden layer, and the number of features."""
+        """Numbers of columns of the rows, of each hidden layer, and of the features."""
         return (len(self.shift), *(W.shape[1] for W in self.weights))
 
     def __call__(self, rows: HostArray) -> HostArray:
-        """The features of rows.
+        """Features of rows.
 
         Parameters
         ----------
@@ -88,21 +88,21 @@ class Net:
 def side_by_side(
     views: Sequence[LinearOperator], nets: Sequence[Net | None] = ()
 ) -> Iterator[tuple[int, list[HostArray]]]:
-    """All rows of several matrices, some at a time, as arrays of the host: one sweep.
+    """Rows of several matrices, in parts, as arrays of the host: one sweep.
 
     Parameters
     ----------
     views : sequence of LinearOperator
-        Whose entries can be read, with equally many rows.
+        Matrices with readable entries and equally many rows.
     nets : sequence of Net, optional
-        If given, features of the rows are made instead, and counted.
+        If given, features of the rows are computed instead, and their cost is counted.
 
     Yields
     ------
     int
-        The number of the first row.
+        Index of the first row.
     list of numpy.ndarray
-        Of each matrix, its rows or their features.
+        For each matrix its rows, or their features.
     """
     n = int(views[0].shape[0])
     for chosen in equal_slices(n, min(rows_at_once(A) for A in views)):
@@ -115,13 +115,13 @@ def side_by_side(
 
 
 def entries(rows: LinearOperator, net: Net | None = None) -> HostArray:
-    """The entries of rows on the host, or the features that a net makes of them.
+    """Entries of rows on the host, or their features by a net.
 
     Parameters
     ----------
     rows : LinearOperator
     net : Net, optional
-        Its products are entered into the account of the rows.
+        Its cost is counted for the operator of the rows.
     """
     found: HostArray = to_host(uncounted(rows)[0].dense())
     if net is None:
@@ -131,7 +131,7 @@ def entries(rows: LinearOperator, net: Net | None = None) -> HostArray:
 
 
 def count(rows: LinearOperator, sizes: Sequence[int], *, times: int = 1) -> None:
-    """Enter the products of a net with rows into their account.
+    """Count the products of a net with rows for their operator.
 
     Parameters
     ----------

@@ -5,7 +5,7 @@ from linspec import Needs, ProblemSpec, SolverSpec, hookimpl
 
 @hookimpl
 def linspec_problems() -> tuple[ProblemSpec, ...]:
-    """Deep canonical correlations."""
+    """Deep CCA."""
     return (
         ProblemSpec(
             name="deep-cca",
@@ -19,7 +19,7 @@ def linspec_problems() -> tuple[ProblemSpec, ...]:
 
 @hookimpl
 def linspec_solvers() -> tuple[SolverSpec, ...]:
-    """The solver on torch."""
+    """The solver that trains nets by torch."""
     return (
         SolverSpec(
             name="dcca",

@@ -1,9 +1,9 @@
 """Canonical correlations of learnt features: the problem and its law.
 
 Problem: two nets f and g with k features each, such that the sum of the canonical correlations of f(X) and g(Y) is
-large. No method finds the best nets, and nobody can tell how far away given nets are.
-Law: it judges what can be judged. The correlations are those of the exact canonical correlation analysis of the
-features that the nets of a solver make of the training rows, all of them, evaluated in float64. The residual is that of
+large. No method finds the best nets, and the distance of given nets from the best is unknown.
+Law: it covers the features alone. The correlations are those of the exact canonical correlation analysis of the
+features of all training rows, by the nets of a solver, evaluated in float64. The residual is that of
 the equations of this small analysis. It says nothing about other nets, so no answer has converged: the status is
 `Status.APPROXIMATE` if a solver ends by its own rule.
 Source: Andrew, Arora, Bilmes & Livescu 2013, ICML, PMLR 28(3), for the problem.
@@ -35,12 +35,12 @@ from linspec_deep.nets import Net, side_by_side
 from linspec_deep.solution import DeepCCASolution
 
 DEPENDENT = 1e-10
-"""Combinations of features whose variance is below this fraction of the squares of the features are left out."""
+"""Combinations of features are left out if their variance is below this fraction of the squares of the features."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class DeepCCA(ls.Problem[DeepCCASolution]):
-    """Features of two views, made by two nets, with large canonical correlations.
+    """Features of two views, by two nets, with large canonical correlations.
 
     Parameters
     ----------
@@ -54,7 +54,8 @@ class DeepCCA(ls.Problem[DeepCCASolution]):
     Notes
     -----
     Residual: Σ‖ϱᵢ‖² / Σρᵢ as for `linspec.CCA`, of the exact CCA of the k + k learnt features on the training rows,
-    without a ridge and about their means. It does not say how good the nets are. No answer is marked as converged.
+    without a ridge and about their means. It does not measure the quality of the nets. No answer is marked as
+    converged.
 
     Examples
     --------
@@ -83,18 +84,18 @@ class DeepCCA(ls.Problem[DeepCCASolution]):
         self.check_sizes()
 
     def check_sizes(self) -> None:
-        """X and Y have equally many rows, and k is at most their number."""
+        """Raise unless X and Y have equally many rows; check k against their number."""
         check_rows("X", self.X, "Y", self.Y)
         object.__setattr__(self, "k", check_k(self.k, {"rows": min(self.X.shape[0], self.Y.shape[0])}))
 
     def moments(self, form: str, expect: tuple[int, int]) -> ls.Moments:
-        """The moments of the rows, which are swept: no Gram matrix of them is of use here."""
+        """Moments of the rows, which are swept: their Gram matrices are not used."""
         return ls.Moments(self.X, self.Y, form="implicit", expect=expect)
 
     def conclude(  # type: ignore[override]
         self, moments: ls.Moments, terms: Terms = DEFAULT_TERMS, *, x_net: Net, y_net: Net
     ) -> Conclusion:
-        """Make the features of all rows in one sweep, and their exact canonical correlations."""
+        """Compute features of all rows in one sweep, and their exact canonical correlations."""
         n, mean, G = _feature_moments(self, (x_net, y_net))
         k = x_net.sizes[-1]
         Sx, C, Sy = G[:k, :k], G[:k, k:], G[k:, k:]
@@ -107,7 +108,7 @@ class DeepCCA(ls.Problem[DeepCCASolution]):
         rho = np.clip(rho, 0.0, 1.0)
         turns = [Ux @ P[:, : len(rho)], Uy @ Qt[: len(rho)].T]
         flips = signs_of_columns(turns[0], HOST)
-        # Rounded to the dtype of the data, as they are returned; these are judged.
+        # Weights rounded to the dtype of the data, as they are returned; the residual is that of these.
         weights = [A.home.place(W * flips, A.dtype) for A, W in zip((self.X, self.Y), turns, strict=True)]
         phi, psi = (np.asarray(to_host(W), dtype=np.float64) for W in weights)
         defects = Ux.T @ (C @ psi - (Sx @ phi) * rho), Uy.T @ (C.T @ phi - (Sy @ psi) * rho)
@@ -133,7 +134,7 @@ class DeepCCA(ls.Problem[DeepCCASolution]):
 
 
 def _feature_moments(problem: DeepCCA, nets: tuple[Net, Net]) -> tuple[int, HostArray, HostArray]:
-    """The rows, the means of the features of both nets, and their Gram matrix about the means."""
+    """Number of rows, means of the features of both nets, and their Gram matrix about the means."""
     n = 0
     first = sums = np.zeros(sum(net.sizes[-1] for net in nets))
     G = np.zeros((len(sums), len(sums)))

@@ -49,7 +49,7 @@ class DeepCCASolution(TwoViewSolution):
     }
     saved_types: ClassVar[tuple[type, ...]] = (Net,)
     center_of: ClassVar[Mapping[str, str]] = {"X": "x_feature_mean", "Y": "y_feature_mean"}
-    certified: ClassVar[bool] = False  # the law judges the CCA of the features, and not the nets
+    certified: ClassVar[bool] = False  # the certificate covers the CCA of the features, not the nets
 
     x_net: Net
     y_net: Net
@@ -76,7 +76,7 @@ class DeepCCASolution(TwoViewSolution):
         return found
 
     def transform(self, X: Any = None, Y: Any = None) -> Any:
-        """Canonical variates of rows: through the net, less the means of the training features, times the weights.
+        """Canonical variates of rows: features by the net, minus their training means, times the weights.
 
         Parameters
         ----------

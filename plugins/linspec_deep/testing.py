@@ -1,7 +1,7 @@
-"""Planted cases of deep CCA, and the law computed a second time.
+"""Planted cases of deep CCA, and its residual computed independently.
 
-No oracle knows the best nets. What is known: where the views have features in common without noise, there are nets with
-correlations of 1. What can be computed a second time is the CCA of the features that the returned nets make.
+No oracle knows the best nets. It is known that if the views have features in common without noise, nets exist with
+correlations of 1. The CCA of the features of the returned nets is computed a second time.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ from linspec.testing import Case, Law, ProblemTesting, Reading, as_host, orthono
 from linspec_deep.nets import Net
 
 DEPENDENT = 1e-5
-"""Directions of features below this fraction of the largest singular value are left out: 1e-10 of its square."""
+"""Directions of features are left out if their singular value is below this fraction of the largest (1e-10 squared)."""
 
 SUMS = 1000.0
-"""Roundings of a feature, and of the sums over rows: layers have some hundreds of columns."""
+"""Roundings of a feature and of the sums over rows: layers have some hundreds of columns."""
 
 
 def planted_deep_cca(
@@ -72,7 +72,7 @@ def planted_deep_cca(
 
 
 def cases() -> tuple[Case, ...]:
-    """Ordinary, wide, few and many features, large means, constant columns, other dtypes and units."""
+    """Cases: ordinary, wide, few and many features, large means, constant columns, other dtypes and units."""
     make = planted_deep_cca
     tall = make(100, 6, 5, 2, name="tall")
     constant = {
@@ -100,7 +100,7 @@ def cases() -> tuple[Case, ...]:
 
 
 def features(net: Net, rows: HostArray) -> HostArray:
-    """The features of rows, from the definition: a column of H for each row, and a one below for the biases."""
+    """Features of rows by the definition: each row is a column of H, with a one appended for the biases."""
     H = ((rows.astype(np.float64) - net.shift) / net.scale).T
     for layer, (W, b) in enumerate(zip(net.weights, net.biases, strict=True)):
         H = np.hstack([W.T, b[:, None]]).astype(np.float64) @ np.vstack([H, np.ones(H.shape[1])])
@@ -109,7 +109,7 @@ def features(net: Net, rows: HostArray) -> HostArray:
 
 
 class DeepCCAOracle:
-    """The exact CCA of the features of the returned nets, by singular value decompositions of the features."""
+    """Exact CCA of the features of the returned nets, by singular value decompositions of the features."""
 
     def __init__(self, case: Case, reading: Reading) -> None:
         self.case = case
@@ -117,7 +117,7 @@ class DeepCCAOracle:
         self.attainable = 0.0
 
     def _decomposed(self, solution: Any) -> tuple[list[HostArray], list[HostArray], float]:
-        """Centred features of both views, orthonormal bases of them, and their condition number."""
+        """Centred features of both views, orthonormal bases of them, and their largest condition number."""
         centred, bases, condition = [], [], 1.0
         for name, net in (("X", solution.x_net), ("Y", solution.y_net)):
             F = features(net, self.case.arrays[name])
@@ -130,19 +130,20 @@ class DeepCCAOracle:
         return centred, bases, condition
 
     def law(self, solution: Any) -> Law:
-        """Σ‖ϱᵢ‖² / Σρᵢ in the norm of S⁻¹."""
+        """Residual Σ‖ϱᵢ‖² / Σρᵢ in the norm of S⁻¹."""
         (F, G), (U, V), condition = self._decomposed(solution)
         P, Q = F @ as_host(solution.x_weights), G @ as_host(solution.y_weights)
         rho = as_host(solution.correlations)
         defects = (U.T @ (Q - P * rho), V.T @ (P - Q * rho))
         total = float(rho.sum())
         residual = float(sum((D**2).sum() for D in defects)) / total if total > 0 else 0.0
-        # Both laws judge the same rounded weights; sums of squares of features lose the square of the condition number.
+        # Both residuals are of the same rounded weights; sums of squares of features lose the square of the
+        # condition number.
         floor = (SUMS * np.finfo(np.float64).eps * condition**2) ** 2 / max(total, 1e-3)
         return Law(residual, floor)
 
     def errors(self, solution: Any) -> list[str]:
-        """Where the answer is not the exact CCA of its own features."""
+        """Describe deviations of the answer from the exact CCA of its own features."""
         (F, G), (U, V), condition = self._decomposed(solution)
         rho = as_host(solution.correlations)
         exact = np.clip(np.linalg.svd(U.T @ V, compute_uv=False), 0.0, 1.0)
@@ -168,25 +169,25 @@ class DeepCCAOracle:
 
 
 def check_exact_end(trial: Any) -> Iterator[str]:
-    """The pairs are those of the exact CCA of the returned features, however good these are."""
+    """Check that the pairs are those of the exact CCA of the returned features, whatever their quality."""
     yield from trial.oracle.errors(trial.solution)
 
 
 def shapes(case: Case, solution: Any) -> Mapping[str, tuple[int, ...]]:
-    """Of canonical weights and means of features."""
+    """Expected shapes of canonical weights and of means of features."""
     k, pairs = case.parameters["k"], len(solution.correlations)
     means = dict.fromkeys(("x_feature_mean", "y_feature_mean"), (k,))
     return {"x_weights": (k, pairs), "y_weights": (k, pairs), **means}
 
 
 def moved(case: Case, factor: float, seed: int) -> Case:
-    """The same rows in other units and another order."""
+    """Permute the rows and change the units."""
     rows = np.random.default_rng(seed).permutation(len(case.main))
     return replace(case, arrays={name: factor * A[rows] for name, A in case.arrays.items()})
 
 
 def missing() -> str:
-    """Why solvers cannot run here, or ""."""
+    """Reason why solvers cannot run here, or ""."""
     return "" if importlib.util.find_spec("torch") else "no torch"
 
 
@@ -199,4 +200,4 @@ TESTING = ProblemTesting(
     answer_checks={"exact-end": check_exact_end},
     missing=missing,
 )
-"""How solvers of deep CCA are judged."""
+"""Independent checks for solvers of deep CCA."""

@@ -47,21 +47,21 @@ from linspec.operators import LinearOperator, uncounted
 from linspec_discriminant.row_basis import TOLD, basis_of
 
 SQUARED_LIMIT = 1e8
-"""Above this condition number of a scaled Gram matrix, results from squares are not used."""
+"""Results from squares are not used above this condition number of a scaled Gram matrix."""
 
 MANY = 1000
-"""From this number of targets on, Lanczos vectors for a tenth of them are cheaper than all singular vectors."""
+"""Number of targets from which Lanczos vectors for a tenth of them are cheaper than all singular vectors."""
 
 ROWS_AT_ONCE = 256
-"""The number of rows whose inner products with the others are formed at once."""
+"""Number of rows whose inner products with the others are formed at once."""
 
 MEANS = 1e3
-"""Means of sparse rows are subtracted from products up to this ratio of their squares to those about the means."""
+"""Largest ratio of squares of sparse rows to squares about the means at which means are subtracted from products."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class DirectDiscriminant(Solver):
-    """A factorisation of the Gram matrix, or of the data on evidence (Sun, Ceran & Ye 2010, section 5.3)."""
+    """Factorisation of the Gram matrix, or of the data if squares lose too much (Sun, Ceran & Ye 2010, section 5.3)."""
 
     eigensolver: str = option(
         "auto",
@@ -108,11 +108,11 @@ class DirectDiscriminant(Solver):
         )
 
     def _by_rows(self, problem: Any, run: Run) -> Solution:
-        """From [X H] = Q [R_X R_H]: W = V Σ⁻¹ P with R_X = UΣVᵀ and the left singular vectors P of UᵀR_H."""
+        """Eigenvectors from [X H] = Q [R_X R_H]: W = V Σ⁻¹ P, R_X = UΣVᵀ, P the left singular vectors of UᵀR_H."""
         run.plan(setup=1.0)
         home = problem.X.home.blocks
         rows = reduce_rows_of(problem, run)
-        if problem.sweeps == 1:  # otherwise the Gram matrix has told
+        if problem.sweeps == 1:  # otherwise `_primal` has checked it
             C = problem.gram_and_targets(run.moments())[1]
             if home.norm(C) <= problem.rounding(run.moments()):
                 return run.finish(weights=C[:, :0], eigenvalues=np.zeros(0))
@@ -149,7 +149,7 @@ class DirectDiscriminant(Solver):
         return run.finish(weights=X.rmatmat(Z @ home.place(turn)), eigenvalues=values)
 
     def _by_columns(self, problem: Any, run: Run, X: LinearOperator, H: Array) -> Solution:
-        """From Xᵀ = QR, R = UΣVᵀ: the columns of V are the left singular vectors of X."""
+        """Eigenvectors from Xᵀ = QR, R = UΣVᵀ: the columns of V are the left singular vectors of X."""
         home = problem.X.home.blocks
         (R,) = reduce_rows({"X": X.H})
         _, s, Vt = home.xp.linalg.svd(R, full_matrices=False)
@@ -181,7 +181,7 @@ class DirectDiscriminant(Solver):
     def _leading(
         self, T: Array, problem: Any, run: Run, home: Home, *, magnified: float = 1.0, least: float = 0.0
     ) -> tuple[Array, HostArray]:
-        """The requested left singular vectors and squared singular values of T that are above rounding.
+        """Requested left singular vectors and squared singular values of T, if these are above rounding.
 
         The rounding is the resolution of the problem times `magnified`, and at least `least`.
         """
@@ -198,9 +198,9 @@ class DirectDiscriminant(Solver):
         return U[:, :keep], s[:keep] ** 2
 
     def _are_there(self, A: LinearOperator, cut: Array | None, problem: Any, run: Run) -> bool:
-        """Whether A has more than rounding along the cut directions, by one product.
+        """Whether A has more than rounding along the cut directions, measured by one product.
 
-        Directions are divided by ‖A‖. A cut that the user asked for is not reported.
+        Directions are divided by ‖A‖. A cut requested by the user is not reported.
         """
         if cut is None or self.rank_tol is not None:
             return False
@@ -215,7 +215,7 @@ class DirectDiscriminant(Solver):
 
     @classmethod
     def estimate(cls, sizes: Sizes) -> Estimate | None:
-        """The estimate for a Gram matrix of the shorter side, its factor, and the singular vectors of a thin matrix."""
+        """Estimated cost of a Gram matrix of the shorter side, its factor, and singular vectors of a thin matrix."""
         if not sizes.readable:
             return None
         side, t = float(min(sizes.n, sizes.p)), float(min(max(sizes.q, sizes.k), sizes.p, sizes.n))
@@ -240,7 +240,7 @@ def _by_cholesky(K: Array, H: Array, ridge: float, home: Home) -> tuple[Array, A
 
 
 def _inverse_root(D: HostArray, problem: Any, size: float) -> tuple[HostArray, HostArray]:
-    """The requested columns of U_D Σ_D^(-1/2), and Σ_D, above the rounding of a D of the given size."""
+    """Requested columns of U_D Σ_D^(-1/2), and Σ_D, above the rounding of a matrix D of this size."""
     values, vectors = scipy.linalg.eigh((D + D.T) / 2, check_finite=False)
     values, vectors = values[::-1], vectors[:, ::-1]
     least = max(problem.resolution**2 * values[0], 10 * EPS * size)

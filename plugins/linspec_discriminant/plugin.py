@@ -5,7 +5,7 @@ from linspec import Needs, SolverSpec, hookimpl
 
 @hookimpl
 def linspec_solvers() -> tuple[SolverSpec, ...]:
-    """Solvers of supervised subspaces, and of CCA with a narrow view."""
+    """Solvers of discriminant subspaces, and of CCA with a narrow view."""
     return (
         SolverSpec(
             name="direct",

@@ -24,29 +24,29 @@ from linspec.operators import CountedOperator, DenseOperator, LinearOperator, Pr
 from linspec_discriminant.row_basis import RowBasis
 
 SPREAD = 1e8
-"""From this ratio of squared column norms on, stage 1 works on columns of equal length if the problem allows it."""
+"""Ratio of squared column norms from which stage 1 scales columns to equal length, if the problem allows it."""
 
 LOOSEST = 0.1
-"""The largest relative residual that stage 1 is asked for."""
+"""Largest relative residual that is requested of stage 1."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Task:
-    """The least-squares problem of stage 1, and the meaning of its iterates for the whole problem.
+    """Least-squares problem of stage 1, and the meaning of its iterates for the whole problem.
 
     Attributes
     ----------
     X : LinearOperator of shape (n, p)
     B : ProductOperator of shape (n, r)
-        The targets; multiplied only if a solver asks for it.
+        Targets; multiplied out only if a solver requires it.
     XtB : array of shape (p, r)
     ridge : float
     power : int
-        The residual by the law of the problem is about the relative residual of stage 1 to this power.
+        The residual of the problem is about the relative residual of stage 1 to this power.
     weights : callable
         Returns the weights that follow from an iterate of stage 1, without a sweep.
     scale : array of shape (p,), optional
-        The columns of X are divided by these lengths. It is given only at ridge 0 and for independent columns: then the
+        Divisors of the columns of X: their lengths. It is given only at ridge 0 and for independent columns: then the
         solution is the same.
     """
 
@@ -61,13 +61,13 @@ class Task:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Answer:
-    """A solution of stage 1, and what a better one is made from.
+    """Solution of stage 1, with the state from which a better one is computed.
 
     Attributes
     ----------
     W : array of shape (p, r)
     tol : float
-        The relative residual that was asked for.
+        Relative residual that was requested.
     by_rows : bool
         Whether the solver was prepared on the rows of X, and not on the moments of the method.
     drawn : mapping, optional
@@ -82,7 +82,7 @@ class Answer:
 
 @dataclass(kw_only=True, eq=False)
 class Judged(Iterate):
-    """An answer of stage 1 that stage 2 has judged; the first one is the beginning of stage 1.
+    """Answer of stage 1 with its residual by stage 2; the first one is the start of stage 1.
 
     Attributes
     ----------
@@ -91,7 +91,7 @@ class Judged(Iterate):
     product : array of shape (p, r), optional
         XᵀX W.
     basis : RowBasis, optional
-        The norm in which it was judged.
+        Norm of the residual.
     found : mapping
         The weights of stage 2, for callbacks.
     """
@@ -106,7 +106,7 @@ class Judged(Iterate):
     found: Mapping[str, Any]
 
     def weights(self) -> Mapping[str, Any]:
-        """Those of stage 2."""
+        """Weights of stage 2."""
         return self.found
 
 
@@ -120,7 +120,7 @@ class Regression:
     moments : Moments
     run : Run
     tol : float
-        The relative residual of the first answer, unless the solver has a tolerance of its own.
+        Relative residual of the first answer, unless the solver has a tolerance of its own.
     """
 
     def __init__(self, lstsq: Solver, task: Task, moments: Moments, run: Run, tol: float) -> None:
@@ -131,32 +131,32 @@ class Regression:
         self._once_for_all = not (hasattr(lstsq, "prepare") and hasattr(lstsq, "tol"))
 
     def after(self, last: Judged) -> Answer:
-        """W₁ = argmin ‖XW₁ − H‖² + γ‖W₁‖²: the first answer, or a better one than the last."""
+        """W₁ = argmin ‖XW₁ − H‖² + γ‖W₁‖²: the first answer, or a more accurate one than the last."""
         return self._first() if last.one is None else self._better(last, last.one)
 
     def _first(self) -> Answer:
-        """The solution W₁ to a relative residual, or to the part's own."""
+        """First solution W₁, to the relative residual `tol` or the solver's own."""
         task, tol = self.task, min(self.tol, LOOSEST) if self._own is None else self._own
         if self._once_for_all:
             return Answer(W=self._once(tol), tol=tol)
         drawn, by_rows = self.run.rng.bit_generator.state, task.scale is not None
-        with self.run.reserving(self.moments.sweep_cost):  # it judges the answer
+        with self.run.reserving(self.moments.sweep_cost):  # for the residual of the answer
             self._solve = self._prepared(by_rows=by_rows)
             W = self._solve(task.B, None, tol, task.XtB)
         return Answer(W=W, tol=tol, by_rows=by_rows, drawn=drawn)
 
     def _better(self, last: Judged, one: Answer) -> Answer:
-        """A more accurate solution than one that was not accurate enough."""
+        """More accurate solution than the last one."""
         task, run = self.task, self.run
         exacting, tol = last.basis is not None, one.tol
-        if self._own is None:  # the error is small in the norm of stage 1, and may be large in that of M⁻¹
+        if self._own is None:  # an error small in the norm of stage 1 may be large in that of M⁻¹
             tol = EPS if exacting else tol * min(1.0, run.tol / last.residual) ** (1 / task.power)
         by_rows, drawn = one.by_rows, one.drawn
         if exacting and self.moments.held and not by_rows:
             # A held Gram matrix has the squared condition number.
             by_rows, drawn = True, run.rng.bit_generator.state
             self._solve = self._prepared(by_rows=True)
-        elif self._solve is None:  # the run goes on here: the solver is prepared as at first
+        elif self._solve is None:  # the run continues here: the solver is prepared as at first
             now, run.rng.bit_generator.state = run.rng.bit_generator.state, drawn
             self._solve = self._prepared(by_rows=by_rows)
             run.rng.bit_generator.state = now
@@ -164,7 +164,7 @@ class Regression:
         return Answer(W=W, tol=tol, by_rows=by_rows, drawn=drawn)
 
     def ending(self, residual: float, last: Judged) -> Status | None:
-        """How the run ends where a residual is above the tolerance, and continuing does not help or is not possible."""
+        """Status of a run that ends above the tolerance because continuing is impossible or no help, else None."""
         if not residual > self.run.tol:
             return None
         if self._once_for_all:
@@ -172,7 +172,7 @@ class Regression:
         return Status.STAGNATED if residual > last.residual / 2 else None
 
     def _prepared(self, *, by_rows: bool) -> Callable[..., Array]:
-        """The prepared solver, for coefficients of X itself."""
+        """Function that solves by the prepared solver, for coefficients of X itself."""
         data = self._of_rows() if by_rows else self.moments.view(0)
         state = self.lstsq.prepare(data, self.task.ridge, self.run)
         state.watch = self._watch
@@ -180,25 +180,25 @@ class Regression:
         return state.solve if scale is None else partial(_solve_scaled, state, scale)
 
     def _watch(self, residual: float, W: Callable[[], Array]) -> bool:
-        """Record an iteration of stage 1 for the run."""
+        """Record an iteration of stage 1 for the run; returns whether to continue."""
         task = self.task
         return self.run.proceed(
             residual=residual**task.power, current=lambda: task.weights(self._unscaled(W())), judged=False
         )
 
     def _unscaled(self, W: Array) -> Array:
-        """Coefficients of X, from those of scaled columns."""
+        """Coefficients of X from those of scaled columns."""
         return W if self.task.scale is None else W / self.task.scale[:, None]
 
     def _of_rows(self) -> Moments:
-        """The moments of X, with or without scaled columns, by products with its rows that count for the run."""
+        """Moments of X, possibly with scaled columns, by products with its rows that count for the run."""
         bare, ledger = uncounted(self.task.X)
         scale = self.task.scale
         X = CountedOperator(bare if scale is None else bare.scaled_columns(1 / scale), ledger)
         return Moments(X, form="implicit")
 
     def _once(self, tol: float) -> Array:
-        """The answer of a solver that factorises, or that has no `prepare`."""
+        """Answer of a solver that factorises or has no `prepare`."""
         task = self.task
         X, _ = uncounted(task.X)
         X = X if task.scale is None else X.scaled_columns(1 / task.scale)
@@ -219,16 +219,16 @@ def _solve_scaled(
     XtB: Array,
     product: Array | None = None,
 ) -> Array:
-    """The coefficients of X, from a state prepared for X with columns divided by `scale`."""
+    """Coefficients of X from a solver prepared for X with columns divided by `scale`."""
     d = scale[:, None]
     start = None if x0 is None else x0 * d
     return state.solve(B, start, tol, XtB / d, None if product is None else product / d) / d
 
 
 def column_scale(moments: Moments, ridge: float, basis: RowBasis | None) -> Array | None:
-    """The lengths of the columns of X, if dividing by them helps stage 1 and does not change the solution.
+    """Lengths of the columns of X, if dividing by them helps stage 1 and does not change the solution; else None.
 
-    This is so at ridge 0 for independent columns whose lengths differ too much for an iteration.
+    This holds at ridge 0 for independent columns whose lengths differ too much for an iteration.
     """
     if basis is None or basis.rank < moments.shape[1] or not unequal(moments, ridge):
         return None
@@ -236,7 +236,7 @@ def column_scale(moments: Moments, ridge: float, basis: RowBasis | None) -> Arra
 
 
 def unequal(moments: Moments, ridge: float) -> bool:
-    """Whether columns differ much in length, and their lengths are known exactly."""
+    """Whether columns differ much in length and their lengths are known exactly."""
     n, p, _ = moments.shape
     if ridge > 0 or p >= n or not moments.columns.exact:
         return False
@@ -245,10 +245,10 @@ def unequal(moments: Moments, ridge: float) -> bool:
 
 
 def chosen(lstsq: Solver | None, X: LinearOperator) -> Any:
-    """The solver that was asked for, or the fastest one.
+    """Solver that the user chose, or the fastest one.
 
-    The spectrum of dense data falls, and a sketch of the leading part saves most iterations. That of counts of words
-    falls so slowly that the sketch and its algebra cost more than they save (measured).
+    The spectrum of dense data decays, and a sketch of the leading part saves most iterations. That of word counts
+    decays so slowly that the sketch and its algebra cost more than they save (measured).
     """
     if lstsq is not None:
         return lstsq
@@ -257,13 +257,13 @@ def chosen(lstsq: Solver | None, X: LinearOperator) -> Any:
 
 
 def setup(lstsq: Solver, moments: Moments, *, begun: bool) -> float:
-    """The least number of passes before the first answer can be judged, or the next one where stage 1 has begun."""
+    """Least number of passes until the first answer has a residual, or the next one if stage 1 has begun."""
     first = 0.0 if begun else moments.setup_cost + moments.sweep_cost
     return first + (1.0 + lstsq.preparation) * moments.sweep_cost
 
 
 def told_apart(C: Array, cut: float, least: float, home: Home) -> HostArray:
-    """An orthonormal T, t x r, over the combinations of targets with products C = XᵀH above rounding.
+    """Orthonormal T, t x r, spanning the combinations of targets whose products C = XᵀH are above rounding.
 
     The rounding is the fraction `cut` of the longest, and at least `least`.
     """
@@ -275,7 +275,7 @@ def told_apart(C: Array, cut: float, least: float, home: Home) -> HostArray:
 
 
 def product(labels: LinearOperator, factor: Array | None, turn: Array) -> ProductOperator:
-    """Labels times factor times turn, as an operator that is multiplied only if someone asks for it.
+    """Labels times factor times turn, as an operator that is multiplied out only on demand.
 
     Labels are centred if X is. In exact arithmetic this changes nothing, but solvers that work on targets, and not on
     their products with X, would carry along the part that X annihilates.

@@ -1,4 +1,4 @@
-"""The norm of the inverse metric, from the data themselves.
+"""The norm of the inverse metric M⁻¹, computed from reduced rows of the data.
 
 Problem: rᵀM⁻¹r for the columns r of a thin block and M = XᵀX + γI, of any condition number.
 Method: the rows of X are reduced by orthogonal transformations, X = QR, without squares. With R = UΣVᵀ,
@@ -8,8 +8,8 @@ Method: the rows of X are reduced by orthogonal transformations, X = QR, without
 without the second part at γ = 0, where M⁻¹ is the pseudo-inverse.
 Source: Golub & Van Loan 2013, section 5.2; the reduction is `linspec.moments.row_reduction`.
 Where we differ: at γ = 0 columns are first scaled to unit length if they then have full rank. If the rows cannot be
-read and X has few columns, a product with the identity gives the rows. Wider data are reduced only if their Gram matrix
-shows that squares are not enough.
+read and X has few columns, a product with the identity yields the rows. Wider data are reduced only if their Gram
+matrix shows that squares are not enough.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from linspec.moments import reduce_rows
 from linspec.operators import DenseOperator, LinearOperator
 
 ALWAYS, SQUARED = 0.1, 1.0
-"""Seconds that the reduction may take in any case, and after squares have lost the decisive digits."""
+"""Seconds that the reduction may take in any case, and if squares have lost the decisive digits."""
 
 TOO_DEAR = (
     "X is so ill-conditioned that eigenvalues may be lost without effect on the residual, and it would take "
@@ -35,25 +35,25 @@ TOO_DEAR = (
 TOO_DEAR += 'long to measure them. Choose "direct", or add a ridge.'
 
 SHARE = 0.1
-"""The reduction of wider data may take this fraction of the time of the products so far."""
+"""Fraction of the time of the products so far that the reduction of wider data may take."""
 
 MOST_ENTRIES = 2**25
-"""The largest number of entries in a block of rows of the reduction."""
+"""Largest number of entries in a block of rows of the reduction."""
 
 SQUARED_LIMIT = 1e8
-"""Above this condition number of a Gram matrix, results from squares are not used."""
+"""Results from squares are not used above this condition number of a Gram matrix."""
 
 FEW = 60
-"""Up to this number of columns X is always multiplied by the identity if its rows cannot be read. More columns must be
-a small part of the products."""
+"""Number of columns up to which X is always multiplied by the identity if its rows cannot be read. For more columns,
+this must be a small part of the products."""
 
 TOLD = 10 * EPS
-"""Up to this ‖Xv‖ / ‖X‖‖v‖, reduced rows do not distinguish Xv from zero."""
+"""Reduced rows do not distinguish Xv from zero if ‖Xv‖ / ‖X‖‖v‖ is at most this."""
 
 
 @dataclass(frozen=True, eq=False)
 class RowBasis:
-    """Lengths in the norm of M⁻¹.
+    """Lengths in the norm of M⁻¹, from the reduced rows of X.
 
     Attributes
     ----------
@@ -84,7 +84,7 @@ class RowBasis:
     short: Array | None = None
 
     def of_rank(self) -> RowBasis:
-        """The same without directions beyond the rank."""
+        """Basis without directions beyond the rank."""
         return replace(self, basis=self.basis[:, : self.rank], image=self.image[:, : self.rank])
 
     def product(self, W: Array) -> Array:
@@ -92,11 +92,11 @@ class RowBasis:
         return self.rows.T @ (self.rows @ W)
 
     def within(self, C: Array) -> Array:
-        """XᵀH without the rounding outside the span of the rows, where the norm of M⁻¹ is large."""
+        """Projection of XᵀH on the span of the rows: rounding outside is long in the norm of M⁻¹."""
         return C if self.outside is None else self.outside @ (self.outside.T @ C)
 
     def squares(self, R: Array) -> HostArray:
-        """Squared lengths of the columns of a block."""
+        """Squared lengths of the columns of a block in the norm of M⁻¹."""
         xp = self.home.xp
         T = self.basis.T @ R
         found = xp.sum(T * T, axis=0)
@@ -107,7 +107,7 @@ class RowBasis:
 
 
 def row_basis(problem: Any, ridge: float, run: Run, moments: Moments) -> RowBasis | None:
-    """The basis for the data of a problem; None where it would cost too much.
+    """Row basis of the data of a problem; None if it would cost too much.
 
     Parameters
     ----------
@@ -123,7 +123,7 @@ def row_basis(problem: Any, ridge: float, run: Run, moments: Moments) -> RowBasi
     n, p = X.shape
     if not run.affords(1.0) or min(n, max(4 * p, 4096)) * p > MOST_ENTRIES:
         return None
-    if not X.readable and X.access != "blocks":  # rows that lie elsewhere are reduced there
+    if not X.readable and X.access != "blocks":  # rows on another device are reduced there
         if p > max(FEW, SHARE * run.columns) or n * p > MOST_ENTRIES:
             return None
         X = X if X.streamed else DenseOperator(X.by_identity())
@@ -135,18 +135,18 @@ def row_basis(problem: Any, ridge: float, run: Run, moments: Moments) -> RowBasi
             return None
     (R,) = reduce_rows({"X": X})
     home = problem.X.home.blocks
-    R = home.xp.asarray(R, copy=True)  # part of a larger array: products would differ where a run goes on
+    R = home.xp.asarray(R, copy=True)  # part of a larger array: products would differ where a run continues
     return basis_of(R, ridge, rank_cut((n, p), X.rounded_dtype), home, problem.X.rounded_dtype)
 
 
 def _seconds(X: LinearOperator) -> float:
-    """The cost of the reduction."""
+    """Estimated seconds of the reduction."""
     n, p = X.shape
     return float(4.0 * n * p * min(n, p) / FACTOR_RATE)
 
 
 def _is_cheap(X: LinearOperator, run: Run, seconds: float, always: float = ALWAYS) -> bool:
-    """Whether the given seconds are few, or few compared with those of the products so far."""
+    """Whether these seconds are few, or few compared with those of the products so far."""
     rate = SPARSE_RATE if X.nnz < X.shape[0] * X.shape[1] else DENSE_RATE
     return seconds <= max(always, SHARE * run.flops / rate)
 
@@ -179,7 +179,7 @@ def _squared_away(problem: Any, ridge: float, run: Run, moments: Moments) -> boo
 
 
 def basis_of(R: Array, ridge: float, cut: float, home: Home, dtype: Any = np.float64) -> RowBasis:
-    """The basis from reduced rows.
+    """Row basis from reduced rows.
 
     Parameters
     ----------
@@ -189,7 +189,7 @@ def basis_of(R: Array, ridge: float, cut: float, home: Home, dtype: Any = np.flo
         Singular values below this fraction of the largest are outside the rank.
     home : Home
     dtype : dtype, default float64
-        The dtype of the data. Directions are compared with its rounding.
+        The dtype of the data. Its rounding is the measure of short directions.
     """
     xp, least = home.xp, LEAST_LENGTH * float(np.finfo(dtype).eps)
     scale = reciprocal(xp.sqrt(xp.sum(R * R, axis=0)))

@@ -11,12 +11,12 @@ Where we differ: the targets are first turned to the combinations for which Xᵀ
 constant of centred data cost nothing, and no direction of rounding enters. Algorithm 2 treats D as exact, and the error
 of W₁ enters to first order. The default, the pencil of FFᵀ, F = W₁ᵀXᵀH, and G = W₁ᵀMW₁ (Rayleigh and Ritz), squares
 this error. Labels are multiplied by a small block (CCA) after the sweep, and not before.
-How W₁ is judged: short directions of X weigh as much in an eigenvalue as long ones, but nearly nothing in a gradient.
+Residual of W₁: short directions of X weigh as much in an eigenvalue as long ones, but nearly nothing in a gradient.
 So the residual is taken in the norm of M⁻¹ if the rows of X can be reduced at a small part of the cost (see
 `row_basis.py`). Its square is then the lost fraction of the eigenvalues. If it does not meet the tolerance, stage 1
-continues from its answer to rounding; if a Gram matrix is held, it then uses products with the rows. The reduction also
-determines the rank. At γ = 0 and with independent columns of very different length, stage 1 works on columns of equal
-length: its solution is the same.
+continues from its answer, down to rounding; if a Gram matrix is held, it then uses products with the rows. The
+reduction also determines the rank. At γ = 0 and with independent columns of very different length, stage 1 works on
+columns of equal length: its solution is the same.
 """
 
 from __future__ import annotations
@@ -56,11 +56,11 @@ from linspec_discriminant.regression import (
 from linspec_discriminant.row_basis import RowBasis, row_basis
 
 INNER_TOL = 1e-10
-"""The relative residual of stage 1, unless a tolerance is given."""
+"""Relative residual of stage 1, unless a tolerance is given."""
 
 EXPECTED, EXPECTED_SPARSE = 50, 20
-"""Iterations of stage 1 when "auto" compares it with a factorisation, and sweeps with a Gram matrix. On counts of words
-they are fewer: sweeps with a block of targets take a third of the estimate there (measured)."""
+"""Expected iterations of stage 1, and sweeps with a Gram matrix, for the estimate of costs. On word counts they are
+fewer: sweeps with a block of targets take a third of the estimate there (measured)."""
 
 UNJUDGED = (
     "The run ended before the rows of X were reduced, and the residual is in the plain norm, which shows little about "
@@ -70,21 +70,21 @@ UNJUDGED = (
 
 @dataclass(kw_only=True, eq=False)
 class Subspace(Judged):
-    """Weights of stage 2.
+    """Answer of stage 1 with the weights of stage 2.
 
     Attributes
     ----------
     values : numpy.ndarray, optional
-        Eigenvalues, where stage 2 is that of the paper.
+        Eigenvalues, if stage 2 is the one of the paper.
     measured : bool
-        Whether the rows of X were reduced, or found too dear to reduce.
+        Whether the rows of X were reduced, or found too expensive to reduce.
     """
 
     values: HostArray | None = None
     measured: bool = True
 
     def answer(self) -> Mapping[str, Any]:
-        """The weights of stage 2, or the span of stage 1, in which the law finds them again."""
+        """Weights of stage 2, or the span of stage 1, in which the certificate computes them again."""
         rank = None if self.basis is None else self.basis.rank
         if self.one is None:
             return {**self.found, "rank": rank}
@@ -93,7 +93,7 @@ class Subspace(Judged):
         return {"weights": self.one.W, "rank": rank, "inverse": self.basis, "complete": True}
 
     def notes(self) -> Sequence[tuple[Status | None, str]]:
-        """That the residual shows little about short directions."""
+        """Note that the residual shows little about short directions, unless the rows were reduced."""
         return [] if self.measured else [(Status.INCOMPLETE, UNJUDGED)]
 
 
@@ -120,11 +120,11 @@ class TwoStage(IterativeSolver):
 
     @property
     def repeats_setup(self) -> bool:  # type: ignore[override]
-        """Whether the least-squares solver is prepared again where a run goes on."""
+        """Whether the least-squares solver is prepared again where a run continues."""
         return self.lstsq is None or bool(self.lstsq.preparation)
 
     def iterates(self, problem: Any, run: Run, state: Subspace | None = None) -> Iterator[Subspace]:
-        """What stage 2 makes of each answer of stage 1."""
+        """Yield each answer of stage 1 with the weights and the residual of stage 2."""
         moments = run.moments(self._form(problem))
         lstsq, home = run.part(chosen(self.lstsq, problem.X)), moments.home
         run.plan(setup=setup(lstsq, moments, begun=state is not None))
@@ -147,7 +147,7 @@ class TwoStage(IterativeSolver):
             basis, measured = it.basis, it.one is not None or it.basis is not None
             one = regression.after(it)  # W₁ = argmin ‖XW₁ − H‖² + γ‖W₁‖²
             if not measured and not run.ended:
-                # A residual that is small in the plain norm may be large in that of M⁻¹, and vice versa.
+                # A residual that is small in the plain norm may be large in the norm of M⁻¹, and vice versa.
                 basis, measured = row_basis(problem, problem.ridge, run, moments), True
             XtXW = moments.gram_matmat(one.W) if basis is None else basis.product(one.W)
             weights, values, residual = self._second_stage(problem, moments, one.W, XtXW, turned, basis)
@@ -164,7 +164,7 @@ class TwoStage(IterativeSolver):
             )
 
     def _begun(self, problem: Any, run: Run, moments: Moments, turned: Array) -> Subspace:
-        """The beginning of stage 1; the end, if no target has anything in common with X."""
+        """Start of stage 1; it is also the end if XᵀH is zero up to rounding."""
         found = {"weights": moments.home.zeros((turned.shape[0], 0))}
         nothing = not turned.shape[1]
         measured = problem.ridge == 0 if nothing else unequal(moments, problem.ridge)
@@ -190,7 +190,7 @@ class TwoStage(IterativeSolver):
         return weights, values, max(residual, lacking)
 
     def _form(self, problem: Any) -> str:
-        """The form of the moments for products with only X."""
+        """Form of the moments for products with X only."""
         if self.form != "auto":
             return self.form
         sizes = cost.sizes_of([problem.X], problem.width)
@@ -202,12 +202,12 @@ class TwoStage(IterativeSolver):
 
     @classmethod
     def estimate(cls, sizes: Sizes) -> Estimate | None:
-        """The estimate for a few dozen products with a block as wide as the targets."""
+        """Estimated cost of a few dozen products with a block as wide as the targets."""
         return cost.sweeps_estimate(sizes, EXPECTED_SPARSE if sizes.scattered else EXPECTED)
 
 
 def _printed(W: Array, turned: Array, problem: Any) -> tuple[HostArray, HostArray]:
-    """Stage 2 as printed: U_D Σ_D^(-1/2) and Σ_D of D = W₁ᵀXᵀH, for the targets of W₁."""
+    """Stage 2 as printed: U_D Σ_D^(-1/2) and Σ_D for D = W₁ᵀXᵀH, with the targets of W₁."""
     D = to_host(W.T @ turned)
     values, vectors = np.linalg.eigh((D + D.T) / 2)
     order = np.argsort(-values)[: problem.k]
@@ -216,5 +216,5 @@ def _printed(W: Array, turned: Array, problem: Any) -> tuple[HostArray, HostArra
 
 
 def _unknown_norms(moments: Moments) -> Array | None:
-    """A block without columns: a sweep with it computes column norms that only products give."""
+    """Block without columns: a sweep with it computes column norms that only products yield."""
     return None if moments.columns.exact else moments.home.zeros((moments.shape[1], 0))

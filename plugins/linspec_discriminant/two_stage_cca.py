@@ -36,20 +36,20 @@ from linspec_discriminant.regression import (
 from linspec_discriminant.row_basis import RowBasis, row_basis
 
 EXPECTED = 40
-"""Iterations of stage 1, when "auto" compares it with other methods."""
+"""Expected iterations of stage 1, for the estimate of costs."""
 
 NAMES = ("x_weights", "y_weights")
-"""Of the weights of both views."""
+"""Names of the weights of both views."""
 
 
 @dataclass(kw_only=True, eq=False)
 class SpanOfX(Judged):
-    """Canonical pairs of stage 2."""
+    """Answer of stage 1 with the canonical pairs of stage 2."""
 
     home: Home
 
     def answer(self) -> Mapping[str, Any]:
-        """The span of stage 1 and all of Y, in which the law finds the pairs again."""
+        """Span of stage 1 and all of Y, in which the certificate computes the pairs again."""
         if self.one is None:
             return self.found
         W, home = self.one.W, self.home
@@ -74,11 +74,11 @@ class TwoStageCCA(IterativeSolver):
 
     @property
     def repeats_setup(self) -> bool:  # type: ignore[override]
-        """Whether the least-squares solver is prepared again where a run goes on."""
+        """Whether the least-squares solver is prepared again where a run continues."""
         return self.lstsq is None or bool(self.lstsq.preparation)
 
     def iterates(self, problem: Any, run: Run, state: SpanOfX | None = None) -> Iterator[SpanOfX]:
-        """What stage 2 makes of each answer of stage 1."""
+        """Yield each answer of stage 1 with the pairs and the residual of stage 2."""
         moments = run.moments(self.form, expect=(EXPECTED, problem.Y.shape[1]))
         lstsq, home = run.part(chosen(self.lstsq, problem.X)), moments.home
         run.plan(setup=setup(lstsq, moments, begun=state is not None))
@@ -127,7 +127,7 @@ class TwoStageCCA(IterativeSolver):
 
     @classmethod
     def estimate(cls, sizes: Sizes) -> Estimate | None:
-        """The estimate for a few dozen products with a block as wide as Y, and for YᵀY of stage 2."""
+        """Estimated cost of a few dozen products with a block as wide as Y, and of YᵀY in stage 2."""
         return cost.sweeps_estimate(replace(sizes, k=sizes.q), EXPECTED, spare=sizes.q)
 
 

@@ -4,13 +4,13 @@ Problem: how far is a pair of functions f = Σ aᵢ k(·, xᵢ), g = Σ bᵢ k(�
 Method: with K the centred kernel matrices and r the ridges, the equations of a pair are, at the rows,
 Ky b = ρ (Kx + rx) a and Kx a = ρ (Ky + ry) b. The residual vectors are Rx = Ky b − ρ (Kx + rx) a and Ry likewise. In
 the space of features they have the squared length RᵀK(K + r)⁻¹R in the norm of the inverse metric, as the law of `cca`
-asks. It is bounded without an inverse: x/(x + r) is concave, so with t = RᵀR and s = RᵀKR
+requires. It is bounded without an inverse: x/(x + r) is concave, so with t = RᵀR and s = RᵀKR
 
     RᵀK(K + r)⁻¹R  ≤  t s/(s + r t)  ≤  min(t, s/r).
 
 This is loose where R has parts in long and in short eigenvectors, and where K nearly annihilates a part of it. The
-product with R therefore takes the preconditioned R along, and what conjugate directions make of both and of the unit
-vectors of some landmarks is a lower bound, above the exact norm for any landmarks (`linspec_kernel.nystrom`). The
+product with R therefore is done for the preconditioned R too; conjugate directions from both and from the unit
+vectors of some landmarks give a tighter bound, above the exact norm for any landmarks (`linspec_kernel.nystrom`). The
 residual is the sum over pairs and views, over the sum of the correlations. It takes two products with each kernel
 matrix, K a and K R. Functions of landmarks are judged by t alone, which takes the landmarks' columns: `residual_kind`
 is then "bound". Functions that are not made of kernel functions have no residual: "unavailable".
@@ -19,7 +19,7 @@ bounded here, and none is above the exact one of its rank.
 Source: the residual bound for symmetric eigenproblems, Parlett 1998, The Symmetric Eigenvalue Problem, chapter 11;
 Jensen's inequality.
 Where we differ: from the penalty c²aᵀa of Bach & Jordan 2002, which is no norm of a function. Weights of float32 data
-are rounded after they were judged, by less than the rounding of the tiles.
+are rounded after the residual is computed, by less than the rounding of the tiles.
 """
 
 from __future__ import annotations
@@ -41,20 +41,20 @@ from linspec_kernel.nystrom import norms_alone, on_host
 from linspec_kernel.solution import Fitted
 
 CUT = 1e-13
-"""Functions whose squared length is below this share of the longest, in float64, are rounding."""
+"""Functions are rounding if their squared length, relative to the longest in float64, is below this."""
 
 
 LEAST_SHARE = 1e-16
-"""The least share of the guess of a residual that solvers take for it."""
+"""Lower limit for a residual that a solver estimates, relative to its first estimate."""
 
 UNCERTAIN = 0.01
-"""Functions of eigenvalue w have correlations up to w/(w + ridge): missing ones above this are reported."""
+"""Functions of eigenvalue w have correlations up to w/(w + ridge); missing ones are reported above this value."""
 
 TOLERATED = 10.0
 """Multiple of the residual above which an estimated loss is reported."""
 
 ROUNDING = 4.0
-"""Multiple of the unit roundoff, relative to the trace of the kernel matrix, that values of a function may be."""
+"""Rounding of the values of a function: this multiple of unit roundoff times the trace of the kernel matrix."""
 
 
 @dataclass
@@ -64,13 +64,13 @@ class JudgedFunctions:
     Attributes
     ----------
     weights : array of shape (m, b)
-        As they are returned: of the features, the landmarks or the rows.
+        Returned coefficients: of the features, the landmarks or the rows.
     dual : array of shape (n, b) or None
         Coefficients of all rows, centred.
     values : array of shape (n, b)
-        At the rows, centred: K a.
+        Values at the rows, centred: K a.
     mean : numpy.ndarray of shape (b,)
-        What centring has subtracted from the values.
+        Column means that centring has subtracted from the values.
     squares : numpy.ndarray of shape (b, b)
         Inner products of the functions in the space of the kernel: aᵀK a.
     """
@@ -82,7 +82,7 @@ class JudgedFunctions:
     squares: HostArray
 
     def turned(self, T: HostArray, home: Home) -> JudgedFunctions:
-        """Combinations of the functions."""
+        """Functions F T, in all representations."""
         P = home.place(T)
         dual = None if self.dual is None else self.dual @ P
         return JudgedFunctions(self.weights @ P, dual, self.values @ P, self.mean @ T, T.T @ self.squares @ T)
@@ -95,7 +95,7 @@ def judged(
     landmarks: tuple[HostArray | None, HostArray | None],
     maps: tuple[FeatureMap | None, FeatureMap | None],
 ) -> Conclusion:
-    """The canonical pairs within the spans of a solver's functions, and their residual."""
+    """Canonical pairs within the spans of a solver's functions, and their residual."""
     home, ridges = moments.home, problem.ridge
     if not all(op.kernel.is_resolved for op in moments.views):
         raise BrokenPlugin(
@@ -106,7 +106,7 @@ def judged(
         functions(op, home.place(W), J, features)
         for op, W, J, features in zip(moments.views, weights, landmarks, maps, strict=True)
     ]
-    # Rounding has no direction: beside a function it would turn it by any angle.
+    # Functions below rounding have no direction: combined with others they would turn these by any angle.
     views = [
         f.turned(np.eye(len(f.squares))[:, _are_no_rounding(op, f, r)], home)
         for op, f, r in zip(moments.views, views, ridges, strict=True)
@@ -152,12 +152,12 @@ def judged(
 
 @dataclass(frozen=True)
 class Carried:
-    """All pairs within the spans that a solver carries, of which it returns the first.
+    """All canonical pairs within the spans that a solver carries; it returns the first k.
 
     Attributes
     ----------
     correlations : numpy.ndarray of shape (m,)
-        From the largest on.
+        In decreasing order.
     squares : numpy.ndarray of shape (m,)
         The squared lengths of their residuals in the norm of the law, or estimates of them.
     overlaps : numpy.ndarray of shape (m, m)
@@ -169,12 +169,12 @@ class Carried:
     overlaps: HostArray
 
     def rise(self, squares: HostArray) -> float:
-        """About how much the sum of the first correlations rises when the spans grow by the residuals.
+        """Estimate how much the sum of the first k correlations rises when the spans grow by the residuals.
 
         In the basis of the m pairs and of an orthonormal one E of their residuals, R = E G^(1/2) with G = RᵀR/2, the
         correlations are the eigenvalues of [[Θ, G^(1/2)], [G^(1/2), M]]. The residuals of Ritz pairs are orthogonal to
-        what is carried, and all of M is taken to be the least correlation that is. `squares` are the exact ones of the
-        first pairs.
+        the carried spans; M is taken to be the least carried correlation times I. `squares` are the exact squared
+        lengths for the first k pairs.
         """
         k, m = len(squares), len(self.correlations)
         lengths = np.sqrt(np.concatenate([squares, self.squares[k:]]) / 2)
@@ -188,7 +188,7 @@ class Carried:
 
 
 def with_loss(conclusion: Conclusion, carried: Carried, tol: float) -> Conclusion:
-    """The conclusion with the loss that residuals, and the pairs carried beside those returned, let expect."""
+    """Conclusion with the loss estimated from residuals and from the pairs carried besides those returned."""
     rho, squares = conclusion.fields["correlations"], conclusion.fields["residuals"]
     total = float(rho.sum())
     if not total > 0 or not np.isfinite(squares).all() or len(rho) > len(carried.correlations):
@@ -203,7 +203,7 @@ def with_loss(conclusion: Conclusion, carried: Carried, tol: float) -> Conclusio
 def residuals(
     x: JudgedFunctions, y: JudgedFunctions, rho: HostArray, moments: Any, ridges: tuple[float, float]
 ) -> tuple[HostArray, HostArray | None, str]:
-    """Squared residuals of pairs, the bounds of their correlations, and what kind of residual it is."""
+    """Squared residuals of pairs, bounds of their correlations, and the kind of residual."""
     if x.dual is None or y.dual is None:
         return np.full(len(rho), np.nan), None, "unavailable"
     home, theta = moments.home, moments.home.place(rho)[None, :]
@@ -229,7 +229,7 @@ def residuals(
 def functions(
     op: KernelOperator, W: Array, J: HostArray | None, features: FeatureMap | None
 ) -> JudgedFunctions:
-    """The values of functions at the rows of their view, and their inner products."""
+    """Values of functions at the rows of their view, and their inner products."""
     home, xp = op.home, op.home.xp
     if features is not None:
         A = features(op.data)
@@ -253,7 +253,7 @@ def functions(
 
 
 def _are_no_rounding(op: KernelOperator, f: JudgedFunctions, ridge: float) -> HostArray:
-    """Whether values and length of functions are more than the rounding of K a, and of aᵀK a."""
+    """Whether values and length of each function exceed the rounding of K a and of aᵀK a."""
     if f.dual is None:
         return np.ones(len(f.squares), dtype=bool)
     dual, values, least = op.home.column_norms(f.dual), op.home.column_norms(f.values), least_value(op)
@@ -263,7 +263,7 @@ def _are_no_rounding(op: KernelOperator, f: JudgedFunctions, ridge: float) -> Ho
 
 
 def least_value(op: KernelOperator) -> float:
-    """The rounding of K a for |a| = 1, which is relative to the trace of K."""
+    """Rounding of K a for |a| = 1: a multiple of unit roundoff times trace(K)."""
     return ROUNDING * float(np.finfo(op.tile_dtype).eps) * float(np.sum(on_host(op.diagonal())))
 
 
@@ -285,7 +285,7 @@ def _with_reason(found: tuple[tuple[Status, str], ...], kind: str) -> tuple[tupl
 
 
 def _cut(op: KernelOperator, columns: int) -> float:
-    """The share of the longest square below which a function is rounding."""
+    """Share of the longest squared length below which a function is rounding."""
     unit = float(np.finfo(op.tile_dtype).eps)
     return max(CUT, unit**1.5 if op.tile_dtype == np.float32 else 0.0) / max(columns, 1)
 

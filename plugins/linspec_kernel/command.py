@@ -1,4 +1,4 @@
-"""How the command line states kernel CCA and shows the answer."""
+"""Kernel CCA on the command line: its parameters and the display of its answer."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 KERNELS = ("rbf", "laplacian", "polynomial", "linear", "precomputed")
 
 OF_KERNELS = ("kernel", "kernel_scale", "scale_factor", "degree", "offset", "kernel_y")
-"""Parameters of which kernels are made."""
+"""Command-line parameters that describe kernels."""
 
 
 def _parameters() -> list[click.Parameter]:
@@ -37,7 +37,7 @@ def _parameters() -> list[click.Parameter]:
 
 
 def kernel_options(names: tuple[str, ...], usual: str) -> list[click.Parameter]:
-    """Which kernels, and their numbers."""
+    """Options for the kernels of both views and for their numbers."""
     scaled = " or ".join(name for name in ("rbf", "laplacian") if name in names)
     median = "By default the median distance between rows."
     return [
@@ -63,7 +63,7 @@ def kernel_options(names: tuple[str, ...], usual: str) -> list[click.Parameter]:
 
 
 def kernel_of(name: str, values: Mapping[str, Any]) -> Kernel:
-    """The kernel of a name and of the numbers that were given."""
+    """Kernel with this name and the numbers given on the command line."""
     from linspec import kernels  # here: help and listings load no array library
 
     if name in ("rbf", "laplacian"):
@@ -78,7 +78,7 @@ def kernel_of(name: str, values: Mapping[str, Any]) -> Kernel:
 
 
 def _with_kernels(matrices: list[Any], values: dict[str, Any]) -> tuple[list[Any], dict[str, Any]]:
-    """The kernels, and one ridge or a pair of them."""
+    """Replace the numbers of kernels by kernels, and `ridge_y` by a pair of ridges."""
     given = {name: value for name, value in values.items() if name not in (*OF_KERNELS, "ridge_y")}
     if "ridge_y" in values:
         given["ridge"] = (values["ridge"], values["ridge_y"])
@@ -89,7 +89,7 @@ def _with_kernels(matrices: list[Any], values: dict[str, Any]) -> tuple[list[Any
 
 
 def of_other_kernels(values: Mapping[str, Any], usual: str = "rbf") -> list[str]:
-    """Parameters of kernels that were not chosen."""
+    """Names of parameters that belong to kernels not chosen."""
     chosen = {values.get("kernel") or usual, values.get("kernel_y")}
     scales = [] if chosen & {"rbf", "laplacian"} else ["kernel_scale", "scale_factor"]
     return scales + ([] if "polynomial" in chosen else ["degree", "offset"])
@@ -128,4 +128,4 @@ COMMAND = Kind(
     scored=True,
     variates=True,
 )
-"""How the command line states the problem and shows its answer."""
+"""The problem on the command line."""

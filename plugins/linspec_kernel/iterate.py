@@ -1,4 +1,4 @@
-"""An iterate of kernel CCA: what makes the answer of it is asked for where somebody looks, or the run ends."""
+"""An iterate of kernel CCA whose answer is computed only if it is inspected or the run ends."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from linspec import Iterate
 
 
 class Functions(Iterate):
-    """Functions of both views, by what the next step reads of them.
+    """Iterate of kernel CCA, with functions of both views that are computed on request.
 
     Parameters
     ----------
     residual : float
     answer : callable
-        Returns what the law takes. It is asked once, and no checkpoint has it.
+        Returns the keywords of `problem.conclude`. It is called at most once and is not in checkpoints.
     **more
         As `Iterate` takes them.
     """
@@ -26,5 +26,5 @@ class Functions(Iterate):
         self._answer = cache(answer)
 
     def weights(self) -> Mapping[str, Any]:
-        """What the law takes, with the kernels."""
+        """Functions of both views and the kernels, as `problem.conclude` takes them."""
         return self._answer()

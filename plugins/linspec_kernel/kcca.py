@@ -42,8 +42,9 @@ class KCCA(Solver):
         _, rho, beta = leading_svd((px[:, None] * cross) * py, problem.k, HOST)
         count = max(int(np.sum(rho > len(px) * np.finfo(np.float64).eps)), 1)  # the others have no direction
         rho, beta = rho[:count], beta[:, :count]
-        # In these bases b is (w + r)⁻¹√p β up to its length, then a = (Kx + rx)⁻¹ Ky b/ρ, and b once more. What the
-        # coefficients have beside the range of the kernel is no part of a function, and solves the equations there.
+        # In these bases b is (w + r)⁻¹√p β up to its length, then a = (Kx + rx)⁻¹ Ky b/ρ, and b once more.
+        # Parts of the coefficients outside the range of the kernel are no part of a function, but solve the
+        # equations there.
         rho = np.where(rho > ZERO, rho, 1.0)
         b = (
             (cross.T @ (px[:, None] * (px[:, None] * (cross @ (py[:, None] * beta)))))
@@ -57,7 +58,7 @@ class KCCA(Solver):
 
     @classmethod
     def estimate(cls, sizes: Sizes) -> Estimate | None:
-        """The estimate for two eigendecompositions, two products and forming the kernels."""
+        """Estimated cost of two eigendecompositions, two products and forming the kernels."""
         n = float(sizes.n)
         seconds = (
             2 * 9 * n**3 / FACTOR_RATE + 12 * n**3 / DENSE_RATE + n**2 * (sizes.p + sizes.q) / DENSE_RATE
@@ -66,10 +67,10 @@ class KCCA(Solver):
 
 
 def eigen_of(op: KernelOperator) -> tuple[HostArray, HostArray]:
-    """Eigenvalues, those that are rounding zero, and eigenvectors of a kernel matrix."""
+    """Eigenvalues of a kernel matrix, with those at the level of rounding set to 0, and its eigenvectors."""
     K = np.asarray(to_host(op.dense()), dtype=np.float64)
     w, U = eigenpairs((K + K.T) / 2)
-    # Values far from zero are rounded before centring subtracts what they have in common.
+    # Values far from zero are rounded before centring subtracts their common part.
     largest = max(abs(float(w[-1])), float(np.abs(to_host(op.diagonal())).max()))
     rounding = len(K) * float(np.finfo(op.tile_dtype).eps) * largest
     check_definite(w, rounding, op)
@@ -77,7 +78,7 @@ def eigen_of(op: KernelOperator) -> tuple[HostArray, HostArray]:
 
 
 def check_definite(w: HostArray, rounding: float, op: KernelOperator) -> None:
-    """Refuse a kernel matrix with negative eigenvalues, beyond rounding.
+    """Raise if a kernel matrix has negative eigenvalues beyond rounding.
 
     Raises
     ------

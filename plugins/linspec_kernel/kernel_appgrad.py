@@ -10,7 +10,7 @@ and the same for B̃. Beside Ã its product Kx Ã is kept. The targets, the norm
 so an iteration takes one product with each matrix.
 Source: Ma, Lu & Foster 2015, ICML, PMLR 37; Lu 2015, section 4.2.4.
 Where we differ: (a) The source replaces X by Kx in the linear algorithm, without a ridge: its gradient Kx [Kx Ã − Ky B]
-is that by the coefficients. The bracket alone is the gradient by the function, with which the iterates are those of
+is the gradient in the coefficients. The bracket alone is the gradient in the function; its iterates are those of
 linear AppGrad on the features of the kernel. Its condition is that of Kx + rx in place of the square, and it takes one
 product in place of two, so it is the default; ``gradient="coefficients"`` is the one that is printed. With a ridge the
 constraint is Aᵀ Kx (Kx + rx) A = I. (b) ``update="alternating"`` takes the new A for B̃, at no further product;
@@ -19,9 +19,9 @@ estimate of its largest eigenvalue λ, and quotients of Ã, which are lower boun
 while it is below 2/(λ + r), the limit of stability. (d) The fixed point is determined up to a rotation of both
 blocks, so they are turned to canonical pairs. (e) The blocks have some columns more than pairs are wanted, which cost
 next to nothing. Without them the iteration may rest for long at a set of pairs that are not the first.
-The residual reported during the run is the law by t = RᵀR for the residuals R, and the share of it that the law was an
-iteration before: the residuals of the last iterate go along in the product, at no pass. For kernels whose eigenvalues
-fall fast, t alone is larger than the law by orders.
+The residual reported during the run is t = RᵀR for the residuals R, times the ratio of the certificate's bound to t an
+iteration before: the product includes the last iterate's residuals, without a further pass. If eigenvalues of kernels
+decay fast, t alone exceeds that bound by orders of magnitude.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ from linspec_kernel.moments import rounded_up
 from linspec_kernel.nystrom import doubly_centred, norms_alone, on_host
 
 STEP, LIMIT = 1.7, 2.0
-"""The default step in units of 1/(λ + r), and the one at which gradient descent on a quadratic is stable no more."""
+"""Default step, and limit of stable steps of gradient descent on a quadratic, in units of 1/(λ + r)."""
 
 PROBED = 512
 """Rows of the block from which the largest eigenvalue is first estimated."""
@@ -53,14 +53,14 @@ EXTRA = 10
 
 @dataclass(frozen=True)
 class Coefficients:
-    """The coefficients of one view, with their products.
+    """Coefficients of one view, with their products.
 
     Attributes
     ----------
     tilde, tilde_values : arrays of shape (n, width)
         Ã and K Ã.
     block, values : arrays of shape (n, width)
-        A and K A, orthonormal in the metric K(K + r) but for columns of zeros.
+        A and K A, orthonormal in the metric K(K + r) except for columns of zeros.
     largest : float
         An estimate of the largest eigenvalue of K.
     """
@@ -100,7 +100,7 @@ class KernelAppGrad(IterativeSolver):
     repeats_setup: ClassVar[bool] = True
 
     def iterates(self, problem: Any, run: Run, state: Any = None) -> Iterator[Functions]:
-        """Coefficients of some more functions than are wanted."""
+        """Yield coefficients of k + `extra` functions of each view."""
         moments: Any = run.moments(self.storage)
         n = moments.x.shape[0]
         width = min(problem.k + self.extra, n)
@@ -126,12 +126,13 @@ class KernelAppGrad(IterativeSolver):
                 before if self.update == "simultaneous" else x
             )  # B̃ ← B̃ − η [(Ky + ry) B̃ − Kx A], and B likewise
             y, others = of_y.step(y, target.values, gaps[1])
-            # The residuals of the last iterate went along, and tell by how much their t is too large.
+            # The residuals of the last iterate were in the product: the ratio of their exact bound to their t
+            # corrects the estimate.
             share = max((squares + others) / t, LEAST_SHARE) if t > 0 else share
 
 
 class DualView:
-    """The matrix of one view: where its coefficients begin, and a step on them.
+    """Kernel matrix of one view: start of its coefficients, and steps on them.
 
     Parameters
     ----------
@@ -145,7 +146,7 @@ class DualView:
         self.least = least_value(op)
 
     def start(self, width: int, rng: np.random.Generator) -> Coefficients:
-        """Random functions, and Ã = 0."""
+        """Random normalised functions, and Ã = 0."""
         op = self.op
         largest = _of_a_block(op, rng)
         start = op.home.place(rng.standard_normal((op.shape[0], width)))
@@ -155,7 +156,7 @@ class DualView:
         return Coefficients(0.0 * block, 0.0 * values, block, values, largest)
 
     def step(self, now: Coefficients, target: Array, beside: Array) -> tuple[Coefficients, float]:
-        """A gradient step towards the values of the other view's functions; the law's part of residuals beside it."""
+        """Gradient step towards the other view's values, and the summed `norms_alone` of the residuals `beside`."""
         home, width = self.op.home, int(now.tilde.shape[1])
         gradient = now.tilde_values + self.ridge * now.tilde - target
         if self.solver.gradient == "coefficients":
@@ -169,7 +170,7 @@ class DualView:
         return Coefficients(tilde, values, *self._normalized(tilde, values, inner), largest), squares
 
     def _length(self, largest: float) -> float:
-        """η."""
+        """η: the given step if it is below the limit of stability, else 1.7/(λ + r)."""
         bound = largest + self.ridge
         if self.solver.gradient == "coefficients":
             bound *= largest
@@ -179,13 +180,13 @@ class DualView:
         return STEP / bound if bound > 0 else 1.0
 
     def _largest_quotient(self, inner: HostArray, values: Array) -> float:
-        """The largest ‖K a‖/‖a‖ of a combination a of Ã."""
+        """Largest ‖K a‖/‖a‖ for combinations a of Ã."""
         T = whitening(inner, float(np.finfo(self.op.tile_dtype).eps))
         squares = T.T @ on_host(values.T @ values) @ T
         return float(np.sqrt(eigenpairs(squares)[0][-1])) if len(squares) else 0.0
 
     def _normalized(self, A: Array, KA: Array, inner: HostArray) -> tuple[Array, Array]:
-        """A (Aᵀ K (K + r) A)^(-1/2) and its values, from AᵀA and without combinations whose length is rounding."""
+        """A (Aᵀ K (K + r) A)^(-1/2) and its values, without combinations whose length is rounding; `inner` is AᵀA."""
         squares = on_host(A.T @ KA)
         w, U = eigenpairs(on_host(KA.T @ KA) + self.ridge * (squares + squares.T) / 2)
         sizes = np.sum(U * (inner @ U), axis=0)
@@ -200,18 +201,18 @@ class DualView:
 def pairs(
     of_x: DualView, of_y: DualView, x: Coefficients, y: Coefficients, k: int
 ) -> tuple[float, HostArray, tuple[Array, Array], tuple[Array, Array], Callable[[float], Carried]]:
-    """The canonical pairs within two blocks.
+    """Canonical pairs within two blocks.
 
     Returns
     -------
     float
-        t, the sum of the squares of the residuals of the first k pairs.
+        t, the sum of squared lengths of the residuals of the first k pairs.
     numpy.ndarray of shape (k,)
-        Their correlations.
+        Correlations of these pairs.
     two pairs of arrays of shape (n, k)
-        Their coefficients, and the residuals.
+        Their coefficients, and their residuals.
     callable
-        All pairs, from the share of t that is the law: asked for where the run ends.
+        Returns all pairs, given the ratio of the residual's bound to t; called where the run ends.
     """
     home = of_x.op.home
     U, every, Vt = np.linalg.svd(on_host(x.values.T @ y.values))
@@ -233,12 +234,12 @@ def pairs(
 
 
 def _weights(a: Array, b: Array, kernels: Any, carried: Callable[[], Carried]) -> dict[str, Any]:
-    """What the law takes."""
+    """Functions of both views, kernels and all carried pairs, as `problem.conclude` takes them."""
     return {"x_weights": a, "y_weights": b, "kernels": kernels, "carried": carried()}
 
 
 def _of_a_block(op: KernelOperator, rng: np.random.Generator) -> float:
-    """The largest eigenvalue of the centred matrix, from that of some of the rows: not far off, and exact for all."""
+    """Estimate of the largest eigenvalue of the centred matrix from a random block; exact if the block has all rows."""
     n = op.shape[0]
     count = min(PROBED, n)
     K = op.block(np.sort(rng.choice(n, count, replace=False)))

@@ -7,21 +7,21 @@ minibatch of b rows, and statistics Cu, Cv of the functions Uᵀφ, Vᵀψ that 
     Cu ← ρ Cu + (1 − ρ) (Uᵀ φφᵀ U / b + λ UᵀU),   G = φ (Uᵀφ − Cv^(-1/2) Vᵀψ)ᵀ / b + λ U,
     ΔU ← μ ΔU − η G,   U ← U + ΔU,
 
-and the same for V with the old U. At the end the exact CCA of the functions on all rows is made; the law of
-the problem does that. Frequencies are drawn anew from a seed wherever they are needed, some columns at a time, so the
-memory is that of U and V, of the features of a minibatch, and of a few columns of frequencies.
+and the same for V with the old U. At the end the exact CCA of the functions on all rows is computed, by the
+certificate of the problem. Frequencies are drawn anew from a seed wherever they are needed, some columns at a time,
+so the memory is that of U and V, of the features of a minibatch, and of a few columns of frequencies.
 Source: Wang & Livescu 2016, ICLR, arXiv:1511.04773.
 Where we differ: (a) λ = ridge/n is in the statistics too, so that the limit of small steps is the answer of "rff-kcca"
-for the same features. (b) The source assumes features of mean zero; here a first sweep takes their means. (c) The
+for the same features. (b) The source assumes features of mean zero; here a first sweep computes their means. (c) The
 constant step is (1 − ρ)/(L + λ + 10 V/(1 − μ)) by default: L is the largest eigenvalue of φφᵀ/b for the first rows, and
-V = E‖φ‖⁴/(b E‖φ‖²) is what the variance of minibatches adds to it, which momentum multiplies. (d) U and V begin as
-random functions of unit length. Statistics of far shorter ones would be remembered, and the first steps would be far
-too long. (e) ρ is 0 by default, with minibatches of 250 rows. Statistics with a memory lag behind the functions, and
-the iteration may then lose functions for good: normalised too little, they shrink as fast as the statistics forget.
-(f) Rows are shuffled and read to the end, each once before any comes twice.
-The functions do not lie in the spaces of the kernels, so the answer has no residual, and says so. What is reported
-during the run is ‖Uᵀφ − Cv^(-1/2) Vᵀψ‖² per row and function, the mean of both views over an epoch. It tends to the
-mean of 1 − ρᵢ², and no run ends because of it.
+V = E‖φ‖⁴/(b E‖φ‖²) is the part that the variance of minibatches adds to it, which momentum multiplies. (d) U and V
+begin as random functions of unit length. Statistics of far shorter ones would be remembered, and the first steps
+would be far too long. (e) ρ is 0 by default, with minibatches of 250 rows. Statistics with a memory lag behind the
+functions, and the iteration may then lose functions permanently: normalised too little, they shrink as fast as the
+statistics forget. (f) Rows are shuffled and read to the end, each once before any comes twice.
+The functions do not lie in the spaces of the kernels, so the answer has no residual, and is reported as such. The
+value reported during the run is ‖Uᵀφ − Cv^(-1/2) Vᵀψ‖² per row and function, the mean of both views over an epoch. It
+tends to the mean of 1 − ρᵢ², and no run ends because of it.
 """
 
 from __future__ import annotations
@@ -45,24 +45,24 @@ from linspec_kernel.certificate import CUT
 from linspec_kernel.iterate import Functions
 
 FEATURES = 1000
-"""Features of each view by default, where there are many rows."""
+"""Default number of features of each view, or four times the rows if these are fewer."""
 
 BATCH = 250
-"""Rows of a minibatch by default."""
+"""Default number of rows in a minibatch."""
 
 EPOCHS, STEPS = 10, 100
-"""Without the option, the epochs are at least so many, and more until there are so many steps."""
+"""Least number of epochs and of steps without the option `epochs`."""
 
 SLICE = 2**18
 """Entries of the frequencies that are drawn at once: two megabytes."""
 
 NOISE = 10.0
-"""By this factor V counts in the step: the noise of minibatches then adds about a twentieth to the misfit."""
+"""Factor of V in the step: the noise of minibatches then adds about a twentieth to the misfit."""
 
 
 @dataclass(frozen=True)
 class Side:
-    """The functions of one view.
+    """Functions of one view, with their statistics and step.
 
     Attributes
     ----------
@@ -71,13 +71,13 @@ class Side:
     change : array of shape (D, k)
         ΔU.
     C : numpy.ndarray of shape (k, k)
-        Their statistics.
+        Cu or Cv, the statistics of the functions.
     step : float
         η.
     mean : array of shape (1, D)
-        That of the features.
+        Means of the features.
     seed : int
-        Of the frequencies.
+        Seed of the frequencies.
     """
 
     U: Array
@@ -111,7 +111,7 @@ class KNOI(IterativeSolver):
     repeats_setup: ClassVar[bool] = True
 
     def iterates(self, problem: Any, run: Run, state: Any = None) -> Iterator[Functions]:
-        """Functions after each epoch."""
+        """Yield the functions after each epoch."""
         n = int(problem.X.shape[0])
         count = min(FEATURES, 4 * n) if self.features is None else self.features
         if count < problem.k:
@@ -164,7 +164,7 @@ class KNOI(IterativeSolver):
                     break
             if np.isfinite(misfits[-1]):
                 misfit = float(np.mean(misfits))
-            else:  # nothing to go on with: the run ends, with the functions before this epoch
+            else:  # no finite misfit: the run ends, with the functions before this epoch
                 (f, g), misfit = before, np.inf
             made += 1
 
@@ -188,7 +188,7 @@ class SeededFourierMap(FeatureMap):
         next(self.parts())  # refuses kernels without such features
 
     def parts(self) -> Iterator[FourierMap]:
-        """Maps to the features, some columns after the others; each is scaled as if it had no others beside it."""
+        """Yield maps to some columns of the features each; each map is scaled as if it were alone."""
         width = max(1, SLICE // max(self.inputs, 1))
         for i, start in enumerate(range(0, self.columns, width)):
             rng = np.random.default_rng([self.seed, i])
@@ -203,7 +203,7 @@ class SeededFourierMap(FeatureMap):
 
 
 class FeatureView:
-    """The rows of one view, and their features.
+    """Rows of one view, and their random features.
 
     Parameters
     ----------
@@ -219,20 +219,20 @@ class FeatureView:
         self.home = A.home.blocks
 
     def batch(self, rows: LinearOperator, mean: Array) -> Batch:
-        """The features of some rows."""
+        """Features of some rows, centred with `mean`."""
         return Batch(rows, self.features.features(rows), mean, self.home)
 
     def squares(self, U: Array, Z: Array) -> HostArray:
-        """Uᵀ φφᵀ U / b + λ UᵀU."""
+        """Uᵀ φφᵀ U / b + λ UᵀU, from Z = φᵀU."""
         found: HostArray = to_host(Z.T @ Z) / int(Z.shape[0]) + self.penalty * to_host(U.T @ U)
         return found
 
     def share(self, gap: Array) -> float:
-        """The part of a view in the misfit: ‖Uᵀφ − Cv^(-1/2) Vᵀψ‖² per row and function, halved."""
+        """Part of one view in the misfit: half of ‖Uᵀφ − Cv^(-1/2) Vᵀψ‖² per row and function."""
         return float(np.sum(self.home.column_norms(gap) ** 2)) / float(2 * gap.shape[0] * gap.shape[1])
 
     def moved(self, side: Side, batch: Batch, gap: Array, C: HostArray) -> Side:
-        """The functions after a step."""
+        """Functions of one view after a step, with their new statistics C."""
         G = (
             batch.rmatmat(gap) / gap.shape[0] + self.penalty * side.U
         )  # G = φ (Uᵀφ − Cv^(-1/2) Vᵀψ)ᵀ / b + λ U
@@ -240,7 +240,7 @@ class FeatureView:
         return replace(side, U=side.U + change, change=change, C=C)  # U ← U + ΔU
 
     def step(self, batch: Batch) -> float:
-        """η."""
+        """η: the given step, or (1 − ρ)/(L + λ + 10 V/(1 − μ)) from a batch."""
         if self.solver.step is not None:
             return self.solver.step
         G = batch.gram()
@@ -253,7 +253,7 @@ class FeatureView:
         return (1 - self.solver.memory) / limit
 
     def mean(self) -> Array:
-        """The mean of the features of all rows: one sweep."""
+        """Means of the features over all rows: one sweep."""
         n, total = int(self.A.shape[0]), self.home.zeros((1, self.features.columns))
         size = max(rows_at_once(self.features(uncounted(self.A)[0])), self.solver.batch)
         for part in equal_slices(n, size):
@@ -270,7 +270,7 @@ def started(
     center: bool,
     rng: np.random.Generator,
 ) -> list[Side]:
-    """Random functions of unit length, and the steps of both views, by some rows."""
+    """Random functions of unit length, and the steps of both views from the first rows."""
     means = [view.mean() if center else view.home.zeros((1, view.features.columns)) for view in views]
     batches = [view.batch(A, mean) for view, A, mean in zip(views, rows, means, strict=True)]
     steps = [view.step(batch) for view, batch in zip(views, batches, strict=True)]
@@ -283,7 +283,7 @@ def started(
 
 
 def _weights(f: Side, g: Side, x: FeatureView, y: FeatureView, kernels: Any) -> dict[str, Any]:
-    """What the law takes."""
+    """Functions of both views, their feature maps and the kernels, as `problem.conclude` takes them."""
     return {
         "x_weights": f.U,
         "y_weights": g.U,
@@ -294,19 +294,19 @@ def _weights(f: Side, g: Side, x: FeatureView, y: FeatureView, kernels: Any) -> 
 
 
 class Batch:
-    """The features of some rows, less their means over all rows, as a matrix of b x D."""
+    """Features of some rows with their means over all rows subtracted, as a b x D matrix."""
 
     def __init__(self, rows: LinearOperator, features: Array, mean: Array, home: Any) -> None:
         self.rows, self.ledger = uncounted(rows)
         self.matrix, self.mean, self.home = DenseOperator(features), mean, home
 
     def matmat(self, U: Array) -> Array:
-        """Values of functions, b x L."""
+        """Values of L functions at the rows, b x L."""
         self._record(U)
         return self.home.place(self.matrix.matmat(U)) - self.mean @ U
 
     def rmatmat(self, Z: Array) -> Array:
-        """The adjoint, D x L."""
+        """Adjoint product with L columns, D x L."""
         self._record(Z)
         return self.home.place(self.matrix.rmatmat(Z)) - self.mean.T @ self.home.xp.sum(Z, axis=0)[None, :]
 

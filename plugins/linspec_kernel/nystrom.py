@@ -13,7 +13,7 @@ the value that conjugate directions from the span of W reach. If W spans R this 
 W consists of R, the preconditioned R, and the unit vectors of the landmarks. One product with K suffices, since the
 columns of the landmarks are known. For W = R alone it is ts/(s + rt), with t = RᵀR and s = RᵀKR.
 Source: Frangella, Tropp & Udell 2023, SIAM J. Matrix Anal. Appl. 44(2), doi:10.1137/21M1466244, for the
-preconditioner; Hestenes & Stiefel 1952, section 4, for what the span of W gives.
+preconditioner; Hestenes & Stiefel 1952, section 4, for the bound from the span of W.
 Where we differ: the shift d is not the smallest eigenvalue kept. Without it directions that the landmarks miss are
 amplified by |K − LLᵀ|/r.
 """
@@ -29,28 +29,28 @@ from linspec.arrays import Array, Home, HostArray, random_generator, to_host
 from linspec.features import turn_of
 
 PROBED = 1024
-"""Rows from which an iteration makes its first estimate of |K − LLᵀ|."""
+"""Rows from which an iteration first estimates |K − LLᵀ|."""
 
 LOOKED_AT = 256
-"""Rows from which the law makes it."""
+"""Rows from which the certificate estimates |K − LLᵀ|."""
 
 BLOCK = 4096
-"""Rows that are worked on at once."""
+"""Rows of L that are computed at once."""
 
 CLEAR = 100.0
-"""By this factor a ridge must be above the rounding of the landmarks' kernel, to stand beside it in a matrix."""
+"""Unit vectors of landmarks enter the bound if the ridge exceeds rounding of their matrix by this factor."""
 
 DEPENDENT = 1e-13
-"""Eigenvalues of a scaled matrix of directions below this share of the largest are rounding."""
+"""Directions are dropped if their eigenvalue, relative to the largest of the scaled matrix, is below this."""
 
 
 def default_landmarks(n: int) -> int:
-    """A fifth of the rows: the preconditioner then costs as much as a few passes."""
+    """Number of landmarks: a fifth of the rows within [200, 1500], so that the preconditioner costs a few passes."""
     return min(n, max(200, min(n // 5, 1500)))
 
 
 def share_of(n: float, m: int | None = None, probed: int = LOOKED_AT) -> float:
-    """The share of a kernel matrix that is formed for an approximation of it."""
+    """Share of the entries of a kernel matrix that an approximation with m landmarks needs."""
     m = default_landmarks(int(min(n, 1e9))) if m is None else m
     return float(m / n + (0.0 if m >= n else (min(probed, n) / n) ** 2))
 
@@ -64,11 +64,11 @@ class Nystrom:
     ridge : float
         r.
     numbers : numpy.ndarray of shape (m,)
-        Which rows are the landmarks.
+        Indices of the landmarks among the rows.
     rng : numpy.random.Generator, optional
         Draws the rows from which d is estimated.
     probed : int, default `PROBED`
-        How many.
+        Number of rows drawn.
     shift : float, optional
         d, in place of an estimate.
 
@@ -95,7 +95,7 @@ class Nystrom:
         chosen = op.points.at(self.numbers)
         self.among = on_host(_rows(C, self.numbers, self.place))
         self.turn = turn_of(chosen, differences=False, own=self.among if op.kernel.precomputed else None)
-        # L in place of the columns, block by block.
+        # Overwrite the columns by L, block by block.
         right = self.place.place(self.turn, op.tile_dtype)
         G, total = np.zeros((m, m)), np.zeros(m)
         for rows in (slice(i, min(i + BLOCK, n)) for i in range(0, n, BLOCK)):
@@ -109,7 +109,7 @@ class Nystrom:
         self.shift = self._beside(rng, probed) if shift is None else shift
 
     def _beside(self, rng: np.random.Generator | None, probed: int) -> float:
-        """An estimate of |K − LLᵀ| from a block of it.
+        """Estimate of |K − LLᵀ| from a block of it.
 
         The largest eigenvalue of a block of q rows is q/n of that of all, if it is far above the mean of the diagonal.
         Otherwise it is blurred upwards as that of a sample covariance is (Marchenko & Pastur 1967).
@@ -128,7 +128,7 @@ class Nystrom:
         return float((np.sqrt(largest) - np.sqrt(size)) ** 2 * n / q + size)
 
     def learn(self, Z: Array, KZ: Array) -> None:
-        """Raise the shift to the largest quotient zᵀ(K − LLᵀ)z / zᵀz among directions whose product is known."""
+        """Raise the shift to the largest quotient zᵀ(K − LLᵀ)z / zᵀz for z in the span of Z, with KZ known."""
         if Z.shape[1] and len(self.numbers) < self.op.shape[0]:
             B = self._adjoint(Z)
             T = whitening(on_host(Z.T @ Z))
@@ -137,11 +137,11 @@ class Nystrom:
                 self.shift = max(self.shift, float(np.linalg.eigvalsh((E + E.T) / 2)[-1]))
 
     def _adjoint(self, R: Array) -> HostArray:
-        """LᵀH R for n-row blocks R whose columns have mean zero, if the view is centred."""
+        """LᵀR for n-row blocks R; it is LᵀHR if the columns of R have mean zero."""
         return on_host(self.L.T @ self.place.place(R, self.op.tile_dtype))
 
     def norms(self, R: Array, KR: Array, Z: Array, KZ: Array) -> HostArray:
-        """RᵀK(K + r)⁻¹R of each column, from above, where the products of R and of other directions Z are known."""
+        """Upper bound of rᵀK(K + r)⁻¹r for each column of R, from the products KR and KZ with other directions Z."""
         W, KW = self.home.concat([R, Z]), self.home.concat([KR, KZ])
         lengths = self.home.column_norms(W)
         scale = np.divide(1.0, lengths, out=np.zeros(len(lengths)), where=lengths > 0)
@@ -167,22 +167,22 @@ class Nystrom:
         return bounded
 
     def _of_landmarks(self, V: Array) -> HostArray:
-        """The rows of the landmarks, less their mean in a view that is centred."""
+        """Rows of V at the landmarks, with their mean subtracted if the view is centred."""
         found = on_host(_rows(V, self.numbers, self.home))
         return found - found.mean(axis=0) if self.op.center else found
 
     def _own(self) -> HostArray:
-        """(K + r I) among the unit vectors of the landmarks; their sum takes no part in a view that is centred."""
+        """K + r I restricted to unit vectors of the landmarks, centred if the view is."""
         G = doubly_centred(self.among) if self.op.center else self.among
         return np.asarray((G + G.T) / 2 + self.ridge * np.eye(len(G)))
 
     def squares(self, R: Array) -> HostArray:
-        """RᵀK(K + r)⁻¹R of each column, about, by LLᵀ and the shift: no product with K."""
+        """Estimate of rᵀK(K + r)⁻¹r for each column of R by LLᵀ and the shift, without a product with K."""
         t = self.home.column_norms(R) ** 2
         return quotients(t, np.sum(self._adjoint(R) ** 2, axis=0) + self.shift * t, self.ridge)
 
     def image(self, c: HostArray) -> Array:
-        """H L c."""
+        """H L c (L c without centring)."""
         z = self.home.place(self.L @ self.place.place(c, self.op.tile_dtype))
         return z - self.home.place(self.mean @ c)[None, :]
 
@@ -194,13 +194,13 @@ class Nystrom:
 
 
 def norms_alone(R: Array, KR: Array, ridge: float, home: Home) -> HostArray:
-    """RᵀK(K + r)⁻¹R of each column, from above, by its product alone."""
+    """Upper bound ts/(s + rt) of rᵀK(K + r)⁻¹r for each column of R, from KR alone."""
     s = np.maximum(on_host(home.xp.sum(R * KR, axis=0)), 0.0)
     return quotients(home.column_norms(R) ** 2, s, ridge)
 
 
 def doubly_centred(K: HostArray) -> HostArray:
-    """HKH, less the means of its columns and its rows."""
+    """HKH: K with the means of its columns and of its rows subtracted."""
     K = K - K.mean(axis=0)
     found: HostArray = K - K.mean(axis=1)[:, None]
     return found

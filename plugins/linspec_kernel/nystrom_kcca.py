@@ -22,7 +22,7 @@ from linspec.operators import uncounted
 from linspec_kernel.moments import rounded_up
 
 LANDMARKS = 1000
-"""Landmarks by default."""
+"""Default number of landmarks."""
 
 ENDED = "The answer is the best one among functions of {m} landmarks a view. Take more of them, or nystrom-lobpcg."
 
@@ -69,7 +69,7 @@ class NystromKCCA(Solver):
 
 
 def features_cca(problem: Any, run: Run, maps: list[Any], solver: Any) -> Any:
-    """What a solver of CCA finds on the features of both views; its sweeps are those of this run."""
+    """Solve CCA of the features of both views; its sweeps count as sweeps of this run."""
     moments: Any = run.moments(
         "tiled"
     )  # whose data are float64 where float32 does not hold values of the kernel

@@ -6,13 +6,13 @@ Method: a block Davidson iteration on dual coefficients, in the metric K(K + r).
 kept: every inner product, the pairs within the spans and their residuals come from these, so an iteration takes one
 product with each matrix. New directions are residuals R times (LLᵀ + (r + d) I)⁻¹, where LLᵀ is the Nyström
 approximation of K from m landmarks and d estimates |K − LLᵀ|. The first block has two guesses of each pair that the
-features L give: their coefficients scattered to the landmarks, and the dual coefficients (z_y/ρ − z_x)/r, which mend
-what the landmarks miss where that is little.
+features L give: their coefficients scattered to the landmarks, and the dual coefficients (z_y/ρ − z_x)/r, which correct
+the part that the landmarks miss if it is small.
 Source: Knyazev 2001, SIAM J. Sci. Comput. 23(2), doi:10.1137/S1064827500366124, for the block iteration; Frangella,
 Tropp & Udell 2023, SIAM J. Matrix Anal. Appl. 44(2), doi:10.1137/21M1466244, for the preconditioner.
 Where we differ: blocks are much wider than k, since the width is nearly free and the gap behind the block decides how
 many passes there are. The shift d matters: without it directions that the landmarks miss are amplified by |K − LLᵀ|/r.
-The answer takes one more preconditioned step outside the basis, which frees it of directions that K annihilates.
+The answer takes one more preconditioned step outside the basis, which removes directions that K annihilates.
 Tiles may be float32; inner products, residuals and the algebra of blocks are float64.
 """
 
@@ -35,31 +35,31 @@ from linspec_kernel.moments import rounded_up
 from linspec_kernel.nystrom import PROBED, Nystrom, default_landmarks, on_host, share_of
 
 EXTRA = 40
-"""Columns of the block beyond k; from 30 to 90 each saves passes, and costs little."""
+"""Columns of the block beyond k; values from 30 to 90 all save passes, and cost little."""
 
 KEEP, RESTART = 8, 3
 """Blocks in the basis before a restart, and after it."""
 
 CUT = {"float64": 1e-8, "float32": 1e-5}
-"""By the dtype of tiles: a direction of a new block is left out if the basis has all of its squared length but this."""
+"""Share of its squared length that a direction must keep when orthogonalized, or be dropped; by dtype of tiles."""
 
 CLEAR = 100.0
-"""By this factor a direction must be longer than the rounding of its values, of which √n add up as noise does."""
+"""Factor by which a direction must exceed the rounding of its values; √n roundings add up as noise does."""
 
 ROUNDING = 30.0
-"""Multiple of the unit roundoff, relative to the trace of K, that the values of a function may be."""
+"""Rounding of the values of a function: this multiple of unit roundoff times the trace of K."""
 
 ACTIVE = 1e-3
-"""Pairs whose residual is below this share of what the tolerance allows each take part no more."""
+"""A pair adds no directions once its residual is below this share of what the tolerance allows each pair."""
 
 PATIENCE = 25
-"""Iterations without a lower residual after which rounding is what is left: more than a restart takes."""
+"""Iterations without a lower residual, after which only rounding is left: more than a restart takes."""
 
 SMALL = 1e-8
-"""Pairs whose correlation is below this share of the first are not smoothed."""
+"""Pairs are not smoothed if their correlation, relative to the first, is below this."""
 
 EXPECTED = 12
-"""Iterations, when "auto" compares this method with others."""
+"""Expected iterations, for the estimate of costs."""
 
 
 @dataclass(frozen=True)
@@ -77,30 +77,30 @@ class Basis:
 
     @property
     def width(self) -> int:
-        """Columns."""
+        """Number of columns."""
         return int(self.coefficients.shape[1])
 
     def turned(self, T: Array) -> Basis:
-        """Combinations of the columns, and their values."""
+        """Combinations A T of the columns, and their values."""
         return Basis(self.coefficients @ T, self.values @ T)
 
 
 @dataclass(frozen=True)
 class Pairs:
-    """The canonical pairs within two bases.
+    """Canonical pairs within two bases.
 
     Attributes
     ----------
     residual : float
-        Of the pairs that are wanted.
+        Estimated residual of the first k pairs.
     a, b : arrays of shape (n, count)
-        Their coefficients.
+        Coefficients of the pairs.
     rho : numpy.ndarray of shape (count,)
-        Their correlations.
+        Correlations of the pairs.
     R : tuple of two arrays of shape (n, count)
-        Their residuals Ky b − ρ (Kx + rx) a and Kx a − ρ (Ky + ry) b.
+        Residuals Ky b − ρ (Kx + rx) a and Kx a − ρ (Ky + ry) b.
     squares : numpy.ndarray of shape (count,)
-        The law's parts of these, as they are guessed.
+        Estimates of their squared lengths in the norm of the certificate.
     """
 
     residual: float
@@ -132,7 +132,7 @@ class NystromLOBPCG(IterativeSolver):
     repeats_setup: ClassVar[bool] = True
 
     def iterates(self, problem: Any, run: Run, state: Any = None) -> Iterator[Functions]:
-        """The best pairs within bases that grow."""
+        """Yield the best pairs within bases that grow."""
         moments: Any = run.moments(self.storage)
         home, ridges, k = moments.home, problem.ridge, problem.k
         n = moments.x.shape[0]
@@ -173,7 +173,8 @@ class NystromLOBPCG(IterativeSolver):
             if best is None or residual < best.residual:
                 best = Pairs(residual, f.coefficients, g.coefficients, rho[:count], R, share * squares)
                 since = 0
-            # Without a new direction, or after many that brought nothing, rounding is what is left.
+            # Without a new direction, or after many iterations without a lower residual, only rounding is
+            # left.
             yield Functions(
                 best.residual,
                 partial(answer, near, best, k, kernels),
@@ -197,13 +198,14 @@ class NystromLOBPCG(IterativeSolver):
             blocks = [one.solve(_columns(gap, active, home)) for one, gap in zip(near, R, strict=True)]
             before = x.width, y.width
             (x, y), exact = grown(spaces, near, (x, y), blocks, gaps)
-            # The product of the residuals with K came along, and tells by how much the guess was too high.
+            # The product with K included the residuals: the ratio of their exact norm to the estimate
+            # corrects the next one.
             share = max(exact / guessed, LEAST_SHARE) if guessed > 0 else share
             since, idle = since + 1, (x.width, y.width) == before
 
     @classmethod
     def estimate(cls, sizes: Sizes) -> Estimate | None:
-        """The estimate for a dozen passes by tiles, the preconditioner, and the algebra of the blocks."""
+        """Estimated cost of a dozen passes by tiles, the preconditioner, and the algebra of the blocks."""
         n, width, m = float(sizes.n), sizes.k + EXTRA, default_landmarks(sizes.n)
         entries = n**2 * (sizes.p + sizes.q) / DENSE_RATE + 2 * n**2 * PER_ENTRY
         each = entries + 4 * n**2 * width / DENSE_RATE + 8 * n * width * (m + KEEP * width) / DENSE_RATE
@@ -219,7 +221,7 @@ def grown(
     blocks: Sequence[Array],
     gaps: Sequence[Array],
 ) -> tuple[list[Basis], float]:
-    """The bases with the directions of new blocks, and the law's parts of residuals that went along in the product."""
+    """Bases extended by new blocks, and the summed squared norms of residuals multiplied along with them."""
     found, squares = [], 0.0
     for space, one, basis, Z, gap in zip(spaces, near, bases, blocks, gaps, strict=True):
         larger, Z, KZ, KR = space.add(basis, Z, gap)
@@ -230,11 +232,11 @@ def grown(
 
 
 PER_ENTRY = 2e-9
-"""Seconds for the function of an entry, such as the exponential."""
+"""Seconds to evaluate the kernel function at one entry, such as the exponential."""
 
 
 def answer(near: list[Nystrom], best: Pairs, k: int, kernels: Any) -> dict[str, Any]:
-    """What the law takes; with all pairs within the spans, for the estimate of the loss."""
+    """Keywords of `problem.conclude`: smoothed coefficients, and all pairs within the spans to estimate the loss."""
     wanted = min(k, len(best.rho))
     pairs, gaps = ([V[:, :wanted] for V in both] for both in ((best.a, best.b), best.R))
     a, b = smoothed(near, pairs, gaps, best.rho[:wanted])
@@ -246,10 +248,10 @@ def answer(near: list[Nystrom], best: Pairs, k: int, kernels: Any) -> dict[str, 
 def smoothed(
     near: list[Nystrom], pairs: Sequence[Array], gaps: Sequence[Array], rho: HostArray
 ) -> list[Array]:
-    """Coefficients after a step with (K + r) a = Ky b/ρ, preconditioned.
+    """Coefficients after a preconditioned step with (K + r) a = Ky b/ρ.
 
-    The basis leaves out directions that K nearly annihilates, so that coefficients keep what they have of them: it
-    has no values, and its length is the rounding of aᵀKa. This step divides it by ρr and takes it away.
+    The basis leaves out directions that K nearly annihilates, so that coefficients keep their parts along these: such
+    a part has no values, and its length is the rounding of aᵀKa. This step removes it, by the division by ρr.
     """
     scale = np.where(rho > SMALL * rho[:1], rho, np.inf)
     return [
@@ -258,7 +260,7 @@ def smoothed(
 
 
 def first_blocks(near: list[Nystrom], width: int) -> list[Array]:
-    """For both views: what CCA of the features L gives, scattered to the landmarks and as dual coefficients."""
+    """First blocks of both views from CCA of the features L: scattered to the landmarks, and as dual coefficients."""
     x, y = near
     C = np.zeros((len(x.w), len(y.w)))
     n = x.op.shape[0]
@@ -285,7 +287,7 @@ def first_blocks(near: list[Nystrom], width: int) -> list[Array]:
 
 
 class Space:
-    """The matrix of one view, and the metric of its bases.
+    """Products with the kernel matrix of one view, and the metric K(K + r) of its bases.
 
     Parameters
     ----------
@@ -298,13 +300,13 @@ class Space:
         self.trace = float(np.sum(on_host(op.diagonal())))
 
     def add(self, basis: Basis, Z: Array, beside: Array) -> tuple[Basis, Array, Array, Array]:
-        """A basis with the directions of a block, in one pass.
+        """Extend a basis by the directions of a block, in one pass.
 
         Returns
         -------
         Basis
         arrays
-            The columns of the block, centred and scaled, their product with K, and that of a block beside it.
+            The block's columns, centred and scaled, their product with K, and the product of `beside` with K.
         """
         home = self.home
         if self.op.center:
@@ -325,25 +327,25 @@ class Space:
         return larger, Z, KZ, other
 
     def _freed(self, basis: Basis, Z: Array, KZ: Array) -> tuple[Array, Array]:
-        """A block and its values, less what lies in the span of a basis."""
+        """Block and its values with their projections on a basis removed."""
         h = basis.values.T @ (KZ + self.ridge * Z)
         return Z - basis.coefficients @ h, KZ - basis.values @ h
 
     def _gram(self, Z: Array, KZ: Array) -> HostArray:
-        """Inner products of a block."""
+        """Gram matrix of a block in the metric K(K + r)."""
         inner = on_host(Z.T @ KZ)
         G: HostArray = on_host(KZ.T @ KZ) + self.ridge * (inner + inner.T) / 2
         return G
 
     def _lengths(self, Z: Array, KZ: Array) -> HostArray:
-        """Squared lengths of columns, infinite where their values are the rounding of a product."""
+        """Squared lengths of columns, infinite for columns whose values are rounding of a product."""
         squares = np.maximum(np.diagonal(self._gram(Z, KZ)), 0.0)
         noise = ROUNDING * float(np.finfo(self.op.tile_dtype).eps) * self.trace * self.home.column_norms(Z)
         found: HostArray = np.where(self.home.column_norms(KZ) > noise, squares, np.inf)
         return found
 
     def _cut(self, Z: Array, lengths: HostArray) -> float:
-        """The share of squared lengths below which a direction is left out: rounding of tiles is no direction."""
+        """Share of squared lengths below which a direction is dropped, at least the rounding of tiles."""
         live = np.isfinite(lengths) & (lengths > 0)
         noise = float(np.finfo(self.op.tile_dtype).eps) * self.trace / np.sqrt(self.op.shape[0])
         longest = np.max(self.home.column_norms(Z)[live] / np.sqrt(lengths[live]), initial=0.0)
@@ -351,7 +353,7 @@ class Space:
 
 
 def _whitened(G: HostArray, lengths: HostArray, cut: float) -> HostArray:
-    """T with TᵀGT = I over directions that keep more than a share `cut` of the squared lengths before."""
+    """T with TᵀGT = I over directions that keep more than a share `cut` of their original squared lengths."""
     scale = np.where((lengths > 0) & np.isfinite(lengths), 1 / np.sqrt(np.maximum(lengths, 1e-300)), 0.0)
     values, vectors = eigenpairs(G * np.outer(scale, scale)) if len(G) else (np.zeros(0), np.zeros((0, 0)))
     keep = values > cut

@@ -5,7 +5,7 @@ from linspec import Needs, ProblemSpec, SolverSpec, hookimpl
 
 @hookimpl
 def linspec_problems() -> tuple[ProblemSpec, ...]:
-    """Kernel CCA, and that of single points."""
+    """Kernel CCA, and kernel CCA with functions that are kernels at single points."""
     return (
         ProblemSpec(
             name="kernel-cca",

@@ -45,7 +45,7 @@ class KernelCCA(Problem[KernelCCASolution]):
     kernel_x : Kernel, str or callable, default "rbf"
         A kernel of `linspec.kernels`, its name, or a function of two blocks of rows.
     kernel_y : Kernel, str or callable, optional
-        By default that of X.
+        By default the kernel of X.
     ridge : float or pair of floats
         Above 0. Added to the unnormalised Gram matrices of the features. A penalty λ on a Gram matrix over n, relative
         to k(x, x), is a ridge of λ n mean k(x, x): 1e-4 n for kernels with k(x, x) = 1 is a beginning.
@@ -119,7 +119,7 @@ class KernelCCA(Problem[KernelCCASolution]):
         )
 
     def check_sizes(self) -> None:
-        """X and Y have equally many rows, and k is at most what these allow."""
+        """Raise unless X and Y have equally many rows; check k against n − 1 (n without centring)."""
         check_rows("X", self.X, "Y", self.Y)
         n = min(self.X.shape[0], self.Y.shape[0])
         limits = {"rows, centred" if self.center else "rows": max(n - self.center, 1)}
@@ -127,7 +127,7 @@ class KernelCCA(Problem[KernelCCASolution]):
 
     @property
     def certificate_products(self) -> float:
-        """Two, with the coefficients and with the residual, and the columns of landmarks."""
+        """Two products (with the coefficients and with the residual), and the share of the landmarks' columns."""
         return 2.0 + rounded_up(share_of(self.X.shape[0]))
 
     def on_rows(self, numbers: HostArray) -> Self:
@@ -139,15 +139,15 @@ class KernelCCA(Problem[KernelCCASolution]):
         return super().on_rows(numbers)
 
     def adjusted(self) -> Self:
-        """The problem itself: kernels are centred, and not the rows."""
+        """Return the problem itself: kernel matrices are centred, not the rows."""
         return self
 
     def in_range(self, looks: Mapping[str, Any]) -> Self:
-        """The problem itself: the values of kernels are checked instead."""
+        """Return the problem itself: values of kernels are checked for range, not the data."""
         return self
 
     def moments(self, form: str, expect: tuple[int, int]) -> Any:
-        """The kernel matrices of X and Y."""
+        """Operators of the kernel matrices of X and Y."""
         return KernelMoments(self, form)
 
     def conclude(  # type: ignore[override]  # noqa: PLR0913 (what solvers of three forms hand over)
@@ -164,7 +164,7 @@ class KernelCCA(Problem[KernelCCASolution]):
         kernels: tuple[Kernel, Kernel] | None = None,
         carried: Carried | None = None,
     ) -> Conclusion:
-        """Scale the functions to unit length, rotate them to canonical pairs, and judge them.
+        """Scale the functions to unit length, rotate them to canonical pairs, and compute their residual.
 
         `kernels` are those of `moments.settle`, for moments that were not settled by the run. `carried` are all
         pairs within the spans of the solver, with which the loss is estimated.

@@ -5,8 +5,8 @@ Method: cosines of random frequencies, whose inner products are the kernels on a
 same ridges, by any solver of it.
 Source: Rahimi & Recht 2007, NIPS 20; Lopez-Paz, Sra, Smola, Ghahramani & Schölkopf 2014, ICML, Randomized nonlinear
 component analysis.
-Where we differ: the functions do not lie in the spaces of the kernels, so the answer has no residual, and says so. On
-data with structure Nyström features are better by far; this solver is here to be compared with.
+Where we differ: the functions do not lie in the spaces of the kernels, so the answer has no residual, and is reported
+as such. On data with structure Nyström features are better by far; this solver is here to be compared with.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from linspec.features import fourier
 from linspec_kernel.nystrom_kcca import features_cca
 
 FEATURES = 1000
-"""Features of each view by default, where there are many rows."""
+"""Default number of features of each view, or four times the rows if these are fewer."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -17,7 +17,7 @@ from linspec.process import count_of
 
 
 class Fitted:
-    """The feature map of a view, with its numbers from the training rows.
+    """Feature map of a view, fitted to the training rows.
 
     Attributes
     ----------
@@ -47,15 +47,15 @@ class KernelCCASolution(TwoViewSolution):
     x_mean, y_mean : numpy.ndarray of shape (k,) or None
         Means of the variates over the training rows, which `transform` subtracts; None without centring.
     x_map, y_map : Fitted
-        What takes rows to the columns that weights multiply; `kernel_x` and `kernel_y` are their kernels.
+        Maps from rows to the columns that weights multiply; `kernel_x` and `kernel_y` are their kernels.
     residuals : numpy.ndarray of shape (k,)
         For each pair its part of the residual, times the sum of the correlations; nan where there is no law.
     bounds : numpy.ndarray of shape (k,) or None
         For each correlation a distance within which there is an exact one. None for functions that are not made of
         kernel functions.
     loss_estimate : float or None
-        About how much of the sum of the exact correlations is missing, relative to it: what the pairs that an
-        iteration carries, and the residuals of all of them, would make together. None of methods that carry none.
+        Estimate of the part of the sum of the exact correlations that is missing, relative to it: the rise of the sum
+        if the pairs that the iteration carries were extended by their residuals. None if a solver carries no pairs.
     """
 
     weight_fields: ClassVar[tuple[str, ...]] = ("x_weights", "y_weights")
@@ -111,18 +111,18 @@ class KernelCCASolution(TwoViewSolution):
 
     @property
     def kernel_x(self) -> Kernel:
-        """The kernel of X with all its numbers, also those that were taken from the data."""
+        """Kernel of X with all its numbers, including scales chosen from the data."""
         return self.x_map.kernel
 
     @property
     def kernel_y(self) -> Kernel:
-        """The same of Y."""
+        """Kernel of Y with all its numbers, including scales chosen from the data."""
         return self.y_map.kernel
 
     @property
     @at_home
     def x_dual(self) -> Array:
-        """Coefficients of the kernel functions of all n training rows of X: 0 but at the landmarks.
+        """Coefficients of the kernel functions of all n training rows of X: 0 except at the landmarks.
 
         Raises
         ------
@@ -134,12 +134,12 @@ class KernelCCASolution(TwoViewSolution):
     @property
     @at_home
     def y_dual(self) -> Array:
-        """The same of Y."""
+        """Coefficients of the kernel functions of all n training rows of Y: 0 except at the landmarks."""
         return _dual(self.y_weights, self.y_landmarks, self.y_map, "y")
 
     @at_home
     def transform(self, X: Any = None, Y: Any = None) -> Any:
-        """Canonical variates of rows: the functions at these rows, less their means over the training rows.
+        """Canonical variates of rows: the functions at these rows, with their training means subtracted.
 
         Parameters
         ----------
@@ -162,7 +162,7 @@ class KernelCCASolution(TwoViewSolution):
 
     @classmethod
     def has_rows(cls, fields: Mapping[str, Any]) -> bool:
-        """Whether functions are made of kernel functions, each of which belongs to a training row."""
+        """Whether functions consist of kernel functions, which belong to training rows."""
         return any(_is_of_rows(fields[name].map) for name in ("x_map", "y_map"))
 
     def coefficients_table(self, view: str, *, library: str | None = None) -> Any:

@@ -1,4 +1,4 @@
-"""Planted cases of kernel canonical correlations, and the exact answers and the law, computed a second time.
+"""Planted cases of kernel canonical correlations, with exact answers and residuals computed independently.
 
 The oracle evaluates kernels by their definitions, pair by pair of rows in float64, and takes the singular values of
 Px^½ Py^½ with P = K(K + r)⁻¹ from two eigendecompositions.
@@ -40,24 +40,24 @@ from linspec.testing import (
 )
 
 KINDS = frozenset({"recomputed", "bound", "unavailable"})
-"""The values of `residual_kind`."""
+"""Possible values of `residual_kind`."""
 
 
 @dataclass(frozen=True)
 class KernelLaw(Law):
-    """A recomputed residual; of functions outside the spaces of the kernels there is none."""
+    """A recomputed residual; unavailable for functions outside the spaces of the kernels."""
 
     available: bool = True
 
     def contradicts(self, claimed: float, kind: str = "exact") -> bool:
-        """Whether a claimed residual disagrees with this one, or one is claimed that cannot be known."""
+        """Whether a claimed residual disagrees with this one, or is claimed although it is unavailable."""
         if not self.available:
             return kind != "unavailable" or not math.isnan(claimed)
         return super().contradicts(claimed)
 
 
 def values(kernel: Any, A: HostArray) -> HostArray:
-    """The kernel of all pairs of rows, by definition."""
+    """Kernel values of all pairs of rows, by definition."""
     found: HostArray
     if isinstance(kernel, Linear):
         return A @ A.T
@@ -77,7 +77,7 @@ def values(kernel: Any, A: HostArray) -> HostArray:
 
 
 class ViewOracle:
-    """One view: its centred kernel matrix by eigenvalues."""
+    """Centred kernel matrix of one view, with its eigendecomposition."""
 
     def __init__(self, A: HostArray, kernel: Any, ridge: float, center: bool, unit: float) -> None:
         K = values(kernel, A)
@@ -93,12 +93,12 @@ class ViewOracle:
 
     @property
     def root(self) -> HostArray:
-        """P^½."""
+        """P^½ = (K(K + r)⁻¹)^½."""
         found: HostArray = (self.U * np.sqrt(self.w / (self.w + self.ridge))) @ self.U.T
         return found
 
     def dual(self, W: HostArray, landmarks: HostArray | None) -> HostArray:
-        """Coefficients of all rows, centred."""
+        """Coefficients of all rows, centred (0 except at the landmarks before centring)."""
         if landmarks is not None:
             scattered = np.zeros((len(self.K), W.shape[1]))
             scattered[landmarks] = W
@@ -107,7 +107,7 @@ class ViewOracle:
 
 
 class KernelOracle:
-    """The exact canonical correlations, and the law."""
+    """Exact canonical correlations, and the residual of an answer."""
 
     def __init__(self, case: Case, reading: Reading) -> None:
         given = case.parameters
@@ -133,12 +133,12 @@ class KernelOracle:
 
     @property
     def rounding(self) -> float:
-        """The error of a correlation by rounding."""
+        """Error of a correlation by rounding."""
         return float(ROUNDING * self.unit * self.condition)
 
     @property
     def attainable(self) -> float:
-        """The residual that rounding alone may leave."""
+        """Residual that rounding alone may leave."""
         total = float(self.correlations.sum())
         return self.rounding**2 * 4 * self.count / total if total > 0 else 0.0
 
@@ -148,7 +148,7 @@ class KernelOracle:
         return a, b, as_host(solution.correlations)
 
     def law(self, solution: Any) -> Law:
-        """ΣRᵀK(K + r)⁻¹R over Σρ; a claim may be as much as Σ ts/(s + rt), or Σt for functions of landmarks."""
+        """Residual ΣRᵀK(K + r)⁻¹R / Σρ; a claim may reach Σ ts/(s + rt) / Σρ, or Σt / Σρ for functions of landmarks."""
         if not isinstance(solution.x_map.map, KernelMap):
             return KernelLaw(math.nan, 0.0, available=False)
         a, b, rho = self._pairs(solution)
@@ -160,14 +160,14 @@ class KernelOracle:
             whole = s + view.ridge * t
             law = np.divide(t * s, whole, out=np.zeros(len(t)), where=whole > 0)
             most += float((t if some else law).sum())
-            # What K annihilates of R is in t, and its part of s is rounding.
+            # Parts of R that K annihilates are in t; their share of s is rounding.
             vague += float(ROUNDING * self.unit * view.condition * t.sum())
         if total <= 0:
             return KernelLaw(0.0, self.attainable)
         return KernelLaw(self.exact_law(solution), self.attainable + vague / total, most / total)
 
     def exact_law(self, solution: Any) -> float:
-        """ΣRᵀK(K + r)⁻¹R over Σρ, which the law bounds from above."""
+        """Exact residual ΣRᵀK(K + r)⁻¹R / Σρ, which a claimed residual bounds from above."""
         a, b, rho = self._pairs(solution)
         found = 0.0
         for view, other, v, w in ((self.x, self.y, a, b), (self.y, self.x, b, a)):
@@ -176,12 +176,12 @@ class KernelOracle:
         return found / float(rho.sum())
 
     def nearest(self, rho: HostArray) -> HostArray:
-        """The distance of each number to the exact correlation that is nearest to it."""
+        """Distance of each number to the nearest exact correlation."""
         found: HostArray = np.abs(np.append(self.all, 0.0)[:, None] - rho[None, :]).min(axis=0)
         return found
 
     def errors(self, solution: Any) -> list[str]:
-        """Errors of the answer that are larger than its own residual explains."""
+        """Describe errors of the answer that are larger than its own residual explains."""
         a, b, rho = self._pairs(solution)
         if len(rho) != self.count:
             return [f"there are {self.count} canonical pairs to return; got {len(rho)}"]
@@ -219,7 +219,7 @@ class KernelOracle:
 
 
 def check_bounds(trial: Any) -> Iterator[str]:
-    """No correlation is above the exact one of its rank, and each has an exact one within its bound."""
+    """Check that no correlation exceeds the exact one of its rank, and that each has an exact one within its bound."""
     solution, oracle = trial.solution, trial.oracle
     if solution.bounds is None:
         return
@@ -232,7 +232,7 @@ def check_bounds(trial: Any) -> Iterator[str]:
 
 
 def related(n: int, p: int, q: int, seed: int = 0) -> dict[str, HostArray]:
-    """Two views of which some columns of the second are functions of columns of the first, with noise."""
+    """Two views; some columns of the second are functions of columns of the first, with noise."""
     rng = np.random.default_rng([seed, n, p, q])
     X, Y = rng.standard_normal((n, p)), rng.standard_normal((n, q))
     for j, relation in zip(range(min(p, q)), (np.sin, np.square, np.tanh), strict=False):
@@ -295,7 +295,7 @@ def _case(name: str, kernel: Any, *, k: int = 3, ridge: Any = 0.6, n: int = 60, 
 
 
 def cases() -> tuple[Case, ...]:
-    """Kernels, sizes, ridges, dtypes and units."""
+    """Cases of kernels, sizes, ridges, dtypes and units."""
     usual = _case("rbf", rbf())
     single = usual.with_arrays(lambda A: A.astype(np.float32), "float32")
     far = {name: A + 1e4 * A.std(axis=0) for name, A in usual.arrays.items()}
@@ -327,7 +327,7 @@ def cases() -> tuple[Case, ...]:
 
 
 def shapes(case: Case, solution: Any) -> dict[str, tuple[int, ...]]:
-    """Coefficients of all rows, of the landmarks, or of the features."""
+    """Expected shapes of the weights: for all rows, the landmarks, or the features."""
     k = len(solution.correlations)
     found: dict[str, tuple[int, ...]] = {}
     for view in ("x", "y"):
@@ -338,7 +338,7 @@ def shapes(case: Case, solution: Any) -> dict[str, tuple[int, ...]]:
 
 
 def moved(case: Case, factor: float, seed: int) -> Case:
-    """Columns rotated and in other units, rows in another order: a kernel with a median scale does not notice."""
+    """Rotate and scale the columns and permute the rows; a kernel with a median scale is invariant to this."""
     rng = np.random.default_rng(seed)
     order = rng.permutation(len(case.main))
     arrays = {
@@ -358,4 +358,4 @@ TESTING = ProblemTesting(
     start_case=lambda: _case("many-rows", rbf(factor=0.5), n=300, k=3, ridge=0.3),
     answer_checks={"bounds": check_bounds},
 )
-"""How solvers of kernel CCA are judged."""
+"""Independent checks for solvers of kernel CCA."""

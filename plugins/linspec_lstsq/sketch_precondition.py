@@ -12,7 +12,7 @@ arXiv:2406.03468).
 Where we differ: one SVD serves all ridges, and all pairs of a right-hand side and a ridge iterate in one block. For an
 ill-conditioned A a small residual shows little about x, so by default the iteration goes on beyond the tolerance until
 its steps are rounding, and again after the refinement. The history ends at the tolerance. If A has no more rows than
-the sketch would have, A itself is decomposed: then the start is the solution, and N is that of A.
+the sketch would have, A itself is decomposed: then the start is the solution, and N is computed from A.
 """
 
 from __future__ import annotations
@@ -47,10 +47,10 @@ from linspec_lstsq.row_sketch import SparseSigns, sketch_rows
 from linspec_lstsq.sketched import Rounding, SketchedFactor, SketchedIterate, decomposed
 
 NONZEROS = 8
-"""Rows of the sketch to which every row is added."""
+"""Number of rows of the sketch to which each row is added."""
 
 LONGEST = 200
-"""The largest number of iterations beyond the tolerance, before and after a refinement."""
+"""Largest number of iterations beyond the tolerance, before and after a refinement."""
 
 EXPECTED_SWEEPS, THIN = 60, 4
 """Sweeps of a typical solve, for the estimate. Products of fewer columns take as long, because they wait for memory."""
@@ -71,7 +71,7 @@ class SketchPrecondition(IterativeSolver):
     resumes_after_law: ClassVar = False
 
     def iterates(self, problem: Any, run: Run, state: Any = None) -> Iterator[Iterate]:
-        """The solution of the sketched problem, LSQR from it, and LSQR on the correction."""
+        """Yield the solution of the sketched problem, iterates of LSQR from it, and iterates for the correction."""
         run.plan(setup=run.settling + 2.0)
         data = RightHandSides(problem.A, problem.B, problem.ridges)
         if state is None:
@@ -86,7 +86,7 @@ class SketchPrecondition(IterativeSolver):
         met: float | None = None  # the residual that met the tolerance
         while True:
             beyond = 0
-            for it in lsqr(A, it, rounding.leaves):  # noqa: B020 (it goes on where it is)
+            for it in lsqr(A, it, rounding.leaves):  # noqa: B020 (it continues from this iterate)
                 if met is None and it.residual <= run.tol and self.refinements:
                     met = it.residual
                     yield SketchedIterate(met, it, rank, norms, left, rounding.known, shown=False)
@@ -105,10 +105,10 @@ class SketchPrecondition(IterativeSolver):
         yield found  # the history ends at the tolerance
 
     def _factor(self, data: RightHandSides, run: Run) -> tuple[SketchedFactor, HostArray, Array]:
-        """The SVD U Σ Vᵀ of the sketch S A (of A if A is no larger), UᵀS B, and AᵀB."""
+        """SVD U Σ Vᵀ of the sketch S A (of A if A is no larger), UᵀS B, and AᵀB."""
         n, p = data.A.shape
         size = int(np.ceil(min(self.oversampling * p, n))) + NONZEROS
-        with np.errstate(all="ignore"):  # values that are not finite show in the sums
+        with np.errstate(all="ignore"):  # non-finite values appear in the sums
             if n > size:
                 signs = SparseSigns(n, size, NONZEROS, int(run.rng.integers(2**63)))
                 SA, SB, AtB = sketch_rows(data, signs)
@@ -120,18 +120,18 @@ class SketchPrecondition(IterativeSolver):
         return factor, U.T @ SB, AtB
 
     def prepare(self, A: LinearOperator | Moments, ridge: float, run: Run) -> SketchedState:
-        """Sketch and decompose once for many right-hand sides."""
+        """Prepare one sketch and its SVD for many right-hand sides."""
         return SketchedState(A, ridge, run, self)
 
     @classmethod
     def estimate(cls, sizes: Sizes) -> Estimate | None:
-        """The estimate for a sketch, its SVD, and a few dozen sweeps."""
+        """Estimated cost of a sketch, its SVD, and a few dozen sweeps."""
         if not sizes.readable or sizes.n <= 5 * sizes.p:
             return None
         rows = 4.0 * sizes.p
         sweeps = sweeps_estimate(sizes, EXPECTED_SWEEPS)
         svd = 6.0 * rows * sizes.p**2
-        entries = float(sizes.n) * (sizes.p + sizes.q)  # of sparse rows, too: they are made dense in blocks
+        entries = float(sizes.n) * (sizes.p + sizes.q)  # also for sparse rows, which become dense in blocks
         seconds = 8.0 * entries / SPARSE_RATE + sweeps.seconds + svd / FACTOR_RATE
         memory = sweeps.bytes + 8.0 * (3 * rows * sizes.p + 4 * sizes.n * sizes.k)
         return Estimate(seconds, memory, f"SVD of a sketch of {rows:.0f} rows and {EXPECTED_SWEEPS} sweeps")
@@ -162,7 +162,7 @@ class SketchedState(LeastSquaresState):
     def _iterates(
         self, B: LinearOperator, x0: Array | None, tol: float, AtB: Array | None
     ) -> Iterator[LSQRIterate]:
-        """The iterates for one right-hand side, after the sketch where there is none yet."""
+        """Iterates for one right-hand side; the first call makes the sketch."""
         data = RightHandSides(self.A, B, (self.ridge,))
         start = start_of(self.A, B, x0)
         if self.factor is None:
@@ -176,7 +176,7 @@ class SketchedState(LeastSquaresState):
 
 
 def _whole(data: RightHandSides) -> tuple[HostArray, HostArray, Array]:
-    """A and B themselves, on the host, and AᵀB."""
+    """Entries of A and B on the host, and AᵀB."""
     A, B = data.A.rows(slice(0, data.A.shape[0])), data.B
     entries, AtB = to_host(data.home.place(A.dense())), A.rmatmat(B)
     data.A.release()
@@ -184,7 +184,7 @@ def _whole(data: RightHandSides) -> tuple[HostArray, HostArray, Array]:
 
 
 def _begun(A: Stacked, x0: Array, AtB: Array) -> LSQRIterate:
-    """The first iterate; columns whose solution is zero begin there."""
+    """First iterate; columns whose solution is zero begin at zero."""
     data = A.data
     scales = np.tile(column_norms(AtB, data.home), len(data.ridges) // data.columns)
     there = data.home.place((scales > 0).astype(np.float64))

@@ -2,7 +2,7 @@
 
 Problem: the singular values and right singular vectors of S A are nearly those of A, but only nearly. The rank must be
 reliable nevertheless, and an iteration must end where its steps have become rounding.
-Method: an SVD of the sketch, with columns of unit length where that changes no solution; and the backward error of one
+Method: an SVD of the sketch, with columns of unit length if that changes no solution; and the backward error of one
 unit of rounding, by the column norms.
 """
 
@@ -23,7 +23,7 @@ from linspec_lstsq.lsqr_iterate import LSQRIterate
 
 @dataclass(frozen=True)
 class SketchedFactor:
-    """The SVD of a sketch, and the preconditioner that it gives for a ridge.
+    """SVD of a sketch, and the preconditioner from it for a ridge.
 
     Attributes
     ----------
@@ -31,13 +31,13 @@ class SketchedFactor:
         The home of blocks.
     rank : int
     s : numpy.ndarray of shape (k,)
-        The singular values.
+        Singular values.
     V : array of shape (p, k)
-        The right singular vectors.
+        Right singular vectors.
     scale : array of shape (p,)
-        The factors by which the columns of the sketch were multiplied.
+        Factors by which the columns of the sketch were multiplied.
     column_norms : array of shape (p,)
-        The approximate column norms of A.
+        Approximate column norms of A.
     """
 
     home: Home
@@ -48,7 +48,7 @@ class SketchedFactor:
     column_norms: Array
 
     def lengths(self, ridges: HostArray) -> HostArray:
-        """1/√(σ² + r) for every direction and ridge; 0 where that would divide by rounding."""
+        """1/√(σ² + r) for every direction and ridge; 0 for directions of rounding."""
         kept = np.arange(len(self.s))[:, None] < self.rank
         squares = self.s[:, None] ** 2 + ridges
         keep = (kept | (ridges > 0)) & (squares > 0)
@@ -56,18 +56,18 @@ class SketchedFactor:
         return lengths
 
     def preconditioner(self, ridges: HostArray) -> RightPreconditioner:
-        """The preconditioner N for columns with these ridges."""
+        """Preconditioner N for columns with these ridges."""
         return RightPreconditioner(self.V, self.scale[:, None], self.home.place(self.lengths(ridges)))
 
     def solution(self, UtSB: HostArray, ridges: HostArray) -> Array:
-        """The solution of the sketched problem for right-hand sides repeated ridge by ridge."""
+        """Solution of the sketched problem for right-hand sides repeated ridge by ridge."""
         parts = np.tile(UtSB, (1, len(ridges) // UtSB.shape[1]))
         y = self.s[:, None] * self.lengths(ridges) ** 2 * parts
         return self.scale[:, None] * (self.V @ self.home.place(y))
 
 
 def decomposed(SA: HostArray, home: Home, cut: float, *, scaled: bool) -> tuple[SketchedFactor, HostArray]:
-    """The SVD of a sketch, and its left singular vectors.
+    """Decompose a sketch: its factor, and its left singular vectors.
 
     Parameters
     ----------
@@ -78,7 +78,7 @@ def decomposed(SA: HostArray, home: Home, cut: float, *, scaled: bool) -> tuple[
         Singular values below this fraction of the largest count as zero.
     scaled : bool
         Decompose with columns of unit length. If these have full rank, the solution is the same, and the rank is more
-        reliable. If they have not, the columns keep their lengths: the least norm is that of the unscaled variables.
+        reliable. Otherwise the columns keep their lengths: the least norm is that of the unscaled variables.
     """
     p = SA.shape[1]
     norms = np.linalg.norm(SA, axis=0)
@@ -93,19 +93,19 @@ def decomposed(SA: HostArray, home: Home, cut: float, *, scaled: bool) -> tuple[
 
 
 class SketchedIterate(Iterate):
-    """An iterate of LSQR, with the rank and column norms of A from the sketch.
+    """Iterate of LSQR, with the rank and column norms of A from the sketch.
 
     Attributes
     ----------
     lsqr : LSQRIterate
-        The iterate, with its preconditioner.
+        Iterate of LSQR, with its preconditioner.
     rank : int
     column_norms : array of shape (p,)
         Approximate column norms of A.
     left : int
-        The number of corrections still to be solved for.
+        Number of corrections still to be solved for.
     known : numpy.ndarray of shape (pairs,)
-        The errors known so far; see `Rounding`.
+        Errors known so far; see `Rounding`.
     """
 
     def __init__(
@@ -125,16 +125,16 @@ class SketchedIterate(Iterate):
         self.left, self.known = left, known
 
     def weights(self) -> Mapping[str, Any]:
-        """The iterates."""
+        """The iterates x."""
         return self.lsqr.weights()
 
     def answer(self) -> Mapping[str, Any]:
-        """The iterates, and the rank."""
+        """The iterates x, and the rank."""
         return {**self.weights(), "rank": self.rank}
 
 
 class Rounding:
-    """Detects that steps have become rounding.
+    """Test whether the steps of LSQR are rounding.
 
     A backward-stable method may solve for data with an error of one unit of rounding: b relative to its length, and
     column j of A relative to its own length. The error of A x is then that of the columns times the entries of x. A
@@ -144,9 +144,9 @@ class Rounding:
     ----------
     data : RightHandSides
     norms : array of shape (p,)
-        The column norms of A.
+        Column norms of A.
     known : numpy.ndarray of shape (pairs,), optional
-        The error for each pair, as far as it is known.
+        Error for each pair, as far as it is known.
     """
 
     def __init__(self, data: RightHandSides, norms: Array, known: HostArray | None = None) -> None:

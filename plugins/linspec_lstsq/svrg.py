@@ -63,15 +63,15 @@ EPOCHS = {"best": 0.5, "last": 1.0}
 """Rows of an epoch, as a fraction of all rows, by the kind of snapshot; measured."""
 
 MEMORY = 2
-"""The number of earlier displacements whose span the next snapshot may use."""
+"""Number of earlier displacements whose span the next snapshot may use."""
 
 ROUNDING = 20
-"""A column stops at this relative gradient, in units of the data's rounding."""
+"""Relative gradient at which a column stops, in units of the data's rounding."""
 
 
 @dataclass(kw_only=True, eq=False)
 class Snapshot(Iterate):
-    """A snapshot, its gradient, and what the next epoch reads.
+    """Snapshot with its gradient, and the state that the next epoch needs.
 
     Attributes
     ----------
@@ -81,7 +81,7 @@ class Snapshot(Iterate):
     past : sequence of (q, H q, qᵀH q)
         Earlier displacements.
     least : array of shape (k,)
-        The least Rayleigh quotient of H that the displacements of each column have met.
+        Least Rayleigh quotient of H among the displacements of each column.
     lengths : StepLengths
     """
 
@@ -95,15 +95,15 @@ class Snapshot(Iterate):
     lengths: StepLengths
 
     def weights(self) -> Mapping[str, Any]:
-        """The snapshot."""
+        """The snapshot x."""
         return {"x": self.x}
 
     def answer(self) -> Mapping[str, Any]:
-        """The snapshot, and the least quotient."""
+        """The snapshot x and the least Rayleigh quotients."""
         return {"x": self.x, "least": self.least}
 
     def notes(self) -> list[tuple[Status | None, str]]:
-        """That a given step was too long."""
+        """Note that a given step was too long."""
         step = self.lengths.given
         if step is None or not self.lengths.diverged:
             return []
@@ -129,7 +129,7 @@ class SVRG(IterativeSolver):
     resumes_after_law: ClassVar = False
 
     def iterates(self, problem: Any, run: Run, state: Any = None) -> Iterator[Iterate]:
-        """Snapshots from zero on."""
+        """Yield snapshots, the first one at zero."""
         A, ridges = problem.A, problem.column_ridges
         rows, epoch = self.rows(A, run), self.rows_of_an_epoch(A)
         run.plan(setup=run.settling + 1.0)
@@ -147,34 +147,34 @@ class SVRG(IterativeSolver):
         yield from svrg(A, moments.gram_matmat, rows, epoch, state)
 
     def rows(self, A: LinearOperator, run: Run) -> Minibatches:
-        """The rows in random order; a chunk has at least a batch. Those of files are drawn one by one."""
+        """Rows in random order, in chunks of at least a batch. Rows of files are drawn one by one."""
         return Minibatches([A], run.rng, chunk=max(rows_at_once(A), self.batch or 1), in_runs=False)
 
     def rows_of_an_epoch(self, A: LinearOperator) -> int:
-        """How many rows an epoch reads."""
+        """Number of rows that an epoch reads."""
         return max(1, round(EPOCHS[self.snapshot] * A.shape[0]))
 
     def prepare(self, A: LinearOperator | Moments, ridge: float, run: Run) -> SVRGState:
-        """Prepare for many right-hand sides."""
+        """Prepare the solver for many right-hand sides."""
         return SVRGState(self, A, ridge, run)
 
 
 def svrg(
     A: LinearOperator, multiply: Callable[[Array], Array], rows: Minibatches, epoch: int, it: Snapshot
 ) -> Iterator[Snapshot]:
-    """SVRG, from a snapshot on.
+    """Run SVRG from a snapshot.
 
     Parameters
     ----------
     A : LinearOperator of shape (n, p)
-        With row slices, and counted.
+        Counted operator with row slices.
     multiply : callable
-        AᵀA V of a block V, in one sweep.
+        Returns AᵀA V for a block V, in one sweep.
     rows : Minibatches
     epoch : int
-        The rows that an epoch reads.
+        Number of rows that an epoch reads.
     it : Snapshot
-        The first.
+        The first snapshot.
     """
     n, home, xp = A.shape[0], A.home.blocks, A.home.blocks.xp
     ridges, best = it.lengths.ridges, it.lengths.snapshot == "best"
@@ -201,8 +201,8 @@ def svrg(
                 bent = curvature(A_I.rows(S), e, n)
                 e = (e if keep is None else e * keep) + hw - bent * h
             del A_I
-            rows.release()  # it makes room for the sweep
-        # f(x̃ + d) − f(x̃) = dᵀH d/2 − dᵀw; what has diverged is not multiplied
+            rows.release()  # frees memory for the sweep
+        # f(x̃ + d) − f(x̃) = dᵀH d/2 − dᵀw; diverged columns are not multiplied
         near = norms(e, home) <= home.place(lengths.reach(epoch)) * norms(w_live, home)
         d = xp.where(near[None, :], e, xp.zeros_like(e))
         Hd = multiply(d) + d * r
@@ -233,13 +233,13 @@ def curvature(rows: LinearOperator, e: Array, n: int) -> Array:
 
 
 def snapshot_at(x: Array, w: Array, scale: Array, lengths: StepLengths, home: Home) -> Snapshot:
-    """The first snapshot, with its gradient w."""
+    """First snapshot, with its gradient w."""
     least = home.place(np.full(len(lengths.ridges), np.inf))
     return Snapshot(residual=worst(w, scale, home), x=x, w=w, scale=scale, least=least, lengths=lengths)
 
 
 def worst(w: Array, scale: Array, home: Home) -> float:
-    """The largest relative gradient of a column, without the columns with AᵀB = 0."""
+    """Largest relative gradient of a column, without the columns with AᵀB = 0."""
     return float(to_host(home.xp.max(quotient(norms(w, home), scale, home.xp))))
 
 
@@ -269,7 +269,7 @@ class SVRGState(LeastSquaresState):
         return home.place(self.driven(iterates, start, tol=tol, limit=limit))
 
     def _iterates(self, B: LinearOperator, x0: Array | None, AtB: Array | None) -> Iterator[Snapshot]:
-        """The snapshots for one right-hand side."""
+        """Snapshots for one right-hand side."""
         solver, A, run = self.solver, self.A, self.run
         if AtB is None:
             AtB = A.rmatmat(B.matmat(B.home.blocks.eye(B.shape[1])))
@@ -288,6 +288,6 @@ class SVRGState(LeastSquaresState):
 
 
 def _matrix(moments: Moments, run: Run) -> LinearOperator:
-    """The matrix behind moments of one view, on the ledger of the run."""
+    """Matrix behind the moments of one view, as the run counts it."""
     A = moments.matrix(0)
     return next((M for M in run.problem.matrices.values() if uncounted(M)[0] is uncounted(A)[0]), A)

@@ -1,4 +1,4 @@
-"""Pairs that the Krylov space of one vector cannot find: a random block apart, and block Lanczos steps that add them.
+"""Pairs that the Krylov space of one vector cannot find: block Lanczos steps from a random block in the complement.
 
 Problem: a Krylov space of one vector finds a repeated singular value once. Further copies come with rounding, or not at
 all, and a residual cannot show this.
@@ -10,9 +10,10 @@ above the k-th found is hidden with a probability of at most `RISK`. ε comes fr
 found, but is at least `OPEN`, to limit the cost. So an eigenvalue is detected if its relative distance above the k-th
 found is at least `OPEN` (for squares; half of it for values). Missing values can be overlooked if the complement's
 values are close to each other and to the k-th found. Values above the k-th by less than the tolerance times the largest
-are not reported: the problem's law does not see them either. A Ritz value is a lower bound of an eigenvalue, so the
-search finds no false values. What it finds is taken in by further steps, and another block looks for more.
-Where we differ: the rest of the Ritz vectors is left behind when a random block takes its place; it is added to all
+are not reported: the problem's residual does not show them either. A Ritz value is a lower bound of an eigenvalue, so
+the search finds no false values. Pairs that it finds are refined by further steps, and another block searches for
+more.
+Where we differ: the rest of the Ritz vectors is dropped when a random block takes its place; its norm is added to all
 later residuals.
 """
 
@@ -31,19 +32,19 @@ from linspec_svd.krylov_triplets import bearable_loss
 from linspec_svd.ritz_pairs import Recorder, Ritz
 
 APART = 4
-"""The number of random vectors in the first search for missing pairs; each further search has twice as many."""
+"""Number of random vectors in the first search for missing pairs; each further search has twice as many."""
 
 OPEN = 0.1
-"""A missed eigenvalue is sure to be found if its relative distance above the k-th found one is at least this."""
+"""Relative distance above the k-th found eigenvalue from which a missed one is found, except with probability RISK."""
 
 RISK = 1e-3
-"""The largest probability of missing such an eigenvalue."""
+"""Largest probability of missing such an eigenvalue."""
 
 BLUR = 1e3
-"""The error of sums of products in units of the unit roundoff, relative to the largest."""
+"""Error of sums of products in units of the unit roundoff, relative to the largest."""
 
 STEPS = 20
-"""The number of random blocks for which there is room beside the requested Ritz vectors; fewer are needed."""
+"""Number of random blocks that fit besides the requested Ritz vectors; fewer are needed."""
 
 UNSEEN = (
     "The budget left no room to complete the search for missing copies of repeated singular values, which a "
@@ -59,12 +60,12 @@ UNFINISHED += (
 
 
 class BlockApart:
-    """A growing basis that begins with Ritz pairs.
+    """Growing basis that begins with Ritz pairs and searches for missing ones.
 
     Parameters
     ----------
     recorder : Recorder
-        With the pairs to begin with, and their products.
+        Recorder with the first pairs and their products.
     """
 
     def __init__(self, recorder: Recorder) -> None:
@@ -78,7 +79,7 @@ class BlockApart:
 
     @property
     def residual(self) -> float:
-        """By the problem's law, with what was left behind."""
+        """Residual as the problem defines it, with the residual that a restart has dropped."""
         theta = self.basis.ritz[0]
         if not len(theta) or theta[0] <= 0:
             return 0.0
@@ -90,7 +91,7 @@ class BlockApart:
         return vectors, self.basis.ritz[0][: self.k]
 
     def proceed(self) -> bool:
-        """Ask the run whether to continue."""
+        """Report the residual to the run, which decides whether to continue."""
         basis = self.basis
         return self.run.proceed(residual=self.residual, current=lambda: self._triplets(basis))
 
@@ -98,7 +99,7 @@ class BlockApart:
         return self.AtA.current(self.AtA.home.place(basis.vectors(self.k)), basis.ritz[0][: self.k])
 
     def completed(self) -> tuple[Array, HostArray]:
-        """The requested Ritz pairs, including missed ones, as far as the budget goes.
+        """Requested Ritz pairs, including missed ones, as far as the budget allows.
 
         If the budget ends while missed pairs are added, the pairs that had converged before are returned. The new ones
         are returned if their values are accurate; the errors of values are the squares of the residuals.
@@ -116,14 +117,14 @@ class BlockApart:
         return self.pairs()
 
     def taken_in(self) -> bool:
-        """Continue until the residual is small. Returns whether the run allowed it."""
+        """Continue until the residual is small; return whether the run allowed it."""
         while self.residual > self.run.tol:
             if not (self.proceed() and self.step()):
                 return False
         return True
 
     def resume(self) -> None:
-        """Continue until the run ends, because the law is not satisfied; what was left behind is taken up again."""
+        """Continue a rejected answer until the run ends; if residuals were dropped, first multiply the vectors anew."""
         basis = self.basis
         if self.left and self.run.affords(self.AtA.sweep):
             anew = basis.begin_again(self.k, unit=self.AtA.rounding, bearable=basis.bearable)
@@ -132,7 +133,7 @@ class BlockApart:
             pass
 
     def step(self) -> bool:
-        """Multiply the next block. Returns whether there was one."""
+        """Multiply the next block; return whether there was one."""
         basis = self.basis
         if basis.is_invariant:
             self.run.end(Status.STAGNATED)
@@ -144,7 +145,7 @@ class BlockApart:
         return True
 
     def _lacks(self, width: int) -> bool | None:
-        """Whether a pair is missing; None if the run allows no further search. The basis then is as before."""
+        """Whether a pair is missing; None, with the basis unchanged, if the run allows no further search."""
         theta, side, AtA = self.basis.ritz[0][: self.k], self.AtA.length, self.AtA
         keep = len(theta)
         margin = max(self.run.tol, BLUR * AtA.rounding) * float(theta.max(initial=0.0))

@@ -3,18 +3,17 @@
 Problem: the k leading singular triplets of A, one product with one vector at a time.
 Method: `eigsh` (ARPACK, implicitly restarted Lanczos: Lehoucq, Sorensen & Yang 1998) runs on v ↦ AᵀA v, one sweep for
 each product; `svds` with PROPACK (`propack`) runs on A and Aᵀ in turn. The Ritz pairs of the vectors that they multiply
-are known at any time (`ritz_pairs`): progress, tolerance and budget use them. A block of random vectors apart from the
-pairs found then looks for copies of repeated values (`block_apart`); it costs about ten sweeps of four columns if none
-is missing. If the budget has no room for it, or ends before all copies are found, the solution says so. "gram" and
-"direct" miss none.
+are known at any time (`ritz_pairs`): progress, tolerance and budget use them. A block of random vectors orthogonal to
+the pairs found then looks for copies of repeated values (`block_apart`); it costs about ten sweeps of four columns if
+none is missing. If the budget has no room for it, or ends before all copies are found, the solution reports it.
+"gram" and "direct" miss no copies.
 Where we differ: the tolerance is that of the problem's law, relative to σ₁², and the library is stopped as soon as it
 is met. The library gets the same number as its own tolerance, which is relative to each value and thus never looser.
 ARPACK takes values below eps^(2/3) for zero, so products are in units in which the first is near 1. Where it stops
 before the law is satisfied, block Lanczos steps follow. If PROPACK fails, ARPACK starts from the beginning. Vectors are
-those of AAᵀ if sparse data in memory have few rows (`gram_products`). Data that are not NumPy's are multiplied in their
-place, and the vectors iterate on the host; CuPy's own `svds` could not be watched.
-The libraries call back, and nobody sees what is within them: this is no generator, and no run of it goes on from a
-checkpoint.
+those of AAᵀ if sparse data in memory have few rows (`gram_products`). Arrays of other libraries than NumPy are
+multiplied on their device, and the vectors iterate on the host; CuPy's own `svds` cannot be monitored. The libraries
+call back, and their state is not accessible: this is no generator, and no run of it continues from a checkpoint.
 """
 
 from __future__ import annotations
@@ -36,13 +35,13 @@ from linspec_svd.propack import Bidiagonal
 from linspec_svd.ritz_pairs import Recorder, Ritz, Stopped
 
 FEWEST_VECTORS = 20
-"""The least number of basis vectors of ARPACK; SciPy's own default."""
+"""Least number of basis vectors of ARPACK; SciPy's own default."""
 
 LONGEST_BASIS = (10, 100)
-"""The largest number of basis vectors of PROPACK: for each triplet, which is SciPy's own default, and in any case."""
+"""Largest number of basis vectors of PROPACK: for each triplet, which is SciPy's own default, and in any case."""
 
 UNLIMITED = 10**9
-"""The number of restarts that ARPACK may make; the run ends them earlier."""
+"""Restarts allowed to ARPACK; the run ends them earlier."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -91,7 +90,7 @@ class Lanczos(Solver):
         return run.finish(**answer(problem, run, last, resume, of_rows=AtA.of_rows))
 
     def _iterate(self, problem: Any, run: Run, recorder: Recorder) -> None:
-        """PROPACK, if it is asked for, and ARPACK where it has not come to an end."""
+        """Run PROPACK if it was chosen; run ARPACK otherwise, and if PROPACK has not ended the iteration."""
         k = problem.k
         if self.method == "propack":
             longest = max(LONGEST_BASIS[0] * k, LONGEST_BASIS[1]) if self.basis is None else recorder.width

@@ -1,4 +1,4 @@
-"""PROPACK on the products of the data, watched.
+"""PROPACK on the products of the data, with its vectors recorded.
 
 Problem: the k leading singular triplets of A by products with A and Aᵀ in turn, without squares.
 Method: `svds` with PROPACK (Golub-Kahan-Lanczos bidiagonalisation with partial reorthogonalisation: Larsen 1998). The
@@ -20,11 +20,11 @@ from linspec.arrays import HostArray, to_host
 from linspec_svd.ritz_pairs import SLACK, Recorder, Ritz
 
 ASTRAY = 1e-6
-"""The largest part of a product outside of its recurrence, relative to the largest coefficient; partial
+"""Largest part of a product outside of its recurrence, relative to the largest coefficient; partial
 reorthogonalisation subtracts parts of the root of rounding."""
 
 FAR = 10.0
-"""A tolerance that is this many roots of rounding does not notice the error of products that follow from PROPACK's
+"""A tolerance of at least this many roots of rounding is insensitive to the error of products from PROPACK's
 recurrence."""
 
 
@@ -50,10 +50,10 @@ class Bidiagonal:
         self.diagonal: list[float] = []
         self.below: list[float] = []
         self.last_product = np.zeros(0)
-        # Of how many held vectors the products are known, and the part outside them.
+        # Number of held vectors whose products are known, and the part of the last product outside of them.
         self.known = (0, np.zeros(0))
         self.u = self.v = np.zeros(0)
-        self.expected = np.zeros(0)  # what the next vector is a multiple of, by the recurrence
+        self.expected = np.zeros(0)  # a multiple of the next vector, by the recurrence
         self.largest = 0.0
         self.due = recorder.width
         self.failure: BaseException | None = None
@@ -84,11 +84,11 @@ class Bidiagonal:
 
     @property
     def over(self) -> bool:
-        """Whether there are no further products."""
+        """Whether all further products are zero."""
         return self.recorder.ended or self.halted or self.failure is not None
 
     def forward(self, v: HostArray) -> HostArray:
-        """A v."""
+        """A v; zeros after the iteration has ended."""
         if not self.over and len(self.diagonal) >= self.recorder.k and not self.run_.affords(2.0):
             self.halted = True
         if self.over:
@@ -97,7 +97,7 @@ class Bidiagonal:
         product = self._checked(lambda: self.A.matmat(self.A.home.blocks.place(v[:, None])))
         if product is None:
             return np.zeros(self.A.shape[0])
-        if abs(np.linalg.norm(v) - 1.0) > SLACK:  # it makes a start of it, which enters no basis
+        if abs(np.linalg.norm(v) - 1.0) > SLACK:  # PROPACK makes its start from it, which enters no basis
             return product
         alpha = float(v @ self.last_product)
         if self._astray(v, alpha):
@@ -112,7 +112,7 @@ class Bidiagonal:
         return product
 
     def adjoint(self, u: HostArray) -> HostArray:
-        """Aᵀ u."""
+        """Aᵀ u; zeros after the iteration has ended."""
         if not self.over and not self.run_.affords(1.0):
             self.halted = True
         if self.over:
@@ -137,16 +137,16 @@ class Bidiagonal:
         return product
 
     def _astray(self, x: HostArray, factor: float) -> bool:
-        """Whether the next vector does not follow from the recurrence, so that B is not the matrix of these vectors.
+        """Whether the next vector violates the recurrence, so that B is not the matrix of these vectors.
 
-        In an invariant subspace PROPACK goes on with rounding, or with a vector of its own. ARPACK then begins anew.
+        In an invariant subspace PROPACK continues with rounding, or with a vector of its own. ARPACK then starts over.
         """
         self.largest = max(self.largest, abs(factor))
         self.halted |= bool(np.linalg.norm(self.expected - factor * x) > ASTRAY * self.largest)
         return self.halted
 
     def _checked(self, make: Any) -> HostArray | None:
-        """A product, or None if it failed: PROPACK continues after any exception."""
+        """Scaled product, or None if it failed: PROPACK continues after any exception."""
         try:
             with np.errstate(all="ignore"):
                 product = to_host(make()).astype(np.float64, copy=False)[:, 0]
@@ -161,7 +161,7 @@ class Bidiagonal:
         return product
 
     def _scaled(self, product: HostArray) -> HostArray:
-        """A product with A or with Aᵀ times a power of two, with which the first one is near 1; always a copy."""
+        """Product with A or Aᵀ times a power of two that makes the first one near 1; always a copy."""
         largest = float(np.abs(product).max(initial=0.0))
         if not self.root and 0 < largest < np.inf:
             self.root = 2.0 ** -max(min(int(np.frexp(largest)[1]), 500), -500)
@@ -169,23 +169,23 @@ class Bidiagonal:
         return product * (self.root or 1.0)
 
     def _recompute(self) -> None:
-        """Multiply the Ritz vectors once more, where their products are less accurate than products are."""
+        """Multiply the Ritz vectors once more, since products from the recurrence are less accurate."""
         recorder = self.recorder
         if self.run_.affords(recorder.AtA.sweep):
             V = recorder.ritz.V
             recorder.ritz = Ritz.of(V, recorder.multiplied(V), recorder.k)
 
     def _learn(self, rest: HostArray) -> None:
-        """The products of all held vectors are known; `rest` is what the last one has outside them."""
+        """Record that the products of all held vectors are known, the last one up to a part `rest` outside of them."""
         self.known = len(self.diagonal), rest
         if len(self.held) >= self.due:
             self.due = len(self.held) + max(self.recorder.width - self.recorder.k, 1)
             self._look()
 
     def _look(self) -> None:
-        """The Ritz pairs of m held vectors.
+        """Compute the Ritz pairs of m held vectors.
 
-        On the side of the rows AAᵀ U = U BBᵀ + rest eₘᵀBᵀ, with B of m rows. On that of the columns
+        With vectors U of the rows AAᵀ U = U BBᵀ + rest eₘᵀBᵀ, B of m rows. With vectors V of the columns
         AᵀA V = V BᵀB + βₘ₊₁ rest eₘᵀ, with B of m + 1 rows.
         """
         (m, rest), k, rows = self.known, self.recorder.k, self.of_rows
@@ -201,5 +201,5 @@ class Bidiagonal:
         self.recorder.whole = len(s) == len(W)
         if len(s) >= k:
             self.recorder.judge(found)
-        else:  # not for the law, which would take them for all there are
+        else:  # not for the run, which would take them for all pairs
             self.recorder.ritz = found

@@ -1,8 +1,8 @@
-"""Ritz pairs of the vectors that a library has had multiplied.
+"""Ritz pairs of the vectors that a library has multiplied.
 
-Problem: ARPACK and PROPACK return only their final result. Progress, the tolerance of the problem's law and a budget
-that ends ask for the best pairs so far.
-Method: the operator that they are given keeps the vectors and their products. The Ritz pairs of this span, with their
+Problem: ARPACK and PROPACK return only their final result. Progress, the tolerance on the problem's residual and the
+end of a budget need the best pairs so far.
+Method: the operator passed to them keeps the vectors and their products. The Ritz pairs of this span, with their
 residuals, are then known at any time without a sweep. After a look only the leading ones are kept.
 """
 
@@ -20,15 +20,15 @@ from linspec.arrays import HostArray, to_host
 from linspec_svd.gram_products import GramProducts
 
 OVERLAP = 1e-2
-"""A vector adds no direction if a smaller fraction of its square is outside the others. The bases of both libraries
-are orthonormal up to rounding."""
+"""A vector adds no direction if the fraction of its square outside the others is below this. The bases of both
+libraries are orthonormal up to rounding."""
 
 SLACK = 1e-6
-"""The largest difference from 1 of the length of a basis vector."""
+"""Largest deviation from 1 of the length of a basis vector."""
 
 
 class Stopped(Exception):  # noqa: N818 (the way out of a library that knows no other)
-    """The run has ended."""
+    """Exception that leaves a library when the run has ended."""
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,7 @@ class Ritz:
 
     @classmethod
     def of(cls, V: HostArray, GV: HostArray, count: int) -> Ritz:
-        """The leading Ritz pairs of any vectors and their products."""
+        """Leading Ritz pairs of any vectors and their products."""
         T = whitening(
             V.T @ V, OVERLAP / max(V.shape[1], 1)
         )  # without directions in which rounding would be amplified
@@ -52,40 +52,40 @@ class Ritz:
 
     @property
     def residual(self) -> float:
-        """The residual by the problem's law."""
+        """Residual as the problem defines it: the largest ‖AᵀAv − θv‖ relative to the largest θ."""
         gap = np.linalg.norm(self.GV - self.V * self.theta, axis=0).max(initial=0.0)
         largest = float(self.theta.max(initial=0.0))
         return float(gap / largest) if largest > 0 else 0.0 if gap == 0 else np.inf
 
     def leading(self, k: int) -> Ritz:
-        """The first k."""
+        """First k pairs."""
         return Ritz(self.theta[:k], self.V[:, :k], self.GV[:, :k])
 
 
 class Recorder:
-    """The operator AᵀA for a library, with the Ritz pairs of the vectors that it has multiplied.
+    """Operator AᵀA for a library, with the Ritz pairs of the vectors that it has multiplied.
 
     Parameters
     ----------
     run : Run
     AtA : GramProducts
     k : int
-        The pairs wanted.
+        Number of pairs to find.
     width : int
-        The pairs kept after a look.
+        Number of pairs kept after a look.
 
     Attributes
     ----------
     ritz : Ritz
-        The k pairs of the last look.
+        Best k pairs of all looks so far.
     ended : bool
         Whether the library gets no more products.
     converged : bool
         Whether it ended because the residual is at most the tolerance; the run does not know this yet.
     whole : bool
-        Whether the pairs are those of a basis of all directions: none is missing.
+        Whether the pairs belong to a basis of all directions, so that none is missing.
     due : int
-        The vectors at the next look, beside the Ritz vectors.
+        Number of vectors at the next look, besides the Ritz vectors.
     """
 
     def __init__(self, run: Run, AtA: GramProducts, k: int, width: int) -> None:
@@ -99,7 +99,7 @@ class Recorder:
 
     @property
     def count(self) -> int:
-        """The vectors known."""
+        """Number of known vectors."""
         return len(self.vectors) + len(self.wide.theta)
 
     def product(self, x: HostArray) -> HostArray:
@@ -123,26 +123,26 @@ class Recorder:
         return product
 
     def multiplied(self, X: HostArray) -> HostArray:
-        """AᵀA X in the units of the products, on the host; a copy, because operators may reuse their memory."""
+        """AᵀA X in scaled units, on the host; a copy, because operators may reuse their memory."""
         return np.array(to_host(self.AtA(self.AtA.home.place(X))))
 
     def so_far(self) -> dict[str, Any]:
-        """The triplets of all vectors multiplied so far, if they are enough."""
+        """Triplets of all vectors multiplied so far, or of the last look if there are fewer than k."""
         return self.triplets((self._all() if self.count >= self.k else self.wide).leading(self.k))
 
     def triplets(self, ritz: Ritz) -> dict[str, Any]:
-        """The triplets of Ritz pairs, for callbacks."""
+        """Triplets of Ritz pairs, for callbacks."""
         return self.AtA.current(self.AtA.home.place(ritz.V), ritz.theta)
 
     def look(self) -> None:
-        """Rayleigh-Ritz on all known vectors; the run decides whether to continue."""
+        """Compute Ritz pairs of all known vectors; the run decides whether to continue."""
         self.wide, self.vectors, self.products = self._all(), [], []
         self.whole = len(self.wide.theta) == self.AtA.length
         self.due = max(self.width - self.k, 2)
         self.judge(self.wide.leading(self.k))
 
     def _align(self, x: HostArray) -> None:
-        """Drop the Ritz vectors that ARPACK has dropped, so that our basis is the same as ARPACK's.
+        """Drop the Ritz vectors that ARPACK has dropped, so that the basis is the same as ARPACK's.
 
         The first vector of a cycle is orthogonal to all Ritz vectors, the second only to those that ARPACK kept.
         """
@@ -157,7 +157,7 @@ class Recorder:
         return Ritz.of(V, np.column_stack([self.wide.GV, *self.products]), self.width)
 
     def judge(self, found: Ritz) -> None:
-        """Ask the run with k pairs, or with earlier ones if their sum of Ritz values is larger."""
+        """Report the k pairs with the larger sum of Ritz values, new or old; the run decides whether to continue."""
         if found.theta.sum() >= self.ritz.theta.sum() * (1 - SLACK):
             self.ritz = found
         self.converged = self.ritz.residual <= self.run.tol

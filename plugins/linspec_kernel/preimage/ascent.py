@@ -8,8 +8,8 @@ Method: all pairs are columns of one block, so a product serves all. A step goes
 with the gradients g, h and Barzilai-Borwein steps a, b of each column and view, |s|²/sᵀy and sᵀy/|y|² in turn. A step
 is taken if the value is above the least of the last five values by 1e-4 of what the gradient promises; else the column
 stays, and the step is divided by four for the next iteration: no column waits for the line search of another. A column
-rests when the law holds, or after five steps that change the value by less than 1e-7 of itself, or a hundred that bring
-nothing. Columns below the best one, when that rests, have as many iterations again.
+rests when its residual is at most the tolerance, or after five steps that change the value by less than 1e-7 of
+itself, or a hundred without progress. Once the best column rests, the others have as many iterations again.
 Source: Birgin, Martínez & Raydan 2000, SIAM J. Optim. 10(4), doi:10.1137/S1052623497330963; Barzilai & Borwein 1988,
 doi:10.1093/imanum/8.1.141.
 Where we differ: steps are projected onto a set that need not be convex, where the theory covers convex ones.
@@ -29,27 +29,27 @@ from linspec_kernel.preimage.objectives import Objective
 from linspec_kernel.preimage.views import PointFunctions, PreimageView, shared, shared_slopes
 
 MEMORY, GAIN, SHORTER, SHORTENINGS = 5, 1e-4, 4.0, 25
-"""Of the line search: values looked back at, the share of the promised gain, the factor, and how often."""
+"""Line search: number of past values, share of the promised gain, factor of a shorter step, and most shortenings."""
 
 LONGER = 4.0
-"""Factor of a step along which the gradient has not fallen."""
+"""Factor by which a step grows if the gradient has not fallen along it."""
 
 RANGE = 1e3
-"""By this factor may a step differ from the one before."""
+"""Factor by which a step may at most differ from the one before."""
 
 QUIET, STILL = 5, 1e-7
-"""Steps with a smaller relative change than this end the search of a column."""
+"""A column rests after QUIET steps with a relative change of the value of at most STILL."""
 
 WAITS, FALLS, RISES = 100, 0.9, 1e-9
-"""So many iterations without a residual below this share of the least or a relative rise of the value are the last."""
+"""A column rests after WAITS iterations without a residual below FALLS times the least or a relative rise of RISES."""
 
 PATIENCE, GRACE = 2, 10
-"""The search ends after so many times the iterations that the best column took to rest, and these."""
+"""The search ends after PATIENCE times the iterations until the best column rested, and GRACE more."""
 
 
 @dataclass(frozen=True)
 class Climb:
-    """Where an ascent has led its columns, and what it knows of each; ``climb[index]`` is some of them.
+    """State of an ascent, by columns; ``climb[index]`` is the state of some of them.
 
     Attributes
     ----------
@@ -60,19 +60,19 @@ class Climb:
     steps : pair of numpy.ndarray of shape (m,)
         Lengths a and b of the next step.
     values, residuals : numpy.ndarray of shape (m,)
-        The residual is that of the law.
+        Values of the objective, and residuals as the certificate defines them.
     past : numpy.ndarray of shape (MEMORY, m)
         The last values.
     odd : numpy.ndarray of shape (m,)
-        Which of the two formulas the next length comes from.
+        Whether the next length is |s|²/sᵀy, otherwise sᵀy/|y|².
     quiet, failed, since : numpy.ndarray of shape (m,)
-        Steps that changed the value little, steps in a row that were not taken, and iterations that brought nothing.
+        Consecutive steps that changed the value little, consecutive steps not taken, and iterations without progress.
     least, highest : numpy.ndarray of shape (m,)
-        The least residual and the highest value.
+        Least residual and highest value until now.
     climbs : numpy.ndarray of shape (m,)
         Whether the column does not rest.
     age : numpy.ndarray of shape (m,)
-        Iterations, until it came to rest.
+        Iterations until the column came to rest.
     """
 
     points: tuple[HostArray, HostArray]
@@ -91,13 +91,13 @@ class Climb:
     age: HostArray
 
     def __getitem__(self, index: HostArray) -> Climb:
-        """Some of the columns."""
+        """State of the columns `index`."""
         if len(index) == len(self.values):
             return self
         return Climb(*(_some(entry, index) for entry in vars(self).values()))
 
     def put(self, index: HostArray, part: Climb) -> Climb:
-        """The columns, with others in place of some."""
+        """State with the columns `index` replaced."""
         if len(index) == len(self.values):
             return part
 
@@ -106,25 +106,25 @@ class Climb:
 
     @property
     def best(self) -> int:
-        """The column with the largest value."""
+        """Index of the column with the largest value."""
         return int(np.argmax(self.values))
 
     @property
     def goes_on(self) -> bool:
-        """Whether a column climbs, and the best has not been at rest for long."""
+        """Whether a column climbs, and the best one has not rested for too long."""
         best = self.best
         late = not self.climbs[best] and self.age.max() > PATIENCE * self.age[best] + GRACE
         return bool(self.climbs.any()) and not late
 
     @property
     def best_pair(self) -> PointPair:
-        """The column with the largest value, as a pair to which no other start is known to lead."""
+        """Column with the largest value, as a pair that no other start is known to reach."""
         j = self.best
         points = self.points[0][:, [j]], self.points[1][:, [j]]
         return PointPair(points, float(self.values[j]), float(self.residuals[j]), 0)
 
     def judged(self, residuals: HostArray, tol: float) -> Climb:
-        """The columns, and whether each may climb on, by its residual and what it has brought."""
+        """Record residuals, and whether each column climbs on, by its residual and its progress."""
         values = self.values
         gains = (residuals < FALLS * self.least) | (values > self.highest + RISES * np.abs(values))
         since = np.where(gains, 0, self.since + 1)
@@ -140,14 +140,14 @@ class Climb:
 
 
 def _some(entry: Any, index: HostArray) -> Any:
-    """Some of the columns of an array, or of the arrays of both views."""
+    """Columns `index` of an array, or of the arrays of both views."""
     if isinstance(entry, tuple):
         return _some(entry[0], index), _some(entry[1], index)
     return entry[index] if entry.ndim == 1 else entry[:, index]
 
 
 def _with(entry: Any, index: HostArray, part: Any) -> Any:
-    """An array, or those of both views, with other columns in place of some."""
+    """Copy of an array, or of those of both views, with the columns `index` replaced."""
     if isinstance(entry, tuple):
         return _with(entry[0], index, part[0]), _with(entry[1], index, part[1])
     found = entry.copy()
@@ -160,7 +160,7 @@ def _with(entry: Any, index: HostArray, part: Any) -> Any:
 
 @dataclass(frozen=True)
 class PointPairs:
-    """Pairs of the functions of points, and their values.
+    """Pairs of functions of points, and the values of the objective for them.
 
     Attributes
     ----------
@@ -173,7 +173,7 @@ class PointPairs:
 
     @property
     def points(self) -> tuple[HostArray, HostArray]:
-        """U and V."""
+        """Points U and V of both views."""
         return self.sides[0].points, self.sides[1].points
 
 
@@ -187,7 +187,7 @@ class Search:
     tol : float
         Columns whose residual is at most this rest.
     still : float, default 1e-7
-        Relative changes of the value that end the search of a column; 0: the law alone does.
+        Relative changes of the value that end the search of a column; 0: only the residual ends it.
     """
 
     def __init__(
@@ -203,7 +203,7 @@ class Search:
     # ---- the spectral projected gradient --------------------------------------------------------
 
     def begun(self, U: HostArray, V: HostArray) -> Climb:
-        """The ascent from these points of the sets: a product with each view, and one with its transpose."""
+        """State of an ascent from these points of the sets: one product with each view, and one with its transpose."""
         pairs = self.at(U, V)
         G, m = self.gradients(pairs), len(pairs.values)
         quiet, failed, since, age = np.zeros((4, m), dtype=int)
@@ -226,7 +226,7 @@ class Search:
         return self._judged(climb)
 
     def stepped(self, climb: Climb) -> Climb:
-        """The columns after a step of all that climb: a product with each view, and one with its transpose."""
+        """State after a step of all columns that climb: one product with each view, and one with its transpose."""
         on = np.flatnonzero(climb.climbs)
         c = climb[on]
         W, promised = [], np.zeros(len(on))
@@ -244,7 +244,7 @@ class Search:
         return climb.put(on, self._judged(c))
 
     def _moved(self, c: Climb, new: PointPairs) -> Climb:
-        """Columns at new points, with their gradients there and the lengths of the next step."""
+        """Columns at new points, with their gradients and the lengths of the next step."""
         G = self.gradients(new)
         steps = [
             _spectral_steps(a, W - P, g - h, c.odd)
@@ -266,7 +266,7 @@ class Search:
         )
 
     def _judged(self, climb: Climb) -> Climb:
-        """Columns with their residuals, those of the law."""
+        """Columns with their residuals, as the certificate defines them."""
         x, y = (
             distances(view.bound, U, g)
             for view, U, g in zip(self.views, climb.points, climb.gradients, strict=True)
@@ -276,22 +276,22 @@ class Search:
     # ---- values and gradients -------------------------------------------------------------------
 
     def at(self, U: HostArray, V: HostArray) -> PointPairs:
-        """Pairs of points of the sets: one product with each view."""
+        """Pairs of functions of points in the sets: one product with each view."""
         return self.of((self.views[0].at(U), self.views[1].at(V)))
 
     def of(self, sides: tuple[PointFunctions, PointFunctions]) -> PointPairs:
-        """Pairs of functions."""
+        """Pairs of functions with their values."""
         x, y = sides
         found = shared(self.objective, self.views, (x.values, y.values), (x.variates, y.variates))
         return PointPairs(sides, found)
 
     def slopes(self, pairs: PointPairs) -> tuple[Array, Array]:
-        """The derivatives of the values by the functions at the rows."""
+        """Derivatives of the values in the functions at the rows."""
         x, y = pairs.sides
         return shared_slopes(self.objective, self.views, (x.values, y.values), (x.variates, y.variates))
 
     def gradients(self, pairs: PointPairs) -> tuple[HostArray, HostArray]:
-        """The gradients of the values: one product with each transpose."""
+        """Gradients of the values in the points: one product with each transpose."""
         x, y = (
             view.gradient(side, S, freed=False)
             for view, side, S in zip(self.views, pairs.sides, self.slopes(pairs), strict=True)
@@ -299,7 +299,7 @@ class Search:
         return x, y
 
     def _chosen(self, pairs: PointPairs, index: HostArray) -> PointPairs:
-        """Some of the pairs."""
+        """Pairs with the numbers `index`."""
         x, y = (side.columns(index, self.home) for side in pairs.sides)
         return PointPairs((x, y), pairs.values[index])
 
@@ -311,7 +311,7 @@ def _first_steps(W: HostArray, G: HostArray) -> HostArray:
 
 
 def _spectral_steps(steps: HostArray, s: HostArray, y: HostArray, odd: HostArray) -> HostArray:
-    """Barzilai-Borwein steps for a maximum: y is the fall of the gradient along s."""
+    """Barzilai-Borwein steps for a maximum, where y is the decrease of the gradient along s."""
     sy, ss, yy = (np.sum(a * b, axis=0) for a, b in ((s, y), (s, s), (y, y)))
     falls = sy > 0
     quotient = np.where(odd, ss / np.where(falls, sy, 1.0), sy / np.where(falls, yy, 1.0))

@@ -1,4 +1,4 @@
-"""Sets that a point u of kernel functions k(·, u) is kept in, and the nearest points of these sets.
+"""Sets for the point u of a kernel function k(·, u), and the nearest points of these sets.
 
 Problem: without a bound, u may have any length and no zeros.
 Method: three sets, all columns of a block at once. ("ratio", s) is {|u|₂ = 1, |u|₁ ≤ s}: the nearest point of y is y
@@ -28,7 +28,7 @@ from linspec.arrays import HostArray
 from linspec.errors import InvalidProblem, shown
 
 KINDS = ("ratio", "l1", "l2")
-"""The sets."""
+"""Kinds of sets."""
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,7 @@ class Bound:
 
     @property
     def radius(self) -> float:
-        """The unit of lengths in the set: 1 for "ratio", the radius of a ball."""
+        """Unit of lengths in the set: 1 for "ratio", the radius of a ball."""
         return 1.0 if self.kind == "ratio" else self.size
 
     @property
@@ -57,7 +57,7 @@ class Bound:
         return self.kind != "ratio"
 
     def nearest(self, Y: HostArray) -> HostArray:
-        """The nearest points of the set.
+        """Nearest points of the set.
 
         Parameters
         ----------
@@ -80,21 +80,21 @@ class Bound:
 
 
 def as_bound(given: Any, name: str, columns: int) -> Bound:
-    """The bound of an argument: a pair of a kind and a number, or None.
+    """Bound given by an argument: a pair of a kind and a number, or None.
 
     Parameters
     ----------
     given : tuple of (str, float), Bound, or None
-        None is ("ratio", √p), that is |u|₂ = 1 and nothing else.
+        None is ("ratio", √p), that is |u|₂ = 1 alone.
     name : str
-        What messages call it.
+        Name in messages.
     columns : int
         p.
 
     Raises
     ------
     InvalidProblem
-        It is none of these.
+        The argument is none of these.
     """
     if given is None:
         return Bound("ratio", math.sqrt(columns))
@@ -124,7 +124,7 @@ def _on_ratio(Y: HostArray, s: float) -> HostArray:
     A = np.abs(Y)
     top = A.max(axis=0)
     A = A / np.where(top > 0, top, 1.0)
-    A[0, top == 0] = 1.0  # every point of the set is as near to 0
+    A[0, top == 0] = 1.0  # all points of the set are equally near to 0
     lengths = np.linalg.norm(A, axis=0)
     W = A / lengths
     long = np.flatnonzero(A.sum(axis=0) > s * lengths)
@@ -135,7 +135,7 @@ def _on_ratio(Y: HostArray, s: float) -> HostArray:
 
 
 def _thresholded(A: HostArray, s: float) -> HostArray:
-    """soft(A, θ) over its length, for columns of magnitudes with the largest 1."""
+    """soft(A, θ) over its length, for columns of magnitudes whose largest is 1."""
     p = len(A)
     D = np.sort(1.0 - A, axis=0)  # distances from the largest magnitude, increasing
     count = np.arange(1, p + 1, dtype=np.float64)[:, None]
@@ -160,7 +160,7 @@ def _thresholded(A: HostArray, s: float) -> HostArray:
 
 
 def _of_ties(a: HostArray, s: float) -> HostArray:
-    """A point on equally large entries with |w|₂ = 1 and |w|₁ = s: the first gets more than the others."""
+    """Point on equally large entries with |w|₂ = 1 and |w|₁ = s: the first entry is larger than the others."""
     w, ties = np.zeros(len(a)), np.flatnonzero(a == a.max())
     m = len(ties)
     if m == 1:

@@ -1,20 +1,20 @@
-"""The law of preimage CCA: variates of points, freed of earlier ones, and how far a step of the gradient leads.
+"""The law of preimage CCA: variates of points, orthogonal to earlier ones, and the length of a projected gradient step.
 
 Problem: how far is a pair of points from a stationary one, where the objective is not concave, and a set not convex?
 Method: points are brought into their sets and rounded as they are returned. With K = k(X, U) and H the centring, the
 variate of pair j is the part of Hk(X, uⱼ) that is orthogonal to the variates of pairs before it, in each view: the
-columns of Q in HK = QR, so that (HK − mean) R⁻¹ has orthonormal columns on the training rows. What pair j maximises is
-the objective of its variates times the shares |Pk|/|Hk| of both functions that they are: for the correlation,
+columns of Q in HK = QR, so that (HK − mean) R⁻¹ has orthonormal columns on the training rows. Pair j maximises
+the objective of its variates times the shares |Pk|/|Hk| of both functions that remain: for the correlation,
 ⟨Pk, Pl⟩ / (|Hk| |Hl|). Its gradient in uⱼ, with earlier pairs held, is g. The residual of the pair is
 |Proj(u + b²g) − u|/b, where b is the radius of the set: no unit, and zero exactly where u is a nearest point to
 u + b²g. For balls, which are convex, this says that u is stationary. For the set of "ratio" it implies that, and not
 conversely. Two sweeps.
 Source: the projected gradient as a measure of stationarity, Conn, Gould & Toint 2000, Trust-Region Methods, chapter 12;
 Birgin, Martínez & Raydan 2000, SIAM J. Optim. 10(4), doi:10.1137/S1052623497330963.
-Where we differ: (a) without the shares, a later point could come as near to an earlier one as it liked, since what is
-left of its function is divided by its own length: there would be no best point, and bounds would not bind. With linear
+Where we differ: (a) without the shares, a later point could come as near to an earlier one as it liked, since the rest
+of its function is divided by its own length: there would be no best point, and bounds would not bind. With linear
 kernels and no bound both ways lead to the pairs of CCA, whose variates have shares of 1. (b) A step of b² in place of 1
-makes the residual independent of the unit of u. (c) Uurtio, Bhadra & Rousu 2019 take u out of the data,
+makes the residual independent of the unit of u. (c) Uurtio, Bhadra & Rousu 2019 deflate the data by u,
 X(I − uuᵀ/uᵀu); the variates of a kernel that is not linear then still correlate. Theirs is an option of a solver, and
 the law judges its answers, too.
 """
@@ -52,27 +52,27 @@ UNSEEN = (
 )
 
 WIDEST = 500
-"""The most columns whose sums are looked at, too."""
+"""Largest number of columns for which sums of columns are checked, too."""
 
 NULL = 1e4
-"""Sums of columns shorter than this many roundings of the columns are left out: their slopes are not known so well."""
+"""Sums of columns shorter than this many roundings of the columns are left out: their slopes are too inexact."""
 
 FAINT = 1e-150
-"""A variate as short as this is zero: its entries have no squares."""
+"""Variates up to this length count as zero: squares of their entries underflow."""
 
 UNCERTAIN = 0.01
-"""The cosine of a column, or of a sum of columns, and the slope of a variate that is reported."""
+"""Cosine between a column, or a sum of columns, and the slope of a variate above which a finding is reported."""
 
 
 @dataclass
 class _Side:
-    """One view, whose variates are freed of those before them as pairs are added."""
+    """One view; its variates are made orthogonal to earlier ones as pairs are added."""
 
     view: PreimageView
     functions: PointFunctions
 
     def candidate(self, j: int) -> Array:
-        """The variate of function j, or zero where nothing is left of it."""
+        """Variate of function j, orthogonal to earlier variates; zero if no part of it is left."""
         once = self.view.variates(self.functions.values[:, j : j + 1])
         return self.view.taken_out(once)  # the second time for what the first has left by rounding
 
@@ -84,7 +84,7 @@ def judged(
     starts: int,
     agreeing: HostArray | None,
 ) -> Conclusion:
-    """The pairs of variates that points give, and their residual."""
+    """Pairs of variates of the points, and their residual."""
     home, objective = moments.home, problem.value
     points = _returned(problem, preimages)
     sides = [_Side(view, view_functions(view, U)) for view, U in zip(moments.views, points, strict=True)]
@@ -131,7 +131,7 @@ def judged(
         fields[f"kernel_{name}"] = view.kernel
         view.basis = None
     findings = fewer_than_asked(len(kept), problem.k, "variates that earlier pairs do not explain")
-    # Values are off by about the square of a cosine.
+    # Values are in error by about the square of a cosine.
     level = max(UNCERTAIN, math.sqrt(10 * float(residuals.max(initial=0.0))))
     hidden = [
         (Status.ILL_CONDITIONED, UNSEEN.format(name=name, share=share))
@@ -145,10 +145,10 @@ def judged(
 
 
 def along_columns(view: PreimageView, G: HostArray, lengths: HostArray) -> float:
-    """The largest cosine of a sum of columns and the slope of a variate, a residual that no unit changes.
+    """Largest cosine between a sum of columns and the slope of a variate: a residual that no unit changes.
 
     With a linear kernel and no bound it is 0 at the pairs of CCA. With XW orthonormal and the gradient g = Xᵀs it is
-    |Wᵀg|/|s|. Of more than 500 columns, single ones are looked at where their entries are in memory.
+    |Wᵀg|/|s|. Of more than 500 columns, single ones are checked if their entries are in memory.
 
     Parameters
     ----------
@@ -156,14 +156,14 @@ def along_columns(view: PreimageView, G: HostArray, lengths: HostArray) -> float
     G : numpy.ndarray of shape (p, m)
         The gradients.
     lengths : numpy.ndarray of shape (m,)
-        Of the variates.
+        Lengths of the variates.
     """
     if not is_cca(view.kernel, view.bound, len(G)):
         return 0.0
     A = in_memory(view.A)
     if len(G) <= WIDEST:
         rows = view.A if A is None else A
-        # Of rows that are known by their products, those with the identity are the entries.
+        # If rows are known by their products only, products with the identity are their entries.
         rows = rows if rows.readable or rows.streamed else DenseOperator(rows.by_identity())
         R = reduced_rows({view.name: rows}, center=view.center).R
         W = to_host(column_basis(R, NULL * float(np.finfo(view.A.rounded_dtype).eps), view.home).W)
@@ -178,42 +178,42 @@ def along_columns(view: PreimageView, G: HostArray, lengths: HostArray) -> float
 
 
 def is_cca(kernel: Any, bound: Any, p: int) -> bool:
-    """Whether a view of p columns is one of CCA: its kernel is linear, and its bound restricts nothing."""
+    """Whether a view of p columns is one of CCA: a linear kernel, with a bound that restricts nothing."""
     return isinstance(kernel, Linear) and bound.kind == "ratio" and bound.size**2 >= p * (1 - 1e-12)
 
 
 def in_memory(A: LinearOperator) -> LinearOperator | None:
-    """The operator whose rows are read at no sweep; None for others."""
+    """Operator whose rows are read without a sweep; None if the rows are not in memory."""
     inner, _ = uncounted(A)
     return inner if type(inner) in (DenseOperator, SparseOperator) else None
 
 
 def reads_rows(A: LinearOperator, kernel: Any, bound: Any) -> bool:
-    """Whether the law reads the rows of a view in a sweep of its own."""
+    """Whether the certificate reads the rows of a view in a sweep of its own."""
     p = int(A.shape[1])
     return is_cca(kernel, bound, p) and p <= WIDEST and in_memory(A) is None
 
 
 def view_functions(view: PreimageView, U: HostArray) -> PointFunctions:
-    """The functions of points with nothing subtracted but the mean."""
+    """Functions of points with only the mean subtracted."""
     view.basis = None
     return view.at(U)
 
 
 def gradients(view: PreimageView, functions: PointFunctions, slopes: list[Array]) -> HostArray:
-    """Gradients of all pairs by one product, from derivatives by their functions."""
+    """Gradients of all pairs by one product, from derivatives in their functions."""
     return view.gradient(functions, view.home.concat(slopes), freed=False)
 
 
 def distances(bound: Any, U: HostArray, G: HostArray) -> HostArray:
-    """|Proj(u + b²g) − u| / b of each column."""
+    """|Proj(u + b²g) − u| / b for each column u of U and g of G."""
     b = bound.radius
     found: HostArray = np.linalg.norm(bound.nearest(U + b * b * G) - U, axis=0) / b
     return found
 
 
 def _returned(problem: Any, preimages: tuple[Array, Array]) -> list[HostArray]:
-    """The points in their sets, with a sign where the kernel leaves it open, rounded to the dtype of their view."""
+    """Points in their sets, with signs fixed where the kernel leaves them open, rounded to the dtype of their view."""
     points = [
         bound.nearest(np.asarray(to_host(U), dtype=np.float64))
         for bound, U in zip(problem.bounds, preimages, strict=True)
@@ -235,7 +235,7 @@ def _returned(problem: Any, preimages: tuple[Array, Array]) -> list[HostArray]:
 
 
 def _triangle(basis: Array | None, values: Array, index: HostArray, view: PreimageView) -> HostArray:
-    """R⁻¹ of HK = QR: what makes uncorrelated variates of unit length of the functions."""
+    """R⁻¹ of HK = QR, which turns the functions into uncorrelated variates of unit length."""
     if basis is None:
         return np.zeros((0, 0))
     at = view.home.xp.asarray(index, device=view.home.device)

@@ -1,4 +1,4 @@
-"""How the command line states preimage CCA and shows the answer."""
+"""Preimage CCA on the command line: its parameters and the display of its answer."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from linspec_kernel.command import OF_KERNELS, kernel_of, kernel_options, of_oth
 KERNELS = ("linear", "polynomial", "rbf")
 
 OF_BOUNDS = ("bound", "bound_y", "bound_kind")
-"""Parameters of which bounds are made."""
+"""Command-line parameters that describe bounds."""
 
 
 def _parameters() -> list[click.Parameter]:
@@ -45,7 +45,7 @@ def _parameters() -> list[click.Parameter]:
 
 
 def _with_kernels(matrices: list[Any], values: dict[str, Any]) -> tuple[list[Any], dict[str, Any]]:
-    """The kernels, and a kind and a number for each bound."""
+    """Replace the numbers of kernels by kernels, and those of bounds by pairs of kind and number."""
     given = {name: value for name, value in values.items() if name not in (*OF_KERNELS, *OF_BOUNDS)}
     name = values.get("kernel", "linear")
     given["kernel_x"] = kernel_of(name, values)
@@ -99,4 +99,4 @@ COMMAND = Kind(
     scored=True,
     variates=True,
 )
-"""How the command line states the problem and shows its answer."""
+"""The problem on the command line."""

@@ -6,11 +6,11 @@ Method: for each pair, and from each start (u, v), repeat
 
     u ← Proj(u + a ∂f/∂u),   v ← Proj(v + b ∂f/∂v);
 
-the best end is the pair, and K ← (I − QQᵀ)HK frees the functions of what follows of its variates, whatever the kernel;
-X stays as it is. All starts of a pair are columns of one block, so a product with X serves all. They are pairs of
-columns that are related by themselves, and some random points; each climbs by a spectral projected gradient (see
-`linspec_kernel.preimage.ascent`). Where there are many rows, starts climb on 2,000 of them, and the one that is best on
-all rows is polished on all. An iteration takes two sweeps of each view, forward and adjoint.
+the best end is the pair, and K ← (I − QQᵀ)HK removes its variates from the functions of later pairs, whatever the
+kernel; X is not changed. All starts of a pair are columns of one block, so a product with X serves all. They are
+pairs of columns that are related as single variables, and some random points; each climbs by a spectral projected
+gradient (see `linspec_kernel.preimage.ascent`). Where there are many rows, starts climb on 2,000 of them, and the one
+that is best on all rows is polished on all. An iteration takes two sweeps of each view, forward and adjoint.
 Source: Uurtio, Bhadra & Rousu 2019, ICML, PMLR 97, Large-scale sparse kernel canonical correlation analysis, Algorithm
 1.
 Where we differ: (a) they climb from one random start after the other, and alternate: v takes the new u. (b) Their
@@ -39,37 +39,37 @@ from linspec_kernel.preimage.starts import Screen, drawn_columns, random_points
 from linspec_kernel.preimage.views import PreimageView, Removed
 
 AGREES = 0.01
-"""Starts whose value is below the best by at most this share of it agree."""
+"""Starts agree with the best one if their value is below it by at most this share."""
 
 SAMPLE = 2000
-"""Rows on which starts are compared, if there are more."""
+"""Number of rows on which starts are compared, if there are more."""
 
 ROUGHLY = 1e-5
-"""Relative changes of the value that end a start that is polished afterwards, on other rows or with more features."""
+"""Relative change of the value that ends a start which is polished afterwards, on all rows or with more features."""
 
 RANDOM = 4
-"""Of so many screened starts one is random."""
+"""One of this many starts is random; the others are screened columns."""
 
 EXPECTED = 60
-"""Iterations of a pair, when "auto" compares solvers."""
+"""Expected iterations of a pair, for the estimate of costs."""
 
 SCREENED = "Starts were sought among {m} and {w} columns drawn at random, since there are many."
 
 
 @dataclass(frozen=True)
 class Beginning:
-    """The part of a run that is given or drawn at its beginning.
+    """Data that are given or drawn once, at the beginning of a run.
 
     Attributes
     ----------
     given : pair of numpy.ndarray or None
-        Points to begin at, one column for each pair.
+        Starting points, one column for each pair.
     rows : numpy.ndarray or None
-        The rows on which starts are compared; None: all.
+        Rows on which starts are compared; None: all.
     columns : pair of numpy.ndarray or None
-        The columns that are compared; None where no pair is sought.
+        Columns that are compared; None if all pairs have given starting points.
     spare : pair of numpy.ndarray
-        The starts of the first pair, or the points given. They stand for pairs that are not found.
+        Starts of the first pair, or the given points. They take the place of pairs that are not found.
     """
 
     given: Points | None
@@ -80,15 +80,15 @@ class Beginning:
 
 @dataclass(frozen=True)
 class ClimbingPair:
-    """The pair that is sought now.
+    """Pair whose points are being searched.
 
     Attributes
     ----------
     polished : bool
-        Whether the best start climbs, on all rows; before, all starts do.
+        Whether only the best start climbs, on all rows; at first all starts climb.
     climb : Climb
     agreeing : int
-        Starts that led to the best value; 0 as long as they climb.
+        Number of starts that led to the best value; 0 while they climb.
     """
 
     polished: bool
@@ -110,7 +110,7 @@ class FromStarts(IterativeSolver):
     repeats_setup: ClassVar[bool] = True
 
     def iterates(self, problem: Any, run: Run, state: Any = None) -> Iterator[PairsOfPoints]:
-        """The pairs found, and the best start of the next one, after each step."""
+        """Yield the pairs found and the best start of the next one, after each step."""
         hunt = PairHunt(self, problem, run, state)
         found: tuple[PointPair, ...] = ()
         now: ClimbingPair | None = None
@@ -139,7 +139,7 @@ class FromStarts(IterativeSolver):
         yield hunt.iterate(residual, found, None, ending=rests if len(found) == problem.k else Status.BUDGET)
 
     def objectives(self, problem: Any, run: Run) -> tuple[Objective, Objective]:
-        """The objective by which starts climb, and the one by which the best of them does."""
+        """Objective by which all starts climb, and the one by which the best of them is polished."""
         return problem.value, problem.value
 
 
@@ -149,7 +149,7 @@ class GradKCCA(FromStarts):
 
     @classmethod
     def estimate(cls, sizes: Sizes) -> Estimate | None:
-        """The estimate for iterations with a column on all rows, and with a block of starts on some of them."""
+        """Estimated cost of iterations with one column on all rows, and with a block of starts on a sample."""
         one = sweeps_estimate(replace(sizes, k=1), EXPECTED * sizes.k)
         share = min(1.0, SAMPLE / max(sizes.n, 1))
         few = replace(sizes, k=8, n=min(sizes.n, SAMPLE), nnz=int(sizes.nnz * share))
@@ -159,7 +159,7 @@ class GradKCCA(FromStarts):
 
 
 class PairHunt:
-    """The views of a search, and where its pairs begin.
+    """Views of a search, and the starts of its pairs.
 
     Parameters
     ----------
@@ -167,12 +167,12 @@ class PairHunt:
     problem : PreimageCCA
     run : Run
     state : PairsOfPoints or None
-        The iterate that the run goes on from.
+        Iterate from which the run continues.
 
     Attributes
     ----------
     rough, exact : Search
-        That of all starts, on some of the rows if there are many, and that of the best of them, on all rows.
+        Search of all starts, on a sample if there are many rows, and search of the best start, on all rows.
     """
 
     def __init__(self, solver: FromStarts, problem: Any, run: Run, state: Any) -> None:
@@ -184,7 +184,7 @@ class PairHunt:
         n, rows = int(problem.X.shape[0]), solver.sample or SAMPLE
         many = n > rows and all(A.access != "products" for A in (problem.X, problem.Y))
         seeks, climbs = _still_to_come(given, self.k, state)
-        # Numbers of kernels, the rows of starts, the columns that are compared, and the first gradient.
+        # Setup: numbers of kernels, the sample of rows, the compared columns, and the first gradient.
         streamed = any(view.A.streamed for view in self.views)
         reading = many and (seeks or climbs) and (1.0 if streamed else rounded_up(rows / n))
         first = 2.0 if begun is None else 0.0
@@ -217,7 +217,7 @@ class PairHunt:
     # ---- one pair -------------------------------------------------------------------------------
 
     def next(self, found: Sequence[PointPair]) -> ClimbingPair:
-        """The ascent of the next pair, its functions freed of the variates of the one found last."""
+        """Ascent of the next pair, after removing the variates of the last pair found."""
         given, j = self.beginning.given, len(found)
         if found:
             for view, U in zip(self._every_view, 2 * found[-1].points, strict=False):
@@ -231,20 +231,20 @@ class PairHunt:
         return ClimbingPair(False, self.rough.begun(U, V), 0)
 
     def best(self, now: ClimbingPair) -> PointPair:
-        """The best start; its residual is infinite where starts climb by other rows or features than count."""
+        """Best start; its residual is infinite if starts climbed on a sample of rows or with fewer features."""
         climb, residual = now.climb, np.inf
         if now.polished:
             return replace(climb.best_pair, agreeing=now.agreeing)
         if not self.is_rough:
             residual = climb.best_pair.residual
-        elif self.run.affords(3.0):  # chance relations of some rows, or of few features, end here
+        elif self.run.affords(3.0):  # removes chance relations of the sample, or of few features
             climb = replace(climb, values=self.exact.at(*climb.points).values)
         value = climb.best_pair.value
         agreeing = int(np.sum(climb.values >= value - AGREES * abs(value)))
         return replace(climb.best_pair, residual=residual, agreeing=agreeing)
 
     def _starts(self) -> Points:
-        """Where to look for the next pair."""
+        """Starts of the next pair: screened pairs of columns, and random points."""
         count, rng, views = self.solver.repeats, self.run.rng, self.views
         drawn = count // RANDOM
         U, V = random_points(views[0], drawn, rng), random_points(views[1], drawn, rng)
@@ -253,7 +253,7 @@ class PairHunt:
         return np.hstack([related[0], U]), np.hstack([related[1], V])
 
     def _note_partial(self, columns: Points) -> None:
-        """Say where some columns take no part in the comparison."""
+        """Note if only some columns are compared."""
         m, w = (len(index) for index in columns)
         if m < self.views[0].A.shape[1] or w < self.views[1].A.shape[1]:
             self.run.note(None, SCREENED.format(m=m, w=w))
@@ -264,7 +264,7 @@ class PairHunt:
 
     @property
     def _every_view(self) -> tuple[PreimageView, ...]:
-        """Both views, and those on some rows if there are such."""
+        """Views X and Y, and their samples of rows if there are any."""
         return self.views if self.few is self.views else (*self.views, *self.few)
 
     # ---- iterates -------------------------------------------------------------------------------
@@ -276,7 +276,7 @@ class PairHunt:
         now: ClimbingPair | None,
         ending: Status | None = None,
     ) -> PairsOfPoints:
-        """The pairs that are found, and the one at hand."""
+        """Iterate of the pairs found and the pair in progress."""
         removed = [view.removed for view in self._every_view]
         return PairsOfPoints(
             residual,
@@ -288,11 +288,11 @@ class PairHunt:
         )
 
     def _current(self, found: tuple[PointPair, ...], now: ClimbingPair | None) -> dict[str, Any]:
-        """The pairs, with the best start of the one at hand by its own objective."""
+        """Arrays of the pairs found, and of the best start of the pair in progress by its own objective."""
         return self._arrays(found if now is None else (*found, now.climb.best_pair))
 
     def _closed(self, found: tuple[PointPair, ...], now: ClimbingPair | None) -> dict[str, Any]:
-        """The pairs, with the best start of the one at hand on all rows."""
+        """Arrays of the pairs found, and of the best start of the pair in progress on all rows."""
         return self._arrays(found if now is None else (*found, self.best(now)))
 
     def _arrays(self, found: Sequence[PointPair]) -> dict[str, Any]:
@@ -302,13 +302,13 @@ class PairHunt:
 
 
 def largest(found: Sequence[PointPair], climb: Climb | None = None) -> float:
-    """The largest residual of pairs, and of the best column of an ascent."""
+    """Largest residual of the pairs found and of the best column of an ascent."""
     pairs = found if climb is None else (*found, climb.best_pair)
     return max(pair.residual for pair in pairs)
 
 
 def _still_to_come(given: Points | None, k: int, state: Any) -> tuple[bool, bool]:
-    """Whether a pair is still to begin that is sought from starts, and whether starts climb now."""
+    """Whether further pairs need starts, and whether starts climb now."""
     now = None if state is None else state["now"]
     begun = 0 if state is None else len(state["found"]) + (now is not None)
     seeks = k > max(begun, 0 if given is None else given[0].shape[1])

@@ -1,4 +1,4 @@
-"""An iterate of preimage CCA: pairs of points, whose arrays are made where somebody looks, or the run ends."""
+"""An iterate of preimage CCA: pairs of points, whose arrays are built on request or where the run ends."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Points = tuple[HostArray, HostArray]
 
 @dataclass(frozen=True)
 class PointPair:
-    """One pair that a search has found.
+    """Pair of points that a search has found.
 
     Attributes
     ----------
@@ -27,7 +27,7 @@ class PointPair:
         u and v.
     value, residual : float
     agreeing : int
-        Starts that led to the best value.
+        Number of starts that led to the best value.
     """
 
     points: Points
@@ -37,15 +37,16 @@ class PointPair:
 
 
 class PairsOfPoints(Iterate):
-    """The pairs so far.
+    """Iterate of preimage CCA: the pairs found so far.
 
     Parameters
     ----------
     residual : float
     current : callable
-        Returns what the law takes, with the pair that is sought now where it is best.
+        Returns the arguments of `problem.conclude`, with the best column for the pair in progress.
     closed : callable
-        Returns the same with this pair as it is where the run ends, which may take a product. It is asked once.
+        Returns the same, with that pair finished for the end of a run, by a product if needed. It is called at most
+        once.
     **more
         As `Iterate` takes them.
     """
@@ -61,29 +62,29 @@ class PairsOfPoints(Iterate):
         self._current, self._closed = current, cache(closed)
 
     def weights(self) -> Mapping[str, Any]:
-        """The arrays for the law, by no product."""
+        """Arrays for `problem.conclude`, without a product."""
         return self._current()
 
     def answer(self) -> Mapping[str, Any]:
-        """The arrays for the law where the run ends."""
+        """Arrays for `problem.conclude` where the run ends."""
         return self._closed()
 
 
 def arrays(
     views: Sequence[PreimageView], found: Sequence[PointPair], spare: Points, k: int, **more: Any
 ) -> dict[str, Any]:
-    """What the law takes: the pairs, and spare points in place of those that are still to be found.
+    """Arguments of `problem.conclude`: the pairs, with spare points in place of those not yet found.
 
     Parameters
     ----------
     views : pair of PreimageView
     found : sequence of PointPair
     spare : pair of numpy.ndarray
-        Points of both views.
+        Spare points of both views.
     k : int
         The number of pairs.
     **more
-        The rest of what the law takes.
+        Further arguments of `problem.conclude`.
     """
     points = [
         view.home.place(np.hstack([*(pair.points[i] for pair in found), spare[i][:, len(found) : k]]))

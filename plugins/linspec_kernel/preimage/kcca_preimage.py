@@ -1,7 +1,7 @@
 """Points whose kernel functions are nearest to the canonical functions of kernel CCA.
 
-Problem: points (u, v) in their sets for which k(·, u) and k(·, v) take after the functions f = Σ aᵢ k(·, xᵢ) and g that
-are most correlated of all. These are not the most correlated points, so the answer is approximate.
+Problem: points (u, v) in their sets for which k(·, u) and k(·, v) approximate the functions f = Σ aᵢ k(·, xᵢ) and g
+that are most correlated. These are not the most correlated points, so the answer is approximate.
 Method: solve kernel CCA with a ridge for f and g; divide both by their lengths in the space of the kernel; then
 minimise, for each pair and view,
 
@@ -55,22 +55,22 @@ NEAR = (
 
 
 AFTER = 5.0
-"""Passes after the kernel CCA: rows and kernels for lengths, the columns that are compared, and the first gradient."""
+"""Passes after the kernel CCA: rows and kernels for lengths, the compared columns, and the first gradient."""
 
 
 @dataclass(frozen=True)
 class Targets:
-    """The functions that points are sought for, and where the search begins.
+    """Functions to approximate by points, and the starts of the search.
 
     Attributes
     ----------
     duals : pair of arrays of shape (n, k)
-        The coefficients of f and g, of unit length.
+        Coefficients of f and g, which have unit length.
     nearest : nested tuple of numpy.ndarray
-        For each pair, for (f, g) and (−f, −g), and for each view the single columns that are nearest: twice their
-        numbers, and one more for those with the sign −1.
+        For each pair, for (f, g) and (−f, −g), and for each view the nearest single columns: twice their
+        indices, plus one for the sign −1.
     spare : pair of numpy.ndarray
-        Random points that stand for pairs which are not found.
+        Random points in place of pairs that are not found.
     """
 
     duals: tuple[Array, Array]
@@ -79,13 +79,13 @@ class Targets:
 
     @property
     def count(self) -> int:
-        """The number of pairs."""
+        """Number of pairs."""
         return int(self.duals[0].shape[1])
 
 
 @dataclass(frozen=True)
 class SignedPair:
-    """The pair that is sought now.
+    """Pair whose points are being searched.
 
     Attributes
     ----------
@@ -93,7 +93,7 @@ class SignedPair:
         1 for (f, g), −1 for (−f, −g).
     climb : Climb
     other : PointPair or None
-        The pair found for (f, g), while (−f, −g) is tried.
+        Pair found for (f, g), while (−f, −g) is tried.
     """
 
     sign: float
@@ -117,7 +117,7 @@ class KCCAPreimage(IterativeSolver):
     resumes_after_law: ClassVar[bool] = False
 
     def iterates(self, problem: Any, run: Run, state: Any = None) -> Iterator[PairsOfPoints]:
-        """The pairs found, and the nearest start of the next one, after each step."""
+        """Yield the pairs found and the nearest start of the next one, after each step."""
         moments: Any = run.moments("implicit")
         sample = rounded_up(min(1.0, SAMPLE / max(int(problem.X.shape[0]), 1)))
         # The rows and the kernels, as kcca reads them, and what comes after.
@@ -153,7 +153,7 @@ class KCCAPreimage(IterativeSolver):
 
 
 class PreimageHunt:
-    """The searches for the points that are nearest to functions.
+    """Searches for the points nearest to functions.
 
     Parameters
     ----------
@@ -161,7 +161,7 @@ class PreimageHunt:
     moments : PreimageMoments
     run : Run
     kernels : pair of Kernel
-        With all their numbers.
+        Kernels with all their numbers.
     targets : Targets
     """
 
@@ -170,12 +170,12 @@ class PreimageHunt:
         self.targets, self.k = targets, int(run.problem.k)
 
     def search(self, j: int, sign: float) -> Nearness:
-        """That of pair j, for (f, g) or (−f, −g)."""
+        """Search for pair j, for (f, g) or (−f, −g)."""
         a, b = (sign * dual[:, j : j + 1] for dual in self.targets.duals)
         return Nearness(self.views, None, self.run.tol, duals=(a, b))
 
     def begun(self, j: int, sign: float, other: PointPair | None = None) -> SignedPair:
-        """The ascent from the single columns that are nearest, and from random points."""
+        """Ascent from the nearest single columns and from random points."""
         starts = []
         for view, chosen in zip(self.views, self.targets.nearest[j][0 if sign > 0 else 1], strict=True):
             drawn = random_points(view, self.solver.repeats - len(chosen), self.run.rng)
@@ -183,7 +183,7 @@ class PreimageHunt:
         return SignedPair(sign, self.search(j, sign).begun(starts[0], starts[1]), other)
 
     def nearer(self, j: int, now: SignedPair) -> PointPair:
-        """The best points of this sign, or those of the other one where they are nearer."""
+        """Best points of this sign, or the pair of the other sign if it is nearer."""
         climb, search = now.climb, self.search(j, now.sign)
         value = float(climb.values.max())
         if now.other is not None and not value > now.other.value:
@@ -206,7 +206,7 @@ class PreimageHunt:
         now: SignedPair | None,
         ending: Status | None = None,
     ) -> PairsOfPoints:
-        """The pairs that are found, and the one at hand."""
+        """Iterate of the pairs found and the pair in progress."""
         return PairsOfPoints(
             residual,
             partial(self._current, found, now),
@@ -222,11 +222,11 @@ class PreimageHunt:
         )
 
     def _current(self, found: tuple[PointPair, ...], now: SignedPair | None) -> dict[str, Any]:
-        """The pairs, with the best start of the one at hand."""
+        """Arrays of the pairs found, and of the best start of the pair in progress."""
         return self._arrays(found if now is None else (*found, now.climb.best_pair))
 
     def _closed(self, found: tuple[PointPair, ...], now: SignedPair | None) -> dict[str, Any]:
-        """The pairs, with the nearer points of the one at hand; of (−f, −g) the starts are looked at, if need be."""
+        """Arrays of the pairs found and of the nearer points of the pair in progress; tries (−f, −g) if still to do."""
         if now is None:
             return self._arrays(found)
         j, pair = len(found), self.nearer(len(found), now)
@@ -242,7 +242,7 @@ class PreimageHunt:
 def canonical_functions(
     solver: KCCAPreimage, problem: Any, run: Run, moments: Any, kernels: Any
 ) -> tuple[Array, Array]:
-    """The coefficients of the canonical functions, of unit length."""
+    """Coefficients of the canonical functions, scaled to unit length."""
     ridge = tuple(
         solver.penalty * int(A.shape[0]) * _mean_square(view)
         for A, view in zip((problem.X, problem.Y), moments.views, strict=True)
@@ -271,7 +271,7 @@ def canonical_functions(
 
 
 def sought(solver: KCCAPreimage, run: Run, moments: Any, duals: tuple[Array, Array]) -> Targets:
-    """Functions, with the single columns that are nearest to each."""
+    """Functions as targets, with the single columns nearest to each."""
     views, nearest = moments.views, []
     drawn = [signed_columns(view, run.rng) for view in views]
     functions = [view.at(single_columns(view, columns)) for view, columns in zip(views, drawn, strict=True)]
@@ -292,7 +292,7 @@ def sought(solver: KCCAPreimage, run: Run, moments: Any, duals: tuple[Array, Arr
 
 
 def signed_columns(view: PreimageView, rng: Any) -> HostArray:
-    """Single columns of both signs, as `Targets` has them; of some columns where there are many."""
+    """Single columns with both signs, numbered as in `Targets`; a random choice if there are many."""
     n, p = (int(size) for size in view.A.shape)
     most = max(min(COLUMNS, NUMBERS // max(n, 1)) // 2, 1)
     index = np.arange(p) if p <= most else np.sort(rng.choice(p, most, replace=False))
@@ -301,14 +301,14 @@ def signed_columns(view: PreimageView, rng: Any) -> HostArray:
 
 
 def single_columns(view: PreimageView, chosen: HostArray) -> HostArray:
-    """Points with one entry."""
+    """Points with one nonzero entry, ±b, in the columns numbered by `chosen`."""
     U = np.zeros((int(view.A.shape[1]), len(chosen)))
     U[chosen // 2, np.arange(len(chosen))] = np.where(chosen % 2, -1.0, 1.0)
     return view.bound.radius * U
 
 
 class Nearness(Search):
-    """Ascent of 2⟨f, k(·, u)⟩ − k(u, u) + 2⟨g, k(·, v)⟩ − k(v, v), with the machinery of pairs of points.
+    """Ascent of 2⟨f, k(·, u)⟩ − k(u, u) + 2⟨g, k(·, v)⟩ − k(v, v), by the steps of `Search`.
 
     Parameters
     ----------
@@ -321,16 +321,16 @@ class Nearness(Search):
         self.duals = duals
 
     def of(self, sides: tuple[PointFunctions, PointFunctions]) -> PointPairs:
-        """Pairs of functions, with the sum of both views as the value."""
+        """Pairs of functions whose value is the sum over both views."""
         return PointPairs(sides, self.of_view(0, sides[0]) + self.of_view(1, sides[1]))
 
     def of_view(self, i: int, side: PointFunctions) -> HostArray:
-        """The part of one view in the value."""
+        """Part 2⟨f, k(·, u)⟩ − k(u, u) of view i in the value."""
         inner = on_host(self.home.xp.sum(self.duals[i] * side.variates, axis=0))
         return 2 * inner - on_host(self.views[i].kernel.diagonal(side.points.T))
 
     def gradients(self, pairs: PointPairs) -> tuple[HostArray, HostArray]:
-        """The gradients of the values."""
+        """Gradients of the values in the points."""
         ones = np.ones(pairs.sides[0].points.shape[1])
         x, y = (
             2 * (view.gradient(side, a * view.home.place(ones)[None, :]) - half_slope(view, side.points))
@@ -340,7 +340,7 @@ class Nearness(Search):
 
 
 def half_slope(view: PreimageView, U: HostArray) -> HostArray:
-    """Half the gradient of k(u, u): that of k(z, u) in u at z = u, since k is symmetric."""
+    """Half the gradient of k(u, u): the gradient of k(z, u) in u at z = u, since k is symmetric."""
     columns = []
     for u in U.T:
         u = u[:, None]
@@ -351,7 +351,7 @@ def half_slope(view: PreimageView, U: HostArray) -> HostArray:
 
 
 def _mean_square(view: PreimageView) -> float:
-    """The mean of k(x, x) over some rows."""
+    """Mean of k(x, x) over evenly spaced rows."""
     n = int(view.A.shape[0])
     index = np.unique(np.linspace(0, n - 1, min(n, SAMPLE)).astype(np.intp))
     rows = entries_of(view.rows(index, "the size of the ridge"))

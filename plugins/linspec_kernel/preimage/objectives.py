@@ -1,10 +1,10 @@
-"""What is maximised over two points: the correlation of two variates, or how much they depend on each other.
+"""Objectives of two variates: their correlation, or their dependence (HSIC).
 
 Problem: the value of two variates (columns with n rows), and its derivative by each of them; many pairs at once.
 Method: the correlation is the cosine of the variates. HSIC, the Hilbert-Schmidt independence criterion, is
 ‖ΦᵀHΨ‖²_F/(n − 1)² for features Φ and Ψ of Gaussian kernels exp(−(s − t)²/2), where s and t are variates over their root
 mean square. The features are √(2hφ(jh)) (cos jhs, sin jhs), j = 1, 2, …, with the normal density φ: by the trapezoid
-rule their inner products are the Gaussian kernel, less a constant that H subtracts, up to exp(−(2π/h − d)²/2) at the
+rule their inner products are the Gaussian kernel, less a constant that H removes, up to exp(−(2π/h − d)²/2) at the
 distance d. With 28 frequencies that is below 1e-7 for variates that differ by 25 standard deviations; 8 frequencies
 leave errors of some thousandths. It takes O(n) operations, where a kernel matrix takes O(n²).
 Source: Gretton, Bousquet, Smola & Schölkopf 2005, ALT, doi:10.1007/11564089_7; the trapezoid rule, Trefethen &
@@ -26,27 +26,27 @@ import numpy as np
 from linspec.arrays import Array, Home, HostArray, to_host
 
 FEATURES, ROUGH_FEATURES = 56, 8
-"""Features of a variate, two for each frequency, and the same where many pairs are compared."""
+"""Features of a variate, two for each frequency: for values, and for a comparison of many pairs."""
 
 REACH = 5.6
-"""The last frequency: the normal density is 1e-7 of its peak there. With 28 frequencies the step is 0.2."""
+"""Last frequency, where the normal density is 1e-7 of its peak. With 28 frequencies the step is 0.2."""
 
 APART = 8.0
-"""With fewer frequencies they end earlier, so that the error at so many standard deviations is that of the end."""
+"""Distance, in standard deviations, at which fewer frequencies have the same error as from their earlier end."""
 
 ROWS, DEVICE_ROWS = 512, 1 << 18
-"""Rows whose features are made at once: on the host they stay in the cache."""
+"""Rows whose features are computed at once: on the host they stay in the cache."""
 
 
 class Objective(ABC):
-    """A function of two variates that does not change with their lengths.
+    """Function of two variates that does not depend on their lengths.
 
     Attributes
     ----------
     name : str
-        As `PreimageCCA` takes it.
+        Name of the objective, as `PreimageCCA` takes it.
     width : int
-        Columns that `of_all` makes of each variate.
+        Columns that `of_all` computes from each variate.
     """
 
     name: ClassVar[str]
@@ -54,7 +54,7 @@ class Objective(ABC):
 
     @abstractmethod
     def of_all(self, P: Array, Q: Array, home: Home) -> HostArray:
-        """Of every column of P with every column of Q, perhaps roughly: for a comparison of pairs.
+        """Objective for all pairs of columns of P and Q, possibly approximate; used to rank pairs.
 
         Parameters
         ----------
@@ -67,7 +67,7 @@ class Objective(ABC):
 
     @abstractmethod
     def values(self, P: Array, Q: Array, home: Home) -> HostArray:
-        """Of pairs of columns.
+        """Objective for each pair of columns.
 
         Parameters
         ----------
@@ -78,12 +78,12 @@ class Objective(ABC):
         Returns
         -------
         numpy.ndarray of shape (m,)
-            0 where a column is zero.
+            0 for columns of zeros.
         """
 
     @abstractmethod
     def slopes(self, P: Array, Q: Array, home: Home) -> tuple[Array, Array]:
-        """The derivatives of the values by the variates.
+        """Derivatives of the values in the variates.
 
         Parameters
         ----------
@@ -92,7 +92,7 @@ class Objective(ABC):
         Returns
         -------
         pair of arrays of shape (n, m)
-            Zero where a column is zero.
+            Zero for columns of zeros.
         """
 
 
@@ -158,11 +158,11 @@ class HSIC(Objective):
         return home.concat(columns[0]) * (a * unit), home.concat(columns[1]) * (b * unit)
 
     def value(self, z: Array, w: Array, home: Home) -> float:
-        """The sum of squared covariances of features, of two variates over their root mean squares, both n x 1."""
+        """Sum of squared covariances of features of two variates of root mean square 1, each n x 1."""
         return float(np.sum(_covariances(z, w, home, self.rule).covariances ** 2))
 
     def slope(self, z: Array, w: Array, home: Home) -> tuple[Array, Array]:
-        """The derivatives of `value` by both."""
+        """Derivatives of `value` in both variates."""
         found, frequencies = _covariances(z, w, home, self.rule), _roots(self.rule)[0][:, None]
         m = self.rule[1]
         # The derivative of the wave cos jhz is −jh sin jhz, that of sin jhz is jh cos jhz; C has their factors.
@@ -182,7 +182,7 @@ class HSIC(Objective):
 
 
 def quadrature(features: int) -> tuple[float, int]:
-    """Step and number of the frequencies: up to REACH, or until errors at its end and at a distance of APART meet."""
+    """Step and number of the frequencies, up to REACH or to where errors at their end and at APART are equal."""
     count = features // 2
     # 2π/h − APART = count · h
     meeting = (math.sqrt(APART**2 + 8 * math.pi * count) - APART) / (2 * count)
@@ -190,7 +190,7 @@ def quadrature(features: int) -> tuple[float, int]:
 
 
 OBJECTIVES: dict[str, Objective] = {found.name: found for found in (Correlation(), HSIC())}
-"""By name."""
+"""The objectives by name."""
 
 
 @dataclass(frozen=True)
@@ -201,9 +201,9 @@ class _Covariances:
     ----------
     covariances : numpy.ndarray of shape (a D, b D)
     weights : numpy.ndarray of shape (D,)
-        By which waves are multiplied to be features.
+        Factors that turn waves into features.
     means : pair of numpy.ndarray of shape (a D,), (b D,)
-        Of the waves.
+        Means of the waves.
     """
 
     covariances: HostArray
@@ -212,7 +212,7 @@ class _Covariances:
 
 
 def _covariances(Z: Array, W: Array, home: Home, rule: tuple[float, int]) -> _Covariances:
-    """Of all features of n x a and n x b variates, some thousand rows at a time."""
+    """Covariances of all features of n x a and n x b variates, computed from blocks of rows."""
     n, xp = int(Z.shape[0]), home.xp
     D = 2 * rule[1]
     a, b = D * int(Z.shape[1]), D * int(W.shape[1])
@@ -228,7 +228,7 @@ def _covariances(Z: Array, W: Array, home: Home, rule: tuple[float, int]) -> _Co
 
 
 def _waves(Z: Array, home: Home, rule: tuple[float, int]) -> Array:
-    """Cosines and sines of jhz, j = 1, 2, …, as rows, variate after variate; those of 2j are products of those of j."""
+    """Cosines and sines of jhz, j = 1, 2, …, as rows, variate after variate, by addition theorems."""
     (step, count), xp, found = rule, home.xp, []
     for j in range(int(Z.shape[1])):
         cos, sin = xp.cos(step * Z[:, j])[None, :], xp.sin(step * Z[:, j])[None, :]
@@ -247,7 +247,7 @@ def _chunks(n: int, home: Home) -> Iterator[slice]:
 
 
 def _roots(rule: tuple[float, int]) -> tuple[HostArray, HostArray]:
-    """Frequencies jh, and the square roots of their weights 2hφ(jh)."""
+    """Frequencies jh, and the square roots √(2hφ(jh)) of their weights."""
     step, count = rule
     w = step * np.arange(1, count + 1)
     return w, np.sqrt(2 * step * np.exp(-(w**2) / 2) / math.sqrt(2 * math.pi))
@@ -259,7 +259,7 @@ def _root_mean_squares(V: Array, home: Home) -> HostArray:
 
 
 def _over(V: Array, lengths: HostArray, home: Home) -> tuple[Array, Array]:
-    """Columns over lengths, and one over these lengths; zero where a length is, or has no inverse."""
+    """Columns divided by their lengths, and the inverse lengths; zero if a length is zero or has no inverse."""
     inverse = np.divide(1.0, lengths, out=np.zeros(len(lengths)), where=lengths >= np.finfo(np.float64).tiny)
     placed = home.place(inverse)[None, :]
     return V * placed, placed

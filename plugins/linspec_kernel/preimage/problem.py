@@ -31,16 +31,16 @@ from linspec_kernel.preimage.views import PreimageMoments
 class PreimageCCA(Problem[PreimageCCASolution]):
     """k pairs of points u and v whose kernel functions k(·, u) and k(·, v) are most correlated on the rows.
 
-    Where `KernelCCA` looks for any functions in the spaces of two kernels, this looks for those of single points: u has
-    an entry for each column of X, and its zeros say which columns do not matter. Pairs are found one after the other:
-    the variates of a pair are those of k(X, u) and k(Y, v), less what the variates of earlier pairs explain. A pair
-    maximises the correlation of its variates times the shares of its two functions that they are, so that points that
-    repeat earlier ones gain nothing.
+    `KernelCCA` looks for any functions in the spaces of two kernels; this problem looks for functions of single
+    points: u has an entry for each column of X, and its zeros say which columns do not matter. Pairs are found one
+    after the other: the variates of a pair are k(X, u) and k(Y, v) with their projections on the variates of earlier
+    pairs removed. A pair maximises the correlation of its variates times the shares of its two functions that remain,
+    so that points that repeat earlier ones gain nothing.
 
     Parameters
     ----------
     X : data of shape (n, p)
-        Anything that `linspec.as_operator` takes. Columns are taken as they are: bring them to one scale first, since
+        Anything that `linspec.as_operator` takes. Columns are not scaled: bring them to one scale first, since
         a bound treats all entries of u alike.
     Y : data of shape (n, q)
     k : int
@@ -49,14 +49,14 @@ class PreimageCCA(Problem[PreimageCCASolution]):
         `linspec.kernels.linear()`, `.polynomial(degree, offset)` or `.rbf(scale)`. Take ``polynomial(2, 0.0)`` for
         relations that are not monotone, such as squares.
     kernel_y : Kernel or str, optional
-        By default that of X.
+        By default the kernel of X.
     bound_x : (str, float), optional
         ("ratio", s): {|u|₂ = 1, |u|₁ ≤ s}. With s = 1 there is one column, with √p any number; about s² columns are
         equally strong at the bound. ("l1", b), ("l2", b): the balls |u|₁ ≤ b, |u|₂ ≤ b, which restrict nothing for
         linear and homogeneous polynomial kernels (see Notes). The default is |u|₂ = 1, which is ("ratio", √p): how
-        few columns are wanted depends on the data, and no bound makes zeros without being asked.
+        few columns are wanted depends on the data, and without a bound there are no zeros.
     bound_y : (str, float), optional
-        By default of the kind and number of X, or |v|₂ = 1 if that has none.
+        By default kind and number of `bound_x`, or |v|₂ = 1 if X has no bound.
     objective : {"correlation", "hsic"}, default "correlation"
         "hsic" is the Hilbert-Schmidt independence criterion of the variates, with Gaussian kernels of their root mean
         squares: with the linear kernel it finds combinations Xu and Yv that depend on each other in any way.
@@ -67,8 +67,8 @@ class PreimageCCA(Problem[PreimageCCASolution]):
     -----
     Residual: the largest |Proj(u + b² g) − u|₂ / b over pairs and views, where g is the gradient of the objective in u,
     Proj the nearest point of the bound's set, and b its radius (1 for "ratio"). It is zero exactly if one step along
-    the gradient leads back, so at stationary points. It says nothing about other stationary points: methods begin at
-    several points, and `agreeing` tells how many led to the best value.
+    the gradient leads back, so at stationary points. It does not exclude better stationary points: methods begin at
+    several points, and `agreeing` counts those that led to the best value.
 
     With a homogeneous kernel the correlation does not change with the length of u. In a ball, the gradient at a point
     that a step leads back to is then zero, as without any bound. Zeros of a method come from stopping early there.
@@ -126,7 +126,7 @@ class PreimageCCA(Problem[PreimageCCASolution]):
         )
 
     def check_sizes(self) -> None:
-        """X and Y have equally many rows, and k is at most what these allow."""
+        """Raise unless X and Y have equally many rows; check k against n − 1 (n without centring)."""
         check_rows("X", self.X, "Y", self.Y)
         n = min(self.X.shape[0], self.Y.shape[0])
         limits = {"rows, centred" if self.center else "rows": max(n - self.center, 1)}
@@ -134,48 +134,48 @@ class PreimageCCA(Problem[PreimageCCASolution]):
 
     @property
     def value(self) -> Objective:
-        """The objective that is maximised."""
+        """Objective that is maximised."""
         return OBJECTIVES[self.objective]
 
     @property
     def bounds(self) -> tuple[Bound, Bound]:
-        """Those of both views."""
+        """Bounds of both views."""
         return self.bound_x, self.bound_y
 
     @property
     def vacuous(self) -> tuple[str, ...]:
-        """The views whose bound is a ball that restricts nothing."""
+        """Names of the views whose bound is a ball that restricts nothing."""
         found = zip(("X", "Y"), (self.kernel_x, self.kernel_y), self.bounds, strict=True)
         return tuple(name for name, kernel, bound in found if bound.is_ball and kernel.homogeneous)
 
     @property
     def parities(self) -> tuple[int, int]:
-        """By view the factor of k(·, −u) over k(·, u): 1, −1, or 0 where there is none."""
+        """For each view 1 or −1 if k(·, −u) is that multiple of k(·, u), otherwise 0."""
         return _parity(self.kernel_x), _parity(self.kernel_y)
 
     @property
     def certificate_products(self) -> int:
-        """Two, forward with the points and adjoint for the gradients; one more where the law reads the rows."""
+        """Two products, with the points and adjoint for the gradients; one more if the certificate reads the rows."""
         sides = zip((self.X, self.Y), (self.kernel_x, self.kernel_y), self.bounds, strict=True)
         return 2 + any(reads_rows(*side) for side in sides)
 
     def adjusted(self) -> Self:
-        """The problem itself: kernels are centred, and not the rows."""
+        """Return the problem itself: kernel values are centred, not the rows."""
         return self
 
     def in_range(self, looks: Mapping[str, Any]) -> Self:
-        """The problem on matrices whose products keep their digits; the values of kernels are checked instead."""
+        """Problem on matrices whose products keep their digits; values of kernels are checked for range."""
         found = {name: looks[name].safe(name, A) for name, A in self.matrices.items()}
         return (
             self if all(found[name] is A for name, A in self.matrices.items()) else self.with_matrices(found)
         )
 
     def moments(self, form: str, expect: tuple[int, int]) -> Any:
-        """Both views, known by their products."""
+        """Views X and Y, used by their products."""
         return PreimageMoments(self)
 
     def start(self, given: Any) -> dict[str, Array]:
-        """The points of an earlier answer: of both views, equally many columns, finite."""
+        """Points of an earlier answer; raises unless they are finite and equally many for both views."""
         found = {}
         for name, A in (("x_preimages", self.X), ("y_preimages", self.Y)):
             U = given.get(name) if isinstance(given, Mapping) else getattr(given, name, None)
@@ -192,7 +192,7 @@ class PreimageCCA(Problem[PreimageCCASolution]):
         return found
 
     def as_solved(self, start: Mapping[str, Any]) -> dict[str, Any]:
-        """The points as they are."""
+        """Return the points unchanged."""
         return dict(start)
 
     def conclude(  # type: ignore[override]
@@ -206,9 +206,9 @@ class PreimageCCA(Problem[PreimageCCASolution]):
         agreeing: HostArray | None = None,
         kernels: tuple[Kernel, Kernel] | None = None,
     ) -> Conclusion:
-        """Bring points into their sets, take earlier variates out of later ones, and judge all pairs.
+        """Move points into their sets, remove earlier variates from later ones, and compute residuals.
 
-        `starts` is the number of points that each pair was sought from, and `agreeing` how many of them led to the
+        `starts` is the number of starting points of each pair, and `agreeing` the number of them that led to the
         best value within 1 %. `kernels` are those of `moments.settle`, for moments that were not settled by the run.
         """
         moments.settle(None, kernels)

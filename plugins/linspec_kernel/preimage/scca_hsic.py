@@ -2,7 +2,7 @@
 
 Problem: pairs (u, v), one after the other, that maximise the Hilbert-Schmidt independence criterion of Xu and Yv (of
 k(X, u) and k(Y, v) with another kernel than the linear one) in their sets.
-Method: the search of `gradkcca`. Starts are the pairs of columns that depend most on each other by themselves. They
+Method: the search of `gradkcca`. Starts are the pairs of single columns that depend most on each other. They
 climb with few features of the Gaussian kernel of a variate, and the best is polished with many. Features are those of
 the quadrature in `linspec_kernel.preimage.objectives`, O(n) for each.
 Source: Uurtio, Bhadra & Rousu 2018, ICDM, Sparse non-linear CCA through Hilbert-Schmidt independence criterion,
@@ -11,7 +11,7 @@ Hilbert-Schmidt independence criterion and centered kernel target alignment.
 Where we differ: (a) kernels have the width of the variate's standard deviation, so that the length of u does not
 matter, where theirs is a median of distances, taken as constant in the gradient. (b) Their gradient is that of a part
 of the pairs of rows, or of Nyström features of a tenth of the rows. (c) They climb from random points, one after the
-other, and alternate between u and v. With the objective "correlation" this is `gradkcca`, and the message says so.
+other, and alternate between u and v. With the objective "correlation" this is `gradkcca`, and a message notes it.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from linspec_kernel.preimage.gradkcca import FromStarts
 from linspec_kernel.preimage.objectives import HSIC, Objective
 
 CLIMBING_FEATURES = 16
-"""Features of each variate while starts climb."""
+"""Number of features of each variate while starts climb."""
 
 OTHER = (
     "The problem asks for the {objective} of variates, so this was the search of gradkcca. For HSIC pass "
@@ -39,7 +39,7 @@ class SCCAHSIC(FromStarts):
     repeats: int = option(32, "starts of each pair", at_least=1, at_most=1000)
 
     def objectives(self, problem: Any, run: Run) -> tuple[Objective, Objective]:
-        """HSIC with few features, and with many."""
+        """HSIC with few features for all starts, and with many features for the best one."""
         if problem.objective != "hsic":
             run.note(None, OTHER.format(objective=problem.objective))
             return problem.value, problem.value

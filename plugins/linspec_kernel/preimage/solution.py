@@ -19,7 +19,7 @@ from linspec_kernel.preimage.bounds import Bound
 from linspec_kernel.preimage.views import PreimageView
 
 SUPPORT = 0.05
-"""Share of the largest magnitude above which an entry counts as one of the support."""
+"""Share of a point's largest magnitude above which an entry belongs to its support."""
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -29,13 +29,14 @@ class PreimageCCASolution(TwoViewSolution):
     Attributes
     ----------
     x_preimages, y_preimages : array of shape (p, k), (q, k)
-        The points u and v of the pairs, in the order in which they were found. Signs that the kernel leaves open are
-        such that the largest entry is positive.
+        The points u and v of the pairs, in the order in which they were found. Signs that the kernel does not
+        determine are such that the largest entry is positive.
     correlations : numpy.ndarray of shape (k,)
         Correlations of the pairs of variates on the training rows, float64. Usually they decrease.
     values : numpy.ndarray of shape (k,)
-        What each pair maximises: the correlation or HSIC of its variates, times the shares of their functions that
-        earlier variates leave. For the first pair, and wherever functions do not overlap, the shares are 1.
+        Objective that each pair maximises: the correlation or HSIC of its variates, times the shares of their
+        functions that earlier variates leave. For the first pair, and wherever functions do not overlap, the shares
+        are 1.
     x_weights, y_weights : numpy.ndarray of shape (k, k)
         Upper triangular: the variates are these combinations of k(·, u₁), …, k(·, u_k), less `x_mean` and `y_mean`.
         They are uncorrelated and of unit length on the training rows; the functions themselves correlate.
@@ -44,11 +45,11 @@ class PreimageCCASolution(TwoViewSolution):
     residuals : numpy.ndarray of shape (k,)
         For each pair its part of the residual, which is the largest of them.
     starts : int
-        How many points each pair was sought from.
+        Number of starting points for each pair.
     agreeing : numpy.ndarray of shape (k,)
-        For each pair, how many of these led to the best value within 1 %. Where few did, more starts may find more.
+        For each pair, how many starts led to the best value within 1 %. If few did, more starts may find a better pair.
     kernel_x, kernel_y : Kernel
-        The kernels with all their numbers, also those that were taken from the data.
+        The kernels with all their numbers, including scales chosen from the data.
     """
 
     weight_fields: ClassVar[tuple[str, ...]] = ("x_preimages", "y_preimages")
@@ -92,12 +93,12 @@ class PreimageCCASolution(TwoViewSolution):
 
     @at_home
     def supports(self, share: float = SUPPORT) -> tuple[HostArray, HostArray]:
-        """Which columns matter: entries of the points above a share of the largest of their point.
+        """Columns that matter: entries of the points above a share of the largest entry of their point.
 
         Parameters
         ----------
         share : float, default 0.05
-            From 0 to below 1; 0 asks for all that are not zero.
+            From 0 to below 1; 0 gives all entries that are not zero.
 
         Returns
         -------
@@ -111,7 +112,7 @@ class PreimageCCASolution(TwoViewSolution):
 
     @at_home
     def transform(self, X: Any = None, Y: Any = None) -> Any:
-        """Variates of rows: kernel functions of the points at these rows, combined and less their training means.
+        """Variates of rows: kernel functions of the points at these rows, combined, minus training means.
 
         Parameters
         ----------

@@ -1,9 +1,9 @@
-"""Where to begin: pairs of columns that are related by themselves, and random points.
+"""Starting points: pairs of columns whose single variables are related, and random points.
 
 Problem: the objective has many stationary points, and from random starts in many columns a search ends at chance ones.
 Method: single columns are the sparsest points. The functions k(X, eᵢ) and k(Y, eⱼ) of some thousand rows are compared,
-all with all by one product, and the best pairs (eᵢ, eⱼ) are the starts, beside a few random points. A pair counts
-for no more than four times what it is in either half of the rows: two columns with one entry each may be perfectly
+all with all by one product, and the best pairs (eᵢ, eⱼ) are the starts, besides a few random points. A pair counts
+for no more than four times its value in either half of the rows: two columns with one entry each may be perfectly
 related by chance, in one half.
 Source: screening by single pairs, Fan & Lv 2008, J. R. Stat. Soc. B 70(5), doi:10.1111/j.1467-9868.2008.00674.x.
 Where we differ: Uurtio, Bhadra & Rousu 2019 begin at random points with entries from 0 to 1.
@@ -20,26 +20,26 @@ from linspec_kernel.preimage.objectives import Objective
 from linspec_kernel.preimage.views import PreimageView, share
 
 COLUMNS = 1000
-"""The most columns of a view that are compared, some drawn at random where there are more."""
+"""Largest number of columns of a view that are compared; of more, some are drawn at random."""
 
 NUMBERS = 2**25
-"""The most values of functions that are held for it."""
+"""Largest number of values of functions that are held for the comparison."""
 
 HALVES = 4.0
-"""Times what a pair is in either half of the rows, it counts for at most."""
+"""A pair counts for at most this multiple of its value in either half of the rows."""
 
 
 class Screen:
-    """Functions of single columns, at the rows of two views.
+    """Functions of single columns at the rows of two views.
 
     Parameters
     ----------
     views : pair of PreimageView
     objective : Objective
     parities : pair of int
-        By view the factor of k(·, −u) over k(·, u), or 0.
+        For each view 1 or −1 if k(·, −u) is that multiple of k(·, u), or 0.
     columns : pair of numpy.ndarray
-        The numbers of the columns that take part, as `drawn_columns` returns them.
+        Indices of the compared columns, as `drawn_columns` returns them.
     """
 
     def __init__(
@@ -59,7 +59,7 @@ class Screen:
         self.values: list[Array] = [values for _, values in made]
 
     def best(self, count: int) -> tuple[HostArray, HostArray]:
-        """The best pairs of columns, less the variates that have been subtracted from the views.
+        """Best pairs of columns, by variates with those that the views have removed subtracted.
 
         Parameters
         ----------
@@ -68,7 +68,7 @@ class Screen:
         Returns
         -------
         pair of numpy.ndarray of shape (p, count), (q, count)
-            Fewer columns where there are fewer pairs.
+            Fewer columns if there are fewer pairs.
         """
         home = self.views[0].home
         P, Q = (view.variates(K) for view, K in zip(self.views, self.values, strict=True))
@@ -101,26 +101,26 @@ class Screen:
 
 
 def _along(half: HostArray, whole: HostArray) -> HostArray:
-    """What pairs have in a half of the rows, in the direction in which they are related in all."""
+    """Values in one half of the rows, with the sign that makes values in all rows positive."""
     found: HostArray = half * np.where(whole < 0, -1.0, 1.0)
     return found
 
 
 def _part(view: PreimageView, V: Array, rows: slice) -> Array:
-    """Variates at some of the rows."""
+    """Variates at some of the rows, centred there if the view is."""
     V = V[rows, :]
     return V - view.home.xp.mean(V, axis=0)[None, :] if view.center else V
 
 
 def random_points(view: PreimageView, count: int, rng: Any) -> HostArray:
-    """Points of the set with normal directions."""
+    """Points of the set nearest to random normal directions."""
     return view.bound.nearest(rng.standard_normal((view.A.shape[1], count)) * view.bound.radius)
 
 
 def drawn_columns(
     views: tuple[PreimageView, PreimageView], objective: Objective, rng: Any
 ) -> tuple[HostArray, HostArray]:
-    """The numbers of the columns of both views that are compared."""
+    """Indices of the columns of both views that are compared."""
     x, y = (_some(view, objective, rng) for view in views)
     return x, y
 
@@ -132,7 +132,7 @@ def _some(view: PreimageView, objective: Objective, rng: Any) -> HostArray:
 
 
 def _functions(view: PreimageView, index: HostArray, both: bool) -> tuple[tuple[HostArray, HostArray], Array]:
-    """Rows and entries of points with one entry, and the values of their functions."""
+    """Points with one entry, as rows and entries, and the values of their functions."""
     rows = np.concatenate([index, index]) if both else index
     factors = np.full(len(rows), view.bound.radius)
     factors[len(index) :] *= -1

@@ -1,10 +1,10 @@
-"""Cases of preimage CCA, and the law computed a second time.
+"""Cases of preimage CCA, and its residual computed independently.
 
-The oracle evaluates kernels by their formulas on dense arrays, takes variates out by a QR factorisation, HSIC from the
-n x n kernel matrices, the gradients by complex steps, f'(u) = Im f(u + ih)/h (Squire & Trapp 1998,
-doi:10.1137/S003614459631241X), which lose no digit in any unit, and nearest points by bisection. No oracle knows the
-best points, but for one theorem: with linear kernels and |u| = 1 alone, the pairs are those of a canonical correlation
-analysis.
+The oracle evaluates kernels by their formulas on dense arrays, orthogonalizes variates one by one, and computes HSIC
+from the n x n kernel matrices, the gradients by complex steps, f'(u) = Im f(u + ih)/h (Squire & Trapp 1998,
+doi:10.1137/S003614459631241X), which lose no digits in any unit, and nearest points by bisection. No oracle knows the
+best points, except by one theorem: with linear kernels and |u| = 1 alone, the pairs are those of a canonical
+correlation analysis.
 """
 
 from __future__ import annotations
@@ -32,13 +32,13 @@ from linspec.testing import (
 )
 
 STEP = 1e-30
-"""The imaginary step, relative to the radius of a set: its square is no part of a sum."""
+"""Imaginary step, relative to the radius of a set; its square does not change a sum."""
 
 BLUR = 1e-7
-"""What bisection may miss of a residual."""
+"""Error of a residual by bisection."""
 
 ROWS = Needs(entries=True)
-"""Kernels of distances, and scales that are not given, are those of rows."""
+"""Needs of cases with kernels of distances or scales chosen from rows."""
 
 
 def function(kernel: Any, A: HostArray, u: HostArray) -> HostArray:
@@ -64,13 +64,13 @@ def length(c: HostArray) -> Any:
 
 
 def correlation(c: HostArray, d: HostArray) -> Any:
-    """The cosine of two variates."""
+    """Cosine of two variates."""
     sizes = length(c) * length(d)
     return c @ d / sizes if sizes.real > 0 else 0.0
 
 
 def hsic(c: HostArray, d: HostArray) -> Any:
-    """tr(KHLH)/(n − 1)² with Gaussian kernels of the variates over their root mean squares."""
+    """tr(KHLH)/(n − 1)² with Gaussian kernels of the variates, each divided by its root mean square."""
     n = len(c)
     K, L = (np.exp(-((z[:, None] - z) ** 2) / (2 * np.mean(z**2))) for z in (c, d))
     H = np.eye(n) - 1 / n
@@ -78,7 +78,7 @@ def hsic(c: HostArray, d: HostArray) -> Any:
 
 
 def nearest(bound: tuple[str, float], y: HostArray) -> HostArray:
-    """The nearest point of a set, with a threshold by bisection."""
+    """Nearest point of a set, with a threshold by bisection."""
     kind, size = bound
     a = np.abs(y)
     if kind == "l2":
@@ -99,7 +99,7 @@ def nearest(bound: tuple[str, float], y: HostArray) -> HostArray:
 
 
 class PreimageOracle:
-    """The law, and what can be known of the pairs."""
+    """Residual of an answer, and facts that are known about its pairs."""
 
     def __init__(self, case: Case, reading: Reading) -> None:
         given = case.parameters
@@ -132,7 +132,7 @@ class PreimageOracle:
 
     @property
     def attainable(self) -> float:
-        """The residual that rounding alone may leave."""
+        """Residual that rounding alone may leave."""
         return ROUNDING * self.unit
 
     def _points(self, solution: Any) -> tuple[HostArray, HostArray]:
@@ -145,7 +145,7 @@ class PreimageOracle:
         return found
 
     def _value(self, points: list[HostArray], before: list[HostArray]) -> Any:
-        """The objective of two variates, times the shares of their functions that they are."""
+        """Objective of two variates, times the shares of their functions that remain after `before` is removed."""
         c = [self._variate(i, u, Q) for i, (u, Q) in enumerate(zip(points, before, strict=True))]
         whole = [self._variate(i, u, Q[:, :0]) for i, (u, Q) in enumerate(zip(points, before, strict=True))]
         shares = [length(a) / (length(b) or 1.0) for a, b in zip(c, whole, strict=True)]
@@ -164,7 +164,7 @@ class PreimageOracle:
         return found[0], found[1]
 
     def _shares(self, solution: Any) -> HostArray:
-        """The smaller of |P k|/|H k| of both functions, for each pair."""
+        """Smaller of |P k|/|H k| of both functions, for each pair."""
         bases, points = self.variates(solution), self._points(solution)
         found = np.ones(points[0].shape[1])
         for view, (Q, U) in enumerate(zip(bases, points, strict=True)):
@@ -174,7 +174,7 @@ class PreimageOracle:
         return found
 
     def law(self, solution: Any) -> Law:
-        """The largest |Proj(u + b²g) − u|/b, with complex steps for g."""
+        """Largest |Proj(u + b²g) − u|/b, with complex steps for g."""
         points, bases, residual = self._points(solution), self.variates(solution), 0.0
         for j in range(points[0].shape[1]):
             before = [Q[:, :j] for Q in bases]
@@ -192,7 +192,7 @@ class PreimageOracle:
         return Law(residual, BLUR + 10 * self.attainable)
 
     def errors(self, solution: Any) -> list[str]:
-        """Where the answer is not what its points say, or not that of the theorem."""
+        """Describe where the answer contradicts its points, or the theorem."""
         rounding, found = 100 * self.attainable + 1e-9, []
         U, V = self._points(solution)
         rho = as_host(solution.correlations)
@@ -210,7 +210,8 @@ class PreimageOracle:
         if not len(rho):
             return found
         P, Q = self.variates(solution)
-        # What earlier variates leave of a function keeps the rounding of the whole function.
+        # The part of a function that is orthogonal to earlier variates keeps the rounding of the whole
+        # function.
         explained = 1e-9 + 100 * self.attainable / self._shares(solution)
         off = np.abs(np.sum(P * Q, axis=0) - rho)
         if not (off <= explained).all():
@@ -229,8 +230,8 @@ class PreimageOracle:
                     f"{name}_weights must make the variates of the points; they differ by {misfit:.2g}"
                 )
         if self.is_cca and solution.converged:
-            # A Rayleigh quotient is off by the square of its residual over the gap, which planted cases have. The
-            # residual that counts is what the columns have in common with the slopes, up to the tolerance.
+            # A Rayleigh quotient is off by the square of its residual over the gap, which planted cases have.
+            # The residual here is the part of the slopes in the span of the columns, up to the tolerance.
             slopes = [B.T @ (V - U * rho) for B, U, V in zip(self.bases, (P, Q), (Q, P), strict=True)]
             square = max(float(np.square(slope).sum(axis=0).max()) for slope in slopes)
             within = max(solution.residual, min(square, getattr(solution, "tol", 0.0)))
@@ -243,7 +244,7 @@ class PreimageOracle:
 
 
 def check_points(trial: Any) -> Iterator[str]:
-    """Points lie in their sets, variates are those of the points, however good these are."""
+    """Check that points lie in their sets and that variates belong to the points, even without convergence."""
     yield from trial.oracle.errors(replace(trial.solution, converged=False))
 
 
@@ -267,7 +268,7 @@ def planted(k: int, *, rank: int = 4, center: bool = True, name: str = "linear",
 def algebraic(
     name: str, kernel: Any, *, f: Any = np.square, n: int = 60, shape: tuple[int, int] = (6, 5), **given: Any
 ) -> Case:
-    """Y₁ = f(X₁ + X₂) − Y₂ and some noise, as in Uurtio, Bhadra & Rousu 2019."""
+    """Case with Y₁ = f(X₁ + X₂) − Y₂ and some noise, as in Uurtio, Bhadra & Rousu 2019."""
     gentle, needs = given.pop("gentle", True), given.pop("needs", Needs())
     rng = np.random.default_rng([11, n, *shape])
     X, Y = rng.uniform(-1, 1, (n, shape[0])), rng.uniform(-1, 1, (n, shape[1]))
@@ -284,7 +285,7 @@ def algebraic(
 
 
 def cases() -> tuple[Case, ...]:
-    """Kernels, sets, objectives, numbers of pairs, dtypes and units."""
+    """Cases of kernels, sets, objectives, numbers of pairs, dtypes and units."""
     usual, square, sparse = planted(2), polynomial(2, 0.0, 1.0), ("ratio", 1.5)
     quadratic = algebraic("quadratic", square, bound_x=sparse)
     single = planted(1, name="single")
@@ -319,14 +320,14 @@ def cases() -> tuple[Case, ...]:
 
 
 def shapes(case: Case, solution: Any) -> dict[str, tuple[int, ...]]:
-    """Of points, of the triangular maps, and of what belongs to pairs."""
+    """Expected shapes of points, of the triangular maps, and of values for each pair."""
     k, (p, q) = len(solution.correlations), (A.shape[1] for A in case.arrays.values())
     square = {"x_weights": (k, k), "y_weights": (k, k)}
     return {"x_preimages": (p, k), "y_preimages": (q, k), **square, "agreeing": (k,), "values": (k,)}
 
 
 def moved(case: Case, factor: float, seed: int) -> Case:
-    """Rows in another order and other units: with linear kernels the same points."""
+    """Permute the rows and change the units; with linear kernels the points stay the same."""
     order = np.random.default_rng(seed).permutation(len(case.main))
     return replace(case, arrays={name: factor * A[order] for name, A in case.arrays.items()}, truth={})
 
@@ -342,4 +343,4 @@ TESTING = ProblemTesting(
     ),
     answer_checks={"points": check_points},
 )
-"""How solvers of preimage CCA are judged."""
+"""Independent checks for solvers of preimage CCA."""

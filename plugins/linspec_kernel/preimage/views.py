@@ -1,10 +1,11 @@
-"""Functions k(·, u) of one view at its rows, and the gradient of what is made of them, by products alone.
+"""Functions k(·, u) of one view at its rows, and gradients of objectives of them, by products alone.
 
 Problem: everything here is a function of T = XU, n x m, and the gradient in U is one product with Xᵀ. So X may be
 sparse, in a file, streamed, or known by its products; kernels of distances also need the squared lengths of the rows.
-Method: variates are P k(X, U) with P = (I − QQᵀ)H: centred, and freed of the variates Q that were found before. With
-the derivative S of an objective by the variates, the derivative by k(X, U) is P S. Two sweeps: forward and adjoint.
-What is maximised is the objective times |P k|/|H k| of both views, see `linspec_kernel.preimage.certificate`.
+Method: variates are P k(X, U) with P = (I − QQᵀ)H: centred, and orthogonal to the variates Q that were found before.
+With the derivative S of an objective by the variates, the derivative by k(X, U) is P S. Two sweeps: forward and
+adjoint. The value maximised is the objective times |P k|/|H k| of both views, see
+`linspec_kernel.preimage.certificate`.
 """
 
 from __future__ import annotations
@@ -25,22 +26,22 @@ from linspec_kernel.preimage.bounds import Bound
 from linspec_kernel.preimage.objectives import Objective
 
 ROUNDING = 100.0
-"""Multiple of the unit roundoff, relative to the values of a function, below which what centring leaves is rounding."""
+"""Multiple of unit roundoff, relative to the values of a function, below which variates are rounding."""
 
 ROWS_BYTES = 8 << 20
-"""Bytes of rows that are read together."""
+"""Bytes of rows that are read at once."""
 
 
 @dataclass(frozen=True)
 class PointFunctions:
-    """Functions k(·, uⱼ) of one view.
+    """Functions k(·, uⱼ) of one view at its rows.
 
     Attributes
     ----------
     points : numpy.ndarray of shape (p, m)
         U.
     products, values, variates : array of shape (n, m)
-        XU, k(X, U) and P k(X, U). A variate that is rounding is zero.
+        XU, k(X, U) and P k(X, U). Variates at the level of rounding are set to zero.
     """
 
     points: HostArray
@@ -49,7 +50,7 @@ class PointFunctions:
     variates: Array
 
     def columns(self, index: HostArray, home: Home) -> PointFunctions:
-        """Some of the functions."""
+        """Functions with the numbers `index`."""
         if len(index) == self.points.shape[1] and (np.diff(index) == 1).all():
             return self
         at = home.xp.asarray(index, device=home.device)
@@ -59,14 +60,14 @@ class PointFunctions:
 
 @dataclass(frozen=True)
 class Removed:
-    """The part that a view subtracts from variates.
+    """Variates that a view has removed, and the largest length of its functions.
 
     Attributes
     ----------
     basis : array of shape (n, r) or None
-        Orthonormal variates.
+        Orthonormal basis of the removed variates.
     largest : float
-        The largest length of a function seen so far, beside which rounding is zero.
+        Largest length of a function so far, to which rounding is compared.
     """
 
     basis: Array | None
@@ -74,7 +75,7 @@ class Removed:
 
 
 class PreimageView:
-    """One view: its rows, its kernel, its bound, and what has been subtracted from its variates.
+    """One view: its rows, its kernel, its bound, and the earlier variates that it removes.
 
     Parameters
     ----------
@@ -83,18 +84,18 @@ class PreimageView:
     bound : Bound
     center : bool
     name : str
-        What messages call it.
+        Name in messages.
 
     Attributes
     ----------
     kernel : Kernel
-        With all its numbers once `settle` was called.
+        Has all its numbers once `settle` was called.
     home : Home
-        Of blocks with n rows, float64.
+        Home of float64 blocks with n rows.
     basis : array of shape (n, r) or None
-        Orthonormal variates that are subtracted.
+        Orthonormal basis of the removed variates.
     largest : float
-        The largest length of a function seen so far.
+        Largest length of a function so far.
     """
 
     def __init__(self, A: LinearOperator, kernel: Kernel, bound: Bound, center: bool, name: str) -> None:
@@ -107,15 +108,15 @@ class PreimageView:
         self.squares: Array | None = None
         self.largest = 0.0
 
-    # ---- numbers that products do not give -----------------------------------------------------
+    # ---- numbers that products do not provide -----------------------------------------------------
 
     @property
     def setup(self) -> float:
-        """Sweeps that `settle` still makes."""
+        """Sweeps that `settle` still needs."""
         return (not self.kernel.is_resolved) + (not self._is_measured)
 
     def settle(self, rng: Any) -> Kernel:
-        """Take numbers of the kernel that are not given from some rows, and lengths of rows from all."""
+        """Compute missing numbers of the kernel from a sample of rows, and lengths of rows if the kernel needs them."""
         if not self.kernel.is_resolved:
             n = int(self.A.shape[0])
             index = np.sort(random_generator(rng).choice(n, min(n, SAMPLE), replace=False))
@@ -130,17 +131,17 @@ class PreimageView:
         return self.kernel
 
     def given(self, kernel: Kernel) -> None:
-        """Take the numbers of the kernel from an earlier call of `settle`."""
+        """Use a kernel whose numbers come from an earlier call of `settle`."""
         self.kernel = kernel
 
     def settled(self, kernel: Kernel, lengths: HostArray | None) -> None:
-        """Take the kernel, and the lengths of rows, from an earlier run."""
+        """Use the kernel and the lengths of rows of an earlier run."""
         self.kernel = kernel
         if lengths is not None:
             self.squares, self._is_measured = self.home.place(lengths), True
 
     def rows(self, index: HostArray, what: str) -> LinearOperator:
-        """Some rows in memory, of numbers that increase."""
+        """Rows with these increasing indices, in memory."""
         if self.A.access == "rows":
             return self.A.rows(index)
         if not self.A.streamed:
@@ -171,7 +172,7 @@ class PreimageView:
     # ---- functions and gradients ----------------------------------------------------------------
 
     def at(self, U: HostArray) -> PointFunctions:
-        """The functions of some points: one product with X."""
+        """Functions of points: one product with X."""
         P = self.home.place(U)
         T = self.home.place(self.A.matmat(P))
         if not all_finite(T):
@@ -185,7 +186,7 @@ class PreimageView:
         return PointFunctions(U, T, K, self.variates(K))
 
     def variates(self, K: Array) -> Array:
-        """P k(X, U); zero where rounding is all that is left."""
+        """P k(X, U), set to zero where only rounding is left."""
         C = self.taken_out(K)
         sizes = self.home.column_norms(K)
         if (
@@ -200,18 +201,18 @@ class PreimageView:
         return self.home.xp.where(at, C, self.home.xp.zeros_like(C))
 
     def centred(self, V: Array) -> Array:
-        """H V."""
+        """H V: V with its column means subtracted, if the view is centred."""
         return V - self.home.xp.mean(V, axis=0)[None, :] if self.center else V
 
     def taken_out(self, V: Array) -> Array:
-        """P V."""
+        """P V: V centred, with its projection on removed variates subtracted."""
         V = self.centred(V)
         return V if self.basis is None else V - self.basis @ (self.basis.T @ V)
 
     def gradient(self, functions: PointFunctions, slopes: Array, *, freed: bool = True) -> HostArray:
-        """The gradient in the points of what has these derivatives by the variates: one product with Xᵀ.
+        """Gradient in the points of a value with these derivatives in the variates: one product with Xᵀ.
 
-        With ``freed=False`` the derivatives are those by Hk(X, U), before variates are subtracted.
+        With ``freed=False`` the derivatives are those in Hk(X, U), before earlier variates are removed.
         """
         S = self.taken_out(slopes) if freed else self.centred(slopes)
         sizes = self.home.column_norms(S)
@@ -222,21 +223,21 @@ class PreimageView:
         return np.asarray(to_host(G), dtype=np.float64) * units
 
     def take_out(self, variate: Array) -> None:
-        """Free later variates of this one, an n x 1 block of length above 0."""
+        """Remove this variate (n x 1, of length above 0) from all later ones."""
         column = variate / self.home.norm(variate)
         self.basis = column if self.basis is None else self.home.concat([self.basis, column])
 
     @property
     def removed(self) -> Removed:
-        """The part that is subtracted from variates so far."""
+        """Removed variates and the largest length so far, for a checkpoint."""
         return Removed(self.basis, self.largest)
 
     def remove_again(self, removed: Removed) -> None:
-        """Subtract what an earlier run had subtracted."""
+        """Restore the removed variates of an earlier run."""
         self.basis, self.largest = removed.basis, removed.largest
 
     def on(self, index: HostArray) -> PreimageView:
-        """The view of some of its rows in memory, no variates subtracted."""
+        """View of the rows `index` in memory, with no variates removed."""
         found = PreimageView(self.rows(index, "some rows"), self.kernel, self.bound, self.center, self.name)
         if self.squares is not None:
             found.squares = self.home.xp.take(
@@ -252,7 +253,7 @@ def shared(
     values: tuple[Array, Array],
     variates: tuple[Array, Array],
 ) -> HostArray:
-    """What is maximised: the objective of the variates, times the shares of their functions that they are.
+    """Objective of the variates, times the shares of their functions that remain: the value that is maximised.
 
     Parameters
     ----------
@@ -273,7 +274,7 @@ def shared(
 
 
 def share(view: PreimageView, K: Array, P: Array) -> HostArray:
-    """|P k| / |H k| of each column: 1 before anything has been subtracted, 0 for functions that are rounding."""
+    """|P k| / |H k| of each column: 1 before any variate is removed, 0 for functions at the level of rounding."""
     if view.basis is None:
         return np.ones(int(P.shape[1]))
     rest, whole = view.home.column_norms(P), view.home.column_norms(view.centred(K))
@@ -287,7 +288,7 @@ def shared_slopes(
     values: tuple[Array, Array],
     variates: tuple[Array, Array],
 ) -> tuple[Array, Array]:
-    """The derivatives of `shared` by Hk(X, U), for `PreimageView.gradient` with ``freed=False``."""
+    """Derivatives of `shared` in Hk(X, U), for `PreimageView.gradient` with ``freed=False``."""
     home = views[0].home
     S = objective.slopes(*variates, home)
     if all(view.basis is None for view in views):
@@ -309,12 +310,12 @@ def shared_slopes(
 
 
 def _needs_lengths(kernel: Kernel) -> bool:
-    """Whether `along` needs statistics of the rows."""
+    """Whether `along` needs the squared lengths of the rows."""
     return kernel.statistics(np.zeros((1, 1))) is not None
 
 
 def entries_of(rows: LinearOperator) -> Any:
-    """The entries of rows in memory, float64, so that their squares are numbers: an array, or a SciPy matrix."""
+    """Entries of rows in memory in float64, so that their squares do not overflow: an array or a SciPy matrix."""
     bare, _ = uncounted(rows)
     if isinstance(bare, SparseOperator):
         return bare.matrix.astype(np.float64, copy=False)
@@ -322,7 +323,7 @@ def entries_of(rows: LinearOperator) -> Any:
 
 
 def row_parts(A: LinearOperator) -> Iterator[LinearOperator]:
-    """All rows, some megabytes at a time."""
+    """All rows, in parts of some megabytes."""
     if A.streamed:
         yield from A.blocks()
         return
@@ -341,7 +342,7 @@ def _stacked(parts: list[Any]) -> Any:
 
 
 class PreimageMoments:
-    """What `run.moments` gives to solvers of `PreimageCCA`: both views.
+    """Views X and Y, as the moments of `PreimageCCA`.
 
     Attributes
     ----------
@@ -355,7 +356,7 @@ class PreimageMoments:
 
     def __init__(self, problem: Any) -> None:
         self._problem = problem
-        self._rows: Moments | None = None  # which identify the rows, if a run asks for it
+        self._rows: Moments | None = None  # used to identify the rows if a run requires it
         self.x, self.y = (
             PreimageView(A, kernel, bound, problem.center, name)
             for name, A, kernel, bound in (
@@ -367,7 +368,7 @@ class PreimageMoments:
 
     @property
     def views(self) -> tuple[PreimageView, PreimageView]:
-        """Both."""
+        """Views X and Y."""
         return self.x, self.y
 
     @property
@@ -376,7 +377,7 @@ class PreimageMoments:
         return max(view.setup for view in self.views)
 
     def settle(self, rng: Any, kernels: tuple[Kernel, Kernel] | None = None) -> tuple[Kernel, Kernel]:
-        """Take numbers of kernels from some rows, or from these kernels, and lengths of rows where they are needed."""
+        """Complete kernels from `kernels` or from a sample of rows; compute lengths of rows if needed."""
         for view, kernel in zip(self.views, kernels or (), strict=False):
             if not view.kernel.is_resolved:
                 view.given(kernel)
@@ -385,7 +386,7 @@ class PreimageMoments:
     # ---- checkpoints --------------------------------------------------------------------------
 
     def learnt(self) -> dict[str, Any]:
-        """The sets, the kernels with all their numbers, and the lengths of rows: for a checkpoint."""
+        """Sets, kernels with all their numbers, and lengths of rows: for a checkpoint."""
         sides = [
             {
                 "bound": str(view.bound),
@@ -397,12 +398,12 @@ class PreimageMoments:
         return {"form": self.form, "views": [], "sides": sides}
 
     def take_up(self, learnt: Mapping[str, Any]) -> None:
-        """Go on with what an earlier run had learnt.
+        """Restore the kernels and the lengths of rows of an earlier run.
 
         Raises
         ------
         InvalidProblem
-            Its kernels or its sets were others.
+            Its kernels or its sets differ.
         """
         for name, view, before in zip("xy", self.views, learnt["sides"], strict=True):
             check_same(f"bound_{name}", str(view.bound), before["bound"], view.bound)
@@ -412,10 +413,10 @@ class PreimageMoments:
             view.settled(kernel, before["lengths"])
 
     def ask_for_witnesses(self, before: Mapping[str, float], known: Mapping[str, Any]) -> None:
-        """Have the rows of each view identified."""
+        """Request sums that identify the rows of each view."""
         self._rows = Moments(self._problem.X, self._problem.Y, form="implicit")
         self._rows.ask_for_witnesses(before, known)
 
     def witnesses(self, *, read: bool = False) -> dict[str, Any]:
-        """The sums that identify the rows of each view."""
+        """Sums that identify the rows of each view."""
         return {} if self._rows is None else self._rows.witnesses(read=read)
