@@ -52,12 +52,6 @@ SQUARED_LIMIT = 1e8
 MANY = 1000
 """Number of targets from which Lanczos vectors for a tenth of them are cheaper than all singular vectors."""
 
-ROWS_AT_ONCE = 256
-"""Number of rows whose inner products with the others are formed at once."""
-
-MEANS = 1e3
-"""Largest ratio of squares of sparse rows to squares about the means at which means are subtracted from products."""
-
 
 @dataclass(frozen=True, kw_only=True)
 class DirectDiscriminant(Solver):
