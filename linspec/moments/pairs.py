@@ -312,14 +312,14 @@ class Pairs:
 
     # ---- residuals -------------------------------------------------------------------------------
 
-    def gap(self, i: int) -> Array:
+    def residual_block(self, i: int) -> Array:
         """C Ψ − SxΦ diag ρ for view 0, CᵀΦ − SyΨ diag ρ for view 1."""
         return self.image(i) - self[i].SV * self.rho_there[None, :]
 
     @property
     def residual(self) -> float:
         """The law of canonical pairs: Σ‖ϱᵢ‖² / Σρᵢ, approximately in the norm of diag(Sx, Sy)⁻¹."""
-        squares = squares_together(self.metrics.norms, (self.gap(0), self.gap(1)))
+        squares = squares_together(self.metrics.norms, (self.residual_block(0), self.residual_block(1)))
         return ratio(float(sum(s.sum() for s in squares)), self.total)
 
     @property

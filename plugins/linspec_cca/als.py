@@ -6,12 +6,13 @@ Method: from bases Φ, Ψ of both views, with Sx = XᵀX + rx I and Sy = YᵀY +
     Φ ← argmin ‖XΦ − YΨ‖² + rx ‖Φ‖²,   orthonormal in Sx,
     Ψ ← argmin ‖YΨ − XΦ‖² + ry ‖Ψ‖²,   orthonormal in Sy,
 
-by any least-squares solver that has `prepare`; with "ling" this is L-CCA, with "gd" G-CCA.
+by any least-squares solver that has `prepare`. The half steps are those of L-CCA with "ling", and of G-CCA with "gd";
+these solvers also make fixed numbers of rounds and steps, and carry no more than k columns (see `rounds.py`).
 Source: Golub & Zha 1995, The canonical correlations of matrix pairs; Lu 2015 (thesis), Algorithms 4 and 7.
 Where we differ: (a) The least-squares solver begins at Φ diag ρ, the best point within the span of the last block,
-whose gradient is known, and only reduces the error there by a factor. (b) Some columns more than k are carried,
-because the convergence depends on the gap after them. (c) After each half step both bases are turned to the canonical
-pairs of their spans, so a run can be judged and stopped at any step.
+whose gradient is known, and only reduces the gradient there by a factor. (b) Some columns more than k are carried,
+because the convergence depends on how far the correlations after them lie below the k-th. (c) After each half step both
+bases are turned to the canonical pairs of their spans, so a run can be judged and stopped at any step.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ from linspec.moments import Pairs
 from linspec.operators import DenseOperator, ProductOperator
 
 INNER_REDUCTION = 0.1
-"""The factor by which a half step reduces its error."""
+"""The factor by which a half step reduces the largest relative gradient of its columns."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -88,20 +89,22 @@ class AlternatingLeastSquares(IterativeSolver):
             pairs = first_pairs(problem, run, moments, run.part(self.test_matrix), width)
         held = moments.form != "implicit"
         matrices = [moments.view(0), moments.view(1)] if held else [problem.X, problem.Y]
-        drawn = run.rng.bit_generator.state if state is None else state["drawn"]
-        with drawing_from(run, drawn):  # a continued run prepares with the random numbers of its start
+        rng_before = run.rng.bit_generator.state if state is None else state["rng_before"]
+        with drawing_from(run, rng_before):  # a continued run prepares with the random numbers of its start
             solvers = [lstsq.prepare(A, r, run) for A, r in zip(matrices, problem.ridge, strict=True)]
 
         def half_step(pairs: Pairs, i: int) -> Array:
-            """argmin ‖XΦ − YΨ‖² + r‖Φ‖² for view i, from Φ diag ρ, whose gradient C Ψ − SΦ diag ρ is known."""
-            A, basis, CV = (problem.X, problem.Y)[1 - i], pairs[i], pairs.image(i)
-            target = ProductOperator(A, DenseOperator(A.home.place(pairs[1 - i].V, A.dtype)))
-            start, AtA_start = basis.V * pairs.rho_there, None
+            """argmin ‖XΦ − YΨ‖² + r‖Φ‖² for view i, from Φ diag ρ, where −gradient = C Ψ − SΦ diag ρ."""
+            other, basis, CV = (problem.X, problem.Y)[1 - i], pairs[i], pairs.image(i)
+            target = ProductOperator(other, DenseOperator(other.home.place(pairs[1 - i].V, other.dtype)))
+            start = basis.V * pairs.rho_there
             AtA_start = (basis.SV - basis.V * problem.ridge[i]) * pairs.rho_there
             if from_zero:
                 start = AtA_start = None
             if rounds is None:
-                return solvers[i].reduce(target, INNER_REDUCTION, pairs.gap(i), CV, start, AtA_start)
+                return solvers[i].reduce(
+                    target, INNER_REDUCTION, pairs.residual_block(i), CV, start, AtA_start
+                )
             return solvers[i].solve(target, start, None, CV, AtA_start)
 
         def judged(pairs: Pairs, gain: Any, made: int) -> PairsIterate:
@@ -115,7 +118,7 @@ class AlternatingLeastSquares(IterativeSolver):
                 gain=gain,
                 ending=ending,
                 made=made,
-                drawn=drawn,
+                rng_before=rng_before,
             )
 
         iterate = state or judged(pairs.canonical(normalizer), ExpectedGain(run.tol), 0)
@@ -131,11 +134,11 @@ class AlternatingLeastSquares(IterativeSolver):
 
 
 @contextmanager
-def drawing_from(run: Run, drawn: Any) -> Iterator[None]:
+def drawing_from(run: Run, state: Any) -> Iterator[None]:
     """Draw from a given state of the generator inside the block; then restore the state before, if it differed."""
     generator = run.rng.bit_generator
     before = generator.state
-    generator.state = drawn
+    generator.state = state
     yield
-    if before != drawn:
+    if before != state:
         generator.state = before

@@ -8,12 +8,13 @@ Method: beside the normalised blocks Φ, Ψ there are unnormalised ones Φ̃, Ψ
 
 and the same for Ψ. A canonical pair is a fixed point (Φ̃ = ΦΛ). For projected gradient descent it is not.
 Source: Ma, Lu & Foster 2015, ICML, Algorithm 4; Lu 2015 (thesis), Algorithm 10.
-Where we differ: (a) With S = XᵀX + ridge I, which is not divided by n, normalised blocks here are the paper's over
-√n. (b) "simultaneous" takes the old Φ for Ψ, as printed, with one sweep per iteration. "alternating" takes the new
-one (Remark 4.2.4), as in the authors' experiments, with two sweeps. The former can reach a cycle of two in which the
-spans no longer improve, so the latter is the default. (c) The default step is 1.7 over the largest eigenvalue of each
-view's own Gram matrix, which a short block power iteration estimates. The step is halved if the iteration grows. (d)
-The fixed point is determined up to a rotation of both blocks, so the canonical pairs of their spans are yielded.
+Where we differ: (a) With S = XᵀX + ridge I, which is not divided by n (the ridge is nλ), Φ and Ψ here are the paper's
+over √n; Φ̃ and Ψ̃ are the paper's. (b) "simultaneous" takes the old Φ for Ψ, as printed, with one sweep per iteration.
+"alternating" takes the new one (Remark 4.2.4), as in the authors' experiments, with two sweeps. The former can reach a
+cycle of two in which the spans no longer improve, so the latter is the default. (c) The default step is 1.7 over the
+largest eigenvalue of each view's own Gram matrix, which a short block power iteration estimates. If Φ̃ or Ψ̃ is longer
+after a step than the answer can be, the step is rejected for both, and η of that view is halved. (d) The fixed point is
+determined up to a rotation of both blocks, so the canonical pairs of their spans are yielded.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ APART, SLOWEST = 50, 0.9999
 """The number of steps between compared gains, because one step gains little, and the largest ratio of gains."""
 
 GROWTH = 4.0
-"""The mean square of the auxiliary variables is at most 1 at the answer; above this the step is halved."""
+"""The mean square of the auxiliary variables is at most 1 at the answer; above this a step is rejected and halved."""
 
 Steps = tuple[float, float]
 """The step η of each view."""
@@ -75,36 +76,37 @@ class AppGrad(IterativeSolver):
 
         def begun() -> PairsIterate:
             """Return the first iterate: random Φ, Ψ, and Φ̃, Ψ̃ fitted to them or zero."""
-            pairs = first_pairs(problem, run, moments, run.part(self.test_matrix), k).normalized(normalizer)
-            tilde = fitted(pairs, moments.total if self.auxiliary == "start" else 0.0)
+            first = first_pairs(problem, run, moments, run.part(self.test_matrix), k)
+            normalized = first.normalized(normalizer)
+            tilde = fitted(normalized, moments.total if self.auxiliary == "start" else 0.0)
             given = self.step
             steps = (given, given) if given else steps_from_data(problem, run, moments, self.test_matrix)
-            return judged(tilde, pairs, steps, ExpectedGain(run.tol, apart=APART, slowest=SLOWEST))
+            return judged(tilde, normalized, steps, ExpectedGain(run.tol, apart=APART, slowest=SLOWEST))
 
-        def judged(tilde: Pairs, pairs: Pairs, steps: Steps, gain: Any) -> PairsIterate:
+        def judged(tilde: Pairs, normalized: Pairs, steps: Steps, gain: Any) -> PairsIterate:
             """The canonical pairs of the spans of Φ and Ψ, with what the next step reads."""
-            turned = pairs.canonical()
-            gain = gain.after(turned.residual, turned.total, whole=turned.exact)
-            return PairsIterate(turned, k, gain=gain, tilde=tilde, pairs=pairs, steps=steps)
+            pairs = normalized.canonical()
+            gain = gain.after(pairs.residual, pairs.total, whole=pairs.exact)
+            return PairsIterate(pairs, k, gain=gain, tilde=tilde, normalized=normalized, steps=steps)
 
         iterate = state or begun()
         while True:
             yield iterate
-            tilde, pairs, steps = (iterate[name] for name in ("tilde", "pairs", "steps"))
+            tilde, normalized, steps = (iterate[name] for name in ("tilde", "normalized", "steps"))
             # Φ̃ ← Φ̃ − η (SxΦ̃ − √n C Ψ)/n, Ψ̃ ← Ψ̃ − η (SyΨ̃ − √n CᵀΦ)/n
-            V = tilde[0].V - gradient(tilde, 0, pairs.image(0), moments.total) * steps[0]
+            V = tilde[0].V - gradient(tilde, 0, normalized.image(0), moments.total) * steps[0]
             if alternating:
                 new = tilde.renewed(moments, V, None)
                 image = new.image(1) @ normalizing(new, normalizer)
                 W = tilde[1].V - gradient(tilde, 1, image, moments.total) * steps[1]
                 new = new.renewed(moments, None, W)
             else:
-                W = tilde[1].V - gradient(tilde, 1, pairs.image(1), moments.total) * steps[1]
+                W = tilde[1].V - gradient(tilde, 1, normalized.image(1), moments.total) * steps[1]
                 new = tilde.renewed(moments, V, W)
             steps, grows = checked(steps, new, tilde, moments.total)
             if not grows:
-                tilde, pairs = new, new.normalized(normalizer)  # Φ = Φ̃ (Φ̃ᵀSxΦ̃)^(-1/2), and Ψ
-            iterate = judged(tilde, pairs, steps, iterate.gain)
+                tilde, normalized = new, new.normalized(normalizer)  # Φ = Φ̃ (Φ̃ᵀSxΦ̃)^(-1/2), and Ψ
+            iterate = judged(tilde, normalized, steps, iterate.gain)
 
 
 def gradient(tilde: Pairs, i: int, image: Array, n: float) -> Array:

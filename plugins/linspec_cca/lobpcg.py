@@ -1,24 +1,24 @@
 """CCA by locally optimal block preconditioned conjugate gradients on both subspaces at once.
 
 Problem: the leading canonical pairs of views too large for their Gram matrices, or for factoring them.
-Method: each view has a subspace, and the pairs within the two are exact. Their residuals
+Method: each view has a subspace, and the pairs are the Rayleigh-Ritz pairs within the two. Their residuals
 
     Rx = CΨ − SxΦ diag(ρ),   Ry = CᵀΦ − SyΨ diag(ρ)
 
-are multiplied by a preconditioner of each Gram matrix, Zx = Px⁻¹Rx and Zy = Py⁻¹Ry, made orthogonal to the subspace,
-and added to it. One sweep multiplies both new blocks by all four matrices; everything else is small: the pairs are the
-singular vectors of C in bases that are orthonormal in Sx and Sy. A subspace that has reached its depth is reduced to
-the current pairs and the pairs before the last step. For a depth of three blocks these are the directions of conjugate
-gradients.
+are multiplied by a preconditioner of each Gram matrix, Zx = Px⁻¹Rx and Zy = Py⁻¹Ry, made S-orthogonal to the subspace
+(S = Sx or Sy), and added to it. One sweep multiplies both new blocks by all four matrices; everything else is small:
+the pairs are the singular vectors of C in bases that are orthonormal in Sx and Sy. A subspace that has reached its
+depth is reduced to the current pairs and the pairs before the last step. For a depth of three blocks these are the
+directions of conjugate gradients.
 Source: Knyazev 2001, doi:10.1137/S1064827500366124 (LOBPCG); restarts with the pairs before the last step as in
 Stathopoulos 2007, doi:10.1137/050631574 (GD+k). Neither is about two views.
 Where we differ: there is a subspace for each view, and not one of stacked vectors, so a block gives twice the
 directions. The first block is random signs. Their product begins the iteration, makes the preconditioner
 (`linspec.algebra.preconditioner`), and estimates the diagonals of operators that only give products. More columns
-than k are carried, because convergence then depends on the gap after them. Their number depends on the
-cost of a sweep. Pairs with a residual far below the tolerance stay in the subspace and need no more products.
-On request, sweeps go over a copy in float32 until the certificate, whose products are of the precision of the data,
-accepts the answer; if it does not, the pairs and all later directions are multiplied in that precision.
+than k are carried, because convergence then depends on how far the correlations after them lie below the k-th. Their
+number depends on the cost of a sweep. Pairs with a residual far below the tolerance stay in the subspace and need no
+more products. On request, sweeps go over a copy in float32 until the certificate, whose products are of the precision
+of the data, accepts the answer; if it does not, the pairs and all later directions are multiplied in that precision.
 """
 
 from __future__ import annotations
@@ -121,7 +121,7 @@ class LOBPCG(IterativeSolver):
             Z = [norm.P.solve(R.pop(0)) for norm in found.norms]
             columns, gain, single = int(Z[0].shape[1]), found.gain, found.single
             del found  # the step frees the arrays that it no longer needs
-            # made orthogonal to the subspaces
+            # made S-orthogonal to the subspaces
             space.make_room(columns, width, depth)
             Z = space.directions(Z)
             # SxZx, CZy, CᵀZx, SyZy: one sweep; and the pairs within the larger subspaces

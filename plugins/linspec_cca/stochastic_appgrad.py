@@ -10,12 +10,16 @@ minibatch,
 and the same for Ψ. Both views read the same rows. ``normalizer_rows`` takes the metric of (2) from other rows J than
 the gradient, as the authors' own program does (ten times k of them).
 Source: Ma, Lu & Foster 2015, ICML, section 3; Lu 2015 (thesis), Algorithm 11.
-Where we differ: (a) Sums over |I| rows are multiplied by n/|I| and not by 1/|I|: λ is then the ridge, and normalised
-blocks are the paper's over √n. (b) Step lengths and the size of a batch come from the data (`minibatch_steps`), not
-by cross-validation; ``step`` is the form of the source, one number for all columns. (c) Algorithm 11 picks a new random
-subset of the rows at every step, so a row may occur twice before others occur once. Here rows are shuffled and read to
-the end, each once before any occurs twice, and the last batch of a reading has the remaining rows. (d) Ψ takes the new
-Φ, as in the authors' program, and not the old one, as printed. (e) The mean of the iterates with polynomial weights,
+Where we differ: (a) Sums over |I| rows are multiplied by n/|I| and not by 1/|I|. So the ridge is nλ, the step is η/n,
+and all four blocks, Φ̃ and Ψ̃ as well as Φ and Ψ, are the paper's over √n. (b) Step lengths and the size of a batch
+come from the data (`minibatch_steps`), not by cross-validation; ``step`` is the form of the source, one number for all
+columns. (c) Algorithm 11 picks a new random subset of the rows at every step, so a row may occur twice before others
+occur once. Here rows are read in a random order, none twice before a reading ends (rows with weights: as often as these
+require), and batches are cut out of chunks (`linspec.sweeps.Minibatches`). A reading may leave out its last rows, fewer
+than half a chunk; the next one has another order. Rows of files are drawn in runs of neighbours, and shuffled within a
+chunk. A batch has from half to one and a half times the rows that it should have, so that no short rest of a chunk
+remains. (d) Ψ takes the new Φ, as in the authors' program, and not the old one, as printed. (e) The mean of the
+iterates with polynomial weights,
 
     (3)  Φ̄ ← Φ̄ + (Φ̃ − Φ̄) (1 + 8)/(t + 8),
 
@@ -85,7 +89,8 @@ class Side:
 class MeanGradient:
     """Mean gradient over some steps, and the estimate of the residual that follows from it.
 
-    At the answer Φ̃ = Φ diag(ρ) up to a rotation, so the gradients of both blocks are the residuals ϱ up to a rotation.
+    At the answer Φ̃ = Φ diag(ρ) up to a rotation, so the gradients SΦ̃ − CΨ of both blocks are the residuals of the
+    pairs, with the other sign and up to a rotation.
 
     Attributes
     ----------
@@ -217,22 +222,23 @@ class StochasticAppGrad(IterativeSolver):
             I = rows.batch(it.batch)  # X_I, Y_I
             J = others.load(aside) if aside else I  # the rows of the metrics
             weight = n / I[0].shape[0]
-            images = [home.place(A.matmat(V.tilde)) for A, V in zip(I, sides, strict=True)]  # X_I Φ̃, Y_I Ψ̃
+            # X_I Φ̃, Y_I Ψ̃
+            images = [home.place(A.matmat(side.tilde)) for A, side in zip(I, sides, strict=True)]
             values = [  # X_I Φ, Y_I Ψ, except for the roots
-                image if V.start is None else home.place(A.matmat(V.start))
-                for A, V, image in zip(I, sides, images, strict=True)
+                image if side.start is None else home.place(A.matmat(side.start))
+                for A, side, image in zip(I, sides, images, strict=True)
             ]
             if it.made == 0:  # Φ and Ψ are random, and these rows normalise them
                 seen = values
                 if J is not I:
-                    seen = [home.place(A.matmat(V.block)) for A, V in zip(J, sides, strict=True)]
+                    seen = [home.place(A.matmat(side.block)) for A, side in zip(J, sides, strict=True)]
                 sides = [
-                    replace(V, root=rooted(to_host(metric(image, V.block, r, n)), problem, run)[0])
-                    for V, image, r in zip(sides, seen, problem.ridge, strict=True)
+                    replace(side, root=rooted(to_host(metric(image, side.block, r, n)), problem, run)[0])
+                    for side, image, r in zip(sides, seen, problem.ridge, strict=True)
                 ]
             moves: list[tuple[Array, float] | None] = [None, None]
             for i, A in enumerate(I):
-                # (1) Φ̃ ← Φ̃ − η [X_Iᵀ(X_I Φ̃ − Y_I Ψ) n/|I| + ridge Φ̃]
+                # (1) Φ̃ ← Φ̃ − (η/n) [X_Iᵀ(X_I Φ̃ − Y_I Ψ) n/|I| + ridge Φ̃]
                 side, r = sides[i], problem.ridge[i]
                 target = values[1 - i] @ home.place(sides[1 - i].root)
                 gradient = A.rmatmat((images[i] - target) * weight)
@@ -254,9 +260,9 @@ class StochasticAppGrad(IterativeSolver):
                         values[0] = image if J is I else home.place(A.matmat(new))
             # (3) Φ̄ ← Φ̄ + (Φ̃ − Φ̄) (1 + 8)/(t + 8)
             share = (1 + POWER) / (t + POWER) if self.averaging else 1.0
-            x, y = (nearer(mean, V.tilde, share) for mean, V in zip(it.means, sides, strict=True))
+            x, y = (nearer(mean, side.tilde, share) for mean, side in zip(it.means, sides, strict=True))
             gradients = it.gradients.after(moves)
-            done = rows.read >= self.epochs * n and rows.due(it.batch)
+            done = rows.read >= self.epochs * n and rows.due(it.batch) > 0
             it = replace(
                 it,
                 residual=gradients.residual,

@@ -86,7 +86,7 @@ class Judged(Iterate):
 
     Attributes
     ----------
-    one : Answer, optional
+    stage_1 : Answer, optional
         None before stage 1.
     product : array of shape (p, r), optional
         XᵀX W.
@@ -100,7 +100,7 @@ class Judged(Iterate):
     ending: Status | None = None
     shown: bool = True
     after: float = 0.0
-    one: Answer | None = None
+    stage_1: Answer | None = None
     product: Array = None
     basis: RowBasis | None = None
     found: Mapping[str, Any]
@@ -132,7 +132,7 @@ class Regression:
 
     def after(self, last: Judged) -> Answer:
         """W₁ = argmin ‖XW₁ − H‖² + γ‖W₁‖²: the first answer, or a more accurate one than the last."""
-        return self._first() if last.one is None else self._better(last, last.one)
+        return self._first() if last.stage_1 is None else self._better(last, last.stage_1)
 
     def _first(self) -> Answer:
         """First solution W₁, to the relative residual `tol` or the solver's own."""
@@ -145,13 +145,13 @@ class Regression:
             W = self._solve(task.B, None, tol, task.XtB)
         return Answer(W=W, tol=tol, by_rows=by_rows, drawn=drawn)
 
-    def _better(self, last: Judged, one: Answer) -> Answer:
+    def _better(self, last: Judged, stage_1: Answer) -> Answer:
         """More accurate solution than the last one."""
         task, run = self.task, self.run
-        exacting, tol = last.basis is not None, one.tol
+        exacting, tol = last.basis is not None, stage_1.tol
         if self._own is None:  # an error small in the norm of stage 1 may be large in that of M⁻¹
             tol = EPS if exacting else tol * min(1.0, run.tol / last.residual) ** (1 / task.power)
-        by_rows, drawn = one.by_rows, one.drawn
+        by_rows, drawn = stage_1.by_rows, stage_1.drawn
         if exacting and self.moments.held and not by_rows:
             # A held Gram matrix has the squared condition number.
             by_rows, drawn = True, run.rng.bit_generator.state
@@ -160,7 +160,7 @@ class Regression:
             now, run.rng.bit_generator.state = run.rng.bit_generator.state, drawn
             self._solve = self._prepared(by_rows=by_rows)
             run.rng.bit_generator.state = now
-        W = self._solve(task.B, one.W, tol, task.XtB, last.product)
+        W = self._solve(task.B, stage_1.W, tol, task.XtB, last.product)
         return Answer(W=W, tol=tol, by_rows=by_rows, drawn=drawn)
 
     def ending(self, residual: float, last: Judged) -> Status | None:

@@ -1,16 +1,18 @@
 """Discriminant subspaces in two stages: least squares, then an eigenproblem as small as the targets.
 
-Problem: the leading eigenvectors of XᵀHHᵀX w = λ M w, M = XᵀX + γI, for n x t targets H, without a factor of M.
+Problem: the leading eigenvectors of XᵀHHᵀX w = λ M w, M = XᵀX + γI, for n x t targets H, without a factor of M. In
+the code H = L K: labels L (`problem.H`) times a small matrix K (`problem.factor`), or the labels alone.
 Method: stage 1 solves W₁ = argmin ‖XW₁ − H‖² + γ‖W₁‖² by any least-squares solver, all targets in one block. The span
 of W₁ = M⁺XᵀH holds every eigenvector of an eigenvalue that is not zero; stage 2 finds them within it.
 Source: Sun, Ceran & Ye 2010, doi:10.1145/1835804.1835846. `second_stage="rayleigh-ritz"` is stage 2 of Algorithm 1,
 the eigenproblem (11) of the data projected onto W₁. With a ridge, which Algorithm 1 does not have, M replaces XᵀX.
-`second_stage="printed"` is stage 2 of Algorithm 2, W₁ U_D Σ_D^(-1/2) from D = W₁ᵀXᵀH, which at γ = 0 gives the same for
-an exact W₁.
-Where we differ: the targets are first turned to the combinations for which XᵀH is not zero, so dependent labels and the
-constant of centred data cost nothing, and no direction of rounding enters. Algorithm 2 treats D as exact, and the error
-of W₁ enters to first order. The default, the pencil of FFᵀ, F = W₁ᵀXᵀH, and G = W₁ᵀMW₁ (Rayleigh and Ritz), squares
-this error. Labels are multiplied by a small block (CCA) after the sweep, and not before.
+`second_stage="printed"` is stage 2 of Algorithm 2, W₁ U_D Σ_D^(-1/2) from the eigenvectors U_D and eigenvalues Σ_D of
+D = W₁ᵀXᵀHT, which at γ = 0 gives the same for an exact W₁.
+Where we differ: the targets are first turned to the r combinations HT (T is orthonormal, t x r) for which XᵀHT is not
+zero, and stage 1 computes W₁ for these. So dependent labels and the constant of centred data cost nothing, and no
+direction of rounding enters. Algorithm 2 treats D (r x r) as exact, and the error of W₁ enters to first order. The
+default squares this error: the pencil of FFᵀ and G = W₁ᵀMW₁ (Rayleigh and Ritz), with F = W₁ᵀXᵀH (r x t, all targets).
+XᵀH is (XᵀL)K: K (CCA) multiplies after the sweep, and not before.
 Residual of W₁: short directions of X weigh as much in an eigenvalue as long ones, but nearly nothing in a gradient.
 So the residual is taken in the norm of M⁻¹ if the rows of X can be reduced at a small part of the cost (see
 `row_basis.py`). Its square is then the lost fraction of the eigenvalues. If it does not meet the tolerance, stage 1
@@ -86,11 +88,11 @@ class Subspace(Judged):
     def answer(self) -> Mapping[str, Any]:
         """Weights of stage 2, or the span of stage 1, in which the certificate computes them again."""
         rank = None if self.basis is None else self.basis.rank
-        if self.one is None:
+        if self.stage_1 is None:
             return {**self.found, "rank": rank}
         if self.values is not None:
             return {**self.found, "eigenvalues": self.values, "rank": rank, "inverse": self.basis}
-        return {"weights": self.one.W, "rank": rank, "inverse": self.basis, "complete": True}
+        return {"weights": self.stage_1.W, "rank": rank, "inverse": self.basis, "complete": True}
 
     def notes(self) -> Sequence[tuple[Status | None, str]]:
         """Note that the residual shows little about short directions, unless the rows were reduced."""
@@ -130,7 +132,7 @@ class TwoStage(IterativeSolver):
         run.plan(setup=setup(lstsq, moments, begun=state is not None))
         _, C = problem.gram_and_targets(moments, _unknown_norms(moments) if state is None else None)
         turn = home.place(told_apart(C, problem.resolution, problem.rounding(moments), home))
-        turned = C @ turn
+        turned = C @ turn  # XᵀHT
         if state is None:
             state = self._begun(problem, run, moments, turned)
 
@@ -144,18 +146,18 @@ class TwoStage(IterativeSolver):
         regression, it = Regression(lstsq, task, moments, run, tol), state
         while True:
             yield it
-            basis, measured = it.basis, it.one is not None or it.basis is not None
-            one = regression.after(it)  # W₁ = argmin ‖XW₁ − H‖² + γ‖W₁‖²
+            basis, measured = it.basis, it.stage_1 is not None or it.basis is not None
+            stage_1 = regression.after(it)  # W₁ = argmin ‖XW₁ − HT‖² + γ‖W₁‖²
             if not measured and not run.ended:
                 # A residual that is small in the plain norm may be large in the norm of M⁻¹, and vice versa.
                 basis, measured = row_basis(problem, problem.ridge, run, moments), True
-            XtXW = moments.gram_matmat(one.W) if basis is None else basis.product(one.W)
-            weights, values, residual = self._second_stage(problem, moments, one.W, XtXW, turned, basis)
+            XtXW = moments.gram_matmat(stage_1.W) if basis is None else basis.product(stage_1.W)
+            weights, values, residual = self._second_stage(problem, moments, stage_1.W, XtXW, turned, basis)
             it = Subspace(
                 residual=residual,
                 ending=regression.ending(residual, it),
                 after=moments.sweep_cost,
-                one=one,
+                stage_1=stage_1,
                 product=XtXW,
                 basis=basis,
                 found={"weights": weights},
@@ -181,7 +183,7 @@ class TwoStage(IterativeSolver):
         C = C if basis is None else basis.within(C)
         MW, lacking = XtXW + W * problem.ridge, 0.0
         if self.second_stage == "printed":
-            inner, values = _printed(W, turned, problem)  # W₁ U_D Σ_D^(-1/2), D = W₁ᵀXᵀH
+            inner, values = _printed(W, turned, problem)  # W₁ U_D Σ_D^(-1/2), D = W₁ᵀXᵀHT
         else:
             inner, values = problem.within_span(W, MW, C, moments, basis)  # F = W₁ᵀXᵀH, G = W₁ᵀMW₁
             lacking = problem.lacking(W, MW, C, moments, basis)
@@ -207,7 +209,7 @@ class TwoStage(IterativeSolver):
 
 
 def _printed(W: Array, turned: Array, problem: Any) -> tuple[HostArray, HostArray]:
-    """Stage 2 as printed: U_D Σ_D^(-1/2) and Σ_D for D = W₁ᵀXᵀH, with the targets of W₁."""
+    """Stage 2 as printed: U_D Σ_D^(-1/2) and Σ_D for D = W₁ᵀXᵀHT, with the turned targets HT of W₁."""
     D = to_host(W.T @ turned)
     values, vectors = np.linalg.eigh((D + D.T) / 2)
     order = np.argsort(-values)[: problem.k]

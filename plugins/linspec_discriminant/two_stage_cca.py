@@ -50,9 +50,9 @@ class SpanOfX(Judged):
 
     def answer(self) -> Mapping[str, Any]:
         """Span of stage 1 and all of Y, in which the certificate computes the pairs again."""
-        if self.one is None:
+        if self.stage_1 is None:
             return self.found
-        W, home = self.one.W, self.home
+        W, home = self.stage_1.W, self.home
         return {"x_weights": W, "y_weights": home.eye(self.found["y_weights"].shape[0])}
 
 
@@ -106,19 +106,19 @@ class TwoStageCCA(IterativeSolver):
         while True:
             yield it
             basis = it.basis
-            one = regression.after(it)  # W₁ = (XᵀX + rI)⁻¹XᵀY
-            if it.one is None and basis is None and not run.ended:
+            stage_1 = regression.after(it)  # W₁ = (XᵀX + rI)⁻¹XᵀY
+            if it.stage_1 is None and basis is None and not run.ended:
                 # A residual that is small by the diagonal may be large in the norm of M⁻¹, and vice versa.
                 with run.reserving(moments.sweep_cost):  # for the next sweep
                     basis = row_basis(problem, ridge, run, moments)
-            SW, _, _, Sy = moments.products(one.W, unit)
-            SW = SW if basis is None else basis.product(one.W)
-            found, residual = _second_stage(problem, moments, one.W, SW, Sy, C, basis)
+            SW, _, _, Sy = moments.products(stage_1.W, unit)
+            SW = SW if basis is None else basis.product(stage_1.W)
+            found, residual = _second_stage(problem, moments, stage_1.W, SW, Sy, C, basis)
             it = SpanOfX(
                 residual=residual,
                 ending=regression.ending(residual, it),
                 after=moments.sweep_cost,
-                one=one,
+                stage_1=stage_1,
                 product=SW,
                 basis=basis,
                 found=found,

@@ -106,9 +106,9 @@ class DirectLeastSquares(Solver):
     def _cut(self, A: LinearOperator, ridge: float) -> float:
         return rank_cut(A.shape, A.rounded_dtype, ridge) if self.rank_tol is None else self.rank_tol
 
-    def prepare(self, A: LinearOperator | Moments, ridge: float, run: Run) -> FactorisedState:
+    def prepare(self, A: LinearOperator | Moments, ridge: float, run: Run) -> PreparedFactor:
         """Factorise once for many right-hand sides."""
-        return FactorisedState(A, ridge, run)
+        return PreparedFactor(A, ridge, run)
 
     @classmethod
     def estimate(cls, sizes: Sizes) -> Estimate | None:
@@ -122,7 +122,7 @@ class DirectLeastSquares(Solver):
         return Estimate(seconds, 24.0 * side**2 + 8.0 * sizes.k * (sizes.n + sizes.p), note)
 
 
-class FactorisedState(LeastSquaresState):
+class PreparedFactor(LeastSquaresState):
     """A factorisation of the Gram matrix, applied to each right-hand side."""
 
     def __init__(self, A: LinearOperator | Moments, ridge: float, run: Run) -> None:

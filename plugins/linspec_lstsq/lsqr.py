@@ -11,9 +11,9 @@ Method: Paige & Saunders (1982), doi:10.1145/355984.355989, with a ridge r as da
     (5)  x ← x + (φ/ρ) w,  w ← v − (θ/ρ) w
     (6)  ‖Aᵀ(b − A x) − r x‖ = φ̄ α |c|
 
-In exact arithmetic the iterates are those of conjugate gradients on the normal equations. But LSQR makes no product of
-AᵀA with an iterate. So its error grows with the condition number of A, and that of conjugate gradients may grow with
-the square.
+In exact arithmetic the iterates are those of conjugate gradients on the normal equations. With κ the condition number
+of A (of [A; √r I] with a ridge), conjugate gradients on an explicit Gram matrix lose digits with κ². LSQR, like CGLS,
+never forms it: its error grows with κ, and with κ² only in proportion to the residual b − A x.
 Where we differ: (a) All right-hand sides iterate at once: one block product with A and one with Aᵀ, and separate
 scalars for each column. Columns that have converged leave the block. (b) The bidiagonalisation from x = 0 does not
 depend on the ridge (Saunders 1995, doi:10.1007/BF01739829). So all ridges of a column share (3), and each has its own
@@ -79,9 +79,9 @@ class SimultaneousLSQR(IterativeSolver):
             if first.residual > max(run.tol, it.residual_computed / 2):
                 first.ending = Status.STAGNATED
 
-    def prepare(self, A: LinearOperator | Moments, ridge: float, run: Run) -> LSQRState:
+    def prepare(self, A: LinearOperator | Moments, ridge: float, run: Run) -> PreparedLSQR:
         """Prepare for many right-hand sides."""
-        return LSQRState(A, ridge, run, self.max_iterations, 1e-8 if self.tol is None else self.tol)
+        return PreparedLSQR(A, ridge, run, self.max_iterations, 1e-8 if self.tol is None else self.tol)
 
 
 def lsqr(A: Stacked, it: LSQRIterate, leaves: Callable[[LSQRIterate], HostArray]) -> Iterator[LSQRIterate]:
@@ -107,7 +107,7 @@ def lsqr(A: Stacked, it: LSQRIterate, leaves: Callable[[LSQRIterate], HostArray]
         it = it.remaining(A)
         if not len(it.live):
             return
-        # (3) βu = A v − αu, αv = Aᵀu − βv
+        # (3) βu = A v − αu, αv = Aᵀu − βv; u here is βu, not divided by β
         u, uu, Z = A.advance(it.v, it.u, it.shift)
         beta_there = home.xp.sqrt(uu)
         Z = Z * reciprocal(beta_there)[None, :] - it.v * beta_there[None, :]
@@ -131,7 +131,7 @@ def lsqr(A: Stacked, it: LSQRIterate, leaves: Callable[[LSQRIterate], HostArray]
         step, turn, shift = home.place_together(ratio(phi, rho), ratio(theta, rho), ratio(alpha, beta))
         x = it.x + it.w * step[None, :]
         w = owned(v, it.owner, home) - it.w * turn[None, :]
-        # (6) the norms, without a product
+        # (6) the norms, without a product: φ̄ α |c| with the new φ̄, and c φ̄ = s φ
         gradients, steps, inverse_squares = it.gradients.copy(), it.steps.copy(), it.inverse_squares.copy()
         gradients[it.live] = own_alpha * np.abs(s * phi) * (1.0 if A.N is None else unit[it.owner])
         steps[it.live] = np.abs(phi)
@@ -193,7 +193,7 @@ def begun(A: Stacked, x0: Array | None, scales: HostArray | None = None) -> LSQR
     return found
 
 
-class LSQRState(LeastSquaresState):
+class PreparedLSQR(LeastSquaresState):
     """LSQR as the least-squares part of an outer method; it uses the matrix, even if the Gram matrix is held."""
 
     def __init__(self, A: LinearOperator | Moments, ridge: float, run: Run, limit: int, tol: float) -> None:

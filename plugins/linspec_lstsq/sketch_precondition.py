@@ -119,9 +119,9 @@ class SketchPrecondition(IterativeSolver):
         factor, U = decomposed(SA, data.home, cut, scaled=not data.ridges.any())
         return factor, U.T @ SB, AtB
 
-    def prepare(self, A: LinearOperator | Moments, ridge: float, run: Run) -> SketchedState:
+    def prepare(self, A: LinearOperator | Moments, ridge: float, run: Run) -> PreparedSketch:
         """Prepare one sketch and its SVD for many right-hand sides."""
-        return SketchedState(A, ridge, run, self)
+        return PreparedSketch(A, ridge, run, self)
 
     @classmethod
     def estimate(cls, sizes: Sizes) -> Estimate | None:
@@ -137,7 +137,7 @@ class SketchPrecondition(IterativeSolver):
         return Estimate(seconds, memory, f"SVD of a sketch of {rows:.0f} rows and {EXPECTED_SWEEPS} sweeps")
 
 
-class SketchedState(LeastSquaresState):
+class PreparedSketch(LeastSquaresState):
     """One sketch for many right-hand sides."""
 
     def __init__(

@@ -2,9 +2,9 @@
 
 Problem: min ‖A x − B‖² + r ‖x‖², all right-hand sides and all ridges of a path in one block.
 Method: Johnson & Zhang (2013, NIPS 26), with minibatches. An epoch begins at a snapshot x̃ whose full gradient is known
-and walks through the rows in random order. For least squares the variance-reduced gradient on the rows S is
+and takes steps on rows in random order. For f(x) = ½(‖A x − B‖² + r ‖x‖²) the variance-reduced gradient on rows S is
 
-    (1)  (n/|S|) A_Sᵀ A_S e + r e − w,    e = x − x̃,    w = Aᵀ(B − A x̃) − r x̃,
+    (1)  (n/|S|) A_Sᵀ A_S e + r e − w,    e = x − x̃,    w = −∇f(x̃) = Aᵀ(B − A x̃) − r x̃,
 
 one forward and one adjoint product of few rows: the right-hand sides enter only through w. A step is
 
@@ -16,9 +16,10 @@ with h and |S| from `step_lengths`. With H = AᵀA + r, f(x̃ + d) − f(x̃) = 
 
 d = e and s = 1 in the paper. From x = 0 at ridge 0 all steps lie in the row space of A, so the limit is the solution of
 least norm.
-Where we differ: (a) Rows are drawn without replacement, as a random partition for every epoch: no row is read twice.
-Each batch by itself is a uniform sample, and its gradient is unbiased. The batches of one epoch are not independent,
-which makes their mean more accurate: the mean over a whole partition is the full gradient.
+Where we differ: (a) Rows are drawn without replacement, in a new random order for every epoch: no row is read twice in
+it. Each batch by itself is a uniform sample, and its gradient is unbiased. The batches of one epoch are not
+independent, which makes their mean more accurate: the mean over all rows is the full gradient. (a') An epoch reads n/2
+rows ("best") or n ("last"), in batches. The paper suggests 2n steps of one row each.
 (b) The next snapshot is the point of least objective in the span of the displacement e and those of the last two
 epochs, and not the end of the epoch:
 
@@ -71,18 +72,20 @@ ROUNDING = 20
 
 @dataclass(kw_only=True, eq=False)
 class Snapshot(Iterate):
-    """Snapshot with its gradient, and the state that the next epoch needs.
+    """Snapshot with its negative gradient w, and the state that the next epoch needs.
 
     Attributes
     ----------
-    x, w : array of shape (p, k)
+    x : array of shape (p, k)
+    w : array of shape (p, k)
+        −∇f(x).
     scale : array of shape (k,)
         ‖AᵀB‖.
     past : sequence of (q, H q, qᵀH q)
         Earlier displacements.
     least : array of shape (k,)
         Least Rayleigh quotient of H among the displacements of each column.
-    lengths : StepLengths
+    step_lengths : StepLengths
     """
 
     residual: float
@@ -92,7 +95,7 @@ class Snapshot(Iterate):
     scale: Array
     past: tuple[tuple[Array, Array, Array], ...] = ()
     least: Array
-    lengths: StepLengths
+    step_lengths: StepLengths
 
     def weights(self) -> Mapping[str, Any]:
         """The snapshot x."""
@@ -104,8 +107,8 @@ class Snapshot(Iterate):
 
     def notes(self) -> list[tuple[Status | None, str]]:
         """Note that a given step was too long."""
-        step = self.lengths.given
-        if step is None or not self.lengths.diverged:
+        step = self.step_lengths.given
+        if step is None or not self.step_lengths.diverged:
             return []
         text = f"The objective grew with step={step:g}: smaller steps were taken. Leave the option out."
         return [(Status.BREAKDOWN, text)]
@@ -142,8 +145,8 @@ class SVRG(IterativeSolver):
                     home.zeros((A.shape[1], 1)), home.eye(problem.B.shape[1])
                 )  # raises NonFiniteData
             AtB = home.concat([AtB] * len(problem.ridges))
-            lengths = StepLengths(self.snapshot, self.step, self.batch, ridges, largest, probes)
-            state = snapshot_at(AtB * 0.0, AtB, norms(AtB, home), lengths, home)
+            step_lengths = StepLengths(self.snapshot, self.step, self.batch, ridges, largest, probes)
+            state = snapshot_at(AtB * 0.0, AtB, norms(AtB, home), step_lengths, home)
         yield from svrg(A, moments.gram_matmat, rows, epoch, state)
 
     def rows(self, A: LinearOperator, run: Run) -> Minibatches:
@@ -154,9 +157,9 @@ class SVRG(IterativeSolver):
         """Number of rows that an epoch reads."""
         return max(1, round(EPOCHS[self.snapshot] * A.shape[0]))
 
-    def prepare(self, A: LinearOperator | Moments, ridge: float, run: Run) -> SVRGState:
+    def prepare(self, A: LinearOperator | Moments, ridge: float, run: Run) -> PreparedSVRG:
         """Prepare the solver for many right-hand sides."""
-        return SVRGState(self, A, ridge, run)
+        return PreparedSVRG(self, A, ridge, run)
 
 
 def svrg(
@@ -177,12 +180,12 @@ def svrg(
         The first snapshot.
     """
     n, home, xp = A.shape[0], A.home.blocks, A.home.blocks.xp
-    ridges, best = it.lengths.ridges, it.lengths.snapshot == "best"
+    ridges, best = it.step_lengths.ridges, it.step_lengths.snapshot == "best"
     r = home.place(ridges)[None, :]
     floor = it.scale * (ROUNDING * float(np.finfo(A.dtype).eps))
     while True:
         yield it
-        x, w, past, lengths = it.x, it.w, it.past, it.lengths
+        x, w, past, step_lengths = it.x, it.w, it.past, it.step_lengths
         live = norms(w, home) > floor
         if not bool(to_host(xp.any(live))):
             it = replace(it, ending=Status.STAGNATED)
@@ -193,22 +196,22 @@ def svrg(
         rows.shuffle()
         for part in equal_slices(epoch, rows.chunk):
             (A_I,) = rows.load(part.stop - part.start)
-            lengths = lengths if lengths.batch else lengths.learnt(A, A_I)
-            h = home.place(lengths.steps)[None, :]
-            keep = home.place(1.0 - lengths.steps * ridges)[None, :] if ridges.any() else None
+            step_lengths = step_lengths if step_lengths.batch else step_lengths.learnt(A, A_I)
+            h = home.place(step_lengths.steps)[None, :]
+            keep = home.place(1.0 - step_lengths.steps * ridges)[None, :] if ridges.any() else None
             hw = w_live * h
-            for S in equal_slices(A_I.shape[0], lengths.batch):
+            for S in equal_slices(A_I.shape[0], step_lengths.batch):
                 bent = curvature(A_I.rows(S), e, n)
                 e = (e if keep is None else e * keep) + hw - bent * h
             del A_I
             rows.release()  # frees memory for the sweep
         # f(x̃ + d) − f(x̃) = dᵀH d/2 − dᵀw; diverged columns are not multiplied
-        near = norms(e, home) <= home.place(lengths.reach(epoch)) * norms(w_live, home)
+        near = norms(e, home) <= home.place(step_lengths.reach(epoch)) * norms(w_live, home)
         d = xp.where(near[None, :], e, xp.zeros_like(e))
         Hd = multiply(d) + d * r
         dw, dHd = xp.sum(d * w_live, axis=0), xp.sum(d * Hd, axis=0)
         grew = ~near | (dHd > 2 * dw)
-        lengths = lengths.adapted(to_host(grew), to_host(quotient(dw, dHd, xp)))
+        step_lengths = step_lengths.adapted(to_host(grew), to_host(quotient(dw, dHd, xp)))
         if best:  # the least objective in the span (4)
             for q, Hq, qHq in past:
                 t = quotient(xp.sum(q * Hd, axis=0), qHq, xp)
@@ -223,7 +226,7 @@ def svrg(
         # the next snapshot (3)
         x, w = x + d * s[None, :], w - Hd * s[None, :]
         least = xp.where(met < it.least, met, it.least)
-        it = replace(it, x=x, w=w, past=past, least=least, lengths=lengths)
+        it = replace(it, x=x, w=w, past=past, least=least, step_lengths=step_lengths)
         it.residual = worst(w, it.scale, home)
 
 
@@ -232,10 +235,12 @@ def curvature(rows: LinearOperator, e: Array, n: int) -> Array:
     return rows.rmatmat(rows.matmat(e) * (n / rows.shape[0]))
 
 
-def snapshot_at(x: Array, w: Array, scale: Array, lengths: StepLengths, home: Home) -> Snapshot:
-    """First snapshot, with its gradient w."""
-    least = home.place(np.full(len(lengths.ridges), np.inf))
-    return Snapshot(residual=worst(w, scale, home), x=x, w=w, scale=scale, least=least, lengths=lengths)
+def snapshot_at(x: Array, w: Array, scale: Array, step_lengths: StepLengths, home: Home) -> Snapshot:
+    """First snapshot, with its negative gradient w."""
+    least = home.place(np.full(len(step_lengths.ridges), np.inf))
+    return Snapshot(
+        residual=worst(w, scale, home), x=x, w=w, scale=scale, least=least, step_lengths=step_lengths
+    )
 
 
 def worst(w: Array, scale: Array, home: Home) -> float:
@@ -243,7 +248,7 @@ def worst(w: Array, scale: Array, home: Home) -> float:
     return float(to_host(home.xp.max(quotient(norms(w, home), scale, home.xp))))
 
 
-class SVRGState(LeastSquaresState):
+class PreparedSVRG(LeastSquaresState):
     """SVRG as a part; its first solve sweeps for row norms."""
 
     def __init__(self, solver: SVRG, A: LinearOperator | Moments, ridge: float, run: Run) -> None:
@@ -282,9 +287,11 @@ class SVRGState(LeastSquaresState):
             self.largest, _ = survey(A, None, self.probes)
         w = AtB if x0 is None else AtB - multiply(x) - x * self.ridge
         ridges = np.full(B.shape[1], self.ridge)
-        lengths = StepLengths(solver.snapshot, solver.step, solver.batch, ridges, self.largest, self.probes)
+        step_lengths = StepLengths(
+            solver.snapshot, solver.step, solver.batch, ridges, self.largest, self.probes
+        )
         rows, epoch = solver.rows(A, run), solver.rows_of_an_epoch(A)
-        yield from svrg(A, multiply, rows, epoch, snapshot_at(x, w, scale, lengths, home))
+        yield from svrg(A, multiply, rows, epoch, snapshot_at(x, w, scale, step_lengths, home))
 
 
 def _matrix(moments: Moments, run: Run) -> LinearOperator:

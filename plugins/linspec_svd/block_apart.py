@@ -98,7 +98,7 @@ class BlockApart:
     def _triplets(self, basis: GrowingBasis) -> dict[str, Any]:
         return self.AtA.current(self.AtA.home.place(basis.vectors(self.k)), basis.ritz[0][: self.k])
 
-    def completed(self) -> tuple[Array, HostArray]:
+    def pairs_after_search(self) -> tuple[Array, HostArray]:
         """Requested Ritz pairs, including missed ones, as far as the budget allows.
 
         If the budget ends while missed pairs are added, the pairs that had converged before are returned. The new ones
@@ -110,13 +110,13 @@ class BlockApart:
                 self.run.note(*((Status.INCOMPLETE, UNFINISHED) if found else (Status.BUDGET, UNSEEN)))
                 break
             found = True
-            if not self.taken_in():
+            if not self.iterate_to_tolerance():
                 self.run.note(Status.INCOMPLETE, UNFINISHED)
                 return self.pairs() if self.residual <= self.run.tol**0.5 else before
             width, before = 2 * width, self.pairs()
         return self.pairs()
 
-    def taken_in(self) -> bool:
+    def iterate_to_tolerance(self) -> bool:
         """Continue until the residual is small; return whether the run allowed it."""
         while self.residual > self.run.tol:
             if not (self.proceed() and self.step()):

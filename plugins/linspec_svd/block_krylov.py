@@ -10,9 +10,10 @@ built by block Lanczos steps. With an orthonormal basis V and a block Q that has
     W = AᵀA Q (one sweep),  V ← [V Q],  R = W − V VᵀW,  H = VᵀAᵀAV,  Q ← orth(R),
 
 and with Hy = θy a Ritz pair (θ, Vy) has the residual R y_Q, with the part y_Q of y in the newest block, so its norm
-costs nothing (Golub & Underwood 1977; Musco & Musco 2015, arXiv:1504.05477; Tropp & Webber 2023, arXiv:2306.12418). A
-basis that has reached its largest width is restarted from its leading Ritz vectors and the newest block (thick restart:
-Wu & Simon 2000, doi:10.1137/S0895479898334605).
+costs nothing. A basis that has reached its largest width is restarted from its leading Ritz vectors and the newest
+block (thick restart).
+Source: Golub & Underwood 1977, The block Lanczos method for computing eigenvalues; Musco & Musco 2015,
+arXiv:1504.05477; Tropp & Webber 2023, arXiv:2306.12418; Wu & Simon 2000, doi:10.1137/S0895479898334605 (thick restart).
 Where we differ: (a) The iteration stops by that residual, and not after a number of powers. (b) Blocks are as narrow as
 the cost of a reading allows: narrow blocks need fewer columns in all, wide blocks fewer sweeps. (c) For sparse data
 with few rows AAᵀ replaces AᵀA, and one sweep at the end gives the right vectors (`gram_products`). (d) The projection
@@ -109,14 +110,15 @@ class BlockKrylov(IterativeSolver):
         found = self._begun(problem, run, AtA) if state is None else replace(state, AtA=AtA)
         multiply = AtA
         while True:
-            # The first iterate of a start has its residual. Before sweeps in float32 the means must be known.
+            # With a start or float32, nothing is shown before the first product, which is made in the precision of
+            # the data (it also computes the column means).
             if found.basis.count or found.judged:
                 multiply = AtA.in_single_precision() if found.single else AtA
                 yield found
             basis, looks, copies, proof, residual = found.parts
             single, tol = found.single, found.copies.tol
 
-            if found.judged and residual <= tol:  # the law has rejected the answer
+            if found.judged and residual <= tol:  # the law, the problem's own test, has rejected the answer
                 basis = basis.projecting_twice()
             if basis.is_invariant or (single and residual <= tol):  # a second start, from the Ritz vectors
                 basis, copies = second_start(basis, copies, AtA, spare=copies.width * single)

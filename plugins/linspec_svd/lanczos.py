@@ -1,19 +1,22 @@
 """Lanczos iterations of SciPy's ARPACK and PROPACK on the products of the data.
 
 Problem: the k leading singular triplets of A, one product with one vector at a time.
-Method: `eigsh` (ARPACK, implicitly restarted Lanczos: Lehoucq, Sorensen & Yang 1998) runs on v ↦ AᵀA v, one sweep for
-each product; `svds` with PROPACK (`propack`) runs on A and Aᵀ in turn. The Ritz pairs of the vectors that they multiply
-are known at any time (`ritz_pairs`): progress, tolerance and budget use them. A block of random vectors orthogonal to
-the pairs found then looks for copies of repeated values (`block_apart`); it costs about ten sweeps of four columns if
-none is missing. If the budget has no room for it, or ends before all copies are found, the solution reports it.
+Method: `eigsh` (ARPACK, implicitly restarted Lanczos) runs on v ↦ AᵀA v, one sweep for each product; `svds` with
+PROPACK (`propack`) runs on A and Aᵀ in turn. The Ritz pairs of the vectors that they multiply are known at any time
+(`ritz_pairs`): progress, tolerance and budget use them. A block of random vectors orthogonal to the pairs found then
+looks for copies of repeated values (`block_apart`); it costs about ten sweeps of four columns if none is missing. If
+the budget has no room for it, or ends before all copies are found, the solution reports it.
 "gram" and "direct" miss no copies.
-Where we differ: the tolerance is that of the problem's law, relative to σ₁², and the library is stopped as soon as it
-is met. The library gets the same number as its own tolerance, which is relative to each value and thus never looser.
-ARPACK takes values below eps^(2/3) for zero, so products are in units in which the first is near 1. Where it stops
-before the law is satisfied, block Lanczos steps follow. If PROPACK fails, ARPACK starts from the beginning. Vectors are
-those of AAᵀ if sparse data in memory have few rows (`gram_products`). Arrays of other libraries than NumPy are
-multiplied on their device, and the vectors iterate on the host; CuPy's own `svds` cannot be monitored. The libraries
-call back, and their state is not accessible: this is no generator, and no run of it continues from a checkpoint.
+Source: Lehoucq, Sorensen & Yang 1998, ARPACK users' guide; Larsen 1998, Lanczos bidiagonalization with partial
+reorthogonalization (PROPACK).
+Where we differ: the tolerance is that of the law (the problem's own test of an answer), relative to σ₁², and the
+library is stopped as soon as it is met. The library gets the same number as its own tolerance, which is relative to
+each value and thus never looser. ARPACK takes values below eps^(2/3) for zero, so products are in units in which the
+first is near 1. Where it stops before the law is satisfied, block Lanczos steps follow. If PROPACK fails, ARPACK starts
+from the beginning. Vectors are those of AAᵀ if sparse data in memory have few rows (`gram_products`). Arrays of other
+libraries than NumPy are multiplied on their device, and the vectors iterate on the host; CuPy's own `svds` cannot be
+monitored. The libraries call back, and their state is not accessible: this is no generator, and no run of it continues
+from a checkpoint.
 """
 
 from __future__ import annotations
@@ -73,8 +76,8 @@ class Lanczos(Solver):
             else:
                 self._iterate(problem, run, recorder)
             space = BlockApart(recorder)
-            converged = not run.ended and space.taken_in()
-            pairs = space.completed() if converged and not recorder.whole else space.pairs()
+            converged = not run.ended and space.iterate_to_tolerance()
+            pairs = space.pairs_after_search() if converged and not recorder.whole else space.pairs()
             if not run.ended:
                 space.proceed()
         found = [pairs]

@@ -97,7 +97,7 @@ class PairsIterate(Iterate):
         leading = pairs.leading(k)
         known = Evidence(
             norms=(pairs.metrics.norms[0], pairs.metrics.norms[1]),
-            residuals=(leading.gap(0), leading.gap(1)),
+            residuals=(leading.residual_block(0), leading.residual_block(1)),
             carried=None if pairs.rho is None or len(pairs.rho) <= k else float(pairs.rho[-1]),
             expected_gain=0.0 if self.gain is None else self.gain.expected,
         )

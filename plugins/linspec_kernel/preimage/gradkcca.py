@@ -1,16 +1,18 @@
 """gradKCCA: points whose kernel functions are most correlated, by gradients, without a kernel matrix.
 
-Problem: pairs (u, v), one after the other, that maximise the correlation (or HSIC) of k(X, u) and k(Y, v) in their
-sets.
+Problem: pairs (u, v), one after the other, that maximise f(u, v) in their sets: the correlation (or HSIC) of k(X, u)
+and k(Y, v), for later pairs times the shares of the two functions that earlier pairs leave (`PreimageCCA`).
 Method: for each pair, and from each start (u, v), repeat
 
     u ← Proj(u + a ∂f/∂u),   v ← Proj(v + b ∂f/∂v);
 
-the best end is the pair, and K ← (I − QQᵀ)HK removes its variates from the functions of later pairs, whatever the
-kernel; X is not changed. All starts of a pair are columns of one block, so a product with X serves all. They are
-pairs of columns that are related as single variables, and some random points; each climbs by a spectral projected
-gradient (see `linspec_kernel.preimage.ascent`). Where there are many rows, starts climb on 2,000 of them, and the one
-that is best on all rows is polished on all. An iteration takes two sweeps of each view, forward and adjoint.
+Proj(w) is the nearest point of the set, a and b are step lengths. The best end is the pair. Variates are the values
+k(X, u) of a function at the rows, centred by H and made orthogonal to the orthonormal variates Q of the pairs found:
+(I − QQᵀ)H k(X, u). So later pairs are not correlated with earlier ones, whatever the kernel; X is not changed. All
+starts of a pair are columns of one block, so a product with X serves all. They are pairs of columns that are related as
+single variables, and some random points; each climbs by a spectral projected gradient (see
+`linspec_kernel.preimage.ascent`). Where there are many rows, starts climb on 2,000 of them, and the one that is best on
+all rows makes a final climb on all. An iteration takes two sweeps of each view, forward and adjoint.
 Source: Uurtio, Bhadra & Rousu 2019, ICML, PMLR 97, Large-scale sparse kernel canonical correlation analysis, Algorithm
 1.
 Where we differ: (a) they climb from one random start after the other, and alternate: v takes the new u. (b) Their
@@ -45,7 +47,7 @@ SAMPLE = 2000
 """Number of rows on which starts are compared, if there are more."""
 
 ROUGHLY = 1e-5
-"""Relative change of the value that ends a start which is polished afterwards, on all rows or with more features."""
+"""Relative change of the value that ends a start before a final climb on all rows or with more features."""
 
 RANDOM = 4
 """One of this many starts is random; the others are screened columns."""
@@ -84,14 +86,15 @@ class ClimbingPair:
 
     Attributes
     ----------
-    polished : bool
-        Whether only the best start climbs, on all rows; at first all starts climb.
+    is_final : bool
+        Whether this is the final climb, on all rows, of the best start alone or of a given one; before it all starts
+        climb.
     climb : Climb
     agreeing : int
         Number of starts that led to the best value; 0 while they climb.
     """
 
-    polished: bool
+    is_final: bool
     climb: Climb
     agreeing: int
 
@@ -121,25 +124,27 @@ class FromStarts(IterativeSolver):
             if now is None:
                 if found and not run.affords(3.0):  # to free functions of variates, and to begin
                     break
-                now = hunt.next(found)  # K ← (I − QQᵀ)HK, and starts (u, v)
-            search = hunt.exact if now.polished else hunt.rough
+                now = hunt.next(found)  # Q ← [Q, the last variates], and starts (u, v)
+            search = hunt.exact if now.is_final else hunt.rough
             while now.climb.goes_on:
                 residual = largest(found, now.climb)
                 yield hunt.iterate(residual, found, now)
                 now = replace(now, climb=search.stepped(now.climb))  # u ← Proj(u + a ∂f/∂u), and v likewise
             best = hunt.best(now)
-            if not now.polished and not best.residual <= run.tol and run.affords(2.0):
+            if not now.is_final and not best.residual <= run.tol and run.affords(2.0):
                 now = ClimbingPair(True, hunt.exact.begun(*best.points), best.agreeing)
                 continue
             if not np.isfinite(best.residual):
                 best = replace(best, residual=residual)
             found, now = (*found, best), None
         residual = largest(found)
-        rests = Status.STAGNATED if residual > run.tol else None
-        yield hunt.iterate(residual, found, None, ending=rests if len(found) == problem.k else Status.BUDGET)
+        ending = Status.STAGNATED if residual > run.tol else None
+        if len(found) < problem.k:
+            ending = Status.BUDGET
+        yield hunt.iterate(residual, found, None, ending=ending)
 
     def objectives(self, problem: Any, run: Run) -> tuple[Objective, Objective]:
-        """Objective by which all starts climb, and the one by which the best of them is polished."""
+        """Objective by which all starts climb, and the one of the final climb of the best of them."""
         return problem.value, problem.value
 
 
@@ -220,7 +225,8 @@ class PairHunt:
         """Ascent of the next pair, after removing the variates of the last pair found."""
         given, j = self.beginning.given, len(found)
         if found:
-            for view, U in zip(self._every_view, 2 * found[-1].points, strict=False):
+            points = found[-1].points  # u and v, for the views and again for their samples of rows
+            for view, U in zip(self._every_view, (*points, *points), strict=False):
                 variate = view.at(U).variates
                 if view.home.norm(variate) > 0:
                     view.take_out(variate)
@@ -233,7 +239,7 @@ class PairHunt:
     def best(self, now: ClimbingPair) -> PointPair:
         """Best start; its residual is infinite if starts climbed on a sample of rows or with fewer features."""
         climb, residual = now.climb, np.inf
-        if now.polished:
+        if now.is_final:
             return replace(climb.best_pair, agreeing=now.agreeing)
         if not self.is_rough:
             residual = climb.best_pair.residual
@@ -312,7 +318,7 @@ def _still_to_come(given: Points | None, k: int, state: Any) -> tuple[bool, bool
     now = None if state is None else state["now"]
     begun = 0 if state is None else len(state["found"]) + (now is not None)
     seeks = k > max(begun, 0 if given is None else given[0].shape[1])
-    return seeks, now is not None and not now.polished
+    return seeks, now is not None and not now.is_final
 
 
 def _given(start: Mapping[str, Any] | None) -> Points | None:

@@ -3,8 +3,8 @@
 Problem: pairs (u, v), one after the other, that maximise the Hilbert-Schmidt independence criterion of Xu and Yv (of
 k(X, u) and k(Y, v) with another kernel than the linear one) in their sets.
 Method: the search of `gradkcca`. Starts are the pairs of single columns that depend most on each other. They
-climb with few features of the Gaussian kernel of a variate, and the best is polished with many. Features are those of
-the quadrature in `linspec_kernel.preimage.objectives`, O(n) for each.
+climb with few features of the Gaussian kernel of a variate, and the best makes a final climb with many. Features are
+those of the quadrature in `linspec_kernel.preimage.objectives`, O(n) for each.
 Source: Uurtio, Bhadra & Rousu 2018, ICDM, Sparse non-linear CCA through Hilbert-Schmidt independence criterion,
 doi:10.1109/ICDM.2018.00172; Chang, Krüger, Kustra & Zhang 2013, ICML, Canonical correlation analysis based on
 Hilbert-Schmidt independence criterion and centered kernel target alignment.
