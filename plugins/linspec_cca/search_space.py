@@ -88,7 +88,7 @@ class SubspaceView:
 
     @property
     def rows(self) -> int:
-        """Number of columns of the data."""
+        """Number of rows of a block V: the columns of the data."""
         return int(self.diagonal.shape[0])
 
     @cached_property

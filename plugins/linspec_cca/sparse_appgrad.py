@@ -87,7 +87,7 @@ class SparseIterate(Iterate):
 
     @property
     def sparse(self) -> bool:
-        """Whether thresholds have applied."""
+        """Whether thresholds have been applied: after WARM_UP steps."""
         return self.taken > WARM_UP
 
     def weights(self) -> dict[str, Array]:

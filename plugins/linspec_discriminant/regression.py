@@ -172,7 +172,7 @@ class Regression:
         return Status.STAGNATED if residual > last.residual / 2 else None
 
     def _prepared(self, *, by_rows: bool) -> Callable[..., Array]:
-        """Function that solves by the prepared solver, for coefficients of X itself."""
+        """Function that solves stage 1 with the prepared solver, and returns coefficients of unscaled columns."""
         data = self._of_rows() if by_rows else self.moments.view(0)
         state = self.lstsq.prepare(data, self.task.ridge, self.run)
         state.watch = self._watch

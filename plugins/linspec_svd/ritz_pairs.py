@@ -28,7 +28,7 @@ SLACK = 1e-6
 
 
 class Stopped(Exception):  # noqa: N818 (the way out of a library that knows no other)
-    """Exception that leaves a library when the run has ended."""
+    """Exception raised in a product to end the iteration of a library (such as ARPACK) when the run has ended."""
 
 
 @dataclass(frozen=True)
