@@ -36,7 +36,8 @@ LOUD = 1e3
 largest product."""
 
 OWN = 0.1
-"""Least fraction of a new direction's square outside the basis; below it the rest is amplified rounding."""
+"""A new direction is kept only if at least this fraction of its square is outside the basis; a smaller part is
+amplified rounding."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)

@@ -130,7 +130,7 @@ class Solution:
     columns : float
         Products with one column, forward and adjoint, over all matrices, including those of the certificate.
     flops : float
-        Floating-point operations of those products.
+        Floating-point operations of the products in `columns`.
     seconds : float
         Wall time of the run.
     setup_passes : float

@@ -65,7 +65,7 @@ COUNTS = (
 
 
 class SparseIterate(Iterate):
-    """Φ̃, Ψ̃ and Φ, Ψ after a step; the former are the answer as soon as thresholds apply.
+    """The blocks Φ̃, Ψ̃ and Φ, Ψ after a step; Φ̃ and Ψ̃ are the answer as soon as thresholds apply.
 
     Parameters
     ----------

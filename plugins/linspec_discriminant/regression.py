@@ -82,7 +82,7 @@ class Answer:
 
 @dataclass(kw_only=True, eq=False)
 class Judged(Iterate):
-    """Answer of stage 1 with its residual by stage 2; the first one is the start of stage 1.
+    """Answer of stage 1 with its residual by stage 2; the first such answer is the start of stage 1.
 
     Attributes
     ----------
@@ -187,7 +187,7 @@ class Regression:
         )
 
     def _unscaled(self, W: Array) -> Array:
-        """Coefficients of X from those of scaled columns."""
+        """Coefficients of X, computed from the coefficients of scaled columns."""
         return W if self.task.scale is None else W / self.task.scale[:, None]
 
     def _of_rows(self) -> Moments:

@@ -420,7 +420,7 @@ class Discriminant(Problem[DiscriminantSolution]):
         Parameters
         ----------
         moments : Moments
-            A sweep is made if the column norms of X and H are unknown.
+            A sweep is made if the column norms of X and the labels are unknown.
         """
         xp = moments.home.xp
         squares = [float(to_host(xp.sum(d))) for d in moments.diagonal()]
