@@ -72,7 +72,7 @@ class SparseSigns:
         return places, (2.0 * rng.integers(0, 2, places.shape) - 1.0) / np.sqrt(self.nonzeros)
 
     def pieces(self, first: int, n: int) -> Iterator[tuple[int, slice, slice]]:
-        """Yield, for each group among n rows from `first` on: its number, its slice of the group, its slice of the n rows."""
+        """Yield the number of each group, the slice of its rows in the group, and their slice in the n rows."""
         start = first
         while start < first + n:
             number, inside = divmod(start, self.group_rows)
