@@ -412,7 +412,7 @@ def gram_seconds(sizes: Sizes) -> float:
 
 
 def _dense_gram_seconds(sizes: Sizes) -> float:
-    """The seconds to form half of each symmetric Gram matrix; sparse rows take twice as long."""
+    """The seconds to form half of the symmetric Gram matrix of [X Y], XᵀY included; twice as many for sparse rows."""
     made_dense = 2.0 if sizes.scattered else 1.0
     return made_dense * sizes.n * float(sizes.p + sizes.q) ** 2 / DENSE_RATE
 

@@ -42,13 +42,13 @@ COEFFICIENTS = (-2.5, 2.5)
 """The interval from which coefficients are drawn."""
 
 STEEP = 1.3 ** np.arange(40.0, 10.0, -1.0)
-"""The thirty leading singular values of the first model."""
+"""The thirty leading singular values of the model of `steep_spectrum`."""
 
 SPIKES = 15
-"""The number of large singular values in the third model."""
+"""The number of large singular values in the model of `spiked_spectrum`."""
 
 SPIKE = 10.0
-"""The factor by which the large singular values of the third model are larger than the others."""
+"""The factor by which `spiked_spectrum` multiplies the large singular values."""
 
 POWER, OFFSET = 1.1, 50.0
 """The frequency of a word of rank r is proportional to (r + OFFSET)^(-POWER)."""

@@ -28,13 +28,16 @@ from linspec.arrays import Array, Home, HostArray, to_host, to_host_together
 from linspec.errors import InvalidProblem
 
 SMALL = 1e-3
-"""Rests of products are projected a second time if they are below this share of the largest product."""
+"""The rest of a product after projection is projected a second time if it is below this fraction of the largest
+product."""
 
 LOUD = 1e3
-"""Small directions of a rest belong to the data above this many roundings of the largest product."""
+"""Small directions of a rest count as data, not as rounding, if they are longer than LOUD times the rounding of the
+largest product."""
 
 OWN = 0.1
-"""Least fraction of a new direction's square outside the basis; below it the rest is amplified rounding."""
+"""A new direction is kept only if at least this fraction of its square is outside the basis; a smaller part is
+amplified rounding."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
@@ -355,7 +358,7 @@ class GrowingBasis:
     # ---- parts of a step -------------------------------------------------------------------
 
     def _with_rest(self, R: Array, slack: float) -> GrowingBasis:
-        """Set the next block to an orthonormal basis of the rest R, over its directions above rounding."""
+        """Set the next block to an orthonormal basis of the directions of the rest R that exceed rounding."""
         T, lengths = _directions(self.G, 10 * self.unit * self.scale)
         Q = R @ self.home.place(T)
         least, twice = float(lengths.min(initial=np.inf)), self.twice
@@ -468,7 +471,10 @@ def columns_outside(Y: Array, rows: Array, home: Home) -> Array:
 
 
 def _directions(G: HostArray, noise: float) -> tuple[HostArray, HostArray]:
-    """T with R T orthonormal for G = RᵀR, over directions of R above noise and the rounding of G, and their lengths."""
+    """T such that R T has orthonormal columns, for G = RᵀR, and the lengths of the directions of R that T scales.
+
+    Directions not longer than `noise` or the rounding of G are left out.
+    """
     values, vectors = eigenpairs((G + G.T) / 2)
     keep = values > max(noise**2, len(values) * EPS * np.max(values, initial=0.0))
     lengths = np.sqrt(values[keep])

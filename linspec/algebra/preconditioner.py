@@ -32,7 +32,7 @@ LEAST = 1e-4
 """Smallest fraction of the diagonal that remains in E."""
 
 ERRORS = 2.0
-"""Number of standard errors by which an estimated diagonal is raised."""
+"""Number of standard errors that are added to an estimated diagonal."""
 
 ROUNDING = 1e-12
 """Fraction of the largest entry of the diagonal below which an estimated entry counts as zero."""

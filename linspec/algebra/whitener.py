@@ -29,7 +29,7 @@ FEW = 4
 """Above `TINY`, only the leading singular vectors are computed if FEW times their number is below the order."""
 
 SQUARED_AWAY = 1e-5
-"""Fraction of the largest singular value below which one is inaccurate if computed from the squared matrix."""
+"""A singular value below this fraction of the largest is inaccurate if it is computed from the squared matrix."""
 
 SHORT = 0.1
 """Fraction of the largest eigenvalue below which kept eigenvectors are checked again, together with the cut ones."""

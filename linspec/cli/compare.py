@@ -210,7 +210,7 @@ def _problems(kind: Kind, given: Mapping[str, Any]) -> dict[str, dict[str, Any]]
 
 
 def _texts(kind: Kind, given: Mapping[str, Any]) -> list[tuple[tuple[str, bool], ...]]:
-    """Return every combination of the requested options: each text, and whether its option varies."""
+    """Return every combination of the requested options, as pairs (text, whether the option has several values)."""
     own = kind.solver_parameters() if kind.solver_parameters else []
     grids = {str(p.name): [f"{p.name}={value}" for value in _flat(given[str(p.name)])] for p in own}
     for text in given["options"]:
@@ -227,7 +227,7 @@ def _flat(given: Any) -> list[Any]:
 
 
 def _short(value: Any) -> str:
-    """Return a value as text, with few digits if they are exact."""
+    """Return a value as text; a float with at most six digits if these give it exactly."""
     return f"{value:g}" if isinstance(value, float) and float(f"{value:g}") == value else str(value)
 
 

@@ -39,14 +39,15 @@ IDENTITY_COLUMNS = 256
 """The largest number of identity columns that are multiplied at once to form a Gram matrix from products."""
 
 IDENTITY_BYTES = 2**29
-"""The largest size of the products with these columns, in bytes."""
+"""The largest size of the products with identity columns that are multiplied at once, in bytes."""
 
 CONSTANT = 32
 """A column known by its products counts as constant if its standard deviation is at most this many roundings of its
 mean."""
 
 ENTRIES = 2
-"""The same bound for the column itself, computed as a product with one column of the identity."""
+"""A column computed as a product with one column of the identity varies if its standard deviation is above this many
+roundings of its mean."""
 
 
 class ByProducts(Sweeps):
@@ -148,7 +149,10 @@ class ByProducts(Sweeps):
         return found
 
     def _entries(self, view: View) -> LinearOperator:
-        """The operator of a view; if known by products only, its entries, with one more product to test linearity."""
+        """The operator of a view.
+
+        If it is known by products only, return its entries instead, and test linearity by one more product.
+        """
         A = view.operator
         if not view.by_products:
             found: LinearOperator = A
@@ -311,7 +315,7 @@ def _signs(rows: int, home: Home) -> Array:
 def _allowed(
     images: HostArray, size: float, norms: HostArray, A: LinearOperator
 ) -> tuple[HostArray, HostArray]:
-    """Two (images x norms) arrays: products of both lengths, and a bound of the rounding of inner products."""
+    """Two (images x norms) arrays: products of an image's length and a norm, and bounds of inner products' rounding."""
     unit = ROUNDINGS * float(np.finfo(A.dtype).eps) * math.sqrt(A.shape[1])
     return np.outer(images, norms), np.outer(np.full_like(images, unit * max(size, images.max())), norms)
 

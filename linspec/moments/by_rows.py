@@ -73,11 +73,11 @@ class ByRows(ByProducts):
 
     @property
     def gram_cost(self) -> float:
-        """The passes that it would take now to form the Gram matrices; sparse remote ones take one more for means."""
+        """The passes that it would take now to form the Gram matrices: one more for the means of sparse remote rows."""
         return 1.0 if self.streamed else super().gram_cost
 
     def identity(self, index: int) -> Any:
-        """The identity of view `index`; never built for dense rows without column factors and confounds."""
+        """The identity of view `index`; for dense rows without column factors and confounds it is never formed."""
         A = self.views[index].operator
         dense = all(view.operator.readable and not view.operator.sparse for view in self.views)
         return Identity(A.shape[1]) if dense and not self.adjusts else super().identity(index)

@@ -138,13 +138,13 @@ class Columns:
 
     @property
     def explained(self) -> dict[str, tuple[int, ...]]:
-        """By view, the columns that the confounds explain almost completely, as far as this is known."""
+        """For each view, the columns that the confounds explain almost completely, as far as this is known."""
         found = {view.name: view.adjustment.nearly_explained for view in self._views}
         return {name: columns for name, columns in found.items() if columns}
 
     @property
     def underflowing(self) -> dict[str, tuple[int, ...]]:
-        """By scaled view that is not in memory, the columns whose squared lengths lose digits to underflow."""
+        """For each scaled view that is not in memory, the columns whose squared lengths lose digits to underflow."""
         found = {view.name: view.adjustment.underflowing for view in self._views if not view.in_memory}
         return {name: columns for name, columns in found.items() if columns}
 
@@ -159,8 +159,8 @@ class Columns:
     def squares_subtracted(self, index: int) -> Array | None:
         """The squared length that means and confounds subtract from each column of one view; None if nothing is.
 
-        The squared columns are larger by this amount before the subtraction, and so is their rounding. The part that
-        confounds explain is multiplied by the square of their condition number.
+        Before the subtraction the squared lengths are larger by this amount, so their rounding errors are larger in
+        proportion. The part that confounds explain is multiplied by the square of their condition number.
 
         Parameters
         ----------

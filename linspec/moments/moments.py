@@ -275,7 +275,11 @@ class Moments:
 
     @property
     def sweep_cost(self) -> float:
-        """The passes of one call of `products` after the set-up: 0 held, 1 fused, 2 from products."""
+        """The passes of one call of `products` after the set-up.
+
+        0 if Gram matrices are held, 1 if one sweep of the rows computes all products, 2 if operators give only
+        products.
+        """
         return self._sweeps.passes if self.form == "implicit" else 0.0
 
     @property

@@ -337,9 +337,10 @@ def column_basis(R: Array, cut: float, home: Home, unit: float = EPS) -> ColumnB
     Returns
     -------
     ColumnBasis
-        `W`, an array of shape (p, r) with orthonormal `U` = RW of shape (m, r); `rank`, r; `condition`, that of the
-        columns at unit length on the numerical range; `short`, an array of shape (p, s) of directions that were cut
-        although their images are longer than rounding, and `U_short` of shape (m, s), these images, orthonormal.
+        `W`, an array of shape (p, r) with orthonormal `U` = RW of shape (m, r); `rank`, r; `condition`, the condition
+        number of the columns at unit length, on the numerical range; `short`, an array of shape (p, s) of directions
+        that were cut although their images are longer than rounding, and `U_short` of shape (m, s), these images,
+        orthonormal.
 
     Examples
     --------

@@ -1,15 +1,16 @@
-"""The adjustment of a matrix: its rows less a centre and what confounds explain, with weights and factors of columns.
+"""The adjustment of a matrix: its rows minus their mean and the part that confounds explain, with weights and factors
+of columns.
 
 Problem: the weights, means and confounds of `linspec.operators.row_model` must act on every product with a matrix,
 whichever code multiplies.
-Method: (I − QQᵀ) D (A − 1 rowᵀ) diag(f) is the rows less their mean, times √w, less a matrix of low rank, times a
-factor for each column. An `Adjustment` holds the parts that depend on A: it learns them in the first sweep of moments,
-is applied to rows, and corrects products. `AdjustedOperator` is the adjusted matrix itself. Sweeps of `linspec.Moments`
-see through it and multiply A; for other callers the first product makes one sweep more.
-Large means: dense rows are centred entry by entry. Of sparse rows products are corrected, which cancels digits where
-means are large beside the deviations. A column in which every entry is stored has one of its own values subtracted from
-them instead (`about_a_row`): the difference of nearly equal numbers is exact, and nothing is filled up. A column with
-zeros that are not stored has a mean of at most √n times its deviation.
+Method: (I − QQᵀ) D (A − 1 rowᵀ) diag(f) has the rows of A minus their mean, times √w, minus a matrix of low rank; each
+column is then multiplied by a factor. An `Adjustment` holds the parts that depend on A: it computes them in the first
+sweep of moments, is applied to rows, and corrects products. `AdjustedOperator` is the adjusted matrix itself. Sweeps of
+`linspec.Moments` see through it and multiply A; for other callers the first product makes one sweep more. Large means:
+dense rows are centred entry by entry. Of sparse rows products are corrected, which cancels digits where means are large
+beside the deviations. A column in which every entry is stored has one of its own values subtracted from them instead
+(`about_a_row`): the difference of nearly equal numbers is exact, and nothing is filled up. A column with zeros that are
+not stored has a mean of at most √n times its deviation.
 """
 
 from __future__ import annotations
@@ -31,13 +32,13 @@ from linspec.operators.wrapper import Wrapper
 from linspec.process.pauses import admit
 
 EXPLAINED = 1e-13
-"""Share of a column's squared length that is rounding: a column counts as zero if the confounds leave no more of it."""
+"""A column counts as zero if the confounds leave at most this share of its squared length, which is rounding."""
 
 ENTRIES = (2.0**-46) ** 2
-"""Share of a column's squared length before centring that the rounding of its entries may leave after it."""
+"""Share of a column's squared length before centring that rounding of its entries may leave after centring."""
 
 NEARLY = 1e-8
-"""Share of a column's squared length: a column of which the confounds leave no more is reported as explained."""
+"""A column is reported as explained if the confounds leave at most this share of its squared length."""
 
 
 SQUARES = 1e-280
@@ -131,11 +132,11 @@ class Adjustment:
     squares : array of shape (p,) or None
         The squared lengths of the columns of the adjusted matrix.
     nearly_explained : tuple of int
-        Columns of whose squared length the confounds leave a share of at most `NEARLY`.
+        Columns for which the confounds leave at most the share `NEARLY` of the squared length.
     underflowing : tuple of int
         Columns whose squared length underflows to zero or has lost digits.
     lost : float
-        The largest ratio of a column's squared length before the confounds are subtracted to that after it.
+        The largest ratio of a column's squared length before to after the subtraction of the confounds.
     ledger : Ledger or None
         The ledger that counts the sweep in which the adjustment is computed.
     unrecorded : float
@@ -228,7 +229,8 @@ class Adjustment:
         Returns
         -------
         dict from str to array
-            Shapes (p,), (c, p), (c,) and (p,); `slopes` are those of the confounds. Only the parts that apply.
+            Shapes (p,), (c, p), (c,) and (p,); `slopes` has one row for each confound. Parts that do not apply are left
+            out.
         """
         model, found = self.model, {}
         constant, turn, mean = model.constant, model.turn, model.confound_mean
@@ -257,7 +259,7 @@ class Adjustment:
         mean, slopes, scale : array or None
             As `of_new_rows` names them.
         confounds : numpy.ndarray of shape (n, c) or None
-            The confounds of the new rows, less their training means.
+            The confounds of the new rows, minus the means of the confounds in training.
         """
         basis = None
         if confounds is not None and slopes is not None:  # they may have any unit
@@ -274,7 +276,7 @@ class Adjustment:
         Parameters
         ----------
         weights : array
-            Its `axis` is that of the columns.
+            Its axis number `axis` has one entry for each column.
         axis : int, default 0
         inverse : bool, default False
         """
@@ -296,7 +298,7 @@ class Adjustment:
         explained: Array | None = None,
         squares: Array | None = None,
     ) -> None:
-        """Take over what a sweep has found; what is known already stays.
+        """Store the results of a sweep; parts that are already known are not replaced.
 
         Parameters
         ----------
@@ -305,7 +307,7 @@ class Adjustment:
             The number of rows, or the sum of their weights.
         mean : array of shape (p,), optional
         explained : array of shape (p, r), optional
-            AᵀD²B, of A less its row.
+            AᵀD²B for A minus its subtracted row.
         squares : array of shape (p,), optional
             Squared lengths before the confounds are subtracted; left out where only products are known.
         """
@@ -336,7 +338,7 @@ class Adjustment:
         self.learn_from(gathered)
 
     def learn_from_products(self, A: LinearOperator, home: Home) -> None:
-        """Compute the adjustment from products with A: the mean, Aᵀw / Σw, and what the confounds explain, AᵀD²B.
+        """Compute the adjustment from products with A: the mean Aᵀw / Σw, and AᵀD²B for the confounds.
 
         Raises
         ------
@@ -371,7 +373,7 @@ class Adjustment:
         return home.concat([explained, column[:, None]])
 
     def _left(self, home: Home, squares: Array, count: float) -> Array:
-        """Compute squared column lengths after the confounds are subtracted; note columns that they explain."""
+        """Compute squared column lengths with confounds subtracted; record columns that the confounds explain."""
         if self.explained is None:
             return squares
         xp = home.xp
@@ -390,7 +392,7 @@ class Adjustment:
         return left
 
     def _scaled(self, home: Home, squares: Array, count: float) -> Array:
-        """Scale squared lengths by the squared factors, which with `scale` are computed here from the lengths."""
+        """Multiply squared lengths by the squared factors; with `scale`, first compute the factors from the lengths."""
         if not self.scale:
             return squares
         xp = home.xp
@@ -401,7 +403,7 @@ class Adjustment:
         return squares * self.factors * self.factors
 
     def learnt(self) -> dict[str, Any]:
-        """The attributes that sweeps have computed (`LEARNT`), for a checkpoint."""
+        """The attributes that sweeps have computed (those named in `LEARNT`), for a checkpoint."""
         return {name: getattr(self, name) for name in LEARNT}
 
     def take_up(self, learnt: Mapping[str, Any], home: Home) -> None:
@@ -546,7 +548,7 @@ class AdjustedOperator(Wrapper):
         adjustment : Adjustment
         settle : callable
         name : str, default "the data"
-            As for the class.
+            The name of the matrix in messages.
         """
         made = object.__new__(cls)
         Wrapper.__init__(made, operator)
@@ -627,7 +629,7 @@ class AdjustedOperator(Wrapper):
         return self.adjustment.applied(rows, 0, self.model.chosen(selection))
 
     def drawn(self, selection: HostArray) -> LinearOperator:
-        """Rows that were drawn in proportion to their weights, so that all get the same (mean) weight."""
+        """Rows that were drawn in proportion to their weights; each of them gets the same weight, the mean."""
         self.settle()
         chosen, weights = self.model.chosen(selection), self.model.weights
         if weights is not None:
@@ -697,7 +699,7 @@ def _in_all_rows(matrix: Any, rows: HostArray) -> set[int]:
 
 
 def _canonical(matrix: Any) -> Any:
-    """Return the matrix with every entry stored once; itself if it is so already."""
+    """Return the matrix with every entry stored once: the matrix itself if this is already so."""
     if matrix.has_canonical_format:
         return matrix
     matrix = matrix.copy()

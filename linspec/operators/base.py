@@ -56,8 +56,8 @@ class LinearOperator(ABC):
     home : Home
         The library and device of n-row blocks; float64 p x k blocks are in `home.blocks`.
     access : {"products", "rows", "slices", "blocks"}
-        How rows are reached: by products alone; by `rows`, which selects some of them; slice by slice, in order, from
-        `blocks`, when their number is `math.inf` until it is known; or in blocks that stay on their workers
+        How rows are reached: by products alone; by `rows`, which selects some of them; slice by slice, in order from
+        `blocks`: the number of rows is then `math.inf` until it is known; or in blocks that stay on their workers
         (`linspec.sweeps.blocks`).
     readable : bool
         Whether `dense` can return the entries.
@@ -72,22 +72,24 @@ class LinearOperator(ABC):
     concurrent : bool
         Whether several threads may take rows and multiply them at once, each product on one thread.
     sweeps : float
-        How often the rows can be read: 1 for an iterator of slices, infinity for everything else.
+        Number of times that the rows can be read: 1 for an iterator of slices, infinity for all other data.
     rows_together : int
         Number of neighbouring rows that are best read together: 1 in memory, more in files, such as those of a chunk
         that is decoded as a whole.
     statistics : ColumnStatistics or None
-        Means and spreads of the columns, where the reading that counted the rows has gathered them.
+        Means and spreads of the columns, if the sweep that counted the rows has computed them; None otherwise.
     resident : bool
         Whether the entries are in memory.
     adjustment : Adjustment or None
-        The adjustment of the rows of `operator`, where sweeps see through this operator and multiply that one.
+        For an adjusted operator, what it applies to the rows of its attribute `operator`: sweeps may multiply that one
+        instead, and apply the adjustment themselves. None otherwise.
     column_names : tuple of str or None
         The names of the columns of a frame; None for other data, and for sums, products and parts of operators.
     row_names : sequence or None
         The labels of the rows: the index of a pandas frame, unless it only counts the rows.
     row_index : sequence or None
-        The same, or an index that only counts. Two matrices with the same labels in another order are not paired.
+        `row_names`, or an index that only counts the rows. Two matrices with the same labels in different orders are
+        not paired.
     frame_library : str
         The library of the frame that the data came from, "" for other data.
 
@@ -204,7 +206,8 @@ class LinearOperator(ABC):
         Parameters
         ----------
         selection : slice, or array of integers
-            Negative numbers count from the end. Rows come in the order given, and as often.
+            Negative numbers count from the end. Rows are returned in the given order; a number that is given twice
+            selects its row twice.
 
         Raises
         ------
@@ -613,7 +616,7 @@ class _WithRow(_Composite):
     """An operator with one number for each of its columns."""
 
     def _row(self, x: Array, what: str) -> Array:
-        """Check the shape of one number for each column, and move it to `home.blocks` in float64."""
+        """Check that there is one number for each column, and move these numbers to `home.blocks` in float64."""
         if tuple(x.shape) != (self.shape[1],):
             raise InvalidProblem(f"{what} needs shape ({self.shape[1]},); got {tuple(x.shape)}.")
         return self.home.blocks.place(x)
@@ -654,7 +657,7 @@ class CenteredOperator(_WithRow):
         return self.parts[0].stored_dtype
 
     def centered(self, mean: Array) -> LinearOperator:
-        """The operator with a further row subtracted: one correction instead of two."""
+        """The operator with another row subtracted as well: one correction by the sum of both rows."""
         return CenteredOperator(self.parts[0], self.mean + self._row(mean, "a column mean"))
 
     def _dense(self) -> Array:

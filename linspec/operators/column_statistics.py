@@ -79,7 +79,7 @@ class ColumnStatistics:
         return None if self._mean is None else self._origin + self._mean
 
     def beside(self, point: Array | None, *, center: bool) -> Array | None:
-        """(A − 1 pointᵀ)ᵀD²B, shape (p, r), for the basis B passed with the rows; with `center`, A less its means."""
+        """(A − 1 pointᵀ)ᵀD²B, shape (p, r), for the basis B passed with the rows; with `center` about the mean."""
         if self._beside is None or center:  # B is orthogonal to the constant then
             return self._beside
         step = self._origin if point is None else self._origin - point
@@ -244,7 +244,7 @@ def without_offset(A: LinearOperator) -> tuple[LinearOperator, Array | None]:
 
 
 def without_mean(rows: Array, home: Home, weights: Array | None = None) -> tuple[Array, Array]:
-    """Subtract the (weighted) mean of the rows from them in place; return rows and mean (0 if all weights are 0)."""
+    """Subtract the (weighted) mean row from each row, in place; return rows and mean (0 if all weights are 0)."""
     count = counted(rows.shape[0], weights, home) or 1.0
     mean = (home.column_sums(rows) if weights is None else weights @ rows) / count
     rows -= mean[None, :]

@@ -1,6 +1,6 @@
 """Operators that count their use: sweeps over the rows, column products and floating-point operations.
 
-Problem: a run reports how much was read and multiplied, also where a solver takes some rows and multiplies these.
+Problem: a run reports how much was read and multiplied, also if a solver selects rows and multiplies them.
 Method: every product counts automatically. b of n rows count as b/n of a sweep when they are taken, and never again; a
 product of b of n rows with k columns counts as k b/n columns, so that the products of all blocks of rows count as much
 as one product of all rows. Code that multiplies arrays instead of operators calls `Ledger.record`.
@@ -38,9 +38,9 @@ class Ledger:
     sweeps : float
         Readings of all rows; a minibatch counts as a fraction.
     columns : float
-        Products with one column, forward or adjoint; those of some rows count as a fraction.
+        Products with one column, forward or adjoint; a product of some rows counts as a fraction.
     flops : float
-        Floating-point operations of those products.
+        Floating-point operations of these products.
 
     Examples
     --------
@@ -64,13 +64,13 @@ class Ledger:
 
     @property
     def columns(self) -> float:
-        """Products with one column, forward or adjoint; those of some rows count as a fraction."""
+        """Products with one column, forward or adjoint; a product of some rows counts as a fraction."""
         with _LOCK:
             return _as_float(self._columns)
 
     @property
     def own_sweeps(self) -> float:
-        """Sweeps that the calling thread has made: others may use the same moments at the same time."""
+        """Sweeps that the calling thread has made; other threads may use the same moments at the same time."""
         return _as_float(self._by_thread.get(threading.get_ident(), {}))
 
     def record(
@@ -129,7 +129,7 @@ class Ledger:
             self._add(0, count, 0.0, of)
 
     def of_rows(self, share: Fraction) -> Ledger:
-        """A ledger for some rows: their products also count here, in proportion to the rows; their sweeps do not.
+        """A ledger for some rows. Products of these rows also count in this ledger, in proportion; sweeps do not.
 
         Parameters
         ----------
@@ -185,13 +185,14 @@ class _StreamLedger(Ledger):
         self._whole._add(0, 0, flops)
 
     def conclude(self, rows: int) -> None:
-        """Pass the columns on to the whole ledger, divided by the number of rows, now that it is known."""
+        """Divide the counted columns x rows by the number of all rows, now known, and add them to the whole ledger."""
         for of, count in self._columns.items():
             self._whole._add(0, count, 0.0, of * max(rows, 1))
 
 
 _Parts: TypeAlias = dict[int, float]
-"""An exact sum Σ count/of, by denominator `of`: counts are integers as a rule, which Python does not round."""
+"""An exact sum Σ count/of, stored by the denominator `of`: counts are usually integers, whose sums Python does not
+round."""
 
 
 def _add_to(sums: _Parts, count: float, of: int) -> None:
@@ -212,7 +213,7 @@ class CountedOperator(Wrapper):
     """An operator whose use is counted in a ledger.
 
     A product counts as one sweep. Rows that are taken count as a fraction of a sweep; they count their own products,
-    in proportion, and no further sweep. So do the blocks of streamed data.
+    in proportion, and no further sweep. The same holds for the blocks of streamed data.
 
     Examples
     --------
@@ -276,7 +277,7 @@ class CountedOperator(Wrapper):
         return self.operator.dense()
 
     def loaded(self, buffer: RowBuffer | None = None, about: Array | None = None) -> LinearOperator:
-        """All rows, read and converted once: counts one sweep, and none for later products with them."""
+        """All rows, read and converted once. This counts as one sweep, and later products with them as none."""
         if about is not None:
             return super().loaded(buffer, about)
         loaded = self.operator.loaded(buffer)

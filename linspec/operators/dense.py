@@ -304,7 +304,7 @@ class MappedOperator(DenseOperator):
 def memory_map(array: Any) -> mmap.mmap | None:
     """The memory map that an array is a view of, if releasing its pages loses nothing; else None.
 
-    A copy-on-write map keeps a user's changes in the very pages that a release would drop, so it returns None for it.
+    For a copy-on-write map it returns None: such a map keeps a user's changes in the pages that a release would drop.
     """
     mode = None
     while isinstance(array, np.ndarray):

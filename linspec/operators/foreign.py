@@ -28,8 +28,8 @@ def quacks(source: Any) -> bool:
 class ForeignOperator(LinearOperator):
     """An object that only has `matmat` and `rmatmat`; its products are NumPy arrays.
 
-    Its methods may return the same array at every product, or the block that they were given, or a view of it: a result
-    in memory that others may still write to is copied.
+    Its methods may return the same array at every product, or the given block, or a view of it. A result is therefore
+    copied if other code may still write to its memory.
 
     Examples
     --------
@@ -56,7 +56,7 @@ class ForeignOperator(LinearOperator):
         return stored
 
     def in_dtype(self, dtype: np.dtype[Any]) -> LinearOperator | None:
-        """The same operator, given blocks of another dtype."""
+        """The same operator; its blocks are converted to this dtype first. Never None."""
         return self if dtype == self.dtype else ForeignOperator(self.source, dtype)
 
     def _matmat(self, V: Array) -> Array:
@@ -277,7 +277,7 @@ class CupySparseOperator(LinearOperator):
         return products[0] - point[:, None] * self.home.xp.where(full[:, None], 0.0, missing)
 
     def _entries(self, weights: Array | None) -> tuple[Array, Array | float]:
-        """The stored entries in float64, and for each the weight of its row (1.0 without weights)."""
+        """The stored entries in float64, and for each entry the weight of its row (1.0 without weights)."""
         data = self.home.place(self.matrix.data)
         if weights is None:
             return data, 1.0

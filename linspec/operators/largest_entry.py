@@ -144,7 +144,10 @@ def _representable(size: float, x: HostArray) -> float:
 
 
 def _of_device_array(x: Array, roots: Array | None) -> Magnitude:
-    """Magnitude of an array of another library; weighted rows by the largest entry of each row, copied to the host."""
+    """Magnitude of an array of another library.
+
+    For weighted rows, the largest entry of each row is copied to the host.
+    """
     xp = namespace(x)
     if not xp.isdtype(x.dtype, "real floating"):  # integers have no entries out of the range
         largest = 1.0 if roots is None else float(np.max(to_host(roots), initial=0.0))

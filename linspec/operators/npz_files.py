@@ -29,7 +29,7 @@ from linspec.process.room import check_memory, check_memory_for_sparse
 __all__ = ["check_matrix", "read_npz"]
 
 LISTED = 10
-"""Most names of arrays that a message lists."""
+"""Largest number of names of arrays that a message lists."""
 
 
 def read_npz(path: str | os.PathLike[str], member: str = "") -> Any:
@@ -50,8 +50,8 @@ def read_npz(path: str | os.PathLike[str], member: str = "") -> Any:
     Raises
     ------
     InvalidProblem
-        It is no such archive, it is damaged or encrypted, it has no such array, its parts make no matrix, or what
-        it holds does not fit into memory.
+        It is no such archive, it is damaged or encrypted, it has no such array, its parts make no matrix, or its
+        contents do not fit into memory.
     UnsupportedData
         The array holds no real numbers.
 

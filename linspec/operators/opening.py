@@ -302,7 +302,7 @@ def _adapted(data: Any) -> tuple[LinearOperator | None, str]:
 
 
 def _first_match(adapters: Iterable[Any], data: Any) -> tuple[Any, list[tuple[Any, str]]]:
-    """Return the first adapter that takes the data (or None), and those before it that failed, with their faults."""
+    """Return the first adapter that takes the data (or None), and the earlier ones that failed, with their faults."""
     faults = []
     for adapter in adapters:
         matched = False

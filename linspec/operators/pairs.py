@@ -3,8 +3,8 @@
 Problem: one source often yields the rows of X together with those of Y: a file with both, a query, a simulation. Two
 streams would read it twice, and an iterator cannot be read twice.
 Method: each half is a stream, and both share their readings. A sweep of both opens one reading and takes blocks from it
-by turns; a sweep of one of them drops the other half. Small slices of both are gathered together, so that blocks of
-both have the same rows.
+by turns; a sweep of one half drops the slices of the other half. Small slices of both are gathered together, so that
+blocks of both have the same rows.
 Where we differ from `itertools.tee`: nothing is kept for a half that falls behind. If a callable made the pairs, that
 half continues in a separate reading; the rows of an iterator are lost for it.
 """
@@ -255,7 +255,7 @@ class _Reading:
         self.halves: set[int] = set()
 
     def open_to(self, index: int) -> bool:
-        """Whether a half may still join: it takes no part yet, and its first block has not been dropped."""
+        """Whether a half may still join this reading: it has not joined, and its first block has not been dropped."""
         return index not in self.halves and self._count <= 1
 
     def blocks_of(self, index: int) -> Iterator[LinearOperator]:

@@ -31,21 +31,23 @@ ORDINARY = 1e40
 
 @dataclass(frozen=True)
 class Magnitude:
-    """Size of the largest √w·|entry| of some rows: exact far from 1, elsewhere perhaps the root of the sum of squares.
+    """Size of the largest √w·|entry| of some rows.
+
+    It is exact if far from 1; otherwise it may be the root of the sum of squares.
 
     Attributes
     ----------
     largest : float
         NaN or infinity if an entry is not finite.
     column : int or None
-        Its column, if it was searched for.
+        The column of the largest entry, if this was searched for.
     """
 
     largest: float = 0.0
     column: int | None = None
 
     def merged(self, other: Magnitude) -> Magnitude:
-        """The larger of two magnitudes; one that is NaN wins."""
+        """The larger of two magnitudes; NaN if one of them is NaN."""
         return other if other.largest > self.largest or math.isnan(other.largest) else self
 
     @property

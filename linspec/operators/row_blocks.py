@@ -15,7 +15,7 @@ import numpy as np
 from linspec.arrays import Array, Home
 
 LONGEST_STRETCH = 2**12
-"""Most rows over which a float32 sum may run on the host before it is added into float64."""
+"""Largest number of rows over which the host sums in float32 before the sum is added into float64."""
 
 HOST_BLOCK_BYTES = 4 << 20
 """Size of a block that stays in the cache of a processor core; measured best between 2 and 8 MiB."""
@@ -27,11 +27,11 @@ LARGEST_HOST_BLOCK = 64 << 20
 """The largest size of a block of very wide rows, in bytes."""
 
 LONGEST_DEVICE_STRETCH = 2**17
-"""Most rows over which an accelerator may sum in float32: fewer would not keep it busy."""
+"""Largest number of rows over which an accelerator sums in float32; fewer rows would not keep it busy."""
 
 FEWEST_ROWS = 256
-"""Number of rows below which adding a block's product to the sum costs as much as the product; very wide rows come in
-smaller blocks nevertheless."""
+"""With fewer rows, adding a block's product to the sum costs as much as the product itself; blocks of very wide rows
+have fewer rows nevertheless."""
 
 
 def row_blocks(n: int, row_bytes: int, home: Home, sum_bytes: int = 0) -> Iterator[slice]:
@@ -46,7 +46,7 @@ def row_blocks(n: int, row_bytes: int, home: Home, sum_bytes: int = 0) -> Iterat
     home : Home
         Where the rows are: an accelerator takes larger blocks.
     sum_bytes : int, default 0
-        Bytes of the sum to which the product of each block is added: a block should be larger than that.
+        Bytes of the sum to which the product of each block is added: a block should be larger than this sum.
     """
     size = rows_per_block(row_bytes, home, sum_bytes)
     for start in range(0, n, size):
@@ -62,7 +62,7 @@ def rows_per_block(row_bytes: int, home: Home, sum_bytes: int = 0) -> int:
 
 
 def longest_stretch(home: Home) -> int:
-    """Most rows over which a float32 sum may run on a device before it is added into float64."""
+    """Largest number of rows over which a device sums in float32 before the sum is added into float64."""
     return LONGEST_STRETCH if home.on_host else LONGEST_DEVICE_STRETCH
 
 
@@ -77,7 +77,7 @@ class RowBuffer:
         self._memory = np.empty(0)
 
     def less(self, block: Array, row: Array | None, dtype: np.dtype[Any], home: Home) -> Array:
-        """Copy a block to `dtype` at `home`, less a row; on the host the result is valid until the next call."""
+        """Copy a block minus a row to `dtype` at `home`; on the host the result is valid until the next call."""
         if not isinstance(block, np.ndarray):
             block = home.place(block, dtype)
             return block if row is None else block - row[None, :]

@@ -3,7 +3,8 @@
 Problem: rows are in one file or in many, and linspec itself does not read their formats.
 Method: the object `RowFiles` states what to read: paths, columns, and the part of a file that holds the matrix. It is
 offered to the adapters of plugins like any other data, and the one that knows the suffix makes an operator of it. No
-file is opened before. An adapter whose files are tables can also return the names of all columns, and the texts of one.
+file is opened before. An adapter whose files are tables can also return the names of all columns, and the texts of one
+column.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ MISSING = ("warn", "fill", "refuse", "nan")
 """Ways to treat missing chunks, which a format reads as a fill value, and missing values of a table."""
 
 LISTED = 10
-"""Most names that a message lists."""
+"""Largest number of names that a message lists."""
 
 WILD = "*?["
 """Characters that make a path a pattern."""
@@ -116,7 +117,7 @@ class RowFiles:
 
     @staticmethod
     def _place(name: str, names: Sequence[str] | None, known: dict[str, int], where: str) -> int:
-        """Return the place of the only column with a name; raise if there is none, or several."""
+        """Return the place of the only column with a name; raise if there is no such column, or several."""
         if names is None:
             raise InvalidProblem(
                 f"{where}: its columns have no names, or names that occur several times, so none can be picked by "

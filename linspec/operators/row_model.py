@@ -5,9 +5,9 @@ Method: one formula covers both in products. With weights w and D = diag(√w), 
 
     (I − QQᵀ) D A,    Q an orthonormal basis of the columns of D [1 Z],
 
-where 1 is included if the columns are centred and Z holds the confounds. Centring is the case without Z. The products
-of such matrices are those of the rows times w, less T Tᵀ for T = AᵀDQ: nothing with n rows is formed, and sparse rows
-stay sparse. Q depends on w and Z alone and is known before a row of A is read.
+where 1 is included if the columns are centred and Z holds the confounds. Centring is the case without Z. The Gram
+matrix of the result is AᵀD²A − T Tᵀ for T = AᵀDQ: nothing with n rows is formed, and sparse rows stay sparse. Q depends
+on w and Z alone and is known before a row of A is read.
 Without centring, Q spans D Z, and A may have large means, whose products would cancel. So with confounds the means are
 always subtracted first, and the component q of D1 that D Z does not explain is put back. With Q₊ a basis of D [1 Z],
 whose span contains q, (I − QQᵀ) D A = (I − Q₊Q₊ᵀ) D A + q tᵀ for t = AᵀDq, and both parts are orthogonal.
@@ -63,11 +63,11 @@ class OfRows(ABC):
         Parameters
         ----------
         start, stop : int
-            The number of the first row, and that after the last.
+            The number of the first row, and the number after that of the last row.
         """
 
     def _places(self, first: int, n: int) -> slice:
-        """Slice of the stored arrays for n rows from row number `first` on."""
+        """Slice of the stored arrays for rows `first` to `first` + n − 1."""
         return slice(first - self.first, first - self.first + n)
 
 
@@ -144,15 +144,15 @@ class RowModel(OfRows):
         return n if self.weights is None else float(np.sum(self.weights))
 
     def weights_of(self, first: int, n: int, home: Home) -> Array | None:
-        """The weights of n rows from `first` on, float64, beside p x k blocks."""
+        """The weights of rows `first` to `first` + n − 1, float64, in the library and on the device of p x k blocks."""
         return None if self.weights is None else home.place(self.weights[self._places(first, n)])
 
     def roots_of(self, first: int, n: int, home: Home) -> Array | None:
-        """The square roots of the weights of n rows from `first` on, float64, beside p x k blocks."""
+        """Square roots of `weights_of` the same rows."""
         return None if self.weights is None else home.place(np.sqrt(self.weights[self._places(first, n)]))
 
     def basis_of(self, first: int, n: int, home: Home) -> Array | None:
-        """The n rows of B from `first` on, float64, beside p x k blocks."""
+        """Rows `first` to `first` + n − 1 of B, float64, in the library and on the device of p x k blocks."""
         return None if self.basis is None else home.place(self.basis[self._places(first, n)])
 
     @property
@@ -173,7 +173,7 @@ class RowModel(OfRows):
         return int(self.center) + columns - int(self.keeps_constant)
 
     def kept_of(self, first: int, n: int, home: Home) -> Array | None:
-        """The entries of q in n rows from `first` on, shape (n, 1)."""
+        """Entries `first` to `first` + n − 1 of q, of shape (n, 1)."""
         if self.constant is None or self.constant.kept is None:
             return None
         roots, basis = self.roots_of(first, n, home), self.basis_of(first, n, home)
@@ -182,7 +182,10 @@ class RowModel(OfRows):
         return (q if roots is None else q * roots)[:, None]
 
     def taken_of(self, first: int, n: int, home: Home) -> Array:
-        """The n rows of D [1 B] from `first` on, 1 only with `center`; shape (n, 0) if nothing is subtracted."""
+        """Rows `first` to `first` + n − 1 of D [1 B]; the column 1 is there only with `center`.
+
+        Shape (n, 0) if nothing is subtracted.
+        """
         weights, basis = self.roots_of(first, n, home), self.basis_of(first, n, home)
         roots = home.ones((n, 1)) if weights is None else weights[:, None]
         columns = [roots] if self.center else []
@@ -328,7 +331,7 @@ def _confounds(values: Any, rows: float) -> HostArray:
 def _orthonormal(
     Z: HostArray, w: HostArray | None, *, center: bool
 ) -> tuple[HostArray, HostArray, HostArray, float]:
-    """Return the mean of the confounds, `turn`, the basis B = (Z − mean) turn with BᵀD²B = I, and their condition."""
+    """Return (mean, turn, B, condition number) of the confounds, with B = (Z − mean) turn and BᵀD²B = I."""
     mean = np.average(Z, axis=0, weights=w) if center else np.zeros(Z.shape[1])
     Z = Z - mean
     if center:  # the rounding of large means is left; subtract it, too

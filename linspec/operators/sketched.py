@@ -2,15 +2,15 @@
 
 Problem: compute A Ω for a p x l random matrix Ω. A stored Ω would be a dense p x l block, although a seed
 determines it. A may be sparse, and Ω may have few nonzero entries.
-Method: Ω consists of tiles, which are runs of columns. Each tile has its own generator, made from the seed,
-and is dense or in compressed rows. A dense tile is multiplied like any thin block. A sparse tile and sparse
-data give a sparse product, one block of rows after the other. A sparse tile and dense rows are multiplied by
-SciPy's kernels.
+Method: Ω consists of tiles, which are ranges of consecutive columns. Each tile has its own generator, made from the
+seed, and is dense or in compressed rows. A dense tile is multiplied like any thin block. A sparse tile and sparse data
+give a sparse product, one block of rows after the other. A sparse tile and dense rows are multiplied by SciPy's
+kernels.
 Source: the sketching operators of randomized linear algebra (Murray et al. 2023, arXiv:2302.11474, chapter 2).
-Where we differ: tiles are runs of columns. So a product needs no sum over tiles, and a sum over p is as
-accurate as in a product with the whole matrix. All random numbers are drawn on the host, so a seed means the
-same matrix for every array library and device. The array API has no sparse product, so on other devices a
-sparse tile becomes dense, a few columns at a time.
+Where we differ: tiles are ranges of columns. So a product needs no sum over tiles, and a sum over p is as accurate as
+in a product with the whole matrix. All random numbers are drawn on the host, so a seed means the same matrix for every
+array library and device. The array API has no sparse product, so on other devices a sparse tile becomes dense, a few
+columns at a time.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ class Sketch(LinearOperator):
 
     @abstractmethod
     def tiles(self) -> Iterator[tuple[slice, Tile]]:
-        """Yield runs of columns with their entries: all columns, in order, and the same in every call."""
+        """Yield ranges of consecutive columns with their entries: all columns, in order, and the same in every call."""
 
     def held(self) -> Sketch:
         """The same matrix with its tiles in memory, for products with one block of rows after the other."""

@@ -94,7 +94,7 @@ class SparseOperator(LinearOperator):
         return self.nnz if self.one_entry else sparse_grams.pair_count(self.matrix)
 
     def pairs_with(self, other: SparseOperator) -> int:
-        """Number of pairs of an entry of A and one of another matrix B in the same row: the multiply-adds of AᵀB."""
+        """Number of pairs (entry of A, entry of another matrix B) in the same row: the multiply-adds of AᵀB."""
         if self.one_entry and self.nnz == self.shape[0] == other.shape[0]:
             return other.nnz
         return sparse_grams.pair_count(self.matrix, other.matrix)

@@ -266,14 +266,14 @@ class _View(NamedTuple):
         return 0 if self.V is None else int(self.V.shape[1])
 
     def columns(self, run: slice) -> _View:
-        """The same view with a run of the columns of V."""
+        """The same view with a range of the columns of V."""
         if self.V is None:
             return self
         shift = None if self.shift is None else self.shift[run]
         return self._replace(V=np.ascontiguousarray(self.V[:, run]), shift=shift)
 
     def multiply(self, slab: Slab, out: Block) -> None:
-        """Write the slab's rows of matrix V - 1 shiftᵀ."""
+        """Write the rows of the slab of matrix · V − 1 shiftᵀ."""
         if self.V is None or not self.width:
             return
         # The kernels need a block without gaps: a part of a wider one, or one of another precision, is a
@@ -332,7 +332,7 @@ def _sweep(
 
 
 def _column_sums(block: Block) -> Block:
-    """Sum the columns in float64; a float32 sum runs over one row in `ROWS_ABREAST` of a slab."""
+    """Sum the columns in float64; each float32 sum runs over every `ROWS_ABREAST`-th row of a slab."""
     rows, k = block.shape
     even = rows - rows % ROWS_ABREAST
     # NumPy adds short rows slowly, and adds float32 into float64 slowly: most rows are added as a few long
@@ -343,7 +343,7 @@ def _column_sums(block: Block) -> Block:
 
 
 def _columns(views: list[_View], run: slice) -> Iterator[_View]:
-    """Yield the views with only those columns of each Vᵢ that are in a run of the columns of [V₁ V₂ …]."""
+    """Yield the views, each Vᵢ with only those of its columns that are in a given range of the columns of [V₁ V₂ …]."""
     before = 0
     for view in views:
         yield view.columns(slice(max(run.start - before, 0), max(run.stop - before, 0)))
@@ -351,5 +351,5 @@ def _columns(views: list[_View], run: slice) -> Iterator[_View]:
 
 
 def _run(width: int, index: int, count: int) -> slice:
-    """The `index`-th of `count` runs of columns."""
+    """The `index`-th of `count` ranges of consecutive columns."""
     return slice(width * index // count, width * (index + 1) // count)

@@ -128,7 +128,7 @@ def row_block(A: CSR, start: int, stop: int) -> CSR:
 
 
 def partition(matrices: tuple[CSR, ...], parts: int) -> list[tuple[int, int]]:
-    """Cut the rows into at most `parts` runs, none empty, about equal in rows and entries over all the matrices."""
+    """Cut the rows into at most `parts` non-empty ranges, about equal in rows and in entries over all the matrices."""
     n, stored = matrices[0].shape[0], _stored(matrices)
 
     def cost(row: int) -> int:
@@ -180,8 +180,8 @@ def stretch(A: CSR) -> int:
 def _tile_count(k: int, matrices: tuple[CSR, ...], copies: int, dtype: np.dtype[Any]) -> int:
     """Choose the number of tiles of k columns so that the memory accessed at random stays in half of the cache.
 
-    It consists of `copies` blocks with a row for each column of the matrices; only rows that are used often count. If
-    tiles would be narrow, the number is one.
+    This memory consists of `copies` blocks with a row for each column of the matrices; only rows that are used often
+    count. If tiles would be narrow, there is only one.
     """
     room = machine.cache_size() // 2
     if k * copies * _columns(matrices) * dtype.itemsize <= room:
@@ -191,7 +191,7 @@ def _tile_count(k: int, matrices: tuple[CSR, ...], copies: int, dtype: np.dtype[
 
 
 def _frequent_columns(A: CSR) -> int:
-    """Count the columns that together have most (`FREQUENT`) of the entries, from a sample; for words they are few."""
+    """Estimate from a sample how many columns together have most (the share `FREQUENT`) of the entries."""
     if A.nnz == 0:
         return 0
     step = max(1, A.nnz // SAMPLED_ENTRIES)
@@ -292,7 +292,7 @@ class Slab(NamedTuple):
 
 
 class Accumulator:
-    """The sum of slabᵀ · block over slabs in float64; float32 sums run over at most a stretch of rows."""
+    """The sum of slabᵀ · block over slabs in float64; float32 sums run over at most `stretch` rows."""
 
     def __init__(self, shape: tuple[int, int], dtype: np.dtype[Any], stretch: int) -> None:
         self._current = np.zeros(shape, dtype)

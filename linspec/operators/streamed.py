@@ -6,8 +6,8 @@ Method: the first slice is read when the operator is made and determines columns
 in order, one slice after the other, by `blocks`. Small slices are copied into one block until it is worth multiplying.
 Large ones are passed on uncopied. Every slice is compared with the first.
 Where we differ from a loop over `next`: a slice is copied or used before the next is requested, so that a generator
-may fill one buffer again and again. The first, which waits for the first sweep, is copied when it is read: another
-problem may read the same source meanwhile.
+may fill one buffer again and again. The first slice, which is used only in the first sweep, is copied when it is read:
+another problem may read the same source meanwhile.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ GATHERED_BYTES = 32 << 20
 """Size up to which small slices are gathered, in bytes: several blocks for each of a few threads."""
 
 GATHERED_SLICES = 2**12
-"""Most slices that are gathered, of sparse matrices and of arrays on a device."""
+"""Largest number of small slices that are gathered, of sparse matrices and of arrays on a device."""
 
 ONCE = "an iterator can be read once. Pass a callable that returns a fresh iterator of the slices"
 """Text of messages about data that can no longer be read, with the remedy."""
@@ -141,7 +141,7 @@ class StreamedOperator(LinearOperator):
         self._errors = np.geterr()
 
     def _look_at(self, first: LinearOperator) -> None:
-        """Estimate the density and the largest magnitude of all slices by the first."""
+        """Estimate the density and the largest magnitude of all slices from the first slice."""
         self.density = first.nnz / (first.shape[0] * max(first.shape[1], 1))
         self.largest = largest_magnitude(first.matrix.data if self._sparse else first.array)  # type: ignore[attr-defined]
 
@@ -183,7 +183,10 @@ class StreamedOperator(LinearOperator):
 
     @property
     def nnz(self) -> int:
-        """Number of stored entries; before the first sweep an estimate by the first slice, 0 if n is unknown."""
+        """Number of stored entries.
+
+        Before the first sweep it is estimated from the first slice, or 0 if n is unknown.
+        """
         n, p = self.shape
         if self._counted is not None:
             return self._entries
@@ -515,7 +518,7 @@ def gathered(
 
 
 def with_first(first: Any, rest: Iterator[Any]) -> Iterator[Any]:
-    """Yield `first`, then the rest; unlike `itertools.chain`, without keeping a reference to the first."""
+    """Yield `first`, then all items of an iterator; unlike `itertools.chain`, keep no reference to `first`."""
     yield first
     del first
     yield from rest

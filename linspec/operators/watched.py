@@ -5,7 +5,7 @@ products.
 Method: a column z of random signs is appended to the block of the first product, a forward one, say. The largest entry
 of A is between max |Az| / p and, with high probability, max |Az|. A unit vector of the row where |Az| is largest is
 appended to the block of the first adjoint product, which thus returns the entries of this row. float32 operators with
-entries far from 1 are multiplied in float64 from then on: products of products need it.
+entries far from 1 are multiplied in float64 from then on, because products of products would over- or underflow.
 Products are also checked for entries that are not finite.
 """
 
@@ -102,7 +102,11 @@ class WatchedOperator(Wrapper):
         return both[:, :-1]
 
     def _probe(self, method: str, count: int) -> HostArray:
-        """Column of random signs; for the second kind of product the unit vector of the largest entry of the first."""
+        """Column to append to a block, from which the size of the entries is estimated.
+
+        It has random signs for the first kind of product (forward or adjoint). For the second kind it is the unit
+        vector of the largest entry in the first probe's product.
+        """
         roots = np.ones(count) if self._roots is None or method == "matmat" else self._roots
         if self._largest is None:
             return (np.random.default_rng(count).integers(0, 2, count) * 2.0 - 1.0)[:, None] * roots[:, None]
@@ -125,12 +129,15 @@ class WatchedOperator(Wrapper):
         return Magnitude(most / math.sqrt(count), column)
 
     def _record(self, columns: int) -> None:
-        """Count products in the ledger that the caller did not request: probes, and repeats in float64."""
+        """Record in the ledger the products that the caller did not request: probes, and repeats in float64."""
         if self._ledger is not None:
             self._ledger.record(self.operator, columns)
 
     def _finite(self, product: Array, block: Array, method: str) -> Array:
-        """Return a product; raise if it is not finite although its block is: a diverging solver passes other blocks."""
+        """Return a product; raise if it is not finite although its block has ordinary entries.
+
+        Blocks of a diverging solver may have other entries.
+        """
         self._products += 1
         if all_finite(product):
             return product

@@ -10,7 +10,7 @@ from linspec.operators.base import LinearOperator
 
 
 class Wrapper(LinearOperator):
-    """An operator around another one, with the shape, home and ways of access of that operator.
+    """An operator around another operator, whose shape, home and ways of access it has.
 
     Parameters
     ----------

@@ -272,7 +272,10 @@ def _settings(axes: Axes, result: Any, xs: HostArray, *, over_k: bool) -> None:
 
 
 def _places(ridges: Sequence[Any]) -> tuple[HostArray, HostArray]:
-    """Abscissae of ridges and their order: the ridges if they are numbers, positions 0, 1, … for pairs."""
+    """Abscissae of ridges, and their order.
+
+    The abscissae are the ridges, or the positions 0, 1, … if some ridge is a pair of different numbers.
+    """
     sizes: HostArray = np.array([float(np.sum(ridge)) for ridge in ridges])
     order = np.argsort(sizes, kind="stable")
     if _pairs(ridges):

@@ -111,7 +111,7 @@ class Iterate:
         return ()
 
     def remnant(self) -> Iterate:
-        """The part that answers with `weights` and `notes` where the next step is cut; by default all of it.
+        """The part of the iterate that gives `weights` and `notes` if the next step is cut short: by default all.
 
         While the step is made nobody else holds the iterate. A generator that holds it no longer, either, and whose
         iterates leave out of this what weights do not need, has that memory for the next one.

@@ -130,7 +130,7 @@ class Solution:
     columns : float
         Products with one column, forward and adjoint, over all matrices, including those of the certificate.
     flops : float
-        Floating-point operations of those products.
+        Floating-point operations of the products in `columns`.
     seconds : float
         Wall time of the run.
     setup_passes : float
@@ -655,7 +655,7 @@ def load_solution(
 
 
 def _there(like: Any, library: Any, device: Any) -> Array:
-    """Return an array in the target library and on the target device of the weights; None: they stay NumPy arrays."""
+    """Return an array in the library and on the device to which weights are moved; None if they stay NumPy's."""
     if like is None and library is None and device is None:
         return None
     if like is None and library is not None:

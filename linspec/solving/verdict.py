@@ -68,7 +68,7 @@ class Judgement:
     kind: str
 
     def is_of(self, arrays: Mapping[str, Any]) -> bool:
-        """Whether these arrays are the same objects."""
+        """Whether these arrays are the very objects that were judged."""
         one = self.arrays
         return one.keys() == arrays.keys() and all(one[name] is arrays[name] for name in one)
 

@@ -176,7 +176,7 @@ class GramMatrices(Task[GramPart]):
         return total
 
     def looked_at(self, part: GramPart) -> Iterable[Array]:
-        """The diagonals of the Gram matrices."""
+        """The diagonals of the Gram matrices, which are finite if the rows are."""
         return part.gram.diagonals()
 
 
@@ -208,5 +208,5 @@ class SparseGramMatrices(Task[Upper]):
         return [[a + b for a, b in zip(own, more, strict=True)] for own, more in rows]
 
     def looked_at(self, part: Upper) -> Iterable[Array]:
-        """The diagonals of the Gram matrices."""
+        """The diagonals of the Gram matrices, which are finite if the rows are."""
         return [S.diagonal() for S, *_ in part]

@@ -44,7 +44,7 @@ class Identity:
 
     @property
     def shape(self) -> tuple[int, int]:
-        """(order, order)."""
+        """The shape of the identity matrix, (order, order)."""
         return self.order, self.order
 
 

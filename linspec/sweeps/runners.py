@@ -44,7 +44,8 @@ def swept(
     check : callable, optional
         Called with the task, a part and whether its rows will be gone soon, before further rows are read.
     threads : bool, default True
-        Whether rows of this process are shared among several threads; if not, one part is formed, as for large parts.
+        Whether rows of this process are shared among several threads. If not, all rows are added to one part: for tasks
+        whose parts are large.
     """
     operators = [view.operator for view in views]
     if any(A.access == "blocks" for A in operators):

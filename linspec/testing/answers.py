@@ -35,12 +35,12 @@ from linspec.testing.solving import Trial
 __all__ = ["ANSWER_CHECKS"]
 
 OWN_LIMIT = frozenset({Status.ITERATION_LIMIT, Status.STAGNATED, Status.INACCURATE, Status.BREAKDOWN})
-"""Endings above the tolerance that the solver itself decides: they come with a ConvergenceWarning."""
+"""Statuses of runs that the solver itself ended above the tolerance; they come with a ConvergenceWarning."""
 
 FINDINGS = frozenset({
     Status.INCOMPLETE, Status.CLUSTERED, Status.RANK_DEFICIENT, Status.DEGENERATE, Status.ILL_CONDITIONED
 })  # fmt: skip
-"""Endings, at any residual, that report a fact about the data, or one that a residual cannot show."""
+"""Statuses, possible at any residual, that report a fact about the data, or a fact that a residual cannot show."""
 
 
 LOST = frozenset({Status.INCOMPLETE, Status.ILL_CONDITIONED})
@@ -223,7 +223,7 @@ def _home_issues(name: str, value: Any, trial: Trial, dtype: str) -> Iterator[st
 
 
 def check_order(trial: Trial) -> Iterator[str]:
-    """The values decrease and lie in their range."""
+    """The values never increase, and are within their range."""
     ceiling = trial.solution.ceiling
     for name in filter(None, [trial.solution.value_field]):
         values = as_host(getattr(trial.solution, name))

@@ -93,7 +93,7 @@ class Backend:
     whole: int | None = None
 
     def companion(self, array: HostArray) -> Any:
-        """Turn a host array into a right-hand side for the data: of the same library, or of NumPy for other data."""
+        """Turn a host array into a right-hand side: in the library of the data if they are arrays, else by `beside`."""
         if self.is_array:
             return self.wrap(array)
         return array.copy() if self.beside is None else self.beside(array)
@@ -314,7 +314,7 @@ def missing() -> dict[str, str]:
 
 
 ONE_IN = 3
-"""On backends with slow products, one in this number of cases runs."""
+"""On backends with slow products one case in ONE_IN runs, besides those that are solved to convergence."""
 
 
 class Choice:
@@ -338,7 +338,7 @@ class Choice:
             self.backends = tuple(backend for backend in BACKENDS if not backend.missing())
 
     def of(self, *checks: str) -> Iterator[tuple[str, Backend]]:
-        """Yield each check with each backend on which it runs."""
+        """Yield every pair of a check and a backend on which the check runs."""
         for backend in self.backends:
             for check in checks:
                 if self.named or self.every or backend.usual is None or check in backend.usual:

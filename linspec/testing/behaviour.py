@@ -38,17 +38,19 @@ ROOM = 1e-9
 """Rounding allowed in sums of fractions of a sweep."""
 
 NEARER = 0.1
-"""Largest ratio of the first residual of a run begun at the answer to that of a random start."""
+"""A run that begins at the answer must have a first residual below this fraction of the one after a random start."""
 
 
 STOPS = (1, 2, 3, 5, 8, 13, 30)
-"""Numbers of the products from within which a run is ended."""
+"""Numbers of the products during which a run is interrupted."""
 
 ANSWERED, REFUSED = (1e50, 1e-50), (1e75, 1e-75)
-"""Factors of data of about unit size that must be answered as in unit 1, and factors that must be refused."""
+"""Factors of data whose entries are about 1: the solver must solve the data times the first two as well as the data
+themselves, and refuse the data times the last two."""
 
 FIRST_ITERATES, SHORT = 5, 8
-"""Number of first iterates after which a resumable run is stopped, and total number of iterations of such a run."""
+"""A resumable run is stopped once after each of the first FIRST_ITERATES iterates; such a run has at most SHORT
+iterations."""
 
 UNNAMED = ("object", "fields", "mapping", "list", "tuple")
 """Keys in the stored copy of an iterate that are not names of its fields."""
@@ -58,7 +60,7 @@ FALLEN = 100.0
 
 
 class Skip(Exception):  # noqa: N818 (it is not an error)
-    """Raised by a check that does not apply, with the reason."""
+    """Exception of a check that does not apply; its message is the reason."""
 
 
 def host_data(case: Case) -> dict[str, Any]:
@@ -167,7 +169,7 @@ def check_declared_needs(subject: Subject) -> Iterator[str]:
 
 
 def check_counts(subject: Subject) -> Iterator[str]:
-    """An independent count finds at most `passes` sweeps, and as many columns as the history."""
+    """An independent count finds at most `passes` sweeps, and the number of columns that the history records."""
     needs = _declared_level(subject)
     levels = [needs] if all(needs.values()) else [needs, dict.fromkeys(needs, True)]
     for case in testing_of(subject.spec.problem).cases()[:4]:
@@ -234,7 +236,7 @@ class _StopsAt(CountingOperator):
 
 
 def check_interrupt(subject: Subject) -> Iterator[str]:
-    """A BaseException from within a product, as Ctrl-C and time limits raise it, leaves the solve."""
+    """A BaseException raised during a product, as by Ctrl-C or a time limit, reaches the caller of `solve`."""
     case, needs = _first_case(subject), _declared_level(subject)
     for level in (needs, dict.fromkeys(needs, True)):
         for number in STOPS:
@@ -341,7 +343,7 @@ def _dishonest(solution: Any, tol: float) -> Iterator[str]:
 
 
 def check_starved(subject: Subject) -> Iterator[str]:
-    """A run that is cut short reports it, and its residual is still that of the returned arrays."""
+    """A run that is cut short reports this, and `residual` is still the residual of the returned arrays."""
     if not subject.has("max_iterations"):
         raise Skip("the solver has no option max_iterations")
     for case in testing_of(subject.spec.problem).cases()[:6]:
@@ -396,7 +398,7 @@ def check_callback(subject: Subject) -> Iterator[str]:
 
 
 def _ended_before(subject: Subject, solution: Any, tol: float) -> bool:
-    """Whether the run ended before the callback could end it: solved, or at the solver's own limit."""
+    """Whether the run was solved or reached the solver's own limit before the callback could end it."""
     return solution.residual <= tol or (not subject.exact and solution.status is Status.APPROXIMATE)
 
 
@@ -471,7 +473,10 @@ def _symmetry_issues(subject: Subject, factor: float, seed: int) -> Iterator[str
 
 
 def check_units(subject: Subject) -> Iterator[str]:
-    """Data times 1e±50 are solved as in unit 1; data times 1e±75 are refused: their fourth powers overflow or are 0."""
+    """Data times 1e±50 are solved as well as the data themselves; data times 1e±75 are refused.
+
+    Fourth powers of data times 1e±75 overflow or are 0.
+    """
     case, testing = _case_of_one_unit(subject), testing_of(subject.spec.problem)
     plain = Trial.of(subject, BACKENDS[0], case)
     if plain.solution is None or any(_unit_issues(plain, plain.solution)):
@@ -494,7 +499,7 @@ def check_units(subject: Subject) -> Iterator[str]:
 
 
 def _case_of_one_unit(subject: Subject) -> Case:
-    """Return the first gentle case of float64, if possible one without a ridge, which has a unit of its own."""
+    """Return the first gentle case of float64, if possible without a ridge: a ridge is not scaled with the data."""
     gentle = [
         case
         for case in testing_of(subject.spec.problem).cases()
@@ -596,10 +601,11 @@ def check_non_finite(subject: Subject, backend: Backend) -> Iterator[str]:
 
 
 def check_resumable(subject: Subject) -> Iterator[str]:
-    """With the trait, a run continued from a checkpoint has the bits and passes of an uninterrupted run.
+    """With the trait 'resumable', a run continued from a checkpoint gives the same bits as an uninterrupted run.
 
-    It is stopped after each of the first iterates, and once in the middle of a whole run. A solver that is a generator
-    of iterates must have the trait, and later steps must not write to iterates that it has yielded.
+    It makes as many passes, or those of a repeated set-up (at most about one) more. The run is stopped after each of
+    the first iterates, and once in the middle. A solver that is a generator of iterates must have the trait, and later
+    steps must not write to iterates that it has yielded.
     """
     generator = issubclass(subject.cls, IterativeSolver)
     if not subject.trait("resumable"):

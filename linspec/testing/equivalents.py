@@ -2,11 +2,12 @@
 
 Problem: weights, confounds, scale, means, files and held-out rows come to a problem by a few declarations. If one of
 them is wrong or missing, every solver finds the answer to another problem, with a residual of zero.
-Method: theorems, computed without linspec. A weight of three is three equal rows. Data with confounds have the answer
-of the residuals of a regression on them (Frisch & Waugh 1933), scaled data that of columns divided by their root mean
-squares, and shifted columns that of the columns. NumPy computes the plain data; the oracle of the problem judges the
-answer to the other data as an answer to the plain ones. Scores of rows (`transform`) are compared with those of the
-plain rows by the plain answer, through their inner products, which have no signs.
+Method: theorems, computed without linspec. A weight of three is three equal rows. Data with confounds have the same
+answer as the residuals of a regression on the confounds (Frisch & Waugh 1933). Scaled data have the same answer as
+columns divided by their root mean squares, and shifted columns the same answer as the columns. NumPy computes the plain
+data; the oracle of the problem judges the answer to the given data as an answer to the plain data. Scores of rows
+(`transform`) are compared with the scores that the plain answer gives to the plain rows. Their inner products are
+compared, which do not depend on signs.
 Source: Frisch & Waugh 1933, Econometrica 1(4), doi:10.2307/1907330; metamorphic testing, Chen, Cheung & Yiu 1998.
 """
 
@@ -177,7 +178,7 @@ class Solved:
 
     @property
     def centrings(self) -> dict[str, bool]:
-        """Values of centring to test, by their words in messages: both if the problem has the parameter."""
+        """Values of `center` to test, by their descriptions in messages: both if the problem has the parameter."""
         if self.has("center"):
             return {"": False, "centring, ": True}
         return {"": bool(getattr(self.case.state(dict(self.case.arrays)), "center", False))}
@@ -323,14 +324,14 @@ def check_weights(solved: Solved) -> Iterator[str]:
 
 
 def check_confounds(solved: Solved) -> Iterator[str]:
-    """Data with confounds have the answer of the residuals of a regression on them."""
+    """Data with confounds have the same answer as the residuals of a regression on the confounds."""
     if not solved.has("confounds"):
         raise Skip("the problem has no confounds")
     yield from _all_issues(solved, "confounds as residuals", confounds=True)
 
 
 def check_scale(solved: Solved) -> Iterator[str]:
-    """With scale, the answer is that of columns divided by their root mean squares, also with weights and confounds."""
+    """Scaled data have the same answer as columns over their root mean squares, also with weights and confounds."""
     if not solved.has("scale"):
         raise Skip("the problem has no scale")
     if not solved.cls.scaled:
@@ -471,7 +472,7 @@ def _score_issues(solved: Solved, name: str, score: HeldOutScore) -> Iterator[st
 
 
 class _Given(Solver):
-    """A solver that hands over given arrays."""
+    """A solver that returns given arrays."""
 
     def __init__(self, arrays: Mapping[str, Any]) -> None:
         self.arrays = arrays
@@ -505,7 +506,7 @@ def _noisy(solved: Solved) -> dict[str, Any]:
 
 
 def check_law(solved: Solved) -> Iterator[str]:
-    """For arrays that are no answer, the residuals of the problem's law and of the oracle's are large, and equal."""
+    """For arrays that are no answer, the problem's law and the oracle's law give large and equal residuals."""
     noisy = _Given(_noisy(solved))
     problem = solved.case.state({name: array.copy() for name, array in solved.case.arrays.items()})
     result = attempt(problem, noisy, rng=0)
@@ -590,7 +591,7 @@ def _with(solution: Any, fields: Mapping[str, Any]) -> Any:
 
 
 def check_units_of_problem(solved: Solved) -> Iterator[str]:
-    """Data in extreme units have the answer of unit 1; data in still more extreme units are refused."""
+    """Data times 1e±50 are solved as well as the data themselves; data times 1e±75 are refused."""
     if not solved.testing.cases():
         raise Skip("there is no case")
     return check_units(solved.subject)

@@ -142,7 +142,10 @@ class CountingOperator(LinearOperator):
 
 
 class _CountingRows(LinearOperator):
-    """Rows of a counting operator: reading them counted as part of a sweep, a product counts as part of a product."""
+    """Rows of a counting operator.
+
+    They were counted as a fraction of a sweep; a product with them counts as a fraction of a product.
+    """
 
     access = "rows"
 

@@ -57,7 +57,7 @@ class Law:
     most: float = 0.0
 
     def contradicts(self, claimed: float, kind: str = "exact") -> bool:
-        """Whether a claimed residual of a given kind disagrees with this one."""
+        """Whether a claimed residual of a given kind disagrees with the recomputed residual."""
         if not math.isfinite(claimed) or not math.isfinite(self.residual):
             return claimed != self.residual
         low, high = SHARES.get(kind, (1.0, 1.0))

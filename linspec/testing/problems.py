@@ -151,7 +151,7 @@ def zeroed_columns(case: Case, name: str, *keys: str) -> Case:
 
 
 def constant_columns(case: Case, name: str) -> Case:
-    """Return the case with two constant columns, one of a number without an exact binary fraction."""
+    """Return the case with two constant columns; the number in one of them has no exact binary fraction."""
     arrays = {key: np.insert(value, [1, 3], [3.0, 0.1], axis=1) for key, value in case.arrays.items()}
     return replace(case, arrays=arrays, name=name)
 

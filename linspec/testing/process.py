@@ -155,7 +155,7 @@ class Overdue(BaseException):
 
 @contextmanager
 def limited(seconds: float) -> Iterator[None]:
-    """End a block by `Overdue` after some seconds of CPU time, or ten times as many of wall time.
+    """End a block by `Overdue` after some seconds of CPU time, or after ten times as many seconds of wall time.
 
     CPU time does not depend on other processes. The limit holds only in the main thread, on systems that have interval
     timers.

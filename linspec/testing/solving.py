@@ -28,7 +28,7 @@ ROUGH_ITERATIONS = 30
 """Limit of iterations on cases that check the claims of a solver and not its accuracy."""
 
 FEW_ITERATIONS = 3
-"""Number of iterations after which a brief trial is stopped: it reaches every line, and its products are slow."""
+"""Number of iterations after which a brief trial, whose products are slow, is stopped: enough to reach every line."""
 
 
 def after_few_iterations(progress: Any) -> bool:

@@ -73,7 +73,10 @@ class Slices:
 
 
 def check_one_pass(subject: Subject) -> Iterator[str]:
-    """With the trait, an iterator is read once and gives the answer of data in memory; without, it is refused."""
+    """With the trait, a solver reads an iterator once; without the trait, it refuses the iterator.
+
+    If it reads the iterator, its answer is the same as for data in memory.
+    """
     table = testing_of(subject.spec.problem).cases()
     if len(table[0].arrays) > 1:
         raise Skip("problems of several matrices take no iterators")

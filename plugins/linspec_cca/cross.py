@@ -47,7 +47,7 @@ BLOCKS = 6
 """Number of blocks in a basis before it is restarted from one block."""
 
 OWN = 0.5
-"""Fraction of a new direction's square that must be outside the basis; below it the rest is amplified rounding."""
+"""Fraction of a new direction's square that must be outside the basis; a smaller part outside is amplified rounding."""
 
 NEARLY = 10.0
 """If the residual exceeds the tolerance by more than this factor, more iterations do not help: the limit is not

@@ -33,7 +33,7 @@ TEXT = "d-cca reached its own limit, which is the exact answer only if the Gram 
 
 
 class LeadingPairs(PairsIterate):
-    """Pairs whose first k columns alone are the answer."""
+    """Pairs of blocks whose first k columns alone are the answer."""
 
     def answer(self) -> dict[str, Any]:
         """The leading columns, with evidence."""

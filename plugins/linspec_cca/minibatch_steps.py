@@ -32,7 +32,7 @@ DIMENSIONS = 6
 """Rows of a batch in units of the intrinsic dimension, measured on words: 2 leaves noise, more costs steps."""
 
 FEWEST_STEPS = 16
-"""Least number of batches in all rows. It has priority over the number of rows above."""
+"""Least number of batches in all rows. It has priority over DIMENSIONS."""
 
 ROWS_A_PAIR = 2.5
 """Least number of rows of a batch for each pair, so that its k x k metric is near that of all rows."""
@@ -44,7 +44,7 @@ STEP = 1.3
 """Step in units of 1/(L + V), measured; below 2 the mean square of a quadratic decreases."""
 
 PROBES, POWERS = 8, 8
-"""Columns and steps of the power iteration on a chunk."""
+"""Number of columns, and number of steps, of the power iteration on a chunk of rows."""
 
 
 def rows_of_a_chunk(problem: Any) -> int:

@@ -21,7 +21,7 @@ from linspec.families.cca import OPTIMISTIC, Evidence, ExpectedGain
 from linspec_cca.search_space import SearchSpace, SubspaceView
 
 DIGITS_LOST = {8: 1e-8, 4: 1e-3}
-"""Error by squaring above which the solution reports it, by the bytes of a number."""
+"""The solution reports errors by squaring above this; by the bytes of a number."""
 
 HIDDEN = 300.0
 """The solution reports a loss that may exceed the tolerance by more than this factor."""
@@ -95,7 +95,7 @@ class PairsWithin(Iterate):
         keeps: bool,
         ending: Status | None = None,
     ) -> PairsWithin:
-        """Canonical pairs within a space; the residual is the larger of their law and of the gain still expected.
+        """Canonical pairs within a space; the residual is the larger of the law's residual and the gain still expected.
 
         Parameters
         ----------
@@ -155,7 +155,7 @@ class PairsWithin(Iterate):
         return answer
 
     def remnant(self) -> PairsWithin:
-        """Copy without the products, which the next step frees."""
+        """Copy without the products, whose memory the next step releases."""
         return replace(self, space=self.space.without_products())
 
     # ---- what the next step reads ----------------------------------------------------------
@@ -236,7 +236,7 @@ class PairsWithin(Iterate):
 def residuals_of(
     space: SearchSpace, norms: tuple[SketchNorm, SketchNorm], wanted: Wanted
 ) -> tuple[tuple[Array, Array], HostArray, float]:
-    """Residuals of the pairs within a space, their squared lengths, and the residual ratio of the first k."""
+    """Return the residuals of pairs within a space, their squared lengths, and the residual ratio of the first k."""
     R, k = space.residuals(wanted.width), wanted.k
     squares: HostArray = np.add(*squares_together(norms, R))
     return R, squares, ratio(float(squares[:k].sum()), float(space.correlations[:k].sum()))

@@ -95,8 +95,8 @@ def range_blocks(
     Returns
     -------
     (phi, psi) : arrays of shape (p, columns) and (q, columns)
-        Orthonormal columns. There are fewer than `columns` if C has lower rank, and fewer than k if a view
-        has.
+        Orthonormal columns. There are fewer than `columns` if C has lower rank, and fewer than k only if the rank of a
+        view is below k.
     """
     home = moments.home
     phi, psi = (home.place(test_matrix.draw(A.shape[1], columns, run.rng)) for A in (problem.X, problem.Y))
@@ -113,7 +113,7 @@ def range_blocks(
 
 
 def _filled(Q: Array, others: Array, k: int, normalizer: Normalizer, home: Home) -> Array:
-    """At least k columns: those of Q, then parts of other columns of the view's range outside of Q."""
+    """Return Q, with columns added until there are k: parts of `others` orthogonal to Q, in the view's range."""
     if Q.shape[1] >= k:
         return Q
     xp = home.xp

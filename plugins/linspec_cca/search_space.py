@@ -33,7 +33,7 @@ DEPENDENT = {8: 1e-12, 4: 1e-7}
 """A vector of a block is rounding of its columns below this fraction of their squared length, by bytes of a number."""
 
 SAME = {8: 1e-10, 4: 1e-5}
-"""A vector lies in a space if a smaller fraction of its length is outside; by the bytes of a number."""
+"""A vector counts as in a space if less than this fraction of its length is outside; by the bytes of a number."""
 
 INSIDE = 0.1
 """A second projection is made if the first leaves less than this fraction of a vector's length."""
@@ -88,7 +88,7 @@ class SubspaceView:
 
     @property
     def rows(self) -> int:
-        """Number of columns of the data."""
+        """Number of rows of a block V: the columns of the data."""
         return int(self.diagonal.shape[0])
 
     @cached_property
@@ -314,7 +314,7 @@ class SearchSpace:
 
     @property
     def _placed(self) -> list[Array]:
-        """Coordinates and turns of both views and the correlations, on the device of the panels."""
+        """Return the coordinates and rotations of both views, and the correlations, on the device of the panels."""
         if self._there is None:
             coordinates = [view.coordinates for view in self.views]
             self._there = self.views[0].home.place_together(*coordinates, *self.turns, self.correlations)
@@ -376,7 +376,7 @@ class SearchSpace:
             self.shrink(width)
 
     def shrink(self, width: int) -> None:
-        """Keep the first pairs, and those before the last step: both together span the conjugate directions.
+        """Keep the first pairs, and the pairs before the last step: together they span the conjugate directions.
 
         Then the pairs are columns of the panels, and their residuals cost nothing.
         """

@@ -65,7 +65,7 @@ COUNTS = (
 
 
 class SparseIterate(Iterate):
-    """Φ̃, Ψ̃ and Φ, Ψ after a step; the former are the answer as soon as thresholds apply.
+    """The blocks Φ̃, Ψ̃ and Φ, Ψ after a step; Φ̃ and Ψ̃ are the answer as soon as thresholds apply.
 
     Parameters
     ----------
@@ -87,7 +87,7 @@ class SparseIterate(Iterate):
 
     @property
     def sparse(self) -> bool:
-        """Whether thresholds have applied."""
+        """Whether thresholds have been applied: after WARM_UP steps."""
         return self.taken > WARM_UP
 
     def weights(self) -> dict[str, Array]:

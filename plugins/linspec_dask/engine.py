@@ -218,7 +218,7 @@ class DaskEngine(Engine):
         }
 
     def _holders(self, futures: Sequence[Any]) -> dict[Any, str]:
-        """Return a worker that has each future, by key; futures whose values were lost are left out."""
+        """For the key of each future, return one worker that holds its value; leave out futures with lost values."""
         with self._reached():
             found = awaited(self.client, lambda: self.client.who_has(futures), ANSWER_SECONDS)
         return {key: next(iter(addresses)) for key, addresses in found.items() if addresses}

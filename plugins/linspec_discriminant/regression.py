@@ -82,7 +82,7 @@ class Answer:
 
 @dataclass(kw_only=True, eq=False)
 class Judged(Iterate):
-    """Answer of stage 1 with its residual by stage 2; the first one is the start of stage 1.
+    """Answer of stage 1 with its residual by stage 2; the first such answer is the start of stage 1.
 
     Attributes
     ----------
@@ -172,7 +172,7 @@ class Regression:
         return Status.STAGNATED if residual > last.residual / 2 else None
 
     def _prepared(self, *, by_rows: bool) -> Callable[..., Array]:
-        """Function that solves by the prepared solver, for coefficients of X itself."""
+        """Function that solves stage 1 with the prepared solver, and returns coefficients of unscaled columns."""
         data = self._of_rows() if by_rows else self.moments.view(0)
         state = self.lstsq.prepare(data, self.task.ridge, self.run)
         state.watch = self._watch
@@ -187,7 +187,7 @@ class Regression:
         )
 
     def _unscaled(self, W: Array) -> Array:
-        """Coefficients of X from those of scaled columns."""
+        """Coefficients of X, computed from the coefficients of scaled columns."""
         return W if self.task.scale is None else W / self.task.scale[:, None]
 
     def _of_rows(self) -> Moments:

@@ -27,7 +27,8 @@ from linspec.moments import reduce_rows
 from linspec.operators import DenseOperator, LinearOperator
 
 ALWAYS, SQUARED = 0.1, 1.0
-"""Seconds that the reduction may take in any case, and if squares have lost the decisive digits."""
+"""Seconds that the reduction may take in any case, and seconds that it may take if squares have lost the decisive
+digits."""
 
 TOO_DEAR = (
     "X is so ill-conditioned that eigenvalues may be lost without effect on the residual, and it would take "
@@ -35,7 +36,7 @@ TOO_DEAR = (
 TOO_DEAR += 'long to measure them. Choose "direct", or add a ridge.'
 
 SHARE = 0.1
-"""Fraction of the time of the products so far that the reduction of wider data may take."""
+"""The reduction of wider data may take this fraction of the time of the products so far."""
 
 MOST_ENTRIES = 2**25
 """Largest number of entries in a block of rows of the reduction."""
@@ -146,7 +147,7 @@ def _seconds(X: LinearOperator) -> float:
 
 
 def _is_cheap(X: LinearOperator, run: Run, seconds: float, always: float = ALWAYS) -> bool:
-    """Whether these seconds are few, or few compared with those of the products so far."""
+    """Whether a number of seconds is small, or small compared with the time of the products so far."""
     rate = SPARSE_RATE if X.nnz < X.shape[0] * X.shape[1] else DENSE_RATE
     return seconds <= max(always, SHARE * run.flops / rate)
 

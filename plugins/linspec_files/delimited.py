@@ -270,7 +270,10 @@ def _texts(layout: _Layout) -> list[str | None]:
 
 
 def _rows(layout: _Layout) -> Iterator[tuple[int, list[str], bool]]:
-    """Yield the number and the fields of each line of data, and whether it lacks forms that only Python accepts."""
+    """Yield the number and the fields of each line of data, and whether the line is ASCII without underscores.
+
+    Then `float` accepts nothing else than numbers as files write them.
+    """
     with opened(layout.path) as stream:
         for number, line in _spoken(stream):
             if number < layout.start:

@@ -516,7 +516,10 @@ class _Draw:
         return float(share * unit)
 
     def _adjusted(self, M: HostArray, center: bool, terms: Mapping[str, Any]) -> HostArray:
-        """Apply weights, means, confounds and scale in float64, for the size of a ridge."""
+        """Return the matrix weighted, centred, with confounds removed and scaled, in float64.
+
+        Ridges are drawn relative to it.
+        """
         w = terms.get("sample_weight", np.ones(len(M)))
         M = M[:, None] if M.ndim == 1 else M
         roots = np.sqrt(w / w.max())[:, None]

@@ -228,7 +228,10 @@ def _strict(entries: HostArray) -> Any:
 
 
 def _factored(entries: HostArray) -> Any:
-    """Return a product of sparse labels and a small dense block, which reverses the columns and is exact."""
+    """Return the entries as a product of two matrices, which is exact.
+
+    The first matrix is sparse and has the columns in reverse order; the second is dense and reverses them back.
+    """
     turn = np.fliplr(np.eye(entries.shape[1]))
     return ProductOperator(as_operator(scipy.sparse.csr_array(entries[:, ::-1])), as_operator(turn))
 

@@ -14,8 +14,8 @@ vectors of some landmarks give a tighter bound, above the exact norm for any lan
 residual is the sum over pairs and views, over the sum of the correlations. It takes two products with each kernel
 matrix, K a and K R. Functions of landmarks are judged by t alone, which takes the landmarks' columns: `residual_kind`
 is then "bound". Functions that are not made of kernel functions have no residual: "unavailable".
-Every returned correlation has an exact one within √(s/2), with the sum s of its squared residuals in both views as
-bounded here, and none is above the exact one of its rank.
+Within √(s/2) of every returned correlation there is an exact correlation, where s bounds the sum of the pair's squared
+residuals in both views. The i-th returned correlation is at most the i-th exact one.
 Source: the residual bound for symmetric eigenproblems, Parlett 1998, The Symmetric Eigenvalue Problem, chapter 11;
 Jensen's inequality.
 Where we differ: from the penalty c²aᵀa of Bach & Jordan 2002, which is no norm of a function. Weights of float32 data
@@ -41,7 +41,7 @@ from linspec_kernel.nystrom import norms_alone, on_host
 from linspec_kernel.solution import Fitted
 
 CUT = 1e-13
-"""Functions are rounding if their squared length, relative to the longest in float64, is below this."""
+"""A function is rounding if its squared length is below this fraction of the largest squared length (in float64)."""
 
 
 LEAST_SHARE = 1e-16
@@ -159,9 +159,9 @@ class Carried:
     correlations : numpy.ndarray of shape (m,)
         In decreasing order.
     squares : numpy.ndarray of shape (m,)
-        The squared lengths of their residuals in the norm of the law, or estimates of them.
+        The squared lengths of the residuals of the pairs in the norm of the law, or estimates of these.
     overlaps : numpy.ndarray of shape (m, m)
-        Inner products RᵀR of their residuals, in any norm: only the angles count.
+        Inner products RᵀR of the residuals of the pairs, in any norm: only the angles count.
     """
 
     correlations: HostArray
@@ -188,7 +188,7 @@ class Carried:
 
 
 def with_loss(conclusion: Conclusion, carried: Carried, tol: float) -> Conclusion:
-    """Conclusion with the loss estimated from residuals and from the pairs carried besides those returned."""
+    """Conclusion with an estimate of the loss, from residuals and from the carried pairs that are not returned."""
     rho, squares = conclusion.fields["correlations"], conclusion.fields["residuals"]
     total = float(rho.sum())
     if not total > 0 or not np.isfinite(squares).all() or len(rho) > len(carried.correlations):
@@ -203,7 +203,7 @@ def with_loss(conclusion: Conclusion, carried: Carried, tol: float) -> Conclusio
 def residuals(
     x: JudgedFunctions, y: JudgedFunctions, rho: HostArray, moments: Any, ridges: tuple[float, float]
 ) -> tuple[HostArray, HostArray | None, str]:
-    """Squared residuals of pairs, bounds of their correlations, and the kind of residual."""
+    """Return the squared residuals of pairs, the error bounds of their correlations, and the kind of residual."""
     if x.dual is None or y.dual is None:
         return np.full(len(rho), np.nan), None, "unavailable"
     home, theta = moments.home, moments.home.place(rho)[None, :]
@@ -253,7 +253,7 @@ def functions(
 
 
 def _are_no_rounding(op: KernelOperator, f: JudgedFunctions, ridge: float) -> HostArray:
-    """Whether values and length of each function exceed the rounding of K a and of aᵀK a."""
+    """For each function, whether its values exceed the rounding of K a, and its length that of aᵀK a."""
     if f.dual is None:
         return np.ones(len(f.squares), dtype=bool)
     dual, values, least = op.home.column_norms(f.dual), op.home.column_norms(f.values), least_value(op)
@@ -285,7 +285,7 @@ def _with_reason(found: tuple[tuple[Status, str], ...], kind: str) -> tuple[tupl
 
 
 def _cut(op: KernelOperator, columns: int) -> float:
-    """Share of the longest squared length below which a function is rounding."""
+    """A function is rounding if its squared length is below this share of the largest squared length."""
     unit = float(np.finfo(op.tile_dtype).eps)
     return max(CUT, unit**1.5 if op.tile_dtype == np.float32 else 0.0) / max(columns, 1)
 

@@ -37,7 +37,7 @@ def _parameters() -> list[click.Parameter]:
 
 
 def kernel_options(names: tuple[str, ...], usual: str) -> list[click.Parameter]:
-    """Options for the kernels of both views and for their numbers."""
+    """Options for the kernels of both views, and for the parameters of these kernels."""
     scaled = " or ".join(name for name in ("rbf", "laplacian") if name in names)
     median = "By default the median distance between rows."
     return [
@@ -63,7 +63,7 @@ def kernel_options(names: tuple[str, ...], usual: str) -> list[click.Parameter]:
 
 
 def kernel_of(name: str, values: Mapping[str, Any]) -> Kernel:
-    """Kernel with this name and the numbers given on the command line."""
+    """Kernel with this name and the parameters given on the command line."""
     from linspec import kernels  # here: help and listings load no array library
 
     if name in ("rbf", "laplacian"):
@@ -78,7 +78,7 @@ def kernel_of(name: str, values: Mapping[str, Any]) -> Kernel:
 
 
 def _with_kernels(matrices: list[Any], values: dict[str, Any]) -> tuple[list[Any], dict[str, Any]]:
-    """Replace the numbers of kernels by kernels, and `ridge_y` by a pair of ridges."""
+    """Replace the parameters of kernels by kernels, and `ridge_y` by a pair of ridges."""
     given = {name: value for name, value in values.items() if name not in (*OF_KERNELS, "ridge_y")}
     if "ridge_y" in values:
         given["ridge"] = (values["ridge"], values["ridge_y"])

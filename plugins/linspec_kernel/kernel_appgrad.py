@@ -1,6 +1,7 @@
 """AppGrad for kernels: gradient descent on the functions of both views.
 
-Problem: the leading pairs of Ky b = ρ (Kx + rx) a, Kx a = ρ (Ky + ry) b, with products alone and k columns a view.
+Problem: the leading pairs of Ky b = ρ (Kx + rx) a, Kx a = ρ (Ky + ry) b, with products alone and k columns for each
+view.
 Method: Ma, Lu & Foster (2015), section 2.4: their Algorithm 4 with kernels. In addition to normalised coefficients A, B
 there are unnormalised ones Ã, B̃, on which gradient descent runs:
 
@@ -18,8 +19,8 @@ constraint is Aᵀ Kx (Kx + rx) A = I. (b) ``update="alternating"`` takes the ne
 estimate of its largest eigenvalue λ, and quotients of Ã, which are lower bounds, raise it. A step that is given is used
 while it is below 2/(λ + r), the limit of stability. (d) The fixed point is determined up to a rotation of both
 blocks, so they are turned to canonical pairs. (e) The blocks have some columns more than pairs are wanted, which cost
-next to nothing. Without them the iteration may rest for long at a set of pairs that are not the first.
-The residual reported during the run is t = RᵀR for the residuals R, times the ratio of the certificate's bound to t an
+next to nothing. Without them the iteration may stay for long near a set of pairs that are not the leading ones. The
+residual reported during the run is t = RᵀR for the residuals R, times the ratio of the certificate's bound to t an
 iteration before: the product includes the last iterate's residuals, without a further pass. If eigenvalues of kernels
 decay fast, t alone exceeds that bound by orders of magnitude.
 """
@@ -45,7 +46,7 @@ STEP, LIMIT = 1.7, 2.0
 """Default step, and limit of stable steps of gradient descent on a quadratic, in units of 1/(λ + r)."""
 
 PROBED = 512
-"""Rows of the block from which the largest eigenvalue is first estimated."""
+"""Number of rows of the block from which the largest eigenvalue is first estimated."""
 
 EXTRA = 10
 """Columns of the blocks beyond k."""
@@ -53,7 +54,7 @@ EXTRA = 10
 
 @dataclass(frozen=True)
 class Coefficients:
-    """Coefficients of one view, with their products.
+    """Coefficients of one view, with the products of K and these coefficients.
 
     Attributes
     ----------
@@ -156,7 +157,10 @@ class DualView:
         return Coefficients(0.0 * block, 0.0 * values, block, values, largest)
 
     def step(self, now: Coefficients, target: Array, beside: Array) -> tuple[Coefficients, float]:
-        """Gradient step towards the other view's values, and the summed `norms_alone` of the residuals `beside`."""
+        """Take a gradient step towards the values `target` of the other view.
+
+        Also return the sum of `norms_alone` over the columns of `beside`, residuals that the same product multiplies.
+        """
         home, width = self.op.home, int(now.tilde.shape[1])
         gradient = now.tilde_values + self.ridge * now.tilde - target
         if self.solver.gradient == "coefficients":
@@ -210,7 +214,7 @@ def pairs(
     numpy.ndarray of shape (k,)
         Correlations of these pairs.
     two pairs of arrays of shape (n, k)
-        Their coefficients, and their residuals.
+        The coefficients of these pairs, and the residuals.
     callable
         Returns all pairs, given the ratio of the residual's bound to t; called where the run ends.
     """

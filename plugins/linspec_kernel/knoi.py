@@ -18,7 +18,7 @@ V = E‖φ‖⁴/(b E‖φ‖²) is the part that the variance of minibatches ad
 begin as random functions of unit length. Statistics of far shorter ones would be remembered, and the first steps
 would be far too long. (e) ρ is 0 by default, with minibatches of 250 rows. Statistics with a memory lag behind the
 functions, and the iteration may then lose functions permanently: normalised too little, they shrink as fast as the
-statistics forget. (f) Rows are shuffled and read to the end, each once before any comes twice.
+statistics forget. (f) Rows are shuffled and read to the end: every row is read once before any row is read twice.
 The functions do not lie in the spaces of the kernels, so the answer has no residual, and is reported as such. The
 value reported during the run is ‖Uᵀφ − Cv^(-1/2) Vᵀψ‖² per row and function, the mean of both views over an epoch. It
 tends to the mean of 1 − ρᵢ², and no run ends because of it.
@@ -51,10 +51,10 @@ BATCH = 250
 """Default number of rows in a minibatch."""
 
 EPOCHS, STEPS = 10, 100
-"""Least number of epochs and of steps without the option `epochs`."""
+"""Least number of epochs, and least number of steps, of a run without the option `epochs`."""
 
 SLICE = 2**18
-"""Entries of the frequencies that are drawn at once: two megabytes."""
+"""Number of entries of the frequency matrix that are drawn at once: two megabytes."""
 
 NOISE = 10.0
 """Factor of V in the step: the noise of minibatches then adds about a twentieth to the misfit."""
@@ -67,7 +67,7 @@ class Side:
     Attributes
     ----------
     U : array of shape (D, k)
-        Their weights on the features.
+        The weights of the functions on the features.
     change : array of shape (D, k)
         ΔU.
     C : numpy.ndarray of shape (k, k)
@@ -188,7 +188,7 @@ class SeededFourierMap(FeatureMap):
         next(self.parts())  # refuses kernels without such features
 
     def parts(self) -> Iterator[FourierMap]:
-        """Yield maps to some columns of the features each; each map is scaled as if it were alone."""
+        """Yield maps that each compute some columns of the features; each is scaled as if these were all columns."""
         width = max(1, SLICE // max(self.inputs, 1))
         for i, start in enumerate(range(0, self.columns, width)):
             rng = np.random.default_rng([self.seed, i])
@@ -223,12 +223,12 @@ class FeatureView:
         return Batch(rows, self.features.features(rows), mean, self.home)
 
     def squares(self, U: Array, Z: Array) -> HostArray:
-        """Uᵀ φφᵀ U / b + λ UᵀU, from Z = φᵀU."""
+        """Uᵀ φφᵀ U / b + λ UᵀU, computed from Z = φᵀU."""
         found: HostArray = to_host(Z.T @ Z) / int(Z.shape[0]) + self.penalty * to_host(U.T @ U)
         return found
 
     def share(self, gap: Array) -> float:
-        """Part of one view in the misfit: half of ‖Uᵀφ − Cv^(-1/2) Vᵀψ‖² per row and function."""
+        """Contribution of one view to the misfit: half of ‖Uᵀφ − Cv^(-1/2) Vᵀψ‖² for each row and function."""
         return float(np.sum(self.home.column_norms(gap) ** 2)) / float(2 * gap.shape[0] * gap.shape[1])
 
     def moved(self, side: Side, batch: Batch, gap: Array, C: HostArray) -> Side:

@@ -28,7 +28,7 @@ class KernelMoments:
     Attributes
     ----------
     x, y : KernelOperator
-        Centred where the problem centres. A product takes a pass, whether the matrix is held or not.
+        Centred if the problem centres. A product counts as one pass, whether the matrix is held or not.
     home : Home
         Home of float64 blocks.
     """
@@ -86,9 +86,9 @@ class KernelMoments:
         return self._near
 
     def nearest(self) -> list[Nystrom] | list[None]:
-        """Approximations of the solver; or from evenly spaced landmarks, if the solver has none or fewer landmarks.
+        """Approximations of the solver; new ones from evenly spaced landmarks if the solver has none, or fewer.
 
-        Two times None if the landmarks have no valid kernel values.
+        Returns (None, None) if the landmarks have no valid kernel values.
         """
         n = self.x.shape[0]
         if self._near and len(self._near[0].numbers) >= default_landmarks(n):
@@ -120,7 +120,7 @@ class KernelMoments:
         Raises
         ------
         InvalidProblem
-            Its kernels differ.
+            The kernels of the earlier run differ from those of this run.
         """
         for name, before in zip("xy", learnt["kernels"], strict=True):
             kernel = kernel_again(f"kernel_{name}", getattr(self._problem, f"kernel_{name}"), before)
@@ -137,12 +137,12 @@ class KernelMoments:
 
 
 def kernel_learnt(given: Kernel, own: Kernel) -> dict[str, Any]:
-    """Numbers of a kernel as it was given and as it was settled: for a checkpoint."""
+    """Parameters of a kernel for a checkpoint: as it was given, and with scales chosen from the data."""
     return {"given": _numbers(given), "own": _numbers(own)}
 
 
 def kernel_again(name: str, given: Kernel, learnt: Mapping[str, Any]) -> Kernel:
-    """Kernel with the numbers of the earlier run.
+    """Kernel with the parameters of the earlier run.
 
     Raises
     ------
@@ -164,7 +164,7 @@ def check_same(name: str, own: Any, before: Any, given: Any) -> None:
 
 
 def _numbers(kernel: Kernel) -> dict[str, Any]:
-    """Class name of a kernel and those of its fields that are numbers or texts."""
+    """Class name of a kernel, and the fields of the kernel that are numbers or texts."""
     own = {field.name: getattr(kernel, field.name) for field in fields(kernel)}
     simple = {name: value for name, value in own.items() if isinstance(value, bool | int | float | str)}
     return {"kernel": type(kernel).__name__, **simple}

@@ -29,19 +29,20 @@ from linspec.arrays import Array, Home, HostArray, random_generator, to_host
 from linspec.features import turn_of
 
 PROBED = 1024
-"""Rows from which an iteration first estimates |K − LLᵀ|."""
+"""Number of rows from which an iteration first estimates |K − LLᵀ|."""
 
 LOOKED_AT = 256
-"""Rows from which the certificate estimates |K − LLᵀ|."""
+"""Number of rows from which the certificate estimates |K − LLᵀ|."""
 
 BLOCK = 4096
-"""Rows of L that are computed at once."""
+"""Number of rows of L that are computed at once."""
 
 CLEAR = 100.0
-"""Unit vectors of landmarks enter the bound if the ridge exceeds rounding of their matrix by this factor."""
+"""Unit vectors of the landmarks are used for the bound if the ridge exceeds the rounding of K at the landmarks by this
+factor."""
 
 DEPENDENT = 1e-13
-"""Directions are dropped if their eigenvalue, relative to the largest of the scaled matrix, is below this."""
+"""A direction is dropped if its eigenvalue is below this fraction of the largest eigenvalue of the scaled matrix."""
 
 
 def default_landmarks(n: int) -> int:
@@ -56,7 +57,7 @@ def share_of(n: float, m: int | None = None, probed: int = LOOKED_AT) -> float:
 
 
 class Nystrom:
-    """LLᵀ near the kernel matrix of a view, centred, and (LLᵀ + (r + d) I)⁻¹.
+    """The approximation LLᵀ of the centred kernel matrix of a view, and the preconditioner (LLᵀ + (r + d) I)⁻¹.
 
     Parameters
     ----------
@@ -111,8 +112,9 @@ class Nystrom:
     def _beside(self, rng: np.random.Generator | None, probed: int) -> float:
         """Estimate of |K − LLᵀ| from a block of it.
 
-        The largest eigenvalue of a block of q rows is q/n of that of all, if it is far above the mean of the diagonal.
-        Otherwise it is blurred upwards as that of a sample covariance is (Marchenko & Pastur 1967).
+        The largest eigenvalue of a block of q rows is q/n times that of all n rows, if it is far above the mean of the
+        diagonal. Otherwise it is biased upwards, as the largest eigenvalue of a sample covariance is (Marchenko &
+        Pastur 1967).
         """
         n = self.op.shape[0]
         if len(self.numbers) == n:
@@ -167,7 +169,7 @@ class Nystrom:
         return bounded
 
     def _of_landmarks(self, V: Array) -> HostArray:
-        """Rows of V at the landmarks, with their mean subtracted if the view is centred."""
+        """Rows of V at the landmarks; the mean of these rows is subtracted if the view is centred."""
         found = on_host(_rows(V, self.numbers, self.home))
         return found - found.mean(axis=0) if self.op.center else found
 
@@ -194,7 +196,7 @@ class Nystrom:
 
 
 def norms_alone(R: Array, KR: Array, ridge: float, home: Home) -> HostArray:
-    """Upper bound ts/(s + rt) of rᵀK(K + r)⁻¹r for each column of R, from KR alone."""
+    """Upper bound ts/(s + ρt) of aᵀK(K + ρI)⁻¹a for each column a of R, with t = aᵀa, s = aᵀKa and the ridge ρ."""
     s = np.maximum(on_host(home.xp.sum(R * KR, axis=0)), 0.0)
     return quotients(home.column_norms(R) ** 2, s, ridge)
 
@@ -207,7 +209,7 @@ def doubly_centred(K: HostArray) -> HostArray:
 
 
 def quotients(t: HostArray, s: HostArray, ridge: float) -> HostArray:
-    """ts/(s + rt) with t = RᵀR and s = RᵀKR."""
+    """ts/(s + ρt) for t = aᵀa and s = aᵀKa of each column a, and the ridge ρ; 0 where s + ρt is 0."""
     whole = s + ridge * t
     found: HostArray = np.divide(t * s, whole, out=np.zeros(len(t)), where=whole > 0)
     return found

@@ -2,7 +2,7 @@
 
 Problem: kernel CCA among functions that are combinations of the kernel functions of m landmarks.
 Method: Nyström features of both views are data for CCA, with the same ridges; any solver of `cca` solves it. The
-weights, turned back, are coefficients of the landmarks' kernel functions.
+weights are mapped back to coefficients of the landmarks' kernel functions.
 Source: Williams & Seeger 2001, NIPS 13; Lopez-Paz, Sra, Smola, Ghahramani & Schölkopf 2014, ICML, Randomized nonlinear
 component analysis.
 Where we differ: with centring the functions are differences of kernel functions, so that they lie in the span of the

@@ -1,7 +1,7 @@
 """Exact kernel CCA by block iteration with a Nyström preconditioner, without an n x n array.
 
-Problem: the leading pairs of Ky b = ρ (Kx + rx) a, Kx a = ρ (Ky + ry) b, where a product with K costs n² p and a
-block is hardly dearer than a column.
+Problem: the leading pairs of Ky b = ρ (Kx + rx) a, Kx a = ρ (Ky + ry) b, where a product with K costs n² p, and with a
+block of columns it costs hardly more than with one column.
 Method: a block Davidson iteration on dual coefficients, in the metric K(K + r). Beside each basis A its product K A is
 kept: every inner product, the pairs within the spans and their residuals come from these, so an iteration takes one
 product with each matrix. New directions are residuals R times (LLᵀ + (r + d) I)⁻¹, where LLᵀ is the Nyström
@@ -38,10 +38,10 @@ EXTRA = 40
 """Columns of the block beyond k; values from 30 to 90 all save passes, and cost little."""
 
 KEEP, RESTART = 8, 3
-"""Blocks in the basis before a restart, and after it."""
+"""A restart reduces a basis of more than KEEP blocks to RESTART blocks."""
 
 CUT = {"float64": 1e-8, "float32": 1e-5}
-"""Share of its squared length that a direction must keep when orthogonalized, or be dropped; by dtype of tiles."""
+"""A direction is dropped if orthogonalization leaves less than this share of its squared length; by dtype of tiles."""
 
 CLEAR = 100.0
 """Factor by which a direction must exceed the rounding of its values; √n roundings add up as noise does."""
@@ -56,7 +56,7 @@ PATIENCE = 25
 """Iterations without a lower residual, after which only rounding is left: more than a restart takes."""
 
 SMALL = 1e-8
-"""Pairs are not smoothed if their correlation, relative to the first, is below this."""
+"""A pair is not smoothed if its correlation is below this fraction of the first correlation."""
 
 EXPECTED = 12
 """Expected iterations, for the estimate of costs."""
@@ -100,7 +100,7 @@ class Pairs:
     R : tuple of two arrays of shape (n, count)
         Residuals Ky b − ρ (Kx + rx) a and Kx a − ρ (Ky + ry) b.
     squares : numpy.ndarray of shape (count,)
-        Estimates of their squared lengths in the norm of the certificate.
+        Estimates of the squared lengths of the residuals in the norm of the certificate.
     """
 
     residual: float
@@ -221,7 +221,7 @@ def grown(
     blocks: Sequence[Array],
     gaps: Sequence[Array],
 ) -> tuple[list[Basis], float]:
-    """Bases extended by new blocks, and the summed squared norms of residuals multiplied along with them."""
+    """Return the bases extended by new blocks, and the summed squared norms of the residuals in the same products."""
     found, squares = [], 0.0
     for space, one, basis, Z, gap in zip(spaces, near, bases, blocks, gaps, strict=True):
         larger, Z, KZ, KR = space.add(basis, Z, gap)
@@ -327,7 +327,7 @@ class Space:
         return larger, Z, KZ, other
 
     def _freed(self, basis: Basis, Z: Array, KZ: Array) -> tuple[Array, Array]:
-        """Block and its values with their projections on a basis removed."""
+        """Subtract from a block and its values their projections on a basis."""
         h = basis.values.T @ (KZ + self.ridge * Z)
         return Z - basis.coefficients @ h, KZ - basis.values @ h
 
@@ -345,7 +345,7 @@ class Space:
         return found
 
     def _cut(self, Z: Array, lengths: HostArray) -> float:
-        """Share of squared lengths below which a direction is dropped, at least the rounding of tiles."""
+        """The least share of its squared length that a direction must keep: at least the rounding of tiles."""
         live = np.isfinite(lengths) & (lengths > 0)
         noise = float(np.finfo(self.op.tile_dtype).eps) * self.trace / np.sqrt(self.op.shape[0])
         longest = np.max(self.home.column_norms(Z)[live] / np.sqrt(lengths[live]), initial=0.0)

@@ -6,7 +6,7 @@ same ridges, by any solver of it.
 Source: Rahimi & Recht 2007, NIPS 20; Lopez-Paz, Sra, Smola, Ghahramani & Schölkopf 2014, ICML, Randomized nonlinear
 component analysis.
 Where we differ: the functions do not lie in the spaces of the kernels, so the answer has no residual, and is reported
-as such. On data with structure Nyström features are better by far; this solver is here to be compared with.
+as such. On data with structure Nyström features are far better; this solver is included for comparisons.
 """
 
 from __future__ import annotations

@@ -38,24 +38,24 @@ class KernelCCASolution(TwoViewSolution):
     Attributes
     ----------
     x_weights, y_weights : array of shape (m, k)
-        Coefficients of the functions: of the kernel functions k(·, xⱼ) of the training rows or of the landmarks, or of
-        features. The functions have unit length in the metric of the problem.
+        Each function is a combination of kernel functions k(·, xⱼ) (of all training rows or of the landmarks) or of
+        features; these are its coefficients. The functions have unit length in the metric of the problem.
     correlations : numpy.ndarray of shape (k,)
         Canonical correlations in decreasing order, with the ridge of the problem, float64.
     x_landmarks, y_landmarks : numpy.ndarray of shape (m,) or None
-        The numbers of the training rows that coefficients belong to; None: all rows, or features.
+        Indices of the training rows to which the coefficients belong; None if they belong to all rows, or to features.
     x_mean, y_mean : numpy.ndarray of shape (k,) or None
         Means of the variates over the training rows, which `transform` subtracts; None without centring.
     x_map, y_map : Fitted
         Maps from rows to the columns that weights multiply; `kernel_x` and `kernel_y` are their kernels.
     residuals : numpy.ndarray of shape (k,)
-        For each pair its part of the residual, times the sum of the correlations; nan where there is no law.
+        The contribution of each pair to the residual, times the sum of the correlations; nan if there is no law.
     bounds : numpy.ndarray of shape (k,) or None
-        For each correlation a distance within which there is an exact one. None for functions that are not made of
-        kernel functions.
+        For each correlation, a distance within which there is an exact correlation. None for functions that are not
+        made of kernel functions.
     loss_estimate : float or None
-        Estimate of the part of the sum of the exact correlations that is missing, relative to it: the rise of the sum
-        if the pairs that the iteration carries were extended by their residuals. None if a solver carries no pairs.
+        Estimate of the missing part of the sum of the exact correlations, relative to this sum: the rise of the sum if
+        the pairs that the iteration carries were extended by their residuals. None if a solver carries no pairs.
     """
 
     weight_fields: ClassVar[tuple[str, ...]] = ("x_weights", "y_weights")
@@ -144,8 +144,8 @@ class KernelCCASolution(TwoViewSolution):
         Parameters
         ----------
         X, Y : data of shape (n, p), (n, q), optional
-            Anything with rows that `linspec.as_operator` takes. With a precomputed kernel the values of the kernel for
-            these rows with the training rows.
+            Anything with rows that `linspec.as_operator` takes. If the kernel is precomputed, pass its values between
+            these rows and the training rows.
 
         Returns
         -------

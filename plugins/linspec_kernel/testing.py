@@ -50,7 +50,7 @@ class KernelLaw(Law):
     available: bool = True
 
     def contradicts(self, claimed: float, kind: str = "exact") -> bool:
-        """Whether a claimed residual disagrees with this one, or is claimed although it is unavailable."""
+        """Whether a claimed residual disagrees with the recomputed one, or is claimed although none is available."""
         if not self.available:
             return kind != "unavailable" or not math.isnan(claimed)
         return super().contradicts(claimed)
@@ -219,7 +219,7 @@ class KernelOracle:
 
 
 def check_bounds(trial: Any) -> Iterator[str]:
-    """Check that no correlation exceeds the exact one of its rank, and that each has an exact one within its bound."""
+    """Check that the i-th correlation is at most the i-th exact one, and that an exact one is within each bound."""
     solution, oracle = trial.solution, trial.oracle
     if solution.bounds is None:
         return

@@ -1,7 +1,8 @@
 """The point of block conjugate gradients, and the small matrices of a step, which the host factorises.
 
 Problem: a step multiplies blocks by small matrices, and a device should wait for the host once.
-Method: see conjugate_gradients.py. All matrices that the host needs are transferred together, and so are its results.
+Method: see conjugate_gradients.py. All matrices that the host needs are transferred together, and all results of the
+host are transferred together.
 """
 
 from __future__ import annotations
@@ -18,10 +19,10 @@ from linspec.errors import InvalidFile
 from linspec_lstsq.normal_equations import Point, System
 
 WELL_CONDITIONED = 1e-8
-"""Reciprocal condition number of a Gram matrix above which its Cholesky factor orthonormalises well enough."""
+"""The Cholesky factor of a Gram matrix orthonormalises well enough if the reciprocal condition number is above this."""
 
 KNOWN = 1e6
-"""Norms computed from SᵀS are accurate if their squares exceed its rounding by this factor."""
+"""Norms computed from SᵀS are accurate if their squares exceed the rounding of SᵀS by this factor."""
 
 DEPENDENT = 1e-14
 """A column depends on the others if a smaller fraction of it is outside their span."""
@@ -44,7 +45,7 @@ class Blocks(Point):
     Delta : list of numpy.ndarray of shape (k, k)
         Δ of every ridge: PᵀMP = G + Δ.
     tau : numpy.ndarray of shape (k, k before), optional
-        For the least ridge, P = Q + P₋τᵀ with the directions P₋ of the step before.
+        For the least ridge, P = Q + P₋τᵀ with the directions P₋ of the previous step.
     least : int
         The index of the least ridge.
     """
@@ -127,9 +128,10 @@ def projected(Q: Array, P: Array, MP: Array, home: Home) -> tuple[HostArray, Hos
 
 
 def orthonormal(S: Array, StS: HostArray, home: Home) -> tuple[Array, list[HostArray], HostArray]:
-    """Factors of S = Qτ with orthonormal Q: S or Q itself, the matrices that turn it into Q, and τ.
+    """Factor S = Qτ with orthonormal Q.
 
-    They come from a Cholesky factor of SᵀS if this is well conditioned, and otherwise from a pivoted QR of S itself.
+    Returns a block (S or Q), the matrices by which it must be multiplied to give Q (none if it is Q), and τ. The
+    factors come from a Cholesky factor of SᵀS if SᵀS is well conditioned, otherwise from a pivoted QR of S itself.
     """
     if (found := triangles(StS)) is not None:
         T, tau = found
@@ -146,7 +148,7 @@ def orthonormal(S: Array, StS: HostArray, home: Home) -> tuple[Array, list[HostA
 def above_rounding(
     turns: list[HostArray], tau: HostArray, carried: list[HostArray], weights: HostArray
 ) -> tuple[list[HostArray], HostArray]:
-    """Remove from Q (as `turns`) and τ the directions in which the residuals τ · `carried` are all rounding."""
+    """Remove from Q (given by `turns`) and from τ directions in which all residuals τ · `carried` are rounding."""
     weighted = tau @ np.hstack(carried) * np.tile(weights, len(carried))
     left, sizes, _ = np.linalg.svd(weighted, full_matrices=False)
     if (sizes > 1).all():
@@ -205,7 +207,7 @@ def inverts(Ginv: HostArray, G: HostArray) -> bool:
 
 
 def inverse(G: HostArray) -> HostArray:
-    """G⁻¹; on its numerical range if G is singular up to rounding."""
+    """Return G⁻¹; if G is singular up to rounding, the inverse on its numerical range."""
     d = np.sqrt(np.maximum(np.diag(G), 0.0))
     if len(G) and (d > 0).all():
         scaled = G / np.outer(d, d)

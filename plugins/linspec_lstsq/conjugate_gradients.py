@@ -101,7 +101,7 @@ class ConjugateGradients(IterativeSolver):
         return cost.sweeps_estimate(sizes, EXPECTED_SPARSE if sizes.scattered else EXPECTED)
 
     def prepare(self, A: LinearOperator | Moments, ridge: float, run: Run) -> PreparedNormalEquations:
-        """Prepare for many right-hand sides."""
+        """Return a state that solves for many right-hand sides by this iteration."""
         begin = block_conjugate_gradients
         return PreparedNormalEquations(A, ridge, run, begin, self.max_iterations, self.tol, steps_ahead)
 

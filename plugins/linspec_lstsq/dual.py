@@ -8,9 +8,9 @@ Where we differ: the iteration stops by the gradient of x, which is Aᵀ times t
 
     ‖AᵀQρ‖² = ρᵀ (QᵀKQ) ρ,  KQ = KP − KP₋ τᵀ,
 
-where the directions P = Q + P₋τᵀ are multiplied anyway, one step later. The z that is returned is then the one before
-this step, because gradients of successive iterates rise and fall. If rounding may have moved the answer by more than
-the tolerance, the iteration for x continues from this answer.
+where the directions P = Q + P₋τᵀ are multiplied anyway, one step later. The returned z is then the z before this step,
+because gradients of successive iterates rise and fall. If rounding may have moved the answer by more than the
+tolerance, the iteration for x continues from this answer.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ class RowIterate(Iterate):
         return {"x": uncounted(self._A)[0].rmatmat(self.point.x)}
 
     def answer(self) -> Mapping[str, Any]:
-        """x within the tolerance if there is one, or else that of the last step."""
+        """The x within the tolerance if there is one, otherwise the x of the last step."""
         return {"x": self._A.rmatmat(self.point.x) if self.x is None else self.x}
 
     def drift(self) -> float:

@@ -3,8 +3,9 @@
 Problem: LSQR multiplies A by one block and Aᵀ by the result, again and again. Two products read the data twice.
 Method: both products are made with a block of rows while it is in the cache, W = A V − U α and then Aᵀ W, and the
 lengths are divided out afterwards. So a step is one sweep if there are row slices, and otherwise two products. Rows in
-blocks elsewhere are read once a step, too: the long vectors stay beside them (`linspec.sweeps.blocks.KeptRows`).
-Rows √r I below A, and a preconditioner N with another diagonal for each column, are small and never joined to A.
+blocks on other machines are read once a step, too: the long vectors stay on the machines of these blocks
+(`linspec.sweeps.blocks.KeptRows`). Rows √r I below A, and a preconditioner N with another diagonal for each column, are
+small and never joined to A.
 Source: Golub & Kahan 1965, doi:10.1137/0702016; Paige & Saunders 1982, doi:10.1145/355984.355989.
 Where we differ: the long vectors are not normalised, since their lengths are known only after the sweep.
 """
@@ -39,7 +40,7 @@ def sweeps_of(A: LinearOperator) -> float:
 
 
 def right_hand_sides(A: LinearOperator, B: LinearOperator, ridges: tuple[float, ...]) -> RightHandSides:
-    """Return the `RightHandSides` of A and B, or `RightHandSidesElsewhere` for rows in blocks elsewhere."""
+    """Return the `RightHandSides` of A and B, or `RightHandSidesElsewhere` for blocks on other machines."""
     return (RightHandSidesElsewhere if KeptRows.possible(A) else RightHandSides)(A, B, ridges)
 
 
@@ -77,7 +78,7 @@ class RightHandSides:
             return self.A.home.place(entries, self.A.dtype)
 
     def residuals(self, x: Array | None) -> tuple[list[Array], Array, Array]:
-        """W = B − A x, its squared column norms, and AᵀW; without x, W = B."""
+        """Return W = B − A x, the squared column norms of W, and AᵀW; without x, W = B."""
         repeats = 1 if x is None else x.shape[1] // self.columns
         with np.errstate(all="ignore"):
             W, squares, AtW = self._sweep(
@@ -87,7 +88,7 @@ class RightHandSides:
         return W, squares, AtW
 
     def advance(self, V: Array, W: list[Array], shift: Array) -> tuple[list[Array], Array, Array]:
-        """A V − W diag(shift), its squared column norms, and its product with Aᵀ; W must not be used afterwards."""
+        """Return A V − W diag(shift), its squared column norms, and its product with Aᵀ; do not use W afterwards."""
         factor = self.A.home.place(shift, self.A.dtype)[None, :]
         return self._sweep(V, lambda _, i, AV: AV - W[i] * factor, V.shape[1])
 
@@ -115,7 +116,7 @@ class RightHandSides:
         return found, squares, AtW
 
     def _parts(self) -> Iterator[tuple[slice, LinearOperator]]:
-        """Slices of rows and the rows, prepared for two products; all rows if there are no slices."""
+        """Yield pairs (slice, rows), the rows prepared for two products; all rows at once if slices cannot be read."""
         n = self.A.shape[0]
         size = self._block_rows()
         for start in range(0, n, size):
@@ -150,7 +151,7 @@ class RightHandSides:
 
 
 class RightHandSidesElsewhere(RightHandSides):
-    """A matrix and its right-hand sides in blocks of rows elsewhere; W stays beside them, and a step is one sweep."""
+    """A matrix and its right-hand sides in blocks of rows on other machines, where W stays; a step is one sweep."""
 
     stay = True
 
@@ -256,7 +257,7 @@ class Advance(WithAdjoint):
 
 @dataclass(frozen=True)
 class RightPreconditioner:
-    """Directions and lengths: x = N y with N = D⁻¹ Q diag(g), with a different g for each column.
+    """A change of variables x = N y with N = D⁻¹ Q diag(g), where g differs between columns.
 
     Parameters
     ----------
@@ -321,7 +322,7 @@ class Stacked:
         self.data, self.N, self.home = data, N, data.home
 
     def residuals(self, x: Array | None) -> tuple[Long, Array, Array]:
-        """[B − A x; −√r x], its squared column norms, and its product with [Aᵀ √r I], without N.
+        """Return [B − A x; −√r x], its squared column norms, and its product with [Aᵀ √r I], without N.
 
         Without x there is one column for each right-hand side, which all ridges share, and no rows √r I.
         """
@@ -334,7 +335,7 @@ class Stacked:
         return Long(W, below, roots, lengths), squares + self.squares(below), G + below * roots
 
     def advance(self, V: Array, u: Long, shift: Array) -> tuple[Long, Array, Array]:
-        """[A; √r I] N V − U diag(shift), its squared column norms, and its product with Nᵀ [Aᵀ √r I]."""
+        """Return [A; √r I] N V − U diag(shift), its squared column norms, and its product with Nᵀ [Aᵀ √r I]."""
         N = self._of(u)
         along = V if N is None else N.forward(V)
         W, squares, Z = self.data.advance(along, u.W, shift)
@@ -365,7 +366,7 @@ class Stacked:
         return self.home.xp.sum(V * V, axis=0)
 
     def _of(self, u: Long) -> RightPreconditioner | None:
-        """The preconditioner of the columns that remain."""
+        """The preconditioner of the columns of `u`."""
         return None if self.N is None else replace(self.N, lengths=u.lengths)
 
 

@@ -64,7 +64,7 @@ class GradientDescent(IterativeSolver):
         return solved(problem, run, descent, self.form, state)
 
     def prepare(self, A: LinearOperator | Moments, ridge: float, run: Run) -> PreparedNormalEquations:
-        """Prepare for many right-hand sides."""
+        """Return a state that solves for many right-hand sides by this iteration."""
         ahead = partial(steps_unseen, descent)
         return PreparedNormalEquations(A, ridge, run, descent, self.max_iterations, self.tol, ahead)
 

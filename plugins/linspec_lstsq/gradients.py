@@ -11,7 +11,7 @@ ROUNDING = 20
 
 
 def column_norms(V: Array, home: Home, squares: HostArray | None = None) -> HostArray:
-    """Euclidean norms of the columns, on the host, from their squares if these are known."""
+    """Euclidean norms of the columns, on the host; computed from `squares`, the squared norms, if these are given."""
     return home.column_norms(V, squares)
 
 

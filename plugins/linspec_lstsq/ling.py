@@ -1,4 +1,4 @@
-"""LING: a few leading principal components by projection, the rest by an iteration that they no longer slow down.
+"""LING: projection on a few leading principal components, and an iteration for the rest of the problem.
 
 Problem: min ‖A x − T‖² + r ‖x‖² if few singular values of A are much larger than the others.
 Method: Lu (2015), in four variants. U, d, V are k leading singular triplets by a randomized SVD, and Z has A Z = U.
@@ -89,7 +89,7 @@ class Ling(IterativeSolver):
         return iterates(run, moments, begin, system, system.separately(), before=found, state=state)
 
     def prepare(self, A: LinearOperator | Moments, ridge: float, run: Run) -> LeastSquaresState:
-        """Find the components once for many right-hand sides."""
+        """Compute the components once, and return a state that uses them to solve for many right-hand sides."""
         moments = A if isinstance(A, Moments) else Moments(A, form="implicit")
         begin = self._begin(principal_components(moments, self.rank, run.part(self.test_matrix), run))
         ahead = partial(steps_unseen, begin) if (self.inner, self.variant) == ("gd", "deflated") else None

@@ -28,7 +28,7 @@ from linspec_lstsq.principal_components import PrincipalComponents
 
 @dataclass(frozen=True)
 class FirstStage:
-    """Results of the projection on the components, and the system of the second stage; columns of γ₁ are those of T.
+    """Results of the projection on the components, and the system of the second stage; γ₁ has one column for each of T.
 
     Attributes
     ----------
@@ -126,7 +126,7 @@ def printed(
 def as_printed(
     variant: str, run: Run, moments: Moments, begin: Begin, system: System, found: Any, state: Any
 ) -> Iterator[NormalIterate]:
-    """Yield iterates until the second stage has converged; it does not reduce the rest of the problem's residual."""
+    """Yield iterates until the second stage has converged; the residual of the full problem may stay large."""
     text = f"variant {variant!r} does not correct errors of its components; variant 'deflated' converges to "
     run.note(Status.APPROXIMATE, text + "the solution.")
     everyone = -1.0  # no kernel waits for others

@@ -88,7 +88,10 @@ class System:
 
     @cached_property
     def gradient_gram(self) -> HostArray:
-        """GᵀG for the gradient G at the start; the same transfer brings `scales` to the host."""
+        """GᵀG for the gradient G at the start.
+
+        It is computed on the device and transferred to the host together with `scales`.
+        """
         gradient, xp = self.at_start[1], self.home.xp
         with np.errstate(over="ignore"):
             squares = xp.sum(self.AtB * self.AtB, axis=0)
@@ -103,7 +106,7 @@ class System:
             vars(self).setdefault("gradient_gram", gradient_gram)
 
     def wanted(self, x: Array) -> Array:
-        """Return a start, or its product with AᵀA, with zeros in the columns whose answer is zero."""
+        """Return a start, or the product of the start with AᵀA, with zeros in the columns whose answer is zero."""
         live = np.tile(self.scales > 0, len(self.ridges)).astype(np.float64)
         return x * self.home.place(live)[None, :]
 
@@ -160,7 +163,10 @@ class Point(ABC):
 
     @property
     def growth(self) -> Any:
-        """Factor by which the rounding of a product may grow in the gradient, if the kernel uses other variables."""
+        """Factor by which the rounding of a product may grow in the gradient.
+
+        It is above 1 only if the kernel iterates in transformed variables.
+        """
         return 1.0
 
     def check(self, shape: tuple[int, int]) -> None:
@@ -215,12 +221,12 @@ class SideBySide(Point):
 
     @property
     def growth(self) -> Any:
-        """Growth of every column."""
+        """The factor `growth` of every column."""
         return np.repeat([point.growth for point in self.each], len(self.norms) // len(self.each))
 
 
 def side_by_side(kernels: Sequence[Kernel], system: System, tol: float) -> Kernel:
-    """Combine kernels into one, with one product for all; those within the tolerance pause."""
+    """Combine kernels into one, with one product for all; kernels within the tolerance pause."""
     return kernels[0] if len(kernels) == 1 else _side_by_side(kernels, system, tol)
 
 
@@ -299,7 +305,7 @@ class NormalIterate(Iterate):
         return {"x": self.point.x}
 
     def answer(self) -> Mapping[str, Any]:
-        """The iterates, and for each column an upper bound of the least eigenvalue of AᵀA + rI."""
+        """The iterates and, if there is a spectrum, for each column a bound of the least eigenvalue of AᵀA + rI."""
         if self.spectrum is None:
             return self.weights()
         ridges = np.repeat(self.system.ridges, self.system.AtB.shape[1])

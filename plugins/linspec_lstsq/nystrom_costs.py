@@ -17,7 +17,7 @@ from linspec.algebra import EPS
 from linspec.arrays import HostArray
 
 PER_OUTLIER = 2.0
-"""Iterations that conjugate gradients with one right-hand side need for an eigenvalue far above the others."""
+"""Iterations of conjugate gradients with one right-hand side for each eigenvalue far above the others."""
 
 
 @dataclass(frozen=True)
@@ -57,7 +57,7 @@ class Prices:
         return self.product(self.width) + 12.0 * self.p * rank * self.width / cost.DENSE_RATE
 
     def widening(self, rank: int) -> float:
-        """The price of doubling the rank: products with the new columns, and the algebra of the wider sketch."""
+        """The price of doubling the rank: of products with the new columns, and of the algebra of the wider sketch."""
         return self.product(rank) + 6.0 * self.p * (2.0 * rank) ** 2 / cost.DENSE_RATE
 
 

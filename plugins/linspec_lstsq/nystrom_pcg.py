@@ -99,7 +99,7 @@ class NystromPCG(IterativeSolver):
         return cost.sweeps_estimate(sizes, EXPECTED, spare=FIRST_RANK)
 
     def prepare(self, A: LinearOperator | Moments, ridge: float, run: Run) -> PreparedNormalEquations:
-        """Sketch once for many right-hand sides."""
+        """Compute one sketch, and return a state that uses it to solve for many right-hand sides."""
         moments = A if isinstance(A, Moments) else Moments(A, form="implicit")
         sketch, _ = self._sketch(moments, run, (ridge,), run.problem.width)
         return PreparedNormalEquations(

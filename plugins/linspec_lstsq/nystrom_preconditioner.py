@@ -91,7 +91,7 @@ class NystromSketch:
         return self._found[key]
 
     def shift(self, ridge: float) -> float:
-        """The term to add to the eigenvalues; those of the scaled matrix include the ridge already."""
+        """The term to add to the eigenvalues: the ridge, or 0 for the scaled matrix, whose eigenvalues include it."""
         return 0.0 if self.scaled else ridge
 
     def pays(self, ridge: float) -> bool:
@@ -173,5 +173,5 @@ class NystromPreconditioner:
         return G if self.roots is None else G * self.roots
 
     def _stretched(self, V: Array, factors: Array) -> Array:
-        """V with its parts along the columns of U multiplied by `factors`."""
+        """V with its component along each column of U multiplied by the entry of `factors` for this column."""
         return V if self.U.shape[1] == 0 else V + self.U @ ((factors - 1) * (self.U.T @ V))

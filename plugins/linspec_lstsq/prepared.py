@@ -40,7 +40,7 @@ Ahead = Callable[[System, Callable[[Array], Array], int], StepsAhead]
 """Function that makes steps ahead, from a system with one ridge, products with AᵀA, and a number of steps."""
 
 MOST_STEPS = 24
-"""Largest number of steps that a device makes ahead: it keeps a few blocks for each."""
+"""Largest number of steps that a device makes ahead; for each step it keeps a few blocks."""
 
 MOST_COLUMNS = 4096
 """Largest number of columns of A for steps ahead: beyond it, a wasted product reads 100 MB and takes longer than the
@@ -61,7 +61,7 @@ class PreparedNormalEquations(LeastSquaresState):
     limit, tol : int, float
         The largest number of steps, and the residual at which to stop.
     ahead : callable, optional
-        Makes steps ahead.
+        Makes steps ahead: see `Ahead`.
     """
 
     def __init__(
@@ -111,7 +111,7 @@ class PreparedNormalEquations(LeastSquaresState):
     def _from_the_start(
         self, B: LinearOperator, x0: Array | None, AtB: Array | None, AtAx0: Array | None
     ) -> Iterator[Iterate]:
-        """Yield the iterates for one right-hand side, after those of the products AᵀB and AᵀA x₀ that are not given."""
+        """Compute AᵀB and AᵀA x₀ unless they are given, and yield the iterates for one block of right-hand sides."""
         moments = self.moments
         system = System.of(moments, cross_product(self.A, B) if AtB is None else AtB, (self.ridge,))
         if x0 is not None:

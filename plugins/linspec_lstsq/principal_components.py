@@ -38,9 +38,9 @@ class PrincipalComponents:
     Z : array of shape (p, k)
         Coefficients of the left singular vectors: A Z = U.
     Q, AtAQ : array of shape (p, l)
-        Orthonormal approximate eigenvectors of AᵀA from the same block, and their products with AᵀA.
+        Orthonormal approximate eigenvectors of AᵀA from the same block, and the products of these vectors with AᵀA.
     theta : numpy.ndarray of shape (l,)
-        Their Rayleigh quotients, decreasing.
+        Rayleigh quotients of the columns of Q, decreasing.
     AtB : array of shape (p, m), or None
     """
 

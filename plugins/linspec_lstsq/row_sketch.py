@@ -5,13 +5,13 @@ constant factor for every x: a subspace embedding.
 Method: every row of A is added, with random signs, to ζ of d rows (Cohen 2016, SODA, pages 278-287;
 the constants are those of Tropp, Yurtsever, Udell & Cevher 2019, doi:10.1137/18M1201068). This costs ζ additions for
 each entry, while a Gaussian S would cost d.
-Where we differ: S is made of ζ rounds. In each, the rows of a group are distributed evenly at random, so every row of
-S A gets equally many rows of A from a full group; two rounds may choose the same row of S. The random numbers of a
-group come from a counter-based generator (Philox: Salmon, Moraes, Dror & Shaw 2011, doi:10.1145/2063384.2063405), whose
-key is the seed and the first row of the group. So S is a function of the seed and of the row indices: it depends
-neither on the home of A nor on the blocks in which A is read, and blocks may be sketched in any order.
-On the host a block of S is a sparse matrix: SciPy multiplies it four times as fast as it gathers rows (measured).
-Elsewhere the rows are gathered, which needs only the array API.
+Where we differ: S is made of ζ rounds. In each round, the rows of a group are distributed evenly at random, so every
+row of S A gets equally many rows of A from a full group; two rounds may choose the same row of S. The random numbers of
+a group come from a counter-based generator (Philox: Salmon, Moraes, Dror & Shaw 2011, doi:10.1145/2063384.2063405),
+whose key is the seed and the first row of the group. So S is a function of the seed and of the row indices: it depends
+neither on the home of A nor on the blocks in which A is read, and blocks may be sketched in any order. On the host a
+block of S is a sparse matrix: SciPy multiplies it four times as fast as it gathers rows (measured). Elsewhere the rows
+are gathered, which needs only the array API.
 """
 
 from __future__ import annotations
@@ -33,7 +33,8 @@ FEWEST_ROWS = 4096
 """The least number of rows in a group."""
 
 Places = tuple[HostArray, HostArray]
-"""For every round and row of A: its place, which modulo the number of rows of S is its row of S, and ±1/√ζ."""
+"""Two arrays with an entry for every round and every row of A. The first has places: a place modulo the number of rows
+of S is a row of S. The second has the values ±1/√ζ."""
 
 
 @dataclass(frozen=True)
@@ -71,7 +72,7 @@ class SparseSigns:
         return places, (2.0 * rng.integers(0, 2, places.shape) - 1.0) / np.sqrt(self.nonzeros)
 
     def pieces(self, first: int, n: int) -> Iterator[tuple[int, slice, slice]]:
-        """Yield for n rows from `first` on each group, the slice of its rows, and the slice of the n rows."""
+        """Yield the number of each group, the slice of its rows in the group, and their slice in the n rows."""
         start = first
         while start < first + n:
             number, inside = divmod(start, self.group_rows)
@@ -126,7 +127,7 @@ class SketchPart:
     cross : array of shape (p, m)
         AᵀB.
     drawn : dict
-        Places and signs of the last group, because blocks that share a group follow each other.
+        Places and signs of the last group, which the next block may share.
     """
 
     sketches: list[Array]

@@ -67,7 +67,7 @@ class SketchedFactor:
 
 
 def decomposed(SA: HostArray, home: Home, cut: float, *, scaled: bool) -> tuple[SketchedFactor, HostArray]:
-    """Decompose a sketch: its factor, and its left singular vectors.
+    """Decompose a sketch; return its factor and its left singular vectors.
 
     Parameters
     ----------
@@ -136,9 +136,9 @@ class SketchedIterate(Iterate):
 class Rounding:
     """Test whether the steps of LSQR are rounding.
 
-    A backward-stable method may solve for data with an error of one unit of rounding: b relative to its length, and
-    column j of A relative to its own length. The error of A x is then that of the columns times the entries of x. A
-    step that changes A x by less than an eighth of this error is the last.
+    A backward-stable method may solve for data with an error of one unit of rounding: the errors are relative to the
+    length of b, and to the length of each column of A. The error of A x is then the sum of the errors of the columns
+    times the entries of x. A step that changes A x by less than an eighth of this error is the last step.
 
     Parameters
     ----------

@@ -10,7 +10,8 @@ Method: with L = λ_max(AᵀA) and the largest row norm R, E[H_S²] ≼ L_b Aᵀ
 1/(L_b + r) is a safe step. The sweep that makes AᵀB also gives n R². L comes from a random chunk of rows, which on
 average overestimates it. A batch of n R²/L rows or more allows no longer steps, so a batch is much smaller, but large
 enough for the speed of matrix products.
-Where we differ: each column has a step of its own, and products that are made anyway say how far each was too long.
+Where we differ: each column has its own step, and products that are made anyway show by what factor each step was too
+long.
 """
 
 from __future__ import annotations
@@ -94,7 +95,8 @@ class StepLengths:
     def reach(self, rows: int) -> HostArray:
         """Length, in units of the gradient, above which a displacement over `rows` rows has diverged.
 
-        Safe steps do not expand a displacement: they only add up. `FARTHEST` times their sum is the limit.
+        Safe steps do not expand a displacement: their contributions only add up. `FARTHEST` times their sum is the
+        limit.
         """
         reach: HostArray = self.safe * (FARTHEST * max(1.0, rows / self.batch))
         return reach
@@ -114,7 +116,7 @@ class StepLengths:
 
 
 def smoothness(curved: float, largest: float, n: int, batch: int) -> float:
-    """L_b, the least factor with which L_b AᵀA is guaranteed to bound E[H_S²], where batches give H_S.
+    """L_b, the least factor for which L_b AᵀA is guaranteed to bound E[H_S²], with the products H_S of random batches.
 
     Parameters
     ----------
@@ -177,7 +179,7 @@ def survey(A: LinearOperator, B: LinearOperator | None, probes: HostArray) -> tu
 
 @dataclass(frozen=True)
 class Survey(Step[tuple[float, HostArray]]):
-    """Step of `survey` where the rows are; it leaves no long rows there.
+    """Step that makes `survey` on the machines that hold the rows; it keeps no long rows there.
 
     Parameters
     ----------
@@ -196,7 +198,7 @@ class Survey(Step[tuple[float, HostArray]]):
         return np.zeros((A.shape[0], 0)), (largest, cross[0] if cross else np.zeros((A.shape[1], 0)))
 
     def merge(self, left: tuple[float, HostArray], right: tuple[float, HostArray]) -> tuple[float, HostArray]:
-        """The larger norm and the sum of products; a norm that is not finite stays so."""
+        """The larger of two norms and the sum of the products; the norm is not finite if one of the two is not."""
         return float(np.maximum(left[0], right[0])), left[1] + right[1]
 
 

@@ -6,8 +6,8 @@ every Gram matrix were well conditioned. With S for the residuals, to which z be
 
     Qτ = S,  P ← Q + Pτᵀ,  z ← τz,  G = PᵀMP,  X ← X + P G⁻¹z,  S ← Q − MP G⁻¹.
 
-Then all small matrices are transferred together, and the host checks the steps in their order. If one is not sound, or
-none is left, the usual iteration continues from the last sound one.
+Then all small matrices are transferred together, and the host checks the steps in their order. If a step is not sound,
+or no step is left, the usual iteration continues from the last sound step.
 """
 
 from __future__ import annotations
@@ -98,7 +98,7 @@ def sound(z: HostArray, G: HostArray, weights: HostArray | None) -> bool:
 
 
 def usual(system: System, step: Step, z: HostArray, StS: HostArray) -> Blocks:
-    """Point of the usual iteration after a step."""
+    """The state after a step as a point of the usual iteration."""
     home = system.home
     S, turns, tau = orthonormal(step.S, StS, home)
     turns, tau = above_rounding(turns, tau, [z], rounding_weights(system))

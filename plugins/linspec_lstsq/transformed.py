@@ -21,7 +21,7 @@ class Transform(Protocol):
 
     @property
     def growth(self) -> float:
-        """Factor by which the map back to the old variables enlarges the rounding of a gradient in the new ones."""
+        """Factor by which the rounding of a gradient in the new variables may grow on the way to the old variables."""
 
     def forward(self, V: Array) -> Array:
         """Map a block to the old variables, in which M multiplies it."""
@@ -38,7 +38,7 @@ class Transform(Protocol):
 
 @dataclass(kw_only=True, eq=False)
 class Transformed(Point):
-    """Point of a kernel in new variables: its start in the old ones, and its inner point in the new ones.
+    """Point of a kernel in new variables: its start in the old variables, and its inner point in the new variables.
 
     A checkpoint has neither the transform nor the block in the old variables; both are made again.
     """

@@ -79,7 +79,10 @@ class Copies:
         return replace(self, steps=self.steps + 1)
 
     def aiming_at(self, tol: float, rounding: float) -> Copies:
-        """Return the state for another precision, from the vectors found; no block has been discarded then."""
+        """Return the state for another precision, for a basis that is begun again from the vectors found.
+
+        No blocks have been discarded then: their residual is 0.
+        """
         return replace(self, tol=tol, rounding=rounding, left=0.0)
 
     def are_sought(self, basis: GrowingBasis) -> bool:

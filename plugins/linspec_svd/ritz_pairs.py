@@ -20,20 +20,20 @@ from linspec.arrays import HostArray, to_host
 from linspec_svd.gram_products import GramProducts
 
 OVERLAP = 1e-2
-"""A vector adds no direction if the fraction of its square outside the others is below this. The bases of both
-libraries are orthonormal up to rounding."""
+"""A vector adds no direction if the fraction of its square outside the span of the other vectors is below this. The
+bases of both libraries are orthonormal up to rounding."""
 
 SLACK = 1e-6
 """Largest deviation from 1 of the length of a basis vector."""
 
 
 class Stopped(Exception):  # noqa: N818 (the way out of a library that knows no other)
-    """Exception that leaves a library when the run has ended."""
+    """Exception raised in a product to end the iteration of a library (such as ARPACK) when the run has ended."""
 
 
 @dataclass(frozen=True)
 class Ritz:
-    """Leading Ritz values and vectors of AᵀA in a span, and the products of the vectors with AᵀA."""
+    """Leading Ritz values and vectors of AᵀA in a span, and the products of AᵀA with these vectors."""
 
     theta: HostArray
     V: HostArray

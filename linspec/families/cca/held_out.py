@@ -1,9 +1,9 @@
 """The correlation that canonical weights of training rows reach on held-out rows.
 
 Problem: score all ridges and all k of one split from second moments of its training rows and of its held-out rows.
-Method: Sx = UΛUᵀ and Sy = VMVᵀ are decomposed once. For each pair of ridges the leading singular triplets of
-(Λ + rx)^(-1/2) UᵀCV (M + ry)^(-1/2) give the weights of the largest k, and the leading columns those of every smaller
-one. The Gram matrix of the held-out variates about the training means gives the correlations.
+Method: Sx = UΛUᵀ and Sy = VMVᵀ are decomposed once. For each pair of ridges the leading singular triplets of (Λ +
+rx)^(-1/2) UᵀCV (M + ry)^(-1/2) give the weights of the largest k; the leading columns of these are the weights of every
+smaller k. The Gram matrix of the held-out variates about the training means gives the correlations.
 Source: the scores are those of `linspec.families.cca.variates`.
 """
 
@@ -116,7 +116,7 @@ class SumOfCorrelations(TotalCaptured):
 def _weights(problem: Any, split: Split, ridges: Sequence[Any], k: int) -> Any:
     """Yield for each ridge the canonical weights of both views on the training rows, and a condition number.
 
-    There are k columns or fewer; the condition number is the sum of those of both views.
+    There are k columns or fewer; the condition number is the sum of the condition numbers of both views.
     """
     training = split.training
     X, Y = (

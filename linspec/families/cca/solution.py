@@ -54,7 +54,7 @@ class CCASolution(Solution):
         (ridge 0 with a norm that is not exact).
     law_bounds : (float, float)
         Lower and upper bound of the residual in the exact norm. The upper bound is infinite if none is known.
-        They are for information, and do not change the status.
+        The bounds are for information, and do not change the status.
     loss_estimate : float or None
         The estimated missing fraction of the exact sum of the leading correlations: the sum of ‖ϱᵢ‖²/2gᵢ
         over the sum of the correlations, with the gap gᵢ to the left-out correlations. None if these are not
@@ -269,8 +269,8 @@ class CCASolution(Solution):
     def score(self, X: Any, Y: Any, *, confounds: Any = None) -> CCAScore:
         """Compute the correlations of the variates on rows, usually on new rows.
 
-        They are computed about the training means and without the ridge of the
-        problem. `linspec.metrics.tcc` computes the same total with a ridge, or for other weights.
+        The correlations are computed about the training means and without the ridge of the problem.
+        `linspec.metrics.tcc` computes the same total with a ridge, or for other weights.
 
         Parameters
         ----------
@@ -441,7 +441,7 @@ class CCASolution(Solution):
 
         Notes
         -----
-        On the training rows with ridge 0 they equal the loadings times the correlations of the pairs.
+        On the training rows with ridge 0 the cross-loadings equal the loadings times the correlations of the pairs.
         """
         X, Y = paired_views(X, Y, confounds=confounds, sample_weight=sample_weight)
         rows = self._rows(X, Y, confounds, sample_weight)

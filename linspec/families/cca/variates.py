@@ -100,11 +100,11 @@ def score_variates(P: Array, Q: Array, *, centered: bool) -> CCAScore:
     Raises
     ------
     InvalidProblem
-        If they have no rows, or different numbers of rows.
+        If the blocks have no rows, or different numbers of rows.
     NonFiniteData
-        If they are not finite.
+        If entries of the blocks are not finite.
     UnsupportedData
-        If they are in different libraries or on different devices.
+        If the blocks are in different libraries or on different devices.
     """
     joint, k = _joint(P, Q), P.shape[1]
     G, sums, rows = joint.gram, joint.sums, joint.rows
@@ -153,12 +153,12 @@ def paired_views(X: Any, Y: Any, **beside: Any) -> tuple[Any, Any]:
     ----------
     X, Y : data of shape (n, p), (n, q), or None
     **beside
-        Further data with a row for each of their rows, such as confounds.
+        Further data with a row for each row of the views, such as confounds.
 
     Raises
     ------
     InvalidProblem
-        If two of them have the same row labels in different orders.
+        If two of the data have the same row labels in different orders.
     """
     X, Y = (data if data is None else as_operator(data, name) for name, data in (("X", X), ("Y", Y)))
     check_order({"X": X, "Y": Y, **beside})

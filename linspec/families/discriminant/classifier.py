@@ -30,7 +30,7 @@ DISTINCT = 1e3
 """Scatter within classes is treated as zero below this multiple of the rounding of the scatter of all rows."""
 
 OF_ROWS = 1e4
-"""The same multiple for the rounding of variates; its square applies to the scatter."""
+"""The same multiple for the rounding of variates; for the scatter it is squared."""
 
 
 @dataclass(frozen=True, kw_only=True)

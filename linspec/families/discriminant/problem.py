@@ -85,11 +85,11 @@ class Discriminant(Problem[DiscriminantSolution]):
     Notes
     -----
     Residual: ‖XᵀHHᵀXW − MWΛ‖ / ‖XᵀHHᵀXW‖. It is linear in the error of W, while that of CCA is quadratic; the
-    default tolerance is 1e-6. If the solver passes an object that measures it, the norm is that of M⁻¹,
-    ‖R‖² = tr RᵀM⁻¹R (`residual_kind` "exact"). Then some eigenvalue lies within `residual` ‖Λ‖ of each returned one.
-    "two-stage" also counts ‖XᵀH − MWWᵀXᵀH‖ / ‖XᵀH‖ over its whole span. The square of this ratio is the missing
-    fraction of the sum of all eigenvalues. For other solvers the Frobenius norm is used, which is insensitive to
-    short directions of X. If a direction v of X was cut as null and ‖Xv‖ > 10 eps ‖X‖ ‖v‖, `converged` is False.
+    default tolerance is 1e-6. The norm is that of M⁻¹ if the solver passes an object that measures it: ‖R‖² = tr RᵀM⁻¹R
+    (`residual_kind` "exact"). Then some eigenvalue lies within `residual` ‖Λ‖ of each returned one. "two-stage" also
+    counts ‖XᵀH − MWWᵀXᵀH‖ / ‖XᵀH‖ over its whole span. The square of this ratio is the missing fraction of the sum of
+    all eigenvalues. For other solvers the Frobenius norm is used, which is insensitive to short directions of X. If a
+    direction v of X was cut as null and ‖Xv‖ > 10 eps ‖X‖ ‖v‖, `converged` is False.
 
     For a solver, `H` holds the labels. `factor` is the block that multiplies the labels, or None; `gram_and_targets`
     multiplies by it.
@@ -336,7 +336,7 @@ class Discriminant(Problem[DiscriminantSolution]):
         }
 
     def _rounded(self, W: Array, home: Home) -> Array:
-        """The weights rounded to the dtype in which they are returned, so that the residual is theirs."""
+        """The weights rounded to the dtype of the returned weights, so that the residual belongs to these."""
         return home.place(self.X.home.place(W, self.X.dtype)) if self.single else W
 
     def residual(
@@ -420,7 +420,7 @@ class Discriminant(Problem[DiscriminantSolution]):
         Parameters
         ----------
         moments : Moments
-            A sweep is made if their column norms are unknown.
+            A sweep is made if the column norms of X and the labels are unknown.
         """
         xp = moments.home.xp
         squares = [float(to_host(xp.sum(d))) for d in moments.diagonal()]

@@ -250,7 +250,7 @@ class DiscriminantOracle:
         return ROUNDING * self.unit * ratio(spread, float(np.linalg.norm(self._image(W))))
 
     def law(self, solution: Any) -> Law:
-        """The residual ‖CCᵀW − MWΛ‖ / ‖CCᵀW‖ for C = XᵀH, in the Frobenius norm or for kind "exact" that of M⁻¹.
+        """The residual ‖CCᵀW − MWΛ‖ / ‖CCᵀW‖ for C = XᵀH, in the norm of M⁻¹ for kind "exact", else Frobenius.
 
         It is at most ‖C − MWWᵀC‖ / ‖C‖, the defect of the whole span.
         """

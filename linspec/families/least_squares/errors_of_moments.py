@@ -72,7 +72,7 @@ def moved_by(off: float, error: float, count: float) -> float:
 
 
 def rounded_fits(squares: HostArray, x: HostArray, of_b: HostArray, rows: float) -> float:
-    """Rounding in b − aᵀx of an average row, if it is computed from the row itself: that of the products aⱼxⱼ.
+    """Rounding in b − aᵀx of an average row, computed from the row itself: the rounding of the products aⱼxⱼ.
 
     Parameters
     ----------

@@ -12,10 +12,11 @@ ridges, and random signs z, which are further right-hand sides of that run, esti
 Source: Golub, Heath & Wahba 1979, Technometrics 21:215, doi:10.1080/00401706.1979.10489751, equation 2.3;
 Hutchinson 1990, Commun. Stat. Simul. Comput. 19:433, doi:10.1080/03610919008812866, and Girard 1989,
 doi:10.1007/BF01395775 (the random signs).
-Where we differ: their model has no intercept, s = 0. The columns of several right-hand sides count together, and n is
-the sum of the weights if rows are weighted. Signs are drawn for weighted rows, and the mean and confounds are
-subtracted from them as from right-hand sides, so that the trace of H alone is estimated. An estimated score comes with
-its standard error: that of the trace, from the spread of the zᵀHz, times 2 GCV / (n − s − tr H).
+Where we differ: the model of the source has no intercept, s = 0. The columns of several right-hand sides count
+together, and n is the sum of the weights if rows are weighted. Signs are drawn for weighted rows, and the mean and
+confounds are subtracted from them as from right-hand sides, so that the trace of H alone is estimated. An estimated
+score comes with its standard error: the standard error of the trace, from the spread of the zᵀHz, times 2 GCV / (n − s
+− tr H).
 """
 
 from __future__ import annotations
@@ -117,7 +118,7 @@ def _estimates(problem: Any, ridges: Sequence[float], solver: Any) -> dict[str, 
 
 
 def _chosen(estimates: dict[str, cost.Estimate], form: str, home: Home) -> tuple[str, str]:
-    """The chosen way and the reason. Sums over rows need memory with the data, eigendecompositions on the host."""
+    """Return the chosen way and the reason. Sums over rows need memory with the data, decompositions on the host."""
     memory = min(machine.available_memory(), home.free_memory()) / 2
     exact = cost.least_time({name: e for name, e in estimates.items() if name != "solve"}, memory)
     costs = "; ".join(f"{name}: {e} ({e.note})" for name, e in estimates.items())

@@ -2,7 +2,7 @@
 
 Problem: the gradient of x is g = AᵀB − (AᵀA + r) x, so its error is e = (AᵀA + r)⁻¹ g. Along directions with a short
 image under A, a gradient within the tolerance permits a large error.
-Method: it depends on what is known. A ridge bounds e by ‖g‖/r. Otherwise:
+Method: the way depends on the facts that are known. A ridge bounds e by ‖g‖/r. Otherwise:
 1. With a held Gram matrix, or with few columns, whose Gram matrix takes one more sweep, e is computed. Directions that
    are too short for the Gram matrix are multiplied by A itself, which separates them from null directions.
 2. A solver that has met short directions passes the smallest eigenvalue λ of AᵀA + r that it has found, an upper bound

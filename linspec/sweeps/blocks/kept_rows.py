@@ -133,7 +133,7 @@ class Continued(Generic[Sums]):
     over: OverRun[Pieces[Sums]]
 
     def __call__(self, first_row: int, before: Pieces[Sums] | None, *blocks: Any) -> Pieces[Sums]:
-        """Make the step over the run that begins with row `first_row`."""
+        """Apply the step to the blocks of the run that begins with row `first_row`."""
         begun: Pieces[Sums] = Pieces([], None, None if before is None else before.rows)
         made = self.over.begun(begun, first_row, *blocks)
         return Pieces(made.rows, made.sums, None)
@@ -146,7 +146,7 @@ class Begun(Generic[Sums]):
     over: OverRun[Pieces[Sums]]
 
     def __call__(self, first_row: int, *blocks: Any) -> Pieces[Sums]:
-        """Make the step over the run that begins with row `first_row`."""
+        """Apply the step to the blocks of the run that begins with row `first_row`."""
         return Continued(self.over)(first_row, None, *blocks)
 
 

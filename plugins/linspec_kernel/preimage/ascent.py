@@ -6,10 +6,11 @@ Method: all pairs are columns of one block, so a product serves all. A step goes
     u ← Proj(u + a g),   v ← Proj(v + b h)
 
 with the gradients g, h and Barzilai-Borwein steps a, b of each column and view, |s|²/sᵀy and sᵀy/|y|² in turn. A step
-is taken if the value is above the least of the last five values by 1e-4 of what the gradient promises; else the column
-stays, and the step is divided by four for the next iteration: no column waits for the line search of another. A column
-rests when its residual is at most the tolerance, or after five steps that change the value by less than 1e-7 of
-itself, or a hundred without progress. Once the best column rests, the others have as many iterations again.
+is taken if the value exceeds the least of the last five values by at least 1e-4 of the increase that the gradient
+predicts. Otherwise the column stays, and its step is divided by four for the next iteration: no column waits for the
+line search of another. A column rests when its residual is at most the tolerance, or after five steps that change the
+value by less than 1e-7 of itself, or a hundred without progress. Once the best column rests, the other columns have as
+many iterations again.
 Source: Birgin, Martínez & Raydan 2000, SIAM J. Optim. 10(4), doi:10.1137/S1052623497330963; Barzilai & Borwein 1988,
 doi:10.1093/imanum/8.1.141.
 Where we differ: steps are projected onto a set that need not be convex, where the theory covers convex ones.
@@ -35,7 +36,7 @@ LONGER = 4.0
 """Factor by which a step grows if the gradient has not fallen along it."""
 
 RANGE = 1e3
-"""Factor by which a step may at most differ from the one before."""
+"""Largest factor by which a step may differ from the previous step."""
 
 QUIET, STILL = 5, 1e-7
 """A column rests after QUIET steps with a relative change of the value of at most STILL."""
@@ -44,7 +45,7 @@ WAITS, FALLS, RISES = 100, 0.9, 1e-9
 """A column rests after WAITS iterations without a residual below FALLS times the least or a relative rise of RISES."""
 
 PATIENCE, GRACE = 2, 10
-"""The search ends after PATIENCE times the iterations until the best column rested, and GRACE more."""
+"""If the best column came to rest after t iterations, the search ends after PATIENCE · t + GRACE iterations."""
 
 
 @dataclass(frozen=True)
@@ -111,20 +112,20 @@ class Climb:
 
     @property
     def goes_on(self) -> bool:
-        """Whether a column climbs, and the best one has not rested for too long."""
+        """Whether a column still climbs, and the best column did not come to rest too long ago."""
         best = self.best
         late = not self.climbs[best] and self.age.max() > PATIENCE * self.age[best] + GRACE
         return bool(self.climbs.any()) and not late
 
     @property
     def best_pair(self) -> PointPair:
-        """Column with the largest value, as a pair that no other start is known to reach."""
+        """Column with the largest value, as a pair with `agreeing` = 0: other starts are not compared."""
         j = self.best
         points = self.points[0][:, [j]], self.points[1][:, [j]]
         return PointPair(points, float(self.values[j]), float(self.residuals[j]), 0)
 
     def judged(self, residuals: HostArray, tol: float) -> Climb:
-        """Record residuals, and whether each column climbs on, by its residual and its progress."""
+        """Record residuals and progress of the columns, and which columns continue."""
         values = self.values
         gains = (residuals < FALLS * self.least) | (values > self.highest + RISES * np.abs(values))
         since = np.where(gains, 0, self.since + 1)
@@ -147,7 +148,7 @@ def _some(entry: Any, index: HostArray) -> Any:
 
 
 def _with(entry: Any, index: HostArray, part: Any) -> Any:
-    """Copy of an array, or of those of both views, with the columns `index` replaced."""
+    """Copy of an array, or of the arrays of both views, with the columns `index` replaced."""
     if isinstance(entry, tuple):
         return _with(entry[0], index, part[0]), _with(entry[1], index, part[1])
     found = entry.copy()
@@ -185,7 +186,7 @@ class Search:
     views : pair of PreimageView
     objective : Objective
     tol : float
-        Columns whose residual is at most this rest.
+        A column rests when its residual is at most `tol`.
     still : float, default 1e-7
         Relative changes of the value that end the search of a column; 0: only the residual ends it.
     """
@@ -286,12 +287,12 @@ class Search:
         return PointPairs(sides, found)
 
     def slopes(self, pairs: PointPairs) -> tuple[Array, Array]:
-        """Derivatives of the values in the functions at the rows."""
+        """Derivatives of the objective with respect to the values of the functions at the rows."""
         x, y = pairs.sides
         return shared_slopes(self.objective, self.views, (x.values, y.values), (x.variates, y.variates))
 
     def gradients(self, pairs: PointPairs) -> tuple[HostArray, HostArray]:
-        """Gradients of the values in the points: one product with each transpose."""
+        """Gradients of the objective with respect to the points: one product with each transpose."""
         x, y = (
             view.gradient(side, S, freed=False)
             for view, side, S in zip(self.views, pairs.sides, self.slopes(pairs), strict=True)

@@ -48,7 +48,7 @@ class Bound:
 
     @property
     def radius(self) -> float:
-        """Unit of lengths in the set: 1 for "ratio", the radius of a ball."""
+        """Unit in which lengths in the set are measured: 1 for "ratio", the radius for a ball."""
         return 1.0 if self.kind == "ratio" else self.size
 
     @property
@@ -80,7 +80,7 @@ class Bound:
 
 
 def as_bound(given: Any, name: str, columns: int) -> Bound:
-    """Bound given by an argument: a pair of a kind and a number, or None.
+    """Bound that an argument describes: a pair (kind, number), or None.
 
     Parameters
     ----------
@@ -94,7 +94,7 @@ def as_bound(given: Any, name: str, columns: int) -> Bound:
     Raises
     ------
     InvalidProblem
-        The argument is none of these.
+        The argument is neither a valid pair, nor a `Bound`, nor None.
     """
     if given is None:
         return Bound("ratio", math.sqrt(columns))

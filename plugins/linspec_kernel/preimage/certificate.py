@@ -6,9 +6,9 @@ variate of pair j is the part of Hk(X, uⱼ) that is orthogonal to the variates 
 columns of Q in HK = QR, so that (HK − mean) R⁻¹ has orthonormal columns on the training rows. Pair j maximises
 the objective of its variates times the shares |Pk|/|Hk| of both functions that remain: for the correlation,
 ⟨Pk, Pl⟩ / (|Hk| |Hl|). Its gradient in uⱼ, with earlier pairs held, is g. The residual of the pair is
-|Proj(u + b²g) − u|/b, where b is the radius of the set: no unit, and zero exactly where u is a nearest point to
-u + b²g. For balls, which are convex, this says that u is stationary. For the set of "ratio" it implies that, and not
-conversely. Two sweeps.
+|Proj(u + b²g) − u|/b, where b is the radius of the set. It has no unit, and is zero exactly where u is a nearest point
+to u + b²g. For balls, which are convex, this says that u is stationary. For the set of "ratio" it implies that u is
+stationary, but stationary points may have other residuals. Two sweeps.
 Source: the projected gradient as a measure of stationarity, Conn, Gould & Toint 2000, Trust-Region Methods, chapter 12;
 Birgin, Martínez & Raydan 2000, SIAM J. Optim. 10(4), doi:10.1137/S1052623497330963.
 Where we differ: (a) without the shares, a later point could come as near to an earlier one as it liked, since the rest
@@ -66,7 +66,7 @@ UNCERTAIN = 0.01
 
 @dataclass
 class _Side:
-    """One view; its variates are made orthogonal to earlier ones as pairs are added."""
+    """One view, to which pairs are added; each new variate is made orthogonal to the earlier variates."""
 
     view: PreimageView
     functions: PointFunctions
@@ -201,7 +201,7 @@ def view_functions(view: PreimageView, U: HostArray) -> PointFunctions:
 
 
 def gradients(view: PreimageView, functions: PointFunctions, slopes: list[Array]) -> HostArray:
-    """Gradients of all pairs by one product, from derivatives in their functions."""
+    """Gradients of all pairs in the points, by one product, from the derivatives `slopes` in the functions' values."""
     return view.gradient(functions, view.home.concat(slopes), freed=False)
 
 

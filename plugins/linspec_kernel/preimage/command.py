@@ -45,7 +45,7 @@ def _parameters() -> list[click.Parameter]:
 
 
 def _with_kernels(matrices: list[Any], values: dict[str, Any]) -> tuple[list[Any], dict[str, Any]]:
-    """Replace the numbers of kernels by kernels, and those of bounds by pairs of kind and number."""
+    """Replace the parameters of kernels by kernels, and the parameters of bounds by pairs (kind, number)."""
     given = {name: value for name, value in values.items() if name not in (*OF_KERNELS, *OF_BOUNDS)}
     name = values.get("kernel", "linear")
     given["kernel_x"] = kernel_of(name, values)

@@ -45,8 +45,8 @@ class PairsOfPoints(Iterate):
     current : callable
         Returns the arguments of `problem.conclude`, with the best column for the pair in progress.
     closed : callable
-        Returns the same, with that pair finished for the end of a run, by a product if needed. It is called at most
-        once.
+        Returns the same arguments for the end of a run, with the pair in progress finished, by a product if needed. It
+        is called at most once.
     **more
         As `Iterate` takes them.
     """
@@ -73,7 +73,7 @@ class PairsOfPoints(Iterate):
 def arrays(
     views: Sequence[PreimageView], found: Sequence[PointPair], spare: Points, k: int, **more: Any
 ) -> dict[str, Any]:
-    """Arguments of `problem.conclude`: the pairs, with spare points in place of those not yet found.
+    """Arguments of `problem.conclude`: the pairs, with spare points in place of pairs not yet found.
 
     Parameters
     ----------

@@ -183,7 +183,7 @@ class PreimageHunt:
         return SignedPair(sign, self.search(j, sign).begun(starts[0], starts[1]), other)
 
     def nearer(self, j: int, now: SignedPair) -> PointPair:
-        """Best points of this sign, or the pair of the other sign if it is nearer."""
+        """Best points found for this sign, or the pair found for the other sign if that pair is nearer."""
         climb, search = now.climb, self.search(j, now.sign)
         value = float(climb.values.max())
         if now.other is not None and not value > now.other.value:
@@ -226,7 +226,7 @@ class PreimageHunt:
         return self._arrays(found if now is None else (*found, now.climb.best_pair))
 
     def _closed(self, found: tuple[PointPair, ...], now: SignedPair | None) -> dict[str, Any]:
-        """Arrays of the pairs found and of the nearer points of the pair in progress; tries (−f, −g) if still to do."""
+        """Arrays of the pairs found and of the nearer points of the pair in progress; first tries (−f, −g) if due."""
         if now is None:
             return self._arrays(found)
         j, pair = len(found), self.nearer(len(found), now)
@@ -271,7 +271,7 @@ def canonical_functions(
 
 
 def sought(solver: KCCAPreimage, run: Run, moments: Any, duals: tuple[Array, Array]) -> Targets:
-    """Functions as targets, with the single columns nearest to each."""
+    """Targets from functions: the functions, and for each of them the nearest single columns."""
     views, nearest = moments.views, []
     drawn = [signed_columns(view, run.rng) for view in views]
     functions = [view.at(single_columns(view, columns)) for view, columns in zip(views, drawn, strict=True)]
@@ -325,12 +325,12 @@ class Nearness(Search):
         return PointPairs(sides, self.of_view(0, sides[0]) + self.of_view(1, sides[1]))
 
     def of_view(self, i: int, side: PointFunctions) -> HostArray:
-        """Part 2⟨f, k(·, u)⟩ − k(u, u) of view i in the value."""
+        """The part of the value that view i contributes, 2⟨f, k(·, u)⟩ − k(u, u)."""
         inner = on_host(self.home.xp.sum(self.duals[i] * side.variates, axis=0))
         return 2 * inner - on_host(self.views[i].kernel.diagonal(side.points.T))
 
     def gradients(self, pairs: PointPairs) -> tuple[HostArray, HostArray]:
-        """Gradients of the values in the points."""
+        """Gradients of the values with respect to the points."""
         ones = np.ones(pairs.sides[0].points.shape[1])
         x, y = (
             2 * (view.gradient(side, a * view.home.place(ones)[None, :]) - half_slope(view, side.points))

@@ -26,16 +26,17 @@ import numpy as np
 from linspec.arrays import Array, Home, HostArray, to_host
 
 FEATURES, ROUGH_FEATURES = 56, 8
-"""Features of a variate, two for each frequency: for values, and for a comparison of many pairs."""
+"""Number of features of a variate, two for each frequency: to compute values, and to compare many pairs."""
 
 REACH = 5.6
 """Last frequency, where the normal density is 1e-7 of its peak. With 28 frequencies the step is 0.2."""
 
 APART = 8.0
-"""Distance, in standard deviations, at which fewer frequencies have the same error as from their earlier end."""
+"""Distance of two values, in standard deviations, at which the step of fewer frequencies has the same error as the cut
+after the last frequency."""
 
 ROWS, DEVICE_ROWS = 512, 1 << 18
-"""Rows whose features are computed at once: on the host they stay in the cache."""
+"""Number of rows whose features are computed at once: on the host the features of these rows stay in the cache."""
 
 
 class Objective(ABC):
@@ -67,7 +68,7 @@ class Objective(ABC):
 
     @abstractmethod
     def values(self, P: Array, Q: Array, home: Home) -> HostArray:
-        """Objective for each pair of columns.
+        """Objective for column j of P and column j of Q, for every j.
 
         Parameters
         ----------
@@ -83,7 +84,7 @@ class Objective(ABC):
 
     @abstractmethod
     def slopes(self, P: Array, Q: Array, home: Home) -> tuple[Array, Array]:
-        """Derivatives of the values in the variates.
+        """Derivatives of the values with respect to the variates.
 
         Parameters
         ----------
@@ -162,7 +163,7 @@ class HSIC(Objective):
         return float(np.sum(_covariances(z, w, home, self.rule).covariances ** 2))
 
     def slope(self, z: Array, w: Array, home: Home) -> tuple[Array, Array]:
-        """Derivatives of `value` in both variates."""
+        """Derivatives of `value` with respect to both variates."""
         found, frequencies = _covariances(z, w, home, self.rule), _roots(self.rule)[0][:, None]
         m = self.rule[1]
         # The derivative of the wave cos jhz is −jh sin jhz, that of sin jhz is jh cos jhz; C has their factors.

@@ -9,9 +9,10 @@ Source: Uurtio, Bhadra & Rousu 2018, ICDM, Sparse non-linear CCA through Hilbert
 doi:10.1109/ICDM.2018.00172; Chang, Krüger, Kustra & Zhang 2013, ICML, Canonical correlation analysis based on
 Hilbert-Schmidt independence criterion and centered kernel target alignment.
 Where we differ: (a) kernels have the width of the variate's standard deviation, so that the length of u does not
-matter, where theirs is a median of distances, taken as constant in the gradient. (b) Their gradient is that of a part
-of the pairs of rows, or of Nyström features of a tenth of the rows. (c) They climb from random points, one after the
-other, and alternate between u and v. With the objective "correlation" this is `gradkcca`, and a message notes it.
+matter, where the source takes a median of distances, held constant in the gradient. (b) The gradient of the source uses
+a part of the pairs of rows, or Nyström features of a tenth of the rows. (c) The source climbs from random points, one
+after the other, and alternates between u and v. With the objective "correlation" this is `gradkcca`, and a message
+notes it.
 """
 
 from __future__ import annotations

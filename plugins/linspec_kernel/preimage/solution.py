@@ -43,7 +43,7 @@ class PreimageCCASolution(TwoViewSolution):
     x_mean, y_mean : numpy.ndarray of shape (k,) or None
         Means of the variates over the training rows, which `transform` subtracts; None without centring.
     residuals : numpy.ndarray of shape (k,)
-        For each pair its part of the residual, which is the largest of them.
+        The residual of each pair; the residual of the solution is the largest of these.
     starts : int
         Number of starting points for each pair.
     agreeing : numpy.ndarray of shape (k,)
@@ -93,7 +93,7 @@ class PreimageCCASolution(TwoViewSolution):
 
     @at_home
     def supports(self, share: float = SUPPORT) -> tuple[HostArray, HostArray]:
-        """Columns that matter: entries of the points above a share of the largest entry of their point.
+        """Columns that matter: masks of the entries of each point above a share of the point's largest entry.
 
         Parameters
         ----------

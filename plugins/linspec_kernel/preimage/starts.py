@@ -20,7 +20,7 @@ from linspec_kernel.preimage.objectives import Objective
 from linspec_kernel.preimage.views import PreimageView, share
 
 COLUMNS = 1000
-"""Largest number of columns of a view that are compared; of more, some are drawn at random."""
+"""Largest number of columns of a view that are compared; if a view has more, this many are drawn at random."""
 
 NUMBERS = 2**25
 """Largest number of values of functions that are held for the comparison."""
@@ -59,7 +59,7 @@ class Screen:
         self.values: list[Array] = [values for _, values in made]
 
     def best(self, count: int) -> tuple[HostArray, HostArray]:
-        """Best pairs of columns, by variates with those that the views have removed subtracted.
+        """Best pairs of columns. Variates that the views have removed are subtracted before the comparison.
 
         Parameters
         ----------
@@ -101,13 +101,13 @@ class Screen:
 
 
 def _along(half: HostArray, whole: HostArray) -> HostArray:
-    """Values in one half of the rows, with the sign that makes values in all rows positive."""
+    """Values in one half of the rows, times the signs of the values in all rows."""
     found: HostArray = half * np.where(whole < 0, -1.0, 1.0)
     return found
 
 
 def _part(view: PreimageView, V: Array, rows: slice) -> Array:
-    """Variates at some of the rows, centred there if the view is."""
+    """Variates at some of the rows; if the view is centred, the mean over these rows is subtracted."""
     V = V[rows, :]
     return V - view.home.xp.mean(V, axis=0)[None, :] if view.center else V
 

@@ -67,7 +67,7 @@ class Removed:
     basis : array of shape (n, r) or None
         Orthonormal basis of the removed variates.
     largest : float
-        Largest length of a function so far, to which rounding is compared.
+        Largest length of a function so far; rounding is measured relative to this length.
     """
 
     basis: Array | None
@@ -89,7 +89,7 @@ class PreimageView:
     Attributes
     ----------
     kernel : Kernel
-        Has all its numbers once `settle` was called.
+        Has all its parameters once `settle` was called.
     home : Home
         Home of float64 blocks with n rows.
     basis : array of shape (n, r) or None
@@ -116,7 +116,7 @@ class PreimageView:
         return (not self.kernel.is_resolved) + (not self._is_measured)
 
     def settle(self, rng: Any) -> Kernel:
-        """Compute missing numbers of the kernel from a sample of rows, and lengths of rows if the kernel needs them."""
+        """Compute missing parameters of the kernel from some rows, and lengths of rows if the kernel needs these."""
         if not self.kernel.is_resolved:
             n = int(self.A.shape[0])
             index = np.sort(random_generator(rng).choice(n, min(n, SAMPLE), replace=False))
@@ -131,7 +131,7 @@ class PreimageView:
         return self.kernel
 
     def given(self, kernel: Kernel) -> None:
-        """Use a kernel whose numbers come from an earlier call of `settle`."""
+        """Use a kernel whose parameters were computed by an earlier call of `settle`."""
         self.kernel = kernel
 
     def settled(self, kernel: Kernel, lengths: HostArray | None) -> None:
@@ -205,12 +205,12 @@ class PreimageView:
         return V - self.home.xp.mean(V, axis=0)[None, :] if self.center else V
 
     def taken_out(self, V: Array) -> Array:
-        """P V: V centred, with its projection on removed variates subtracted."""
+        """P V: V centred, minus its projection on the removed variates."""
         V = self.centred(V)
         return V if self.basis is None else V - self.basis @ (self.basis.T @ V)
 
     def gradient(self, functions: PointFunctions, slopes: Array, *, freed: bool = True) -> HostArray:
-        """Gradient in the points of a value with these derivatives in the variates: one product with Xᵀ.
+        """Gradient of a value in the points, from its derivatives with respect to the variates: one product with Xᵀ.
 
         With ``freed=False`` the derivatives are those in Hk(X, U), before earlier variates are removed.
         """
@@ -288,7 +288,7 @@ def shared_slopes(
     values: tuple[Array, Array],
     variates: tuple[Array, Array],
 ) -> tuple[Array, Array]:
-    """Derivatives of `shared` in Hk(X, U), for `PreimageView.gradient` with ``freed=False``."""
+    """Derivatives of `shared` with respect to Hk(X, U), for `PreimageView.gradient` with ``freed=False``."""
     home = views[0].home
     S = objective.slopes(*variates, home)
     if all(view.basis is None for view in views):
@@ -403,7 +403,7 @@ class PreimageMoments:
         Raises
         ------
         InvalidProblem
-            Its kernels or its sets differ.
+            The kernels or the sets of the earlier run differ from those of this run.
         """
         for name, view, before in zip("xy", self.views, learnt["sides"], strict=True):
             check_same(f"bound_{name}", str(view.bound), before["bound"], view.bound)

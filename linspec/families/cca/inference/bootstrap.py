@@ -116,9 +116,9 @@ class Bootstrap:
     interrupted: bool = HowItEnded(False)  # type: ignore[assignment]  # a descriptor
 
     def groups(self, alpha: float = 0.05) -> tuple[tuple[int, ...], ...]:
-        """Group the pairs, counted from 0, into runs of neighbours whose correlations may be equal.
+        """Group the pairs, counted from 0, into sets of neighbours whose correlations may be equal.
 
-        The rows determine the span of such a run, but not the individual pairs in it; the intervals of their loadings
+        The rows determine the span of such a set, but not the individual pairs in it; the intervals of their loadings
         and weights are about as wide as the span allows.
 
         Parameters
@@ -361,7 +361,10 @@ class _View:
         return np.asarray(np.sqrt(np.maximum(squares, 0.0)))
 
     def cosines_after(self, turns: HostArray) -> HostArray:
-        """Cosines of the i-th variate of all rows with the i-th of each draw, after the rotations `turns`."""
+        """Cosines between the i-th variate of all rows and the i-th variate of each draw, for every i.
+
+        Before, each draw is multiplied by its matrix in `turns`.
+        """
         found = np.einsum("dij,dji->di", np.array(self.cosines), turns)
         return np.asarray(found * reciprocal(self.lengths(turns)))
 

@@ -1,12 +1,13 @@
 """Permutation test of the number of canonical correlations, and correlations of randomly paired rows.
 
 Problem: canonical correlations of samples are never zero, and with many columns they are large. Which of them are
-larger than those of rows paired at random?
+larger than the correlations of rows paired at random?
 Method: `permutation_test` is stepwise. At step i the pairs before it are removed, the remaining canonical variates of
-X are permuted, and the canonical correlations between them and those of Y are computed anew; Wilks' statistic of
-these (or the largest of them, Roy's) is compared with that of the data. A pair cannot exist without the earlier ones,
-so its p-value is the largest of those up to it (closure). `null_correlations` is for data too large to compute all
-pairs: it returns the correlations that a solver finds when the rows of Y are permuted.
+X are permuted, and the canonical correlations between the permuted variates and the variates of Y are computed anew;
+Wilks' statistic of these correlations (or Roy's, the largest of them) is compared with the statistic of the data. A
+pair cannot exist without the earlier ones, so the p-value of a pair is the largest p-value up to this pair (closure).
+`null_correlations` is for data too large to compute all pairs: it returns the correlations that a solver finds when the
+rows of Y are permuted.
 Source: Winkler, Renaud, Smith & Nichols 2020, NeuroImage 220, 117065, doi:10.1016/j.neuroimage.2020.117065.
 Where we differ: the remaining variates of the data are orthogonal to the removed pairs. Permuted variates are not, like
 any vector of n numbers, and therefore correlate less. With few rows and strong pairs the published test thus finds
@@ -148,15 +149,14 @@ def permutation_test(
     Parameters
     ----------
     problem : CCA
-        Its data, centring and confounds are used, with p + q less than n, or any p and q with a `solution`. Weights
-        must be integers: the number of equal rows that each row stands for. Its k, ridge and scale are not
-        used: all pairs are tested, without a ridge. Without centring, nonzero means of both views correlate in every
-        permutation.
+        Its data, centring and confounds are used. p + q must be less than n, unless a `solution` is passed. Weights
+        must be integers: the number of equal rows that each row stands for. Its k, ridge and scale are not used: all
+        pairs are tested, without a ridge. Without centring, nonzero means of both views correlate in every permutation.
     solution : CCASolution, optional
         Test its variates on the rows of the problem instead of the columns themselves. **It must have been fitted to
         other rows**: the solver maximised the correlation of the fitted rows, which permuted rows cannot match. Use
-        this test for solutions with a ridge, and for data too wide for the other test; it needs rows set aside. The
-        result is the number of pairs that the variates share beyond chance.
+        this form of the test for solutions with a ridge, and for data too wide for the form without a solution; it
+        needs rows set aside. The result is the number of pairs that the variates share beyond chance.
     permutations : int, default 999
         The number of permutations; the smallest p-value is 1 / (permutations + 1).
     statistic : {"wilks", "roy"}, default "wilks"

@@ -247,7 +247,7 @@ class Answer:
 
     @property
     def unsettled(self) -> bool:
-        """Whether rotated columns are orthonormal to few digits, and their products can be computed anew."""
+        """Whether rotated columns are orthonormal only to few digits, while their products can be computed anew."""
         rounding = self.cancelled * self.unit_of_sums
         free = self.moments.held or self.reduced is not None
         return rounding > CROOKED and (free or self.passes_left >= 1)

@@ -44,7 +44,8 @@ from linspec.solving.conclusion import Conclusion, Terms, left_out_nearby
 from linspec.solving.solution import Status
 
 DEGENERATE = 1e-8
-"""A correlation within this distance of 1 is reported as 1; for float32 data within their rounding."""
+"""A correlation within this distance of 1 is reported as 1; for float32 data, a correlation within the rounding of the
+data."""
 
 UNRESOLVED = 1e-4
 """The largest distance from 1 that is attributed to a residual."""
@@ -53,13 +54,14 @@ TOLERATED = 10.0
 """A loss is reported if it exceeds residual and tolerance by more than this factor."""
 
 LIKELY = 2.5
-"""The same factor if only gains determine the gap; gains lag behind: the loss was up to four times their value."""
+"""The same factor if only gains determine the gap. Gains lag behind: the loss was up to four times the gain."""
 
 SQUARED = 1e-6
 """Rounding of the correlations below this is not reported."""
 
 BESIDE = {8: 1e-8, 4: 1e-4}
-"""By bytes of a number: the fraction of a column's square outside the other columns up to which it is dependent."""
+"""For each size of a number in bytes: a column is dependent if at most this fraction of its square is outside the
+others."""
 
 SMALL_FLOPS = 2e8
 """Up to this p q (p + q) the law always computes all correlations, which takes a fraction of a second."""
