@@ -73,7 +73,7 @@ class ByRows(ByProducts):
 
     @property
     def gram_cost(self) -> float:
-        """The passes that it would take now to form the Gram matrices: one more for the means of sparse remote rows."""
+        """The passes to form the Gram matrices now: 1 for rows in slices or blocks, whose sweep also gives the means."""
         return 1.0 if self.streamed else super().gram_cost
 
     def identity(self, index: int) -> Any:

@@ -487,7 +487,7 @@ class Moments:
 
     @property
     def wide(self) -> bool:
-        """Whether products with XXᵀ, on much smaller blocks, cost no more than products with XᵀX.
+        """Whether products with XXᵀ, whose blocks have n rows instead of p, cost no more than products with XᵀX.
 
         This holds for sparse X in memory with few rows, centred or not.
         """

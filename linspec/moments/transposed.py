@@ -19,7 +19,7 @@ from linspec.sweeps.views import View
 
 
 def worth_transposing(view: View) -> bool:
-    """Whether products with XXᵀ, on much smaller blocks, cost no more than products with XᵀX.
+    """Whether products with XXᵀ, whose blocks have n rows instead of p, cost no more than products with XᵀX.
 
     Column means are no obstacle: they are subtracted from the blocks of n rows.
     """

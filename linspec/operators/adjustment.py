@@ -475,7 +475,7 @@ class Adjustment:
 
 
 def scaled(array: Any, factors: Array | None) -> Any:
-    """Multiply numbers (p,) or rows (p, k), one for each column, by the factors of the columns."""
+    """Multiply entry i of a vector, or row i of an array, by the factor of column i of the data; None stays None."""
     if array is None or factors is None:
         return array
     return array * (factors if array.ndim == 1 else factors[:, None])

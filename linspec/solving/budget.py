@@ -72,7 +72,7 @@ class Budget:
 
     @contextmanager
     def reserving(self, passes: float) -> Iterator[None]:
-        """Reserve passes inside the block."""
+        """Reserve passes, which parts inside the `with` block may not use."""
         self.reserved += passes
         try:
             yield

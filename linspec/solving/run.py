@@ -403,7 +403,7 @@ class Run:
             raise OutOfPasses(least)
 
     def reserving(self, passes: float) -> AbstractContextManager[None]:
-        """Reserve passes, which parts inside the block may not use."""
+        """Reserve passes, which parts inside the `with` block may not use."""
         return self._budget.reserving(passes)
 
     def _certificate(self, after_setup: bool = False) -> float:

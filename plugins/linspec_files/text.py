@@ -98,7 +98,7 @@ def text_errors(path: Path) -> Iterator[None]:
 
 
 def surveyed(path: Path) -> Survey:
-    """Survey a text file.
+    """Count the bytes, line ends, quotes, colons and hashes of a text file, and check that its lines fit into memory.
 
     Parameters
     ----------

@@ -21,7 +21,7 @@ from linspec_fuzz.problems import Case
 __all__ = ["range_of"]
 
 BOUND = 60
-"""The decimal exponent of the bounds."""
+"""The largest entry of a matrix must be between 10^-BOUND and 10^BOUND."""
 
 
 def range_of(case: Case) -> tuple[str, tuple[str, ...]]:

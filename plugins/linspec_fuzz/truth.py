@@ -133,7 +133,7 @@ class TrueView:
         return TrueView(self.U[:, :rank], self.s[:rank], self.V[:, :rank], self.d, self.ridge, self.data)
 
     def again(self, data: Adjusted) -> TrueView:
-        """Read other data in the same way, with the same rank; with a ridge no direction is null."""
+        """Read other data with the same column scales; the rank stays the same, unless there is a ridge."""
         U, s, V = svd(data.entries / self.d)
         rank = _rank(s, 100 * EPS) if self.ridge > 0 else self.rank
         return TrueView(U, s, V, self.d, self.ridge, data).cut(rank)

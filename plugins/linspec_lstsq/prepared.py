@@ -101,7 +101,7 @@ class PreparedNormalEquations(LeastSquaresState):
         x0: Array | None = None,
         AtAx0: Array | None = None,
     ) -> Array:
-        """See `LeastSquaresState.reduce`. The residual of a start comes with the first point."""
+        """See `LeastSquaresState.reduce`. With `x0`, the residual of the first iterate costs no further product."""
         if x0 is None:
             return super().reduce(B, factor, gradient, AtB)
         system = System.of(self.moments, AtB, (self.ridge,))

@@ -28,8 +28,9 @@ from linspec.operators import DenseOperator, SparseOperator, uncounted
 from linspec.sweeps import DEVICE_FACTOR, FEWEST_ROWS, KeptRows, Step, equal_slices, rows_at_once
 
 STEPS = {"best": 0.5, "last": 1.0}
-"""Steps of the inner iteration in units of 1/(L_b + r), for each kind of snapshot (measured). At 2 the variance may
-grow. The best snapshot needs less variance, and lengthens displacements that short steps have made too short."""
+"""Steps of the inner iteration in units of 1/(L_b + r), for each kind of snapshot (measured). At
+2/(L_b + r) the variance may grow. "best" has shorter steps, for less variance: its exact line search lengthens a
+displacement that is too short."""
 
 FEWEST_STEPS = 16
 """Least number of batches into which the rows are divided; it takes priority over the speed of a batch."""

@@ -432,7 +432,7 @@ def test_the_look_for_copies_is_modest_where_there_are_none(method, monkeypatch)
     A = planted(400, 200, np.geomspace(10, 0.1, 150))[0]
     problem, options = ls.SVD(A, 6), {"method": method, "form": "implicit"}
     looked = ls.solve(problem, "lanczos", rng=0, **options)
-    monkeypatch.setattr("linspec_svd.lanczos.BlockApart.completed", lambda space: space.pairs())
+    monkeypatch.setattr("linspec_svd.lanczos.BlockApart.pairs_after_search", lambda space: space.pairs())
     alone = ls.solve(problem, "lanczos", rng=0, **options)
     assert 0 < looked.passes - alone.passes <= 12
     assert looked.columns - alone.columns == 8 * (looked.passes - alone.passes)  # four, and their adjoints

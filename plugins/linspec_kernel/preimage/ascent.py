@@ -277,7 +277,7 @@ class Search:
     # ---- values and gradients -------------------------------------------------------------------
 
     def at(self, U: HostArray, V: HostArray) -> PointPairs:
-        """Pairs of functions of points in the sets: one product with each view."""
+        """Return the functions of the points U and V, in pairs; they take one product with each view."""
         return self.of((self.views[0].at(U), self.views[1].at(V)))
 
     def of(self, sides: tuple[PointFunctions, PointFunctions]) -> PointPairs:
