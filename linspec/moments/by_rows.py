@@ -73,7 +73,7 @@ class ByRows(ByProducts):
 
     @property
     def gram_cost(self) -> float:
-        """The passes to form the Gram matrices now: 1 for rows in slices or blocks, whose sweep also gives the means."""
+        """The passes to form the Gram matrices now: 1 for rows in slices or blocks, which gives the means as well."""
         return 1.0 if self.streamed else super().gram_cost
 
     def identity(self, index: int) -> Any:

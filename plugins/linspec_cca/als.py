@@ -94,7 +94,7 @@ class AlternatingLeastSquares(IterativeSolver):
             solvers = [lstsq.prepare(A, r, run) for A, r in zip(matrices, problem.ridge, strict=True)]
 
         def half_step(pairs: Pairs, i: int) -> Array:
-            """Minimise ‖XW − YΨ‖² + r‖W‖² for view i, starting at W = Φ diag ρ, where C Ψ − SΦ diag ρ is −gradient/2."""
+            """Minimise ‖XW − YΨ‖² + r‖W‖² for view i from W = Φ diag ρ on, where C Ψ − SΦ diag ρ is −gradient/2."""
             other, basis, CV = (problem.X, problem.Y)[1 - i], pairs[i], pairs.image(i)
             target = ProductOperator(other, DenseOperator(other.home.place(pairs[1 - i].V, other.dtype)))
             start = basis.V * pairs.rho_there

@@ -261,7 +261,7 @@ class NoWhitening(CrossSVD):
     """Singular vectors of XᵀY (Ma, Lu & Foster 2015, section 4)."""
 
     def metric(self, diagonal: Array) -> Array:
-        """The diagonal of the identity times the mean of `diagonal`, so that nothing depends on the units of the data."""
+        """The diagonal of the identity times the mean of `diagonal`: nothing depends on the units of the data."""
         return diagonal * 0 + (float(to_host(diagonal).mean()) or 1.0)
 
     def ended(self) -> str:

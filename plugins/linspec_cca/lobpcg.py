@@ -56,8 +56,8 @@ OVERSAMPLED_HELD, OVERSAMPLED = 16, 50
 """Number of columns beyond k if products cost no sweep, and if each costs one."""
 
 DEPTH_HELD, DEPTH = 4, 3
-"""Largest number of blocks in a subspace, if products cost no sweep, and if each costs one. A deeper subspace takes more
-memory, but its reductions take less time for each step."""
+"""Largest number of blocks in a subspace, if products cost no sweep, and if each costs one. A deeper subspace takes
+more memory, but its reductions take less time for each step."""
 
 SETTLED = 0.01
 """Pairs get no more directions if their residual is below this fraction of the tolerance."""

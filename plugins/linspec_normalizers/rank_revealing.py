@@ -98,7 +98,7 @@ class ScaledGram:
     columns: int
 
     def step(self, inner: HostArray) -> HostArray:
-        """Convert a matrix (m x r) that multiplies the scaled nonzero columns to one that multiplies the block itself."""
+        """Convert a matrix that multiplies the scaled nonzero columns (m x r) to one that multiplies the block."""
         step = np.zeros((self.columns, inner.shape[1]))
         step[self.kept] = self.scale[:, None] * inner
         return step
@@ -195,7 +195,7 @@ def eigen_basis(block: Block, gram: ScaledGram | None = None) -> Block:
 
 
 def rank_cut(block: Block) -> tuple[float, float]:
-    """Return two bounds, relative to the largest eigenvalue and absolute: eigenvalues up to the larger one are rounding."""
+    """Return a relative and an absolute bound: eigenvalues up to the larger of both are rounding."""
     k = block.Q.shape[1]
     return (k * EPS, k * block.eps**2) if block.MQ is None else (k * block.eps, 0.0)
 
