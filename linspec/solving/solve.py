@@ -212,8 +212,7 @@ def solve(  # noqa: PLR0913  # the arguments of the one call
     began = time.perf_counter()
     machine.check_settings()
     _check_callback(callback)
-    if not isinstance(progress, bool | np.bool_):
-        raise InvalidOption(f"progress must be True or False; got {shown(progress)}.")
+    _check_flag("progress", progress)
     _check_complete(problem, complete)
     if rng is not None:  # None would draw a seed from the system
         random_generator(rng)
@@ -243,8 +242,13 @@ def solve(  # noqa: PLR0913  # the arguments of the one call
     with _naming_lack_of_memory(name):
         problem = problem.adjusted()
     callbacks = (callback,) if callback is not None else ()
-    limits = {"rng": rng, "max_passes": max_passes, "max_seconds": max_seconds, "began": began}
-    limits["complete"] = bool(complete)
+    limits = {
+        "rng": rng,
+        "max_passes": max_passes,
+        "max_seconds": max_seconds,
+        "began": began,
+        "complete": complete,
+    }
     if solver == "auto":
         limits["tol"] = options_.get("tol")
     with (
@@ -598,10 +602,15 @@ def _check_budget(name: str, value: Any) -> None:
         raise InvalidOption(f"{name} must be a positive number or None; got {shown(value)}.")
 
 
+def _check_flag(name: str, value: Any) -> None:
+    """Refuse an argument that is neither True nor False."""
+    if not isinstance(value, bool | np.bool_):
+        raise InvalidOption(f"{name} must be True or False; got {shown(value)}.")
+
+
 def _check_complete(problem: Problem[Any], complete: Any) -> None:
     """Refuse a proof of completeness for a problem that has none."""
-    if not isinstance(complete, bool | np.bool_):
-        raise InvalidOption(f"complete must be True or False; got {shown(complete)}.")
+    _check_flag("complete", complete)
     if complete and not problem.proves_completeness:
         raise InvalidOption(
             "complete=True is for problems that can prove that nothing is missing, such as linspec.CCA; got "

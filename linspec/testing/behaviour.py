@@ -295,10 +295,10 @@ def _budget_issues(make: Callable[[], Any], solver: Any, tol: float) -> Iterator
                     "a larger budget must be accepted if a smaller one is; "
                     f"max_passes={enough} was accepted and {budget} is refused"
                 )
-            if least is not None and least <= budget:
+            if least is None or least <= budget:
                 yield (
-                    f"max_passes={budget}: the least number that BudgetTooSmall names must be larger than the "
-                    f"one that it refuses; got: {result.error}"
+                    f"max_passes={budget}: BudgetTooSmall must name the least number that is enough, 'at "
+                    f"least N'; got: {result.error}"
                 )
         elif result.error is not None:
             yield (
