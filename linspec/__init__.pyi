@@ -52,8 +52,15 @@ from linspec.registry.spec import SolverSpec as SolverSpec
 from linspec.registry.spec import TestMatrixSpec as TestMatrixSpec
 from linspec.solving.checkpoints import Checkpoint as Checkpoint
 from linspec.solving.conclusion import Conclusion as Conclusion
+from linspec.solving.fields import count as count
+from linspec.solving.fields import field as field
+from linspec.solving.fields import flag as flag
+from linspec.solving.fields import matrix as matrix
+from linspec.solving.fields import ridge as ridge
+from linspec.solving.fields import views as views
 from linspec.solving.iterates import Iterate as Iterate
 from linspec.solving.iterates import IterativeSolver as IterativeSolver
+from linspec.solving.linear_solution import LinearSolution as LinearSolution
 from linspec.solving.normalizer import Normalizer as Normalizer
 from linspec.solving.problem import Problem as Problem
 from linspec.solving.projection import project as project

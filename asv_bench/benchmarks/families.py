@@ -31,7 +31,7 @@ class _FamilySolvers(SolverBenchmark):
         return self.case.state(dict(zip(self.case.arrays, data, strict=True)))
 
     def answer(self, solution: Any) -> Any:
-        return next((getattr(solution, name) for name in solution.weight_fields), None)
+        return next((getattr(solution, name) for name in solution.layout.leading), None)
 
     def error(self, solution: Any, problem: str) -> float:
         testing, reading = attribute("linspec.testing", "testing_of"), attribute("linspec.testing", "Reading")

@@ -145,8 +145,8 @@ def draw_run(
     from linspec.plots.style import new_figure
 
     cls = type(solution)
-    listed = bool(cls.value_field)
-    converging = not listed or (cls.certified and not outcome.direct and outcome.iterations > 0)
+    listed = bool(cls.layout.value)
+    converging = not listed or (cls.layout.certified and not outcome.direct and outcome.iterations > 0)
     pairs = min([PAIRS, *(cloud.P.shape[1] for cloud in clouds)]) if clouds else 0
     with new_figure(_size_of_run(int(converging) + int(listed), pairs)) as figure:
         axes, grid = _panels_of_run(figure, int(converging) + int(listed), pairs)

@@ -278,7 +278,9 @@ def _show_path(ridges: tuple[float, ...], solution: Any) -> None:
 def _largest_weights(solution: Any) -> list[tuple[str, str]]:
     """Return the largest weights of the first vectors, with the names of their columns."""
     found: list[tuple[str, str]] = []
-    for matrix in solution.weights_of:
+    from linspec.solving.solution import weights_by_matrix  # here: help loads no array library
+
+    for matrix in weights_by_matrix(solution):
         if matrix not in solution.column_names or getattr(solution, "path", False):
             continue
         rows = solution.weights_table(matrix, library="")
@@ -322,7 +324,7 @@ def _on_held_out(solution: Any, outcome: Outcome, rows: Rows | None) -> str:
     """Return the score of the answer on held-out rows in words, or ""."""
     if rows is None or outcome.score is None:
         return ""
-    return f"{type(solution).score_label} {outcome.score:.6f}, on {count_of(len(rows), 'row')} not fitted"
+    return f"{type(solution).layout.score} {outcome.score:.6f}, on {count_of(len(rows), 'row')} not fitted"
 
 
 def _draw(

@@ -77,8 +77,10 @@ def _matrices(solution: Any) -> list[str]:
     """Return the names of the matrices whose rows the solution takes."""
     if not hasattr(solution, "transform") and not hasattr(solution, "predict"):
         raise Failure(f"answers to {solution.problem!r} make nothing of new rows.")
+    from linspec.solving.solution import weights_by_matrix  # here: help loads no array library
+
     every = list(kind_named(solution.problem).matrices)
-    known = [matrix for matrix in every if matrix in solution.weights_of]
+    known = [matrix for matrix in every if matrix in weights_by_matrix(solution)]
     return known or every
 
 
@@ -122,9 +124,9 @@ def _scores(
     parts = solution.transform(*data, **named)
     parts = parts if len(data) > 1 else (parts,)
     names = [
-        f"{matrix.lower()}_{solution.vector_name}{i + 1}"
+        f"{matrix.lower()}_{solution.layout.vector}{i + 1}"
         if len(data) > 1
-        else f"{solution.vector_name}{i + 1}"
+        else f"{solution.layout.vector}{i + 1}"
         for matrix, part in zip(matrices, parts, strict=False)
         for i in range(part.shape[1])
     ]

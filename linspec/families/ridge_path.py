@@ -106,7 +106,7 @@ class RidgePath(Generic[S]):
         lines = [f"<RidgePath by {self.solver}: {made}"]
         lines[0] += ", interrupted" * self.interrupted
         for i, (ridge, solution) in enumerate(zip(self.ridges, self.solutions, strict=True)):
-            values = getattr(solution, type(solution).value_field)
+            values = getattr(solution, type(solution).layout.value)
             line = f"  ridge {ridge_in_words(ridge)}: sum {values.sum():.6f}, {solution.status.name}"
             if self.totals is not None:
                 line += f", on test rows {self.totals[i]:.6f}{' (best)' * (i == self.best)}"

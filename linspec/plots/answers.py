@@ -41,6 +41,7 @@ from linspec.plots.style import (
     legend_beside,
     whole_numbers,
 )
+from linspec.solving.solution import weights_by_matrix
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -162,14 +163,14 @@ def scree(
 
 def _values(solution: Any) -> tuple[HostArray, str, float | None]:
     """The values, the name of a value, and the upper limit of values (or None)."""
-    cls = type(solution)
-    if getattr(cls, "value_field", ""):
-        return _numbers(getattr(solution, cls.value_field)), cls.value_label, cls.ceiling
+    layout = getattr(type(solution), "layout", None)
+    if layout is not None and layout.value:
+        return _numbers(getattr(solution, layout.value)), layout.value_label, layout.at_most
     if hasattr(solution, "p_values"):
         return _numbers(solution.correlations), "canonical correlation", 1.0
-    if hasattr(cls, "value_field"):
+    if layout is not None:
         raise InvalidProblem(
-            f"scree draws a decreasing list of values; {cls.__name__} has none. Draw its coefficients with "
+            f"scree draws a decreasing list of values; {type(solution).__name__} has none. Draw its coefficients with "
             "linspec.plots.loadings."
         )
     values = _numbers(solution)
@@ -269,7 +270,8 @@ def loadings(
     5
     """
     values, caption, known = _numbers_of_columns(of, view, data)
-    vector = getattr(type(of), "vector_name", "component")
+    layout = getattr(type(of), "layout", None)
+    vector = "component" if layout is None else layout.vector
     if values.ndim == 1:
         values = values[:, None]
     if values.ndim != 2 or not values.size:
@@ -311,9 +313,10 @@ def _numbers_of_columns(of: Any, view: str, data: Any) -> tuple[HostArray, str, 
     if is_frame(of):
         labels, _, values = _of_table(of)
         return values, "value", labels
-    there = getattr(type(of), "weights_of", None)
-    if there is None:
+    layout = getattr(type(of), "layout", None)
+    if layout is None:
         return _numbers(of), "value", None
+    there = weights_by_matrix(of)
     if not there and data is None:
         raise InvalidProblem(
             f"{type(of).__name__} has no weights of columns. Pass data, to draw loadings, or an array of numbers."
@@ -326,12 +329,12 @@ def _numbers_of_columns(of: Any, view: str, data: Any) -> tuple[HostArray, str, 
         raise InvalidOption(f"view must be one of {', '.join(views)}; got {shown(view)}.")
     known = (getattr(of, "column_names", None) or {}).get(view)
     if data is not None:
-        vector = "variate" if of.vector_name == "pair" else of.vector_name
+        vector = "variate" if layout.vector == "pair" else layout.vector
         names = known or column_names_of(data)
         return _numbers(of.loadings(**{view: data})), f"correlation with the {vector}", names
-    field, axis = there[view]
-    values = np.moveaxis(_numbers(getattr(of, field)), axis, 0)
-    return values, "coefficient" if field == "x" else "weight", known
+    weights, axis = there[view]
+    values = np.moveaxis(_numbers(weights), axis, 0)
+    return values, "weight" if layout.value else "coefficient", known
 
 
 def _size(rows: int, columns: int) -> tuple[float, float]:

@@ -124,12 +124,12 @@ def _of_path(path: Any) -> tuple[Sequence[Any], HostArray, str]:
     """The ridges, an array with a column for each line, and the label of the values."""
     cls = type(path.solutions[0])
     if path.totals is not None:
-        return path.ridges, np.asarray(path.totals)[:, None], f"{cls.score_label}, test rows"
-    values = [np.asarray(getattr(solution, cls.value_field)) for solution in path.solutions]
+        return path.ridges, np.asarray(path.totals)[:, None], f"{cls.layout.score}, test rows"
+    values = [np.asarray(getattr(solution, cls.layout.value)) for solution in path.solutions]
     columns = np.full((len(values), max(map(len, values))), np.nan)  # some ridges may have fewer
     for row, found in zip(columns, values, strict=True):
         row[: len(found)] = found
-    return path.ridges, columns, f"{cls.value_label}, fitted rows"
+    return path.ridges, columns, f"{cls.layout.value_label}, fitted rows"
 
 
 def _of_coefficients(solution: Any, ridges: Sequence[float] | None) -> tuple[Sequence[Any], HostArray]:

@@ -12,6 +12,8 @@ _HOLDERS = {
     "Conclusion": "linspec.solving.conclusion",
     "DEFAULT_TERMS": "linspec.solving.conclusion",
     "Terms": "linspec.solving.conclusion",
+    "adopt": "linspec.solving.stating",
+    "check_columns": "linspec.solving.tables",
     "check_flag": "linspec.solving.checks",
     "check_home": "linspec.solving.checks",
     "check_k": "linspec.solving.checks",
@@ -21,6 +23,11 @@ _HOLDERS = {
     "finite_array": "linspec.solving.checks",
     "left_out_nearby": "linspec.solving.conclusion",
     "refuse_iterators": "linspec.solving.checks",
+    "table_of_columns": "linspec.solving.tables",
+    "table_of_features": "linspec.solving.tables",
+    "table_of_rows": "linspec.solving.tables",
+    "table_of_training_rows": "linspec.solving.tables",
+    "vectors_by_name": "linspec.solving.tables",
 }
 
 __all__ = list(_HOLDERS)

@@ -491,10 +491,16 @@ def _is_of(value: Any, hint: Any) -> bool:
     return isinstance(value, origin)
 
 
+def _declared_shapes(cls: Any) -> Mapping[str, str]:
+    """Return the axes of fields by letters: those of an answer's layout, or the attribute `shapes` of other classes."""
+    layout = getattr(cls, "layout", None)
+    return getattr(cls, "shapes", {}) if layout is None else layout.shapes
+
+
 def _check_shapes(cls: Any, parts: Mapping[str, Any]) -> None:
-    """Refuse arrays whose shapes contradict the axes that the class declares in `shapes`."""
+    """Refuse arrays whose shapes contradict the axes that the class declares in its fields."""
     known: dict[str, int] = {}
-    for name, axes in getattr(cls, "shapes", {}).items():
+    for name, axes in _declared_shapes(cls).items():
         value = parts.get(name)
         if value is None:
             continue

@@ -55,6 +55,30 @@ class NewRows:
     names: tuple[str, ...] | None = None
     confound_names: tuple[str, ...] | None = None
 
+    @classmethod
+    def of(cls, solution: Any, matrix: str) -> NewRows:
+        """Return the adjustment of new rows of one matrix of a solution.
+
+        Its scale is contained in weights of unscaled columns, and is then None.
+        """
+        layout, several = solution.layout, matrix not in solution.layout.means
+        field = next(iter(layout.weights)) if several else matrix  # one field declares all views
+        number = int(matrix[1:]) - 1 if several else 0
+        prefix = layout.prefix(field)
+
+        def kept(what: str) -> Any:
+            value = getattr(solution, prefix + what, None)
+            return value[number] if isinstance(value, tuple) else value
+
+        return cls(
+            mean=kept("mean"),
+            slopes=kept("slopes"),
+            confound_mean=getattr(solution, "confound_mean", None),
+            scale=None if layout.scaled.get(field) else kept("scale"),
+            names=solution.column_names.get(matrix),
+            confound_names=solution.column_names.get("confounds"),
+        )
+
     def images(
         self,
         data: Any,

@@ -26,26 +26,29 @@ from linspec.arrays import (
     HostArray,
     to_host,
 )
-from linspec.errors import InvalidProblem, UnknownOption
-from linspec.frames import RowNames, check_order, column_names_of, index_of
+from linspec.errors import UnknownOption
+from linspec.frames import RowNames, check_order
 from linspec.moments.moments import Moments
 from linspec.moments.ways import settle
-from linspec.operators import (
-    AdjustedOperator,
-    LinearOperator,
-    as_operator,
-    uncounted,
-)
+from linspec.operators import AdjustedOperator, LinearOperator, uncounted
 from linspec.operators.adjustment import Adjustment
 from linspec.operators.chosen_rows import chosen_rows
 from linspec.operators.range_of_entries import check_square
-from linspec.operators.row_model import row_model, weights_and_confounds
-from linspec.operators.streamed import StreamedOperator
+from linspec.operators.row_model import row_model
 from linspec.registry.keywords import parameters_of, unknown_parameter
 from linspec.registry.options import is_number
-from linspec.solving.checks import check_flag, check_ridge
 from linspec.solving.conclusion import DEFAULT_TERMS, Conclusion, Terms
+from linspec.solving.fields import Statement, view_names
 from linspec.solving.solution import Solution, Status
+from linspec.solving.stating import (
+    add_row_fields,
+    check_sizes,
+    checked_ridge,
+    least_ridges,
+    set_matrix,
+    start_of,
+    state,
+)
 from linspec.solving.summary import facts_as_html
 from linspec.sweeps.first_look import FirstLook, look_at, ranged
 
@@ -80,7 +83,7 @@ class Problem(ABC, Generic[S_co]):
     name: ClassVar[str]
     tolerance: ClassVar[float]
     solution: ClassVar[type[Solution]]
-    matrix_names: ClassVar[tuple[str, ...]]
+    stated: ClassVar[Statement] = Statement()
 
     # Fields that each problem may have; these are the values for problems without them.
     center: bool = False
@@ -90,22 +93,27 @@ class Problem(ABC, Generic[S_co]):
 
     shared: Moments | None = None  # moments that were given instead of the data
     vector: bool = False
+    every: bool = False  # whether k follows from the sizes
     row_names: RowNames | None = None  # of the first matrix that has some
     row_labels: Mapping[str, RowNames] = MappingProxyType({})  # of data beside the matrices
-    means: ClassVar[Mapping[str, str]] = MappingProxyType(
-        {}
-    )  # by matrix, the solution's field with its column means
-    scaled: ClassVar[Mapping[str, str]] = MappingProxyType(
-        {}
-    )  # by matrix whose columns scale divides, the solution's field with a row for each column, or ""
-    regressed: ClassVar[Mapping[str, tuple[str, ...]]] = MappingProxyType(
-        {}
-    )  # by matrix that scale divides, the solution's fields with a row for each column in units of the column
     column_names: Mapping[str, tuple[str, ...]] = MappingProxyType({})  # by matrix, of those that have names
     frame_library: str = ""  # of the first frame among the data
     held_out_scores: ClassVar[Mapping[str, str]] = MappingProxyType(
         {}
     )  # by name, "module:Class" of a linspec.HeldOutScore; the first is the default of cross_validate
+
+    def __init_subclass__(cls, *, adjusts_rows: bool = True) -> None:
+        """Collect the declared fields of a class of problems, and add those of weights, confounds and scale.
+
+        Parameters
+        ----------
+        adjusts_rows : bool, default True
+            Whether rows may have weights and confounds, and columns be scaled.
+        """
+        super().__init_subclass__()
+        cls.stated = Statement.of(cls, cls.stated)
+        if adjusts_rows:
+            add_row_fields(cls)
 
     def __new__(cls, *_: Any, **named: Any) -> Self:
         """Refuse a parameter that the problem does not have, and suggest the right one."""
@@ -116,22 +124,42 @@ class Problem(ABC, Generic[S_co]):
                 raise UnknownOption(unknown_parameter(cls.__name__, unknown[0], known, of_solve=True)[0])
         return super().__new__(cls)
 
-    @abstractmethod
+    def __post_init__(self) -> None:
+        """Make operators of the matrices, and check all numbers, as the fields are declared."""
+        state(self)
+
     def moments(self, form: str, expect: tuple[int, int]) -> Moments:
-        """Return the moments of this problem's data."""
+        """Return the moments of this problem's matrices."""
+        matrices = self.matrices
+        return self.shared or Moments(
+            *matrices.values(), center=self.center, form=form, expect=expect, names=tuple(matrices)
+        )
 
     @abstractmethod
     def conclude(self, moments: Moments, terms: Terms = DEFAULT_TERMS, **arrays: Any) -> Conclusion:
         """Apply the law to the arrays of a solver."""
 
     def start(self, given: Any) -> dict[str, Array]:
-        """Return the arrays of an earlier answer in the form that a solver starts from."""
-        raise InvalidProblem(f"solvers of {self.name} cannot begin at an earlier answer; leave start out.")
+        """Check the vectors of an earlier answer, and return them as a solver starts from them."""
+        return start_of(self, given)
+
+    @property
+    def matrix_names(self) -> tuple[str, ...]:
+        """The names of the matrices."""
+        return tuple(self.matrices)
 
     @property
     def matrices(self) -> dict[str, LinearOperator]:
         """The problem's matrices by name."""
-        return {name: getattr(self, name) for name in self.matrix_names}
+        found: dict[str, LinearOperator] = {}
+        for name in self.stated.matrix_names:
+            value = getattr(self, name)
+            found |= (
+                dict(zip(view_names(len(value)), value, strict=True))
+                if isinstance(value, tuple)
+                else {name: value}
+            )
+        return found
 
     @property
     def home(self) -> Home:
@@ -183,7 +211,7 @@ class Problem(ABC, Generic[S_co]):
         own: Any = self
         fields = dataclasses.fields(own) if dataclasses.is_dataclass(own) else ()
         shown_fields = [f for f in fields if not f.kw_only or getattr(self, f.name) is not f.default]
-        names = [field.name for field in shown_fields] or list(self.matrix_names)
+        names = [field.name for field in shown_fields] or list(self.matrices)
         # An operator shows its shape and dtype and no entries; a long path of ridges is abbreviated. What can only be
         # given by name is shown where it was given.
         values = [(name, getattr(self, name)) for name in names]
@@ -193,13 +221,14 @@ class Problem(ABC, Generic[S_co]):
         ]
 
     def check_sizes(self) -> None:
-        """Check the problem's numbers against the number of rows, once these have been counted."""
+        """Check that the matrices have equally many rows, and k against the sizes, once rows have been counted."""
+        check_sizes(self)
 
     def with_matrices(self, matrices: Mapping[str, LinearOperator]) -> Self:
         """Return a copy of the problem with other operators, such as counted ones."""
         twin = copy.copy(self)
         for name, A in matrices.items():
-            object.__setattr__(twin, name, A)
+            set_matrix(twin, name, A)
         return twin
 
     def with_numbers(self, *, ridge: Any = None, k: Any = None) -> Self:
@@ -212,7 +241,7 @@ class Problem(ABC, Generic[S_co]):
 
     def checked_ridge(self, ridge: Any) -> Any:
         """Check one ridge and return it in the form in which the problem holds it."""
-        return check_ridge(ridge)
+        return checked_ridge(self, ridge)
 
     def sizes(self) -> cost.Sizes:
         """Return the sizes of all matrices, for estimates of time and memory."""
@@ -260,7 +289,11 @@ class Problem(ABC, Generic[S_co]):
         elif model.center or self.scale or not model.is_plain:
             found = {
                 name: AdjustedOperator(
-                    A, model, settle, scale=bool(self.scale) and name in self.scaled, name=name
+                    A,
+                    model,
+                    settle,
+                    scale=bool(self.scale) and self._field(name) in self.solution.layout.scaled,
+                    name=name,
                 )
                 for name, A in self.matrices.items()
             }
@@ -280,7 +313,7 @@ class Problem(ABC, Generic[S_co]):
 
     def unregularised(self) -> dict[str, float]:
         """Return the matrices whose column weights are computed, with the least ridge of each."""
-        return {}
+        return least_ridges(self)
 
     def in_range(self, looks: Mapping[str, FirstLook]) -> Self:
         """Check the range of entries, and return the problem; where the first look is not enough, products are watched.
@@ -334,16 +367,30 @@ class Problem(ABC, Generic[S_co]):
             The axis that counts the columns of the matrix.
         """
         found = dict(arrays)
-        for name, weights in self.scaled.items():
-            adjustment = self.adjustments.get(name)
-            if adjustment is None or not adjustment.scale:
-                continue
-            uncounted(self.matrices[name])[0].settle()  # type: ignore[attr-defined]  # it has an adjustment
-            for field in (weights, *self.regressed.get(name, ())):
-                value = found.get(field)
-                if value is not None:
-                    found[field] = adjustment.given(value, axis, inverse=back == (field == weights))
+        layout, adjustments = self.solution.layout, self.adjustments
+        for field, weights in layout.scaled.items():
+            for i, name in enumerate(self._in_field(field)):
+                adjustment = adjustments.get(name)
+                if adjustment is None or not adjustment.scale:
+                    continue
+                uncounted(self.matrices[name])[0].settle()  # type: ignore[attr-defined]  # it has an adjustment
+                for each in filter(None, (weights, *layout.in_units.get(field, ()))):
+                    value, inverse = found.get(each), back == (each == weights)
+                    if isinstance(value, tuple):
+                        given = adjustment.given(value[i], axis, inverse=inverse)
+                        found[each] = (*value[:i], given, *value[i + 1 :])
+                    elif value is not None:
+                        found[each] = adjustment.given(value, axis, inverse=inverse)
         return found
+
+    def _field(self, name: str) -> str:
+        """Return the field that holds the matrix of this name."""
+        return name if name in self.stated.matrices else self.stated.matrix_names[0]
+
+    def _in_field(self, field: str) -> tuple[str, ...]:
+        """Return the names of the matrices that a field holds."""
+        value = getattr(self, field)
+        return view_names(len(value)) if isinstance(value, tuple) else (field,)
 
     def fields_of_adjustments(self, moments: Moments) -> dict[str, Any]:
         """Return the fields of a solution with the adjustment of each matrix: means, slopes, scales.
@@ -354,22 +401,20 @@ class Problem(ABC, Generic[S_co]):
             The moments of the problem.
         """
         found: dict[str, Any] = {}
-        for i, (name, field) in enumerate(self.means.items()):
-            A, kept = self.matrices[name], moments.adjustment(i).of_new_rows()
-            for what, value in kept.items():
+        layout = self.solution.layout
+        for i, (name, A) in enumerate(self.matrices.items()):
+            field = self._field(name)
+            if field not in layout.means:
+                continue
+            for what, value in moments.adjustment(i).of_new_rows().items():
                 if what == "confound_mean":
                     found[what] = value
                     continue
                 dtype = _wide_enough(value, A.dtype) if what == "slopes" else A.dtype
-                found[field.removesuffix("mean") + what] = A.home.place(value, dtype)
+                placed, key = A.home.place(value, dtype), layout.prefix(field) + what
+                several = self.stated.matrices[field].several
+                found[key] = (*found.get(key, ()), placed) if several else placed
         return found
-
-    def promote(self, name: str, dtype: np.dtype[Any]) -> None:
-        """Multiply a matrix in a wider dtype, which represents its entries exactly, if possible."""
-        A = getattr(self, name)
-        if A.dtype.itemsize < dtype.itemsize:
-            wider = A.in_dtype(dtype)
-            object.__setattr__(self, name, A if wider is None else wider.with_names_of(A))
 
     def name_columns(self, names: Mapping[str, Sequence[str]], library: str = "") -> None:
         """Give names to the columns of matrices whose data have none, such as files.
@@ -384,42 +429,10 @@ class Problem(ABC, Generic[S_co]):
         known = {
             name: tuple(columns)
             for name, columns in names.items()
-            if name in self.matrix_names and getattr(self, name).shape[1] == len(columns)
+            if name in self.matrices and self.matrices[name].shape[1] == len(columns)
         }
         object.__setattr__(self, "column_names", {**self.column_names, **known})
         object.__setattr__(self, "frame_library", self.frame_library or library)
-
-    def adopt_rows(self) -> None:
-        """Check weights, confounds and scale in the constructor, after the matrices are adopted."""
-        check_flag("scale", self.scale)
-        if self.sample_weight is None and self.confounds is None and not self.scale:
-            return
-        if self.shared is not None:
-            raise InvalidProblem(
-                "sample_weight, confounds and scale change the moments; got moments that are made already. Pass the "
-                "data themselves."
-            )
-        rows = min(A.shape[0] for A in self.matrices.values())
-        names = column_names_of(self.confounds)
-        if names is not None:
-            object.__setattr__(self, "column_names", {**self.column_names, "confounds": names})
-        self.adopt_labels({name: getattr(self, name) for name in ("sample_weight", "confounds")})
-        w, Z = weights_and_confounds(self.sample_weight, self.confounds, rows)
-        object.__setattr__(self, "sample_weight", w)
-        object.__setattr__(self, "confounds", Z)
-        if any(A.access == "products" for A in self.matrices.values()):
-            for (
-                A
-            ) in self.matrices.values():  # products with slices are made beside products of the other matrix
-                if isinstance(A, StreamedOperator) and A.shape[0] == math.inf:
-                    A.expect(int(rows))
-
-    def adopt_labels(self, given: Mapping[str, Any]) -> None:
-        """Check the row labels of data beside the matrices, such as weights, and keep them for later checks."""
-        known = {name: index_of(data) for name, data in given.items()}
-        kept = {name: RowNames(index) for name, index in known.items() if index is not None}
-        object.__setattr__(self, "row_labels", {**self.row_labels, **kept})
-        self.check_labels({})
 
     def check_labels(self, given: Mapping[str, Any]) -> None:
         """Refuse data with the same row labels as this problem in another order.
@@ -456,47 +469,6 @@ class Problem(ABC, Generic[S_co]):
         if self.row_names is not None:
             object.__setattr__(twin, "row_names", self.row_names.chosen(numbers))
         return twin
-
-    def adopt(self, name: str, data: Any) -> LinearOperator:
-        """Make one of the problem's matrices from data, in the constructor.
-
-        Parameters
-        ----------
-        name : str
-            The field that holds the matrix; messages use this name.
-        data : anything that `linspec.as_operator` takes
-
-        Returns
-        -------
-        LinearOperator
-
-        Raises
-        ------
-        InvalidProblem
-            The matrix has no rows or no columns.
-        """
-        A = as_operator(data, name)
-        if 0 in A.shape:
-            raise InvalidProblem(f"{name} must have rows and columns; got shape {A.shape}.")
-        object.__setattr__(self, name, A)
-        if A.column_names is not None:
-            object.__setattr__(self, "column_names", {**self.column_names, name: A.column_names})
-            object.__setattr__(self, "frame_library", self.frame_library or A.frame_library)
-        if A.row_names is not None and self.row_names is None:
-            object.__setattr__(self, "row_names", RowNames(A.row_names))
-        return A
-
-
-def shared_moments(problem: Problem[Any], data: Any, center: bool) -> Moments | None:
-    """Return the moments passed instead of data, after a check that they fit the problem; None for data."""
-    check_flag("center", center)
-    shared = data if isinstance(data, Moments) else None
-    object.__setattr__(problem, "shared", shared)
-    if shared is not None and shared.center != center:
-        raise InvalidProblem(
-            f"the moments were made with center={shared.center}; pass center={shared.center} to the problem too."
-        )
-    return shared
 
 
 def _wide_enough(values: Array, dtype: np.dtype[Any]) -> np.dtype[Any]:

@@ -100,7 +100,7 @@ def along_ridges(
     def solve_next(number: int) -> None:
         nonlocal start
         one = found[order[number]] = solve(problems[number], solver, start=start, **options)
-        values = type(one).value_field
+        values = type(one).layout.value
         start = one if warm and (not values or len(getattr(one, values))) else None
 
     repeated(solve_next, len(order), stop)

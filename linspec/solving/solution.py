@@ -7,7 +7,6 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
-from types import MappingProxyType
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -16,14 +15,14 @@ import linspec
 from linspec import registry
 from linspec.arrays import HOST, Array, Home, HostArray, empty_at, from_host, is_array, to_host
 from linspec.errors import InvalidFile, InvalidOption, MissingPackage, printable, shown
-from linspec.frames import RowNames, check_names, column_names_of, library_of, row_names_of, table
 from linspec.process.interrupts import HowItEnded
 from linspec.process.plurals import count_of
 from linspec.process.whole_files import named_file, replaced
 from linspec.registry.keywords import hinted
 from linspec.solving import archive
+from linspec.solving.fields import Layout, each_part, view_names
 from linspec.solving.summary import Summary
-from linspec.sweeps.blocks import brought_here
+from linspec.solving.tables import table_of_columns, vectors_by_name
 
 
 class Status(Enum):
@@ -158,24 +157,17 @@ class Solution:
 
     Notes
     -----
-    Each class describes its fields. `weight_fields` are the arrays in the library and dtype of the data, the
-    leading vectors first. `weights_of` has, by matrix, the field with an entry for each of its columns, and the
-    axis of the field that counts them; `vector_name` is the name of one of the vectors. `value_field` names the
-    decreasing numbers that belong to the vectors, or is "" if there are none. `value_label` is the name of one of
-    these numbers, `component_label` that of a row of `summary`. `ceiling` is their upper limit, or None.
-    `certified` says whether the residual judges the whole answer: if it is False, no answer of the class has
-    converged, whatever its residual.
+    Each class declares its fields by `linspec.field`; `layout` has the declarations. Words that belong to the whole
+    answer are keywords of the class: ``class CCASolution(Solution, vector="pair", score="total correlation")``, and
+    ``certified=False`` for answers whose residual does not judge all of them, which never converge.
 
     A class may have a method `score` that takes rows of the problem's matrices, and confounds by name, and returns
-    a number, or an object with `total`: the larger, the better. `score_label` is the name of this number;
-    `linspec.compare` compares by it.
+    a number, or an object with `total`: the larger, the better. `linspec.compare` compares by it.
 
-    `shapes` gives the axes of arrays by letters, "p k": in a file that is read, axes of one letter must have one
-    length.
-    `saved_types` are further classes, beside arrays, numbers, texts, tuples and mappings, whose instances fields may
-    contain and `save` can write; derived classes are permitted, too. An object of such a class is written as the
-    arguments of its constructor, read from attributes of the same names, or as the result of its method `saved_parts`,
-    from which the class method `from_saved_parts` makes it again.
+    ``saved_types=(…)`` names further classes, beside arrays, numbers, texts, tuples and mappings, whose instances
+    fields may contain and `save` can write; derived classes are permitted, too. An object of such a class is written as
+    the arguments of its constructor, read from attributes of the same names, or as the result of its method
+    `saved_parts`, from which the class method `from_saved_parts` makes it again.
 
     Examples
     --------
@@ -189,17 +181,7 @@ class Solution:
     True
     """
 
-    weight_fields: ClassVar[tuple[str, ...]] = ()
-    weights_of: ClassVar[Mapping[str, tuple[str, int]]] = MappingProxyType({})
-    vector_name: ClassVar[str] = "vector"
-    value_field: ClassVar[str] = ""
-    value_label: ClassVar[str] = ""
-    ceiling: ClassVar[float | None] = None
-    component_label: ClassVar[str] = "component"
-    certified: ClassVar[bool] = True
-    score_label: ClassVar[str] = "score"
-    shapes: ClassVar[Mapping[str, str]] = {}
-    saved_types: ClassVar[tuple[type, ...]] = ()
+    layout: ClassVar[Layout] = Layout()
 
     status: Status = HowItEnded()  # type: ignore[assignment]  # noqa: RUF009  # a descriptor
     converged: bool
@@ -221,6 +203,11 @@ class Solution:
     problem: str = ""
     tol: float | None = None
     options: dict[str, Any] = field(default_factory=dict)
+
+    def __init_subclass__(cls, **words: Any) -> None:
+        """Collect the declared fields of a class of answers, and its words."""
+        super().__init_subclass__()
+        cls.layout = Layout.of(cls, cls.layout, **words)
 
     @property
     def home(self) -> Home:
@@ -297,29 +284,33 @@ class Solution:
                 f"the residual of an answer that converged must be within tol; got {self.residual:g}"
             )
         applied = [each.name for each in dataclasses.fields(self) if each.name.endswith(APPLIED)]
-        for name in dict.fromkeys((*self.weight_fields, *filter(None, [self.value_field]), *applied)):
+        for name in dict.fromkeys((*self.layout.arrays, *filter(None, [self.layout.value]), *applied)):
             value = getattr(self, name)
-            if value is None:
-                continue
-            array = to_host(value)
-            if not np.isfinite(array).all():
-                raise InvalidFile(
-                    f"{name} of an answer that converged must be finite; got {shown(array[~np.isfinite(array)][0])}"
-                )
-            if not array.size and name not in applied:
-                raise InvalidFile(
-                    f"{name} of an answer that converged must not be empty; got shape {array.shape}"
-                )
-            if name == self.value_field:
-                self._check_decreasing(name, array)
+            for each in value if isinstance(value, tuple) else (value,):
+                if each is not None:
+                    self._check_array(name, to_host(each), may_be_empty=name in applied)
+
+    def _check_array(self, name: str, array: HostArray, *, may_be_empty: bool) -> None:
+        """Refuse an array that is not finite, or is empty, or decreasing values that are not."""
+        if not np.isfinite(array).all():
+            raise InvalidFile(
+                f"{name} of an answer that converged must be finite; got {shown(array[~np.isfinite(array)][0])}"
+            )
+        if not array.size and not may_be_empty:
+            raise InvalidFile(
+                f"{name} of an answer that converged must not be empty; got shape {array.shape}"
+            )
+        if name == self.layout.value:
+            self._check_decreasing(name, array)
 
     def _check_decreasing(self, name: str, values: HostArray) -> None:
         """Refuse values that are negative, above the ceiling, or increasing."""
         slack = 100 * float(np.finfo(values.dtype).eps) * float(np.max(np.abs(values)))
         if (values < -slack).any():
             raise InvalidFile(f"{name} must not be negative; got {values.min():g}")
-        if self.ceiling is not None and (values > self.ceiling + CEILING).any():
-            raise InvalidFile(f"{name} must be at most {self.ceiling:g}; got {values.max():g}")
+        most = self.layout.at_most
+        if most is not None and (values > most + CEILING).any():
+            raise InvalidFile(f"{name} must be at most {most:g}; got {values.max():g}")
         if (np.diff(values, axis=-1) > slack).any():
             raise InvalidFile(f"{name} must decrease; got {shown(values)}")
 
@@ -331,12 +322,13 @@ class Solution:
         for matrix, names in given.items():
             if not isinstance(names, tuple) or not all(isinstance(name, str) for name in names):
                 raise InvalidFile(f"column_names of {shown(matrix)} must be texts; got {shown(names)}")
-            if matrix in self.weights_of:
-                field_name, axis = self.weights_of[matrix]
-                shape = getattr(self, field_name).shape[int(getattr(self, "path", False)) :]
+            found = weights_by_matrix(self).get(matrix)
+            if found is not None:
+                weights, axis = found
+                shape = weights.shape[int(getattr(self, "path", False)) :]
                 if len(shape) <= axis or shape[axis] != len(names):
                     raise InvalidFile(
-                        f"column_names of {matrix} has {len(names)} names; got {field_name} of {shape}"
+                        f"column_names of {matrix} has {len(names)} names; got weights of {shape}"
                     )
 
     # ---- answers as tables --------------------------------------------------------------------
@@ -373,112 +365,23 @@ class Solution:
         >>> solution.weights_table()
         [{'column': 0, 'component1': 1.0}, {'column': 1, 'component1': 0.0}]
         """
-        known = list(self.weights_of)
+        known = list(weights_by_matrix(self))
         if not matrix and len(known) == 1:
             matrix = known[0]
         if matrix not in known:
             listed = ", ".join(map(repr, known)) or "no matrix: its tables are not known"
             raise InvalidOption(f"matrix must be one of {listed}; got {shown(matrix)}.")
-        return self.table_of_columns(matrix, self._named_vectors(matrix), library)
-
-    def vectors_by_name(self, vectors: Array, axis: int = 0) -> dict[str, HostArray]:
-        """Return the columns (axis 0) or rows (axis 1) of an array, on the host, by their names in tables."""
-        host = to_host(vectors)
-        host = host if axis == 0 else host.T
-        return {f"{self.vector_name}{i + 1}": np.asarray(host[:, i]) for i in range(host.shape[1])}
+        return table_of_columns(self, matrix, self._named_vectors(matrix), library)
 
     def _named_vectors(self, matrix: str) -> dict[str, HostArray]:
         """Return the weight vectors of a matrix by their names in tables."""
-        name, axis = self.weights_of[matrix]
-        return self.vectors_by_name(getattr(self, name), axis)
-
-    def check_columns(self, matrix: str, data: Any) -> None:
-        """Refuse a frame whose columns are not those of the training data, by name and order.
-
-        Parameters
-        ----------
-        matrix : str
-            The name of the matrix.
-        data : data
-            New rows of the matrix. Data without names pass.
-
-        Raises
-        ------
-        InvalidProblem
-        """
-        check_names(column_names_of(data), self.column_names.get(matrix), matrix, "the training data")
-
-    def names_of(self, matrix: str) -> dict[str, tuple[str, ...] | None]:
-        """Return the names of the columns of a matrix and of the confounds, as arguments of `NewRows`."""
-        return {
-            "names": self.column_names.get(matrix),
-            "confound_names": self.column_names.get("confounds"),
-        }
-
-    def table_of_columns(
-        self, matrix: str, vectors: Mapping[str, HostArray], library: str | None = None, data: Any = None
-    ) -> Any:
-        """Make a table with a row for each column of a matrix.
-
-        Parameters
-        ----------
-        matrix : str
-            The name of the matrix.
-        vectors : mapping of str to numpy.ndarray of shape (p,)
-        library : str, optional
-            As for `weights_table`.
-        data : data, optional
-            Other data of this matrix. Their library is the default for the table.
-        """
-        count = len(next(iter(vectors.values()), ()))
-        names = self.column_names.get(matrix) or (column_names_of(data) if data is not None else None)
-        return table("column", names or range(count), vectors, self._library(library, data))
-
-    def table_of_rows(self, values: Array, data: Any, library: str | None = None) -> Any:
-        """Make a table with a row for each row of data, such as scores.
-
-        Parameters
-        ----------
-        values : array of shape (n, k)
-        data : data with n rows
-            The rows; the labels of a pandas frame become those of the table.
-        library : str, optional
-            As for `weights_table`; by default the library of the data.
-        """
-        here = brought_here(values)
-        return table("row", row_names_of(data), self.vectors_by_name(here), self._library(library, data))
-
-    def table_of_training_rows(
-        self, values: Array, library: str | None = None, numbers: HostArray | None = None
-    ) -> Any:
-        """Make a table with a row for each training row, labelled by its name if the solution keeps it, or its number.
-
-        Parameters
-        ----------
-        values : array of shape (m, k)
-        library : str, optional
-            As for `weights_table`.
-        numbers : numpy.ndarray of shape (m,), optional
-            Which training rows these are; by default all n of them.
-        """
-        numbers = np.arange(values.shape[0]) if numbers is None else numbers
-        labels = (
-            RowNames(numbers) if self.row_names is None else RowNames(self.row_names[numbers], self.row_label)
-        )
-        return table("row", labels, self.vectors_by_name(values), self._library(library, None))
-
-    def table_of_features(self, values: Array, library: str | None = None) -> Any:
-        """Make a table with a row for each feature computed from the data, labelled by its number."""
-        names = range(values.shape[0])
-        return table("feature", names, self.vectors_by_name(values), self._library(library, None))
+        weights, axis = weights_by_matrix(self)[matrix]
+        return vectors_by_name(self, weights, axis)
 
     @classmethod
     def has_rows(cls, fields: Mapping[str, Any]) -> bool:  # overridden by answers that have such entries
         """Whether an answer with these fields has entries for training rows, so that it keeps their labels."""
         return False
-
-    def _library(self, asked: str | None, data: Any) -> str:
-        return (library_of(data) or self.frame_library) if asked is None else asked
 
     def __repr__(self) -> str:
         return (
@@ -499,12 +402,16 @@ class Solution:
         Returns
         -------
         float or None
-            By default the sum of the numbers in `value_field`.
+            By default the sum of the numbers of the components.
         """
-        return float(np.sum(fields[cls.value_field])) if cls.value_field else None
+        return float(np.sum(fields[cls.layout.value])) if cls.layout.value else None
 
     def _headline(self) -> str:
-        return ""
+        name = self.layout.value
+        if not name:
+            return ""
+        values = getattr(self, name)
+        return f"{count_of(len(values), self.layout.value_label)}, sum {float(values.sum()):.6g}"
 
     def summary(self) -> Summary:
         """Summarise the answer as a table: how the run ended, then one row for each component.
@@ -512,21 +419,22 @@ class Solution:
         Returns
         -------
         list of dict
-            For each component its number from 1 on, the value that `value_label` names, and, where known, its part of
+            For each component its number from 1 on, its value, and, where known, its part of
             the residual, the bound of its error and its share of the variance. It prints as a table, in a notebook as
             HTML; ``.to_frame()`` makes a pandas frame of it.
         """
         columns = {name: np.asarray(values) for name, values in self._per_component().items()}
         count = max((len(values) for values in columns.values()), default=0)
         rows = [
-            {self.component_label: i + 1, **{name: values[i].item() for name, values in columns.items()}}
+            {self.layout.component: i + 1, **{name: values[i].item() for name, values in columns.items()}}
             for i in range(count)
         ]
         return Summary(rows, f"{type(self).__name__} by {self.solver}", self._certificate())
 
     def _per_component(self) -> dict[str, Any]:
         """Return the columns of `summary`, arrays of one length."""
-        return {self.value_label: getattr(self, self.value_field)} if self.value_field else {}
+        layout = self.layout
+        return {layout.value_label: getattr(self, layout.value)} if layout.value else {}
 
     def _certificate(self) -> list[tuple[str, str]]:
         """Return status, residual, cost and message of the run as pairs of texts."""
@@ -541,6 +449,27 @@ class Solution:
 
     def _repr_html_(self) -> str:
         return self.summary()._repr_html_()
+
+
+def weights_by_matrix(solution: Any) -> dict[str, tuple[Array, int]]:
+    """Return the weights of each matrix of an answer, and the axis that counts the columns of the matrix."""
+    found: dict[str, tuple[Array, int]] = {}
+    for matrix, (name, axis) in solution.layout.weights.items():
+        value = getattr(solution, name)
+        if isinstance(value, tuple):
+            found |= {view: (part, axis) for view, part in zip(view_names(len(value)), value, strict=True)}
+        else:
+            found[matrix] = value, axis
+    return found
+
+
+def arrays_in(solution: Any) -> list[tuple[str, Array]]:
+    """Return the arrays of an answer in the library of the data, with the names of their fields; leading ones first."""
+    values = ((name, getattr(solution, name)) for name in solution.layout.arrays)
+    parts = (
+        (name, part) for name, value in values for part in (value if isinstance(value, tuple) else (value,))
+    )
+    return [(name, part) for name, part in parts if part is not None]
 
 
 @dataclass
@@ -575,7 +504,7 @@ def packed(solution: Solution, about: Mapping[str, Any]) -> tuple[dict[str, Any]
         The arrays, including a plain one for each field that is not an array itself.
     """
     parts = solution.saved_parts()
-    nodes, arrays = archive.pack(parts, solution.saved_types)
+    nodes, arrays = archive.pack(parts, solution.layout.saved_types)
     others = {name: value for name, value in parts.items() if value is not None and name not in arrays}
     plain = {name: _plain(value) for name, value in others.items() if not isinstance(value, Mapping)}
     header = {
@@ -634,24 +563,27 @@ def load_solution(
     there = _there(like, namespace, device)
     with archive.opened(path) as file:
         cls = _class_of(file.header)
-        parts = file.unpack(file.header["fields"], cls.saved_types)
+        parts = file.unpack(file.header["fields"], cls.layout.saved_types)
         unknown = parts.keys() - {each.name for each in dataclasses.fields(cls)}
         if unknown:
             raise InvalidFile(
                 f"{cls.__name__} has no field {shown(min(unknown))}, which linspec {shown(file.header.get('linspec'))} "
                 "wrote"
             )
-        for name in filter(None, (*cls.weight_fields, cls.value_field)):
+        for name in filter(None, (*cls.layout.arrays, cls.layout.value)):
             value = parts.get(name)
-            if value is not None and not (is_array(value) and value.dtype.kind == "f"):
-                raise InvalidFile(f"{name} must be an array of real numbers; got {shown(value)}")
+            for each in value if isinstance(value, tuple) else (value,):
+                if each is not None and not (is_array(each) and each.dtype.kind == "f"):
+                    raise InvalidFile(f"{name} must be an array of real numbers; got {shown(each)}")
         found = archive.rebuilt(cls, parts)
     if there is None:
         return found
     placed = [each.name for each in dataclasses.fields(cls) if _belongs_to_library(cls, each)]
-    return dataclasses.replace(
-        found, **{name: from_host(parts[name], like=there) for name in placed if is_array(parts.get(name))}
-    )
+    moved = {
+        name: each_part(parts.get(name), lambda part: from_host(part, like=there) if is_array(part) else part)
+        for name in placed
+    }
+    return dataclasses.replace(found, **moved)
 
 
 def _there(like: Any, library: Any, device: Any) -> Array:
@@ -670,7 +602,7 @@ def _there(like: Any, library: Any, device: Any) -> Array:
 
 def _belongs_to_library(cls: type[Solution], each: dataclasses.Field[Any]) -> bool:
     """Whether a field is in the library of the data: it is a weight field, or is declared as an `Array`."""
-    return each.name in cls.weight_fields or each.type in ("Array", "Array | None", Array, Array | None)
+    return each.name in cls.layout.arrays or each.type in ("Array", "Array | None", Array, Array | None)
 
 
 def _class_of(header: Mapping[str, Any]) -> type[Solution]:

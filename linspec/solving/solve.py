@@ -385,9 +385,9 @@ def _returned(solution: Solution, solved: Problem[Any]) -> Solution:
     if not solved.changes_columns:
         return solution
     fields = {
-        *solved.scaled.values(),
-        *solved.means.values(),
-        *chain.from_iterable(solved.regressed.values()),
+        *solved.solution.layout.scaled.values(),
+        *solved.solution.layout.means.values(),
+        *chain.from_iterable(solved.solution.layout.in_units.values()),
     }
     found = {name: getattr(solution, name) for name in sorted(fields) if hasattr(solution, name)}
     return dataclasses.replace(solution, **solved.as_given(found))

@@ -18,7 +18,7 @@ from functools import lru_cache
 from typing import Any
 
 from linspec.arrays import is_array
-from linspec.errors import BrokenPlugin, OutOfMemory
+from linspec.errors import BrokenPlugin, OutOfMemory, shown
 from linspec.moments.moments import Moments
 from linspec.process.faults import is_out_of_memory
 from linspec.process.interrupts import nothing_yet
@@ -96,23 +96,32 @@ def check_handed(problem: Problem[Any], solve: str, arrays: Mapping[str, Any]) -
             f"{said} {', '.join(needed)}{more}, which the law of {type(problem).__name__} takes; got "
             f"{', '.join(arrays) or 'nothing'}."
         )
-    for matrix, (name, axis) in problem.solution.weights_of.items():
+    layout = problem.solution.layout
+    for field, (name, axis) in layout.weights.items():
         if name not in arrays:
             continue
-        if not is_array(arrays[name]):
-            raise BrokenPlugin(f"{said} {name} as an array; got {type(arrays[name]).__name__}.")
-        columns, shape = problem.matrices[matrix].shape[1], tuple(arrays[name].shape)
-        if len(shape) != 2 or shape[axis] != columns:
-            form = f"({columns}, k)" if axis == 0 else f"(k, {columns})"
+        several = problem.stated.matrices[field].several
+        given = arrays[name] if several else (arrays[name],)
+        names = problem._in_field(field)
+        if several and not (isinstance(given, tuple) and len(given) == len(names)):
             raise BrokenPlugin(
-                f"{said} {name} of shape {form}, for the {count_of(columns, 'column')} of {matrix}; got {shape}."
+                f"{said} {name} as a tuple of an array for each of {', '.join(names)}; got {shown(given)}."
             )
-        values = arrays.get(problem.solution.value_field)
-        if values is not None and is_array(values) and tuple(values.shape) != (shape[1 - axis],):
-            raise BrokenPlugin(
-                f"{said} as many {problem.solution.value_field} as vectors; {name} has {shape[1 - axis]}, and they "
-                f"have shape {tuple(values.shape)}."
-            )
+        for matrix, W in zip(names, given, strict=True):
+            if not is_array(W):
+                raise BrokenPlugin(f"{said} {name} as an array; got {type(W).__name__}.")
+            columns, shape = problem.matrices[matrix].shape[1], tuple(W.shape)
+            if len(shape) != 2 or shape[axis] != columns:
+                form = f"({columns}, k)" if axis == 0 else f"(k, {columns})"
+                raise BrokenPlugin(
+                    f"{said} {name} of shape {form}, for the {count_of(columns, 'column')} of {matrix}; got {shape}."
+                )
+            values = arrays.get(layout.value)
+            if values is not None and is_array(values) and tuple(values.shape) != (shape[1 - axis],):
+                raise BrokenPlugin(
+                    f"{said} as many {layout.value} as vectors; {name} has {shape[1 - axis]}, and they "
+                    f"have shape {tuple(values.shape)}."
+                )
 
 
 @lru_cache(maxsize=64)
@@ -183,11 +192,12 @@ def verdict(  # noqa: PLR0913 (all that an ending rests on)
     contradictions : sequence of str
         Evidence from products that an operator is not a matrix.
     """
-    found = [conclusion.fields.get(name) for name in problem.solution.weight_fields]
-    empty = any(0 in getattr(array, "shape", ()) for array in found)
+    found = [conclusion.fields.get(name) for name in problem.solution.layout.arrays]
+    parts = [part for value in found for part in (value if isinstance(value, tuple) else (value,))]
+    empty = any(0 in getattr(part, "shape", ()) for part in parts)
     lost = conclusion.lost or bool(contradictions) or underflowing
     settled = bool(conclusion.residual <= tol) and not lost
-    converged = settled and problem.solution.certified and not empty
+    converged = settled and problem.solution.layout.certified and not empty
     findings: list[Finding] = [(Status.INCONSISTENT, text) for text in contradictions]
     findings += [*notes, *conclusion.findings]
     statuses = [finding for finding, _ in findings]

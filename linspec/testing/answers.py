@@ -25,7 +25,7 @@ from linspec.errors import (
 )
 from linspec.operators import as_operator
 from linspec.operators.largest_entry import magnitude_of
-from linspec.solving.solution import HISTORY_FIELDS, Status
+from linspec.solving.solution import HISTORY_FIELDS, Status, arrays_in
 from linspec.testing.backends import BACKENDS
 from linspec.testing.family import testing_of
 from linspec.testing.oracle import ROUNDING, as_host, precision
@@ -118,7 +118,7 @@ def check_accuracy(trial: Trial) -> Iterator[str]:
 
 def _mean_issues(trial: Trial) -> Iterator[str]:
     """Yield the column means whose error exceeds rounding."""
-    means = registry.get_problem(trial.case.problem).means
+    means = registry.get_problem(trial.case.problem).solution.layout.means
     for matrix, name in means.items():
         found = getattr(trial.solution, name, None)
         if found is None:
@@ -175,7 +175,7 @@ def converges(solution: Any, tol: float) -> bool:
 
     It is always False if the residual of the problem judges a part of the answer only, or if there is nothing to judge.
     """
-    if not solution.certified or without_vectors(solution):
+    if not solution.layout.certified or without_vectors(solution):
         return solution.converged is False
     if solution.converged is bool(solution.residual <= tol):
         return True
@@ -184,18 +184,16 @@ def converges(solution: Any, tol: float) -> bool:
 
 def without_vectors(solution: Any) -> bool:
     """Whether an answer has no vectors: the data have none that can be distinguished from zero."""
-    return any(0 in getattr(getattr(solution, name), "shape", ()) for name in solution.weight_fields)
+    return any(0 in getattr(value, "shape", ()) for _, value in arrays_in(solution))
 
 
 def check_output_home(trial: Trial) -> Iterator[str]:
     """Arrays have the input's namespace, dtype, device and the promised shape; numbers are host float64."""
     case, solution = trial.case, trial.solution
     dtype = working_dtype(case.main.dtype).name
-    for name in solution.weight_fields:
-        value = getattr(solution, name)
-        if value is not None:
-            yield from _home_issues(name, value, trial, dtype)
-    for name in filter(None, [solution.value_field]):
+    for name, value in arrays_in(solution):
+        yield from _home_issues(name, value, trial, dtype)
+    for name in filter(None, [solution.layout.value]):
         value = getattr(solution, name)
         if type(value) is not np.ndarray or value.dtype != np.float64 or value.ndim != 1:
             yield f"{name} must be a one-dimensional NumPy float64 array; got {type(value).__name__}"
@@ -224,8 +222,8 @@ def _home_issues(name: str, value: Any, trial: Trial, dtype: str) -> Iterator[st
 
 def check_order(trial: Trial) -> Iterator[str]:
     """The values never increase, and are within their range."""
-    ceiling = trial.solution.ceiling
-    for name in filter(None, [trial.solution.value_field]):
+    ceiling = trial.solution.layout.at_most
+    for name in filter(None, [trial.solution.layout.value]):
         values = as_host(getattr(trial.solution, name))
         if np.any(np.diff(values) > 0):
             yield f"{name} must decrease; got {np.array2string(values, precision=4)}"
@@ -237,11 +235,13 @@ def check_order(trial: Trial) -> Iterator[str]:
 
 def check_signs(trial: Trial) -> Iterator[str]:
     """The largest entry of each leading vector (the first of several within a millionth) is positive."""
-    if not trial.solution.value_field:
+    if not trial.solution.layout.value:
         return
-    name = trial.solution.weight_fields[0]
-    vectors = as_host(getattr(trial.solution, name))
-    vectors = vectors.T if name.endswith("h") else vectors  # rows of Vh
+    name = trial.solution.layout.leading[0]
+    entry = trial.solution.layout.entries[name]
+    given = getattr(trial.solution, name)
+    vectors = as_host(given[0] if isinstance(given, tuple) else given)
+    vectors = vectors.T if entry.axis else vectors
     unit = precision(trial.case)
     for j, v in enumerate(vectors.T):
         size = np.abs(v)

@@ -73,7 +73,7 @@ def _first_case(subject: Subject) -> Case:
 
 def _arrays(solution: Any) -> list[np.ndarray[Any, Any]]:
     """Return all arrays of an answer, on the host."""
-    found = [getattr(solution, name) for name in (*solution.weight_fields, solution.value_field) if name]
+    found = [getattr(solution, name) for name in (*solution.layout.arrays, solution.layout.value) if name]
     return [as_host(value) for value in found if value is not None]
 
 
@@ -666,7 +666,7 @@ def _going_on_issues(case: Case, make: Callable[[], Any], whole: Any, stop: int)
             f"{what}, it must take {whole.iterations} iterations and {whole.passes:g} passes in all; it takes "
             f"{found.iterations} and {found.passes:g}"
         )
-    fields = [name for name in (*whole.weight_fields, whole.value_field) if name]
+    fields = [name for name in (*whole.layout.arrays, whole.layout.value) if name]
     differing = [
         name for name in (*fields, "residual") if not _same_bits(getattr(found, name), getattr(whole, name))
     ]

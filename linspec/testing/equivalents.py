@@ -33,6 +33,7 @@ from linspec import registry
 from linspec.arrays import HostArray, is_array, to_host
 from linspec.errors import LinspecError, UnknownName
 from linspec.registry.kinds import resolve
+from linspec.solving.fields import Layout
 from linspec.solving.solver import Solver
 from linspec.studies.held_out.scores import HeldOutScore
 from linspec.testing.behaviour import Skip, check_units
@@ -101,11 +102,17 @@ class Solved:
         if not cases or any(case.problem != self.spec.name for case in cases):
             raise Skip("the cases are not those of the problem")
         fields = {each.name for each in dataclasses.fields(self.cls.solution)}
-        if not fields.issuperset([*self.cls.means.values(), *filter(None, self.cls.scaled.values())]):
+        if not fields.issuperset([*self.layout.means.values(), *filter(None, self.layout.scaled.values())]):
             raise Skip("the fields are not those of the answer")
         oracle = found.oracle(cases[0], Reading())
         if not all(hasattr(oracle, name) for name in ("law", "errors")):
             raise Skip("the oracle has no law or no errors")
+        return found
+
+    @property
+    def layout(self) -> Layout:
+        """The declared fields of the answer."""
+        found: Layout = self.cls.solution.layout
         return found
 
     @cached_property
@@ -225,7 +232,7 @@ def _equivalent(
         A = np.repeat(array, counts, axis=0)
         taken = np.linalg.lstsq(D, A, rcond=None)[0] if D.shape[1] else np.zeros((0, *A.shape[1:]))
         left = A - D @ taken
-        if scale and name in solved.cls.scaled:
+        if scale and name in solved.layout.scaled:
             scales[name] = np.sqrt((left**2).mean(axis=0))
         by = scales.get(name, 1.0)
         plain[name], plain_rows[name] = left / by, (rows[name] - design_rows @ taken) / by
@@ -249,7 +256,7 @@ def _issues(solved: Solved, pair: Equivalent) -> Iterator[str]:
         yield f"{subject.name} must solve it, as it solves the plain data; got {found.status.name}"
         return
     for matrix, scale in pair.scales.items():
-        name = solved.cls.scaled[matrix]
+        name = solved.layout.scaled[matrix]
         if name and len(getattr(found, name)) != len(scale):
             yield (
                 f"scaled[{matrix!r}] must name a field with a row for each column of {matrix}; {name} has "
@@ -258,7 +265,7 @@ def _issues(solved: Solved, pair: Equivalent) -> Iterator[str]:
             return
     judged = _on_plain_columns(solved, found, pair.scales)
     law = oracle.law(judged)
-    if found.certified and law.contradicts(found.residual, found.residual_kind):
+    if found.layout.certified and law.contradicts(found.residual, found.residual_kind):
         yield f"{subject.name} claims residual {found.residual:.3g}; on the plain data it has {law.residual:.3g}"
     if found.converged:
         yield from (f"{subject.name}: {issue}" for issue in oracle.errors(judged))
@@ -268,11 +275,11 @@ def _issues(solved: Solved, pair: Equivalent) -> Iterator[str]:
 def _on_plain_columns(solved: Solved, solution: Any, scales: Mapping[str, HostArray]) -> Any:
     """Convert an answer for unscaled columns to one for the scaled columns; set fields of training rows to None."""
     twin = copy.copy(solution)
-    for name, axes in solution.shapes.items():
+    for name, axes in solution.layout.shapes.items():
         if "n" in axes.split():
             object.__setattr__(twin, name, None)
     for matrix, scale in scales.items():
-        name = solved.cls.scaled[matrix]
+        name = solved.layout.scaled[matrix]
         if name:
             W = as_host(getattr(solution, name))
             object.__setattr__(twin, name, W * scale.reshape(-1, *[1] * (W.ndim - 1)))
@@ -334,8 +341,11 @@ def check_scale(solved: Solved) -> Iterator[str]:
     """Scaled data have the same answer as columns over their root mean squares, also with weights and confounds."""
     if not solved.has("scale"):
         raise Skip("the problem has no scale")
-    if not solved.cls.scaled:
-        yield f"{solved.cls.__name__}.scaled must name the matrices whose columns scale divides; it names none"
+    if not solved.layout.scaled:
+        yield (
+            f"{solved.cls.solution.__name__} must declare weights by linspec.field(rows_of=..., leading=True): scale "
+            "divides the columns of these matrices; it declares none"
+        )
         return
     yield from _all_issues(solved, "scale as scaled columns", scale=True)
     if solved.has("sample_weight") and solved.has("confounds"):
@@ -346,12 +356,12 @@ def check_scale(solved: Solved) -> Iterator[str]:
 
 def check_shift(solved: Solved) -> Iterator[str]:
     """If the problem centres, a number added to a column changes neither the answer nor the scores of rows."""
-    if not (solved.cls.means and any(solved.centrings.values())):
+    if not (solved.layout.means and any(solved.centrings.values())):
         raise Skip("the problem does not centre")
     pair, rng = _equivalent(solved, centred=True), np.random.default_rng(22)
     added = {name: rng.uniform(1, 2, A.shape[1:]) * A.std() for name, A in pair.arrays.items()}
-    shifted = {name: A + added[name] * (name in solved.cls.means) for name, A in pair.arrays.items()}
-    rows = {name: A + added[name] * (name in solved.cls.means) for name, A in pair.rows.items()}
+    shifted = {name: A + added[name] * (name in solved.layout.means) for name, A in pair.arrays.items()}
+    rows = {name: A + added[name] * (name in solved.layout.means) for name, A in pair.rows.items()}
     pair = replace(pair, arrays=shifted, rows=rows)
     yield from (f"columns that were shifted: {issue}" for issue in _issues(solved, pair))
 
@@ -559,7 +569,7 @@ def check_oracle_errors(solved: Solved) -> Iterator[str]:
 
 def _wrong_answers(case: Case, solution: Any) -> Iterator[Any]:
     """Yield copies of an answer with one component less, longer vectors, or a part outside the span of the rows."""
-    name = solution.weight_fields[0]
+    name = solution.layout.leading[0]
     W = as_host(getattr(solution, name))
     axis = next((i for i, size in enumerate(W.shape) if size == case.main.shape[1]), None)
     unseen = np.linalg.svd(case.main.astype(np.float64), full_matrices=True)[2][-1]
@@ -567,11 +577,11 @@ def _wrong_answers(case: Case, solution: Any) -> Iterator[Any]:
         outside = unseen.reshape([-1 if i == axis else 1 for i in range(W.ndim)])
         yield _with(solution, {name: W + np.linalg.norm(W) * outside})
     yield _with(solution, {name: 1.01 * W})
-    values = as_host(getattr(solution, solution.value_field)) if solution.value_field else np.zeros(0)
+    values = as_host(getattr(solution, solution.layout.value)) if solution.layout.value else np.zeros(0)
     if len(values) > 1:
         for kept in (slice(1, None), slice(None, -1)):
-            fewer: dict[str, Any] = {solution.value_field: values[kept]}
-            for each in solution.weight_fields:
+            fewer: dict[str, Any] = {solution.layout.value: values[kept]}
+            for each in solution.layout.arrays:
                 V = None if getattr(solution, each) is None else as_host(getattr(solution, each))
                 along = [] if V is None else [i for i, size in enumerate(V.shape) if size == len(values)]
                 if V is not None and along:

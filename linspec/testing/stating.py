@@ -50,23 +50,25 @@ def check_name(stated: Stated) -> Iterator[str]:
 def check_fields(stated: Stated) -> Iterator[str]:
     """Matrices, weights, values and means are fields of the problem and of its answers."""
     own = {field.name for field in dataclasses.fields(stated.cls)}
-    for name in stated.cls.matrix_names:
+    if not stated.cls.stated.matrices:
+        yield f"{stated.cls.__name__} must declare its matrices by linspec.matrix() or views(); it declares none"
+    for name in stated.cls.stated.fields:
         if name not in own:
-            yield f"matrix_names must name fields of {stated.cls.__name__}; it has no field {name!r}"
+            yield f"{stated.cls.__name__} declares {name!r}, which is no field of a dataclass; decorate the class"
     answer = stated.cls.solution
     if not (isinstance(answer, type) and issubclass(answer, Solution) and dataclasses.is_dataclass(answer)):
         yield f"solution must be a dataclass that derives from linspec.Solution; got {answer!r}"
         return
     known = {field.name for field in dataclasses.fields(answer)}
-    for role, names in (
-        ("weight_fields", answer.weight_fields),
-        ("value_field", filter(None, [answer.value_field])),
-        ("means", stated.cls.means.values()),
-        ("shapes", answer.shapes),
-    ):
-        for name in names:
-            if name not in known:
-                yield f"{role} must name fields of {answer.__name__}; it has no field {name!r}"
+    for name, entry in answer.layout.entries.items():
+        if name not in known:
+            yield f"{answer.__name__} declares {name!r}, which is no field of a dataclass; decorate the class"
+        for matrix in filter(None, (entry.rows_of, entry.mean_of)):
+            if matrix not in stated.cls.stated.matrices:
+                yield (
+                    f"{answer.__name__}.{name} must name a matrix of {stated.cls.__name__}, "
+                    f"{', '.join(stated.cls.stated.matrices)}; got {matrix!r}"
+                )
 
 
 def check_cases(stated: Stated) -> Iterator[str]:
@@ -115,9 +117,9 @@ def check_command(stated: Stated) -> Iterator[str]:
     command = resolve(stated.spec.command)
     if getattr(command, "name", None) != stated.spec.name:
         yield f"{stated.spec.command} must be a Kind named {stated.spec.name!r}; got {command!r}"
-    elif len(command.matrices) != len(stated.cls.matrix_names):
+    elif len(command.matrices) != len(stated.cls.stated.matrices):
         yield (
-            f"{stated.spec.command} must have as many matrices as the problem, {stated.cls.matrix_names}; "
+            f"{stated.spec.command} must have as many matrices as the problem, {stated.cls.stated.matrix_names}; "
             f"got {command.matrices}"
         )
     else:

@@ -25,11 +25,7 @@ from linspec.solving import (
     DEFAULT_TERMS,
     Conclusion,
     Terms,
-    check_home,
-    check_k,
-    check_rows,
     fewer_than_asked,
-    refuse_iterators,
 )
 from linspec_deep.nets import Net, side_by_side
 from linspec_deep.solution import DeepCCASolution
@@ -39,7 +35,7 @@ DEPENDENT = 1e-10
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class DeepCCA(ls.Problem[DeepCCASolution]):
+class DeepCCA(ls.Problem[DeepCCASolution], adjusts_rows=False):
     """Features of two views, by two nets, with large canonical correlations.
 
     Parameters
@@ -68,25 +64,18 @@ class DeepCCA(ls.Problem[DeepCCASolution]):
     >>> problem = ls.get_problem("deep-cca")(X, Y, k=1)
     """
 
-    X: Any
-    Y: Any
-    k: int
+    X: Any = ls.matrix("two views", once=False)
+    Y: Any = ls.matrix("two views", once=False)
+    k: int = ls.count("pairs of features", limits=lambda problem: {"rows": problem.rows})
 
     name: ClassVar[str] = "deep-cca"
     tolerance: ClassVar[float] = 1e-6
     solution: ClassVar[type[ls.Solution]] = DeepCCASolution
-    matrix_names: ClassVar[tuple[str, ...]] = ("X", "Y")
 
-    def __post_init__(self) -> None:
-        refuse_iterators({"X": self.X, "Y": self.Y})
-        X, Y = self.adopt("X", self.X), self.adopt("Y", self.Y)
-        check_home("X", X, "Y", Y)
-        self.check_sizes()
-
-    def check_sizes(self) -> None:
-        """Raise unless X and Y have equally many rows; check k against their number."""
-        check_rows("X", self.X, "Y", self.Y)
-        object.__setattr__(self, "k", check_k(self.k, {"rows": min(self.X.shape[0], self.Y.shape[0])}))
+    @property
+    def rows(self) -> int:
+        """The number of rows."""
+        return int(min(self.X.shape[0], self.Y.shape[0]))
 
     def moments(self, form: str, expect: tuple[int, int]) -> ls.Moments:
         """Moments of the rows, which are swept: their Gram matrices are not used."""

@@ -17,7 +17,8 @@ from linspec_deep.nets import Net, side_by_side
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
-class DeepCCASolution(TwoViewSolution):
+class DeepCCASolution(TwoViewSolution, certified=False, saved_types=(Net,)):
+    # The certificate covers the CCA of the features, not the nets.
     """Two nets, and the canonical pairs of their features.
 
     Attributes
@@ -35,29 +36,15 @@ class DeepCCASolution(TwoViewSolution):
         The number of training rows.
     """
 
-    weight_fields: ClassVar[tuple[str, ...]] = ("x_weights", "y_weights")
-    value_field: ClassVar[str] = "correlations"
-    value_label: ClassVar[str] = "canonical correlation"
-    ceiling: ClassVar[float | None] = 1.0
-    score_label: ClassVar[str] = "total correlation captured"
-    shapes: ClassVar[Mapping[str, str]] = {
-        "x_weights": "k r",
-        "y_weights": "l r",
-        "correlations": "r",
-        "x_feature_mean": "k",
-        "y_feature_mean": "l",
-    }
-    saved_types: ClassVar[tuple[type, ...]] = (Net,)
     center_of: ClassVar[Mapping[str, str]] = {"X": "x_feature_mean", "Y": "y_feature_mean"}
-    certified: ClassVar[bool] = False  # the certificate covers the CCA of the features, not the nets
 
     x_net: Net
     y_net: Net
-    x_weights: Array
-    y_weights: Array
-    correlations: HostArray
-    x_feature_mean: HostArray
-    y_feature_mean: HostArray
+    x_weights: Array = ls.field(leading=True, shape="k r")
+    y_weights: Array = ls.field(leading=True, shape="l r")
+    correlations: HostArray = ls.field(value="canonical correlation", at_most=1.0, shape="r")
+    x_feature_mean: HostArray = ls.field(shape="k")
+    y_feature_mean: HostArray = ls.field(shape="l")
     rows: int
 
     def _headline(self) -> str:

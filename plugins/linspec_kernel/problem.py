@@ -6,20 +6,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
+import linspec as ls
 from linspec import Conclusion, Problem, Solution
 from linspec.arrays import Array, HostArray
-from linspec.errors import InvalidProblem, shown
+from linspec.errors import InvalidProblem
 from linspec.features import FeatureMap
 from linspec.kernels import Kernel, as_kernel
-from linspec.solving import (
-    DEFAULT_TERMS,
-    Terms,
-    check_home,
-    check_k,
-    check_ridge,
-    check_rows,
-    refuse_iterators,
-)
+from linspec.solving import DEFAULT_TERMS, Terms
 from linspec_kernel.certificate import Carried, judged, with_loss
 from linspec_kernel.moments import KernelMoments, rounded_up
 from linspec_kernel.nystrom import share_of
@@ -27,7 +20,7 @@ from linspec_kernel.solution import KernelCCASolution
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class KernelCCA(Problem[KernelCCASolution]):
+class KernelCCA(Problem[KernelCCASolution], adjusts_rows=False):
     """The k leading canonical pairs of functions of two views, in the spaces of two kernels.
 
     This is `linspec.CCA` of the features of the kernels, with a ridge: with linear kernels, or with features written
@@ -72,45 +65,35 @@ class KernelCCA(Problem[KernelCCASolution]):
     True
     """
 
-    X: Any
-    Y: Any
-    k: Any
+    X: Any = ls.matrix("two views", once=False)
+    Y: Any = ls.matrix("two views", once=False)
+    k: Any = ls.count("canonical pairs", limits=lambda problem: problem.limits)
     kernel_x: Any = "rbf"
     kernel_y: Any = None
-    ridge: Any = 0.0
-    center: bool = True
+    ridge: Any = ls.ridge(
+        of=("X", "Y"),
+        each=True,
+        positive="At 0, functions of a kernel of full rank take any values at the rows, and every correlation is 1. "
+        "Begin with 1e-4 times the number of rows, for kernels with k(x, x) = 1.",
+        help="Above 0; added to the Gram matrices of the features. Begin with 1e-4 times the rows.",
+    )
+    center: bool = ls.flag(True, "Centre the features.")
 
     name: ClassVar[str] = "kernel-cca"
     tolerance: ClassVar[float] = 1e-6
     solution: ClassVar[type[Solution]] = KernelCCASolution
-    matrix_names: ClassVar[tuple[str, ...]] = ("X", "Y")
 
     def __post_init__(self) -> None:
-        refuse_iterators({"X": self.X, "Y": self.Y})
-        X, Y = self.adopt("X", self.X), self.adopt("Y", self.Y)
-        check_home("X", X, "Y", Y)
-        if not isinstance(self.center, bool):
-            raise InvalidProblem(f"center must be True or False; got {shown(self.center)}.")
+        super().__post_init__()
         object.__setattr__(self, "kernel_x", as_kernel(self.kernel_x, "kernel_x"))
         other = self.kernel_x if self.kernel_y is None else self.kernel_y
         object.__setattr__(self, "kernel_y", as_kernel(other, "kernel_y"))
-        for name, A, kernel in (("X", X, self.kernel_x), ("Y", Y, self.kernel_y)):
+        for name, A, kernel in (("X", self.X, self.kernel_x), ("Y", self.Y, self.kernel_y)):
             if kernel.precomputed and A.shape[0] != A.shape[1]:
                 raise InvalidProblem(
                     f"with a precomputed kernel {name} holds the values of all pairs of rows, n x n; got "
                     f"{A.shape[0]} x {A.shape[1]}."
                 )
-        self.check_sizes()
-        pair = self.ridge if isinstance(self.ridge, tuple | list) else (self.ridge, self.ridge)
-        if len(pair) != 2:
-            raise InvalidProblem(f"ridge must be a number or a pair; got {len(pair)} numbers.")
-        object.__setattr__(self, "ridge", (check_ridge(pair[0]), check_ridge(pair[1])))
-        if 0.0 in self.ridge:
-            raise InvalidProblem(
-                f"ridge must be above 0 for both views; got {self.ridge[0]:g} and {self.ridge[1]:g}. At 0, functions "
-                "of a kernel of full rank take any values at the rows, and every correlation is 1. Begin with 1e-4 "
-                "times the number of rows, for kernels with k(x, x) = 1."
-            )
 
     def __repr__(self) -> str:
         return (
@@ -118,12 +101,11 @@ class KernelCCA(Problem[KernelCCASolution]):
             f"kernel_y={self.kernel_y}, ridge={self.ridge}, center={self.center})"
         )
 
-    def check_sizes(self) -> None:
-        """Raise unless X and Y have equally many rows; check k against n − 1 (n without centring)."""
-        check_rows("X", self.X, "Y", self.Y)
+    @property
+    def limits(self) -> dict[str, int]:
+        """The largest k by its reason: n − 1 pairs of centred functions, otherwise n."""
         n = min(self.X.shape[0], self.Y.shape[0])
-        limits = {"rows, centred" if self.center else "rows": max(n - self.center, 1)}
-        object.__setattr__(self, "k", check_k(self.k, limits))
+        return {"rows, centred" if self.center else "rows": max(n - self.center, 1)}
 
     @property
     def certificate_products(self) -> float:

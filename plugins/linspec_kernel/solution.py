@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar, Self
+from typing import Any, Self
 
 import numpy as np
 
+from linspec import field
 from linspec.arrays import Array, Home, HostArray, at_home, to_host
 from linspec.errors import InvalidOption, InvalidProblem, shown
 from linspec.families.cca import TwoViewSolution, single_or_pair
 from linspec.features import FeatureMap, KernelMap
 from linspec.kernels import Kernel, Points
 from linspec.process import count_of
+from linspec.solving import table_of_features, table_of_training_rows
 
 
 class Fitted:
@@ -32,7 +34,7 @@ class Fitted:
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
-class KernelCCASolution(TwoViewSolution):
+class KernelCCASolution(TwoViewSolution, saved_types=(Fitted, FeatureMap, Points, Kernel)):
     """Canonical pairs of functions.
 
     Attributes
@@ -58,33 +60,17 @@ class KernelCCASolution(TwoViewSolution):
         the pairs that the iteration carries were extended by their residuals. None if a solver carries no pairs.
     """
 
-    weight_fields: ClassVar[tuple[str, ...]] = ("x_weights", "y_weights")
-    value_field: ClassVar[str] = "correlations"
-    value_label: ClassVar[str] = "canonical correlation"
-    ceiling: ClassVar[float | None] = 1.0
-    score_label: ClassVar[str] = "total correlation captured"
-    shapes: ClassVar[Mapping[str, str]] = {
-        "x_weights": "m k",
-        "x_landmarks": "m",
-        "x_mean": "k",
-        "y_weights": "l k",
-        "y_landmarks": "l",
-        "y_mean": "k",
-        **dict.fromkeys(("correlations", "residuals", "bounds"), "k"),
-    }
-    saved_types: ClassVar[tuple[type, ...]] = (Fitted, FeatureMap, Points, Kernel)
-
-    x_weights: Array
-    y_weights: Array
-    correlations: HostArray
-    residuals: HostArray
+    x_weights: Array = field(leading=True, shape="m k")
+    y_weights: Array = field(leading=True, shape="l k")
+    correlations: HostArray = field(value="canonical correlation", at_most=1.0)
+    residuals: HostArray = field(shape="k")
     x_map: Fitted
     y_map: Fitted
-    x_landmarks: HostArray | None = None
-    y_landmarks: HostArray | None = None
-    x_mean: HostArray | None = None
-    y_mean: HostArray | None = None
-    bounds: HostArray | None = None
+    x_landmarks: HostArray | None = field(None, shape="m")
+    y_landmarks: HostArray | None = field(None, shape="l")
+    x_mean: HostArray | None = field(None, shape="k")
+    y_mean: HostArray | None = field(None, shape="k")
+    bounds: HostArray | None = field(None, shape="k")
     loss_estimate: float | None = None
 
     def _headline(self) -> str:
@@ -191,8 +177,8 @@ class KernelCCASolution(TwoViewSolution):
         side = view.lower()
         weights, fitted = getattr(self, f"{side}_weights"), getattr(self, f"{side}_map")
         if _is_of_rows(fitted.map):
-            return self.table_of_training_rows(weights, library, getattr(self, f"{side}_landmarks"))
-        return self.table_of_features(weights, library)
+            return table_of_training_rows(self, weights, library, getattr(self, f"{side}_landmarks"))
+        return table_of_features(self, weights, library)
 
 
 def _is_of_rows(features: FeatureMap) -> bool:

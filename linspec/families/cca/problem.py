@@ -17,22 +17,14 @@ from linspec.arrays import (
     largest_magnitude,
     to_host,
 )
-from linspec.errors import InvalidProblem, shown
 from linspec.families.cca.law.evidence import NO_EVIDENCE, Evidence
 from linspec.families.cca.law.judging import judged
 from linspec.families.cca.solution import CCASolution
 from linspec.moments.moments import Moments
-from linspec.solving.checks import (
-    check_home,
-    check_k,
-    check_ridge,
-    check_rows,
-    finite_array,
-    largest_k,
-    of_pairs,
-)
+from linspec.solving import fields
 from linspec.solving.conclusion import DEFAULT_TERMS, Conclusion, Terms, without_answer
-from linspec.solving.problem import Problem, shared_moments
+from linspec.solving.fields import count, flag, matrix
+from linspec.solving.problem import Problem
 from linspec.solving.solution import Solution
 
 LONGEST = 250
@@ -93,12 +85,14 @@ class CCA(Problem[CCASolution]):
     <Status.CONVERGED: 'The residual of the returned arrays is at or below the tolerance.'>
     """
 
-    X: Any
-    Y: Any = None
-    k: Any = None
-    ridge: Any = 0.0
-    center: bool = True
-    scale: bool = field(default=False, kw_only=True)
+    X: Any = matrix("two views")
+    Y: Any = matrix("two views")
+    k: Any = count("canonical pairs", optional=True)
+    ridge: Any = fields.ridge(
+        each=True, help="Added to the diagonals of XᵀX and YᵀY, which are not divided by the number of rows."
+    )
+    center: bool = flag(True)
+    scale: bool = flag(False, kw_only=True)
     sample_weight: Any = field(default=None, kw_only=True)
     confounds: Any = field(default=None, kw_only=True)
 
@@ -106,12 +100,6 @@ class CCA(Problem[CCASolution]):
     tolerance: ClassVar[float] = 1e-6
     proves_completeness: ClassVar[bool] = True
     solution: ClassVar[type[Solution]] = CCASolution
-    means: ClassVar[Mapping[str, str]] = MappingProxyType({"X": "x_mean", "Y": "y_mean"})
-    scaled: ClassVar[Mapping[str, str]] = MappingProxyType({"X": "x_weights", "Y": "y_weights"})
-    regressed: ClassVar[Mapping[str, tuple[str, ...]]] = MappingProxyType(
-        {"X": ("x_from_x", "x_from_y"), "Y": ("y_from_x", "y_from_y")}
-    )
-    matrix_names: ClassVar[tuple[str, ...]] = ("X", "Y")
     held_out_scores: ClassVar[Mapping[str, str]] = MappingProxyType(
         {
             "correlations": "linspec.families.cca.held_out:SumOfCorrelations",
@@ -119,63 +107,10 @@ class CCA(Problem[CCASolution]):
         }
     )
 
-    every: ClassVar[bool] = False  # whether k follows from the sizes
-
-    def __post_init__(self) -> None:
-        shared = shared_moments(self, self.X, self.center)
-        if shared is not None and shared.Y is None:
-            raise InvalidProblem("CCA needs moments of two views; got moments of one. Pass Moments(X, Y).")
-        if shared is None and self.Y is None:
-            raise InvalidProblem(f"CCA needs two views; got no Y. Call CCA(X, Y, k).{of_pairs(self.X)}")
-        X = self.adopt("X", shared.X if shared else self.X)
-        Y = self.adopt("Y", shared.Y if shared else self.Y)
-        check_home("X", X, "Y", Y)
-        if shared is None:
-            for name, A, other in (("X", X, Y), ("Y", Y, X)):
-                if (
-                    A.stored_dtype.kind in "biu"
-                ):  # bools and integers are exact; floats keep their own precision
-                    self.promote(name, other.dtype)
-        self.adopt_rows()
-        object.__setattr__(self, "every", self.k is None)
-        self.check_sizes()
-        object.__setattr__(self, "ridge", self.checked_ridge(self.ridge))
-
-    def checked_ridge(self, ridge: Any) -> tuple[float, float]:
-        """Check a ridge, one number for both views or a pair, and return a pair."""
-        pair = ridge if isinstance(ridge, tuple | list) else (ridge, ridge)
-        if len(pair) != 2:
-            raise InvalidProblem(f"ridge must be a number or a pair; got {len(pair)} numbers.")
-        return check_ridge(pair[0]), check_ridge(pair[1])
-
-    def check_sizes(self) -> None:
-        """Check that X and Y have the same number of rows, and that k is at most the smallest size."""
-        (n, p), (m, q) = self.X.shape, self.Y.shape
-        check_rows("X", self.X, "Y", self.Y)
-        sizes = {"rows": min(n, m), "columns of X": p, "columns of Y": q}
-        object.__setattr__(self, "k", largest_k(sizes) if self.every else check_k(self.k, sizes))
-
     @property
     def certificate_products(self) -> int:
         """1; for float32 weights 2: one product for the rotation, and one for the residual after rounding."""
         return 2 if self.single else 1
-
-    def start(self, given: Any) -> dict[str, Array]:
-        """Check the weights of an earlier solution, finite and with the same number of columns, and return them."""
-        found = {}
-        for name, A in (("x_weights", self.X), ("y_weights", self.Y)):
-            W = given.get(name) if isinstance(given, Mapping) else getattr(given, name, None)
-            W = None if W is None else finite_array(W, f"the {name} of start")
-            shape = None if W is None else tuple(W.shape)
-            if shape is None or len(shape) != 2 or shape[0] != A.shape[1] or shape[1] < 1:
-                raise InvalidProblem(
-                    f"start must have {name} of shape ({A.shape[1]}, m); got "
-                    f"{shown(given) if shape is None else shape}. Pass a solution of CCA on the same columns."
-                )
-            found[name] = A.home.blocks.place(W)
-        if found["x_weights"].shape[1] != found["y_weights"].shape[1]:
-            raise InvalidProblem("the weights of start must have equally many columns for both views.")
-        return found
 
     def as_solved(self, start: Mapping[str, Any]) -> dict[str, Any]:
         """The weights to start from; their lengths do not matter, so extremely large or small ones are rescaled."""
@@ -185,14 +120,6 @@ class CCA(Problem[CCASolution]):
             if abs(exponent) > LONGEST:
                 found[name] = W * 2.0 ** max(min(-exponent, 1000), -1000)
         return found
-
-    def unregularised(self) -> dict[str, float]:
-        """The ridges of both views."""
-        return {"X": self.ridge[0], "Y": self.ridge[1]}
-
-    def moments(self, form: str, expect: tuple[int, int]) -> Moments:
-        """The moments of X and Y."""
-        return self.shared or Moments(self.X, self.Y, center=self.center, form=form, expect=expect)
 
     def conclude(  # type: ignore[override]
         self,

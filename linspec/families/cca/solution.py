@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from types import MappingProxyType
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
@@ -16,12 +14,14 @@ from linspec.families.cca.views import loadings_tables, scores_tables
 from linspec.frames import check_order
 from linspec.moments.loadings import cross_loadings, loadings, mean_squares, varying_columns
 from linspec.process.plurals import count_of
+from linspec.solving.fields import field
 from linspec.solving.new_rows import NewRows
 from linspec.solving.solution import Solution
+from linspec.solving.tables import check_columns
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
-class CCASolution(Solution):
+class CCASolution(Solution, vector="pair", score="total correlation captured"):
     """Canonical pairs.
 
     Attributes
@@ -82,35 +82,10 @@ class CCASolution(Solution):
     True
     """
 
-    weight_fields: ClassVar[tuple[str, ...]] = (
-        *("x_weights", "y_weights", "x_mean", "y_mean"),
-        *("x_from_x", "y_from_x", "x_from_y", "y_from_y"),
-    )
-    weights_of: ClassVar[Mapping[str, tuple[str, int]]] = MappingProxyType(
-        {"X": ("x_weights", 0), "Y": ("y_weights", 0)}
-    )
-    vector_name: ClassVar[str] = "pair"
-    value_field: ClassVar[str] = "correlations"
-    value_label: ClassVar[str] = "canonical correlation"
-    ceiling: ClassVar[float | None] = 1.0
-    score_label: ClassVar[str] = "total correlation captured"
-    shapes: ClassVar[Mapping[str, str]] = {
-        **dict.fromkeys(("x_weights", "x_from_x", "x_from_y"), "p k"),
-        **dict.fromkeys(("y_weights", "y_from_x", "y_from_y"), "q k"),
-        **dict.fromkeys(("correlations", "residuals", "bounds"), "k"),
-        "x_mean": "p",
-        "x_scale": "p",
-        "y_mean": "q",
-        "y_scale": "q",
-        "confound_mean": "c",
-        "x_slopes": "c p",
-        "y_slopes": "c q",
-    }
-
-    x_weights: Array
-    y_weights: Array
-    correlations: HostArray
-    residuals: HostArray
+    x_weights: Array = field(rows_of="X", leading=True)
+    y_weights: Array = field(rows_of="Y", leading=True)
+    correlations: HostArray = field(value="canonical correlation", at_most=1.0)
+    residuals: HostArray = field(shape="k")
     x_mean: Array | None = None
     y_mean: Array | None = None
     x_scale: Array | None = None
@@ -118,11 +93,11 @@ class CCASolution(Solution):
     confound_mean: HostArray | None = None
     x_slopes: Array | None = None
     y_slopes: Array | None = None
-    x_from_x: Array | None = None
-    y_from_x: Array | None = None
-    x_from_y: Array | None = None
-    y_from_y: Array | None = None
-    bounds: HostArray | None = None
+    x_from_x: Array | None = field(None, rows_of="X")
+    y_from_x: Array | None = field(None, rows_of="Y")
+    x_from_y: Array | None = field(None, rows_of="X")
+    y_from_y: Array | None = field(None, rows_of="Y")
+    bounds: HostArray | None = field(None, shape="k")
     law_bounds: tuple[float, float] = (0.0, float("inf"))
     loss_estimate: float | None = None
     loss_bounds: tuple[float, float | None] = (0.0, None)
@@ -165,9 +140,7 @@ class CCASolution(Solution):
 
     def _new_rows(self, name: str) -> NewRows:
         """The adjustment of new rows of X or Y: means and confounds; the scale is contained in the weights."""
-        side = name.lower()
-        mean, slopes = getattr(self, f"{side}_mean"), getattr(self, f"{side}_slopes")
-        return NewRows(mean, slopes, self.confound_mean, **self.names_of(name))
+        return NewRows.of(self, name)
 
     @at_home
     def predict(self, X: Any = None, Y: Any = None, *, confounds: Any = None) -> Any:
@@ -403,7 +376,7 @@ class CCASolution(Solution):
         """Check columns and confounds, and return the row options for correlations with columns."""
         for name, data, slopes in (("X", X, self.x_slopes), ("Y", Y, self.y_slopes)):
             if data is not None:
-                self.check_columns(name, data)
+                check_columns(self, name, data)
                 NewRows(slopes=slopes, confound_names=self.column_names.get("confounds")).confounds_less_mean(
                     confounds, {}
                 )

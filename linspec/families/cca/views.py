@@ -16,6 +16,7 @@ from linspec.arrays import Array, at_home
 from linspec.families.cca.variates import CCAScore, paired_views, score_views, single_or_pair
 from linspec.moments.loadings import column_loadings
 from linspec.solving.solution import Solution
+from linspec.solving.tables import check_columns, table_of_columns, table_of_rows
 
 __all__ = ["TwoViewSolution", "loadings_tables", "scores_tables"]
 
@@ -25,7 +26,7 @@ def scores_tables(solution: Solution, X: Any, Y: Any, library: str | None, **bes
     given = [data for data in (X, Y) if data is not None]
     found = solution.transform(X, Y, **beside)  # type: ignore[attr-defined]  # solutions of two views have it
     parts = found if len(given) == 2 else (found,)
-    tables = [solution.table_of_rows(part, data, library) for part, data in zip(parts, given, strict=True)]
+    tables = [table_of_rows(solution, part, data, library) for part, data in zip(parts, given, strict=True)]
     return single_or_pair(tables, "scores_table needs X, Y or both")
 
 
@@ -35,13 +36,13 @@ def loadings_tables(solution: Solution, X: Any, Y: Any, library: str | None, **b
     found = solution.loadings(X, Y, **beside)  # type: ignore[attr-defined]  # solutions of two views have it
     parts = found if len(given) == 2 else (found,)
     tables = [
-        solution.table_of_columns(name, solution.vectors_by_name(part), library, data=given[name])
+        table_of_columns(solution, name, part, library, given[name])
         for name, part in zip(given, parts, strict=True)
     ]
     return single_or_pair(tables, "loadings_table needs X, Y or both")
 
 
-class TwoViewSolution(Solution):
+class TwoViewSolution(Solution, vector="pair", score="total correlation captured"):
     """Base class of solutions whose variates may be any functions of the rows of two views.
 
     It computes scores, loadings and their tables.
@@ -66,7 +67,6 @@ class TwoViewSolution(Solution):
     ((1, 1), 40)
     """
 
-    vector_name: ClassVar[str] = "pair"
     center_of: ClassVar[Mapping[str, str]] = {
         "X": "x_mean",
         "Y": "y_mean",
@@ -109,7 +109,7 @@ class TwoViewSolution(Solution):
         """
         X, Y = paired_views(X, Y)
         for name, data in (("X", X), ("Y", Y)):
-            self.check_columns(name, data)
+            check_columns(self, name, data)
         return X, Y
 
     def _centers(self, view: str) -> bool:

@@ -40,10 +40,13 @@ from linspec.operators import (
 )
 from linspec.operators.range_of_entries import Magnitude, check_magnitude
 from linspec.operators.tables import is_flat_list
-from linspec.solving.checks import check_home, check_k, check_rows, of_pairs
+from linspec.solving import fields
+from linspec.solving.checks import check_k, check_rows, of_pairs
 from linspec.solving.conclusion import DEFAULT_TERMS, Conclusion, Terms, fewer_than_asked, without_answer
-from linspec.solving.problem import Problem, shared_moments
+from linspec.solving.fields import count, flag, matrix
+from linspec.solving.problem import Problem
 from linspec.solving.solution import Solution, Status
+from linspec.solving.stating import adopt_labels
 from linspec.sweeps.first_look import FirstLook
 from linspec.targets.matrices import classes_of, targets_of_classes
 
@@ -109,62 +112,57 @@ class Discriminant(Problem[DiscriminantSolution]):
     True
     """
 
-    X: Any
-    H: Any = None
-    k: Any = None
-    ridge: Any = 0.0
-    center: bool = True
-    scale: bool = field(default=False, kw_only=True)
+    X: Any = matrix("data")
+    H: Any = matrix("targets", like="X")
+    k: Any = count("directions", optional=True)
+    ridge: Any = fields.ridge(
+        of=("X",), help="Added to the diagonal of XᵀX, which is not divided by the number of rows."
+    )
+    center: bool = flag(True)
+    scale: bool = flag(False, kw_only=True)
     sample_weight: Any = field(default=None, kw_only=True)
     confounds: Any = field(default=None, kw_only=True)
 
     name: ClassVar[str] = "discriminant"
     tolerance: ClassVar[float] = 1e-6
     solution: ClassVar[type[Solution]] = DiscriminantSolution
-    means: ClassVar[Mapping[str, str]] = MappingProxyType({"X": "mean"})
-    scaled: ClassVar[Mapping[str, str]] = MappingProxyType({"X": "weights"})
-    matrix_names: ClassVar[tuple[str, ...]] = ("X", "H")
     held_out_scores: ClassVar[Mapping[str, str]] = MappingProxyType(
         {"pillai": "linspec.families.discriminant.held_out:PillaiTrace"}
     )
 
     factor: ClassVar[Array | None] = None
-    every: ClassVar[bool] = False
     classes: ClassVar[tuple[HostArray, HostArray] | None] = None  # names and sizes, if the targets have them
     _kept: ClassVar[Any] = None  # XᵀY and XᵀYK for a factor K
 
     def __post_init__(self) -> None:
-        shared = shared_moments(self, self.X, self.center)
-        if (shared.Y if shared else self.H) is None:
+        given = self.H
+        if isinstance(self.X, Moments):
+            given = self.X.Y
+        else:
+            self._take_targets_apart()
+        super().__post_init__()
+        adopt_labels(self, {"H": given})
+        object.__setattr__(self, "classes", classes_of(given, self.sample_weight))
+
+    def _take_targets_apart(self) -> None:
+        """Split H into labels and the block that multiplies them, after a check of its kind."""
+        H = self.H
+        if H is None:
             raise InvalidProblem(
                 "Discriminant needs targets; got no H. Make H from labels: "
                 f"Discriminant(X, linspec.targets.lda(y), k).{of_pairs(self.X)}"
             )
-        flat = getattr(self.H, "ndim", 2) == 1  # also for arrays that only an adapter knows
-        if flat or is_series(self.H) or is_flat_list(self.H):
-            got = (
-                f"shape ({len(self.H)},)"
-                if is_array(self.H) or not flat
-                else f"one dimension of {type(self.H).__name__}"
-            )
+        flat = getattr(H, "ndim", 2) == 1  # also for arrays that only an adapter knows
+        if flat or is_series(H) or is_flat_list(H):
+            one = f"one dimension of {type(H).__name__}"
+            got = f"shape ({len(H)},)" if is_array(H) or not flat else one
             raise InvalidProblem(
                 f"H must have a column for each target; got {got}. Make targets of classes "
                 "with linspec.targets.lda(y)."
             )
-        given = shared.Y if shared else self.H
-        X = self.adopt("X", shared.X if shared else self.X)
-        labels, factor = _taken_apart(as_operator(shared.Y if shared else self.H, "H"), center=self.center)
-        H = self.adopt("H", labels)
+        labels, factor = _taken_apart(as_operator(H, "H"), center=self.center)
+        object.__setattr__(self, "H", labels)
         object.__setattr__(self, "factor", factor)
-        check_home("X", X, "H", H)
-        self.adopt_labels({"H": given})
-        if shared is None:
-            self.promote("H", X.dtype)
-        self.adopt_rows()
-        object.__setattr__(self, "classes", classes_of(given, self.sample_weight))
-        object.__setattr__(self, "every", self.k is None)
-        object.__setattr__(self, "ridge", self.checked_ridge(self.ridge))
-        self.check_sizes()
 
     def check_sizes(self) -> None:
         """Check that X and H have the same number of rows, and that k is at most min(n, p, t)."""
@@ -214,16 +212,6 @@ class Discriminant(Problem[DiscriminantSolution]):
         if self.factor is not None:
             check_magnitude("H", looks["factor"].size)
         return super().in_range(looks)
-
-    def unregularised(self) -> dict[str, float]:
-        """The ridge of X."""
-        return {"X": self.ridge}
-
-    def moments(self, form: str, expect: tuple[int, int]) -> Moments:
-        """The moments of X and of the labels."""
-        return self.shared or Moments(
-            self.X, self.H, center=self.center, form=form, expect=expect, names=("X", "H")
-        )
 
     def gram_and_targets(self, moments: Moments, V: Array | None = None) -> tuple[Array | None, Array]:
         """Compute XᵀX V and XᵀH in one sweep; XᵀH is kept, so that later sweeps do not compute it again.

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from types import MappingProxyType
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
@@ -24,8 +22,10 @@ from linspec.frames import check_order
 from linspec.moments.moments import Moments
 from linspec.operators import as_operator
 from linspec.operators.row_model import weights_and_confounds
+from linspec.solving.fields import field
 from linspec.solving.new_rows import NewRows
 from linspec.solving.solution import Solution
+from linspec.solving.tables import table_of_rows
 from linspec.sweeps.blocks import brought_here
 from linspec.targets.class_vectors import class_codes
 
@@ -35,7 +35,7 @@ example, are linearly dependent."""
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
-class DiscriminantSolution(Solution):
+class DiscriminantSolution(Solution, vector="direction", score="Pillai's trace"):
     """Discriminant directions.
 
     Attributes
@@ -84,38 +84,18 @@ class DiscriminantSolution(Solution):
     True
     """
 
-    weight_fields: ClassVar[tuple[str, ...]] = ("weights", "mean")
-    weights_of: ClassVar[Mapping[str, tuple[str, int]]] = MappingProxyType({"X": ("weights", 0)})
-    vector_name: ClassVar[str] = "direction"
-    value_field: ClassVar[str] = "eigenvalues"
-    value_label: ClassVar[str] = "eigenvalue"
-    score_label: ClassVar[str] = "Pillai's trace"
-    shapes: ClassVar[Mapping[str, str]] = {
-        "weights": "p k",
-        "eigenvalues": "k",
-        "mean": "p",
-        "scale": "p",
-        "penalty": "k k",
-        "within": "k k",
-        "confound_mean": "f",
-        "slopes": "f p",
-        "classes": "c",
-        "class_sizes": "c",
-        "class_means": "c k",
-    }
-
-    weights: Array
-    eigenvalues: HostArray
+    weights: Array = field(rows_of="X", leading=True)
+    eigenvalues: HostArray = field(value="eigenvalue")
     mean: Array | None = None
     scale: Array | None = None
     confound_mean: HostArray | None = None
     slopes: Array | None = None
     rank: int | None = None
-    penalty: HostArray | None = None
-    classes: HostArray | None = None
-    class_sizes: HostArray | None = None
-    class_means: HostArray | None = None
-    within: HostArray | None = None
+    penalty: HostArray | None = field(None, shape="k k")
+    classes: HostArray | None = field(None, shape="c")
+    class_sizes: HostArray | None = field(None, shape="c")
+    class_means: HostArray | None = field(None, shape="c k")
+    within: HostArray | None = field(None, shape="k k")
 
     def _headline(self) -> str:
         return f"{len(self.eigenvalues)} eigenvalues, sum {float(self.eigenvalues.sum()):.6g}"
@@ -209,12 +189,12 @@ class DiscriminantSolution(Solution):
         list of dict, pandas.DataFrame, polars.DataFrame or pyarrow.Table
             A column for each direction. The index of a pandas frame labels the rows.
         """
-        return self.table_of_rows(self.transform(X, confounds=confounds), X, library)
+        return table_of_rows(self, self.transform(X, confounds=confounds), X, library)
 
     @property
     def _new_rows(self) -> NewRows:
         """The adjustment of new rows: means and confounds; the scale is contained in the weights."""
-        return NewRows(self.mean, self.slopes, self.confound_mean, **self.names_of("X"))
+        return NewRows.of(self, "X")
 
     @at_home
     def classifier(

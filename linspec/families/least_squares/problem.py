@@ -10,28 +10,15 @@ from typing import Any, ClassVar
 import numpy as np
 
 from linspec.algebra.small_matrices import ratio
-from linspec.arrays import (
-    Array,
-    HostArray,
-    is_array,
-    reciprocal,
-    to_host,
-)
+from linspec.arrays import Array, HostArray, is_array, reciprocal, to_host
 from linspec.errors import BrokenPlugin, InvalidProblem, shown
 from linspec.families.least_squares.solution import LeastSquaresSolution
 from linspec.families.least_squares.uncertainty import uncertain
-from linspec.frames import is_series
 from linspec.moments.moments import Moments
-from linspec.solving.checks import (
-    check_flag,
-    check_home,
-    check_ridges,
-    check_rows,
-    finite_array,
-    of_pairs,
-    vector_of_list,
-)
+from linspec.solving import fields
+from linspec.solving.checks import finite_array
 from linspec.solving.conclusion import DEFAULT_TERMS, Conclusion, Terms
+from linspec.solving.fields import flag, matrix
 from linspec.solving.problem import Problem
 from linspec.solving.solution import Solution, Status
 
@@ -85,48 +72,25 @@ class LeastSquares(Problem[LeastSquaresSolution]):
     (3, 2)
     """
 
-    A: Any
-    B: Any = None
-    ridge: Any = 0.0
-    center: bool = False
-    scale: bool = field(default=False, kw_only=True)
+    A: Any = matrix("data")
+    B: Any = matrix("right-hand sides", like="A", vector=True)
+    ridge: Any = fields.ridge(
+        path=True, help="Added to the diagonal of AᵀA, which is not divided by the number of rows."
+    )
+    center: bool = flag(False, "Fit an intercept, which no ridge shrinks; sparse data stay sparse.")
+    scale: bool = flag(False, kw_only=True)
     sample_weight: Any = field(default=None, kw_only=True)
     confounds: Any = field(default=None, kw_only=True)
 
     name: ClassVar[str] = "least-squares"
     tolerance: ClassVar[float] = 1e-8
     solution: ClassVar[type[Solution]] = LeastSquaresSolution
-    means: ClassVar[Mapping[str, str]] = MappingProxyType({"A": "a_mean", "B": "b_mean"})
-    scaled: ClassVar[Mapping[str, str]] = MappingProxyType({"A": "x"})
-    matrix_names: ClassVar[tuple[str, ...]] = ("A", "B")
     held_out_scores: ClassVar[Mapping[str, str]] = MappingProxyType(
         {
             "mse": "linspec.families.least_squares.held_out:SquaredErrors",
             "r2": "linspec.families.least_squares.held_out:Explained",
         }
     )
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "shared", None)
-        if self.B is None:
-            raise InvalidProblem(
-                f"LeastSquares needs right-hand sides; got no B. Call LeastSquares(A, B).{of_pairs(self.A)}"
-            )
-        B = vector_of_list(self.B, "B")
-        flat = is_array(B) and B.ndim == 1
-        object.__setattr__(self, "vector", getattr(B, "ndim", 2) == 1 or is_series(B))
-        A = self.adopt("A", self.A)
-        B = self.adopt("B", B[:, None] if flat else B)
-        check_home("A", A, "B", B)
-        self.promote("B", A.dtype)
-        check_flag("center", self.center)
-        self.adopt_rows()
-        object.__setattr__(self, "ridge", check_ridges(self.ridge))
-        self.check_sizes()
-
-    def check_sizes(self) -> None:
-        """Check that A and B have the same number of rows."""
-        check_rows("A", self.A, "B", self.B)
 
     @property
     def path(self) -> bool:
@@ -171,14 +135,6 @@ class LeastSquares(Problem[LeastSquaresSolution]):
             f"start must have an x of shape {expected}; got {got}. Pass a solution of LeastSquares with the same "
             "columns and right-hand sides, or its x."
         )
-
-    def unregularised(self) -> dict[str, float]:
-        """The ridge of A; for a path the smallest one."""
-        return {"A": min(self.ridges)}
-
-    def moments(self, form: str, expect: tuple[int, int]) -> Moments:
-        """The moments of A and B."""
-        return Moments(self.A, self.B, form=form, expect=expect, names=("A", "B"))
 
     def conclude(  # type: ignore[override]  # each law names the arrays that it takes
         self,

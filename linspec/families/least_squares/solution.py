@@ -4,20 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from types import MappingProxyType
-from typing import Any, ClassVar, Self
+from typing import Any, Self
 
 import numpy as np
 
 from linspec.arrays import Array, Home, HostArray, at_home, host_dtype, namespace, to_host
 from linspec.errors import InvalidProblem
+from linspec.solving.fields import field
 from linspec.solving.new_rows import NewRows
 from linspec.solving.solution import Solution
 from linspec.sweeps.blocks import BlockOperator, brought_here
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
-class LeastSquaresSolution(Solution):
+class LeastSquaresSolution(Solution, vector="x", component="ridge"):
     """Coefficients of a least-squares problem.
 
     Attributes
@@ -51,29 +51,15 @@ class LeastSquaresSolution(Solution):
     array([10.])
     """
 
-    weight_fields: ClassVar[tuple[str, ...]] = ("x",)
-    component_label: ClassVar[str] = "ridge"
-    weights_of: ClassVar[Mapping[str, tuple[str, int]]] = MappingProxyType({"A": ("x", 0)})
-    vector_name: ClassVar[str] = "x"
-    shapes: ClassVar[Mapping[str, str]] = {
-        "a_mean": "p",
-        "a_scale": "p",
-        "a_slopes": "c p",
-        "b_mean": "m",
-        "b_slopes": "c m",
-        "confound_mean": "c",
-        "residuals": "r",
-    }
-
-    x: Array
-    residuals: HostArray
+    x: Array = field(rows_of="A", leading=True, shape="A|A m|r A|r A m")
+    residuals: HostArray = field(shape="r")
     path: bool = False
-    a_mean: Array | None = None
-    b_mean: Array | None = None
+    a_mean: Array | None = field(None, mean_of="A", shape="A")
+    b_mean: Array | None = field(None, mean_of="B", shape="m")
     a_scale: Array | None = None
     confound_mean: HostArray | None = None
     a_slopes: Array | None = None
-    b_slopes: Array | None = None
+    b_slopes: Array | None = field(None, shape="confounds m")
 
     def _headline(self) -> str:
         return f"x {tuple(self.x.shape)}"
@@ -100,7 +86,7 @@ class LeastSquaresSolution(Solution):
         x = to_host(self.x)
         x = x if self.path else x[None]
         x = x[..., None] if x.ndim == 2 else x
-        names = self.column_names.get("B") or tuple(f"{self.vector_name}{i + 1}" for i in range(x.shape[2]))
+        names = self.column_names.get("B") or tuple(f"{self.layout.vector}{i + 1}" for i in range(x.shape[2]))
         paths = [f"[{i}]" for i in range(len(x))] if self.path else [""]
         return {
             f"{name}{path}": np.asarray(x[i, :, j])
@@ -191,7 +177,7 @@ class LeastSquaresSolution(Solution):
         copies = x.shape[0] if self.path else 1
         offset = None if self.b_mean is None else xp.concat([self.b_mean] * copies)
         slopes = None if self.b_slopes is None else xp.concat([self.b_slopes] * copies, axis=1)
-        new_rows = NewRows(self.a_mean, self.a_slopes, self.confound_mean, **self.names_of("A"))
+        new_rows = NewRows.of(self, "A")
         found = new_rows.images(A, columns, "A", confounds, offset=offset, slopes=slopes)
         if not self.path:
             return found if x.ndim == 2 or isinstance(found, BlockOperator) else found[:, 0]

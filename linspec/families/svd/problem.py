@@ -16,15 +16,13 @@ from linspec.arrays import (
     Array,
     Home,
     HostArray,
-    is_array,
     to_host,
 )
-from linspec.errors import InvalidProblem, shown
 from linspec.families.svd.solution import SVDSolution
 from linspec.moments.moments import Moments
-from linspec.solving.checks import check_flag, check_k, finite_array, largest_k
 from linspec.solving.conclusion import DEFAULT_TERMS, Conclusion, Terms, fewer_than_asked, without_answer
-from linspec.solving.problem import Problem, shared_moments
+from linspec.solving.fields import count, flag, matrix
+from linspec.solving.problem import Problem
 from linspec.solving.solution import Solution
 from linspec.sweeps.blocks import BlockOperator, row_images
 
@@ -70,61 +68,23 @@ class SVD(Problem[SVDSolution]):
     (1000, 3)
     """
 
-    A: Any
-    k: Any = None
-    center: bool = False
-    left: bool = False
-    scale: bool = field(default=False, kw_only=True)
+    A: Any = matrix("data")
+    k: Any = count("singular triplets", optional=True)
+    center: bool = flag(False)
+    left: bool = flag(False, "Compute the left singular vectors too.")
+    scale: bool = flag(False, kw_only=True)
     sample_weight: Any = field(default=None, kw_only=True)
     confounds: Any = field(default=None, kw_only=True)
 
     name: ClassVar[str] = "svd"
     tolerance: ClassVar[float] = 1e-6
     solution: ClassVar[type[Solution]] = SVDSolution
-    means: ClassVar[Mapping[str, str]] = MappingProxyType({"A": "mean"})
-    scaled: ClassVar[Mapping[str, str]] = MappingProxyType({"A": ""})
-    matrix_names: ClassVar[tuple[str, ...]] = ("A",)
     held_out_scores: ClassVar[Mapping[str, str]] = MappingProxyType(
         {
             "reconstruction": "linspec.families.svd.held_out:Reconstruction",
             "log-likelihood": "linspec.families.svd.held_out:LogLikelihood",
         }
     )
-
-    every: ClassVar[bool] = False  # whether k follows from the sizes
-
-    def __post_init__(self) -> None:
-        check_flag("left", self.left)
-        shared = shared_moments(self, self.A, self.center)
-        self.adopt("A", shared.X if shared else self.A)
-        self.adopt_rows()
-        object.__setattr__(self, "every", self.k is None)
-        self.check_sizes()
-
-    def check_sizes(self) -> None:
-        """Check that k is at most the number of rows and of columns."""
-        n, p = self.A.shape
-        sizes = {"rows": n, "columns of A": p}
-        object.__setattr__(self, "k", largest_k(sizes) if self.every else check_k(self.k, sizes))
-
-    def start(self, given: Any) -> dict[str, Array]:
-        """Check the right singular vectors of an earlier solution (1 to p of them), and return them as a start."""
-        Vh = given.get("Vh") if isinstance(given, Mapping) else given
-        Vh = Vh if Vh is None or is_array(Vh) else getattr(Vh, "Vh", None)
-        Vh = None if Vh is None else finite_array(Vh, "the Vh of start")
-        shape = None if Vh is None else tuple(Vh.shape)
-        p = self.A.shape[1]
-        if shape is None or len(shape) != 2 or shape[1] != p or not 1 <= shape[0] <= p:
-            got = shown(given) if shape is None else shape
-            raise InvalidProblem(
-                f"start must have a Vh of shape (m, {p}), of 1 to {p} rows; got {got}. "
-                "Pass a solution of SVD on the same columns, or its Vh."
-            )
-        return {"Vh": self.A.home.blocks.place(Vh)}
-
-    def moments(self, form: str, expect: tuple[int, int]) -> Moments:
-        """The moments of A."""
-        return self.shared or Moments(self.A, center=self.center, form=form, expect=expect, names=("A", ""))
 
     def conclude(  # type: ignore[override]
         self,

@@ -5,21 +5,22 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from types import MappingProxyType
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
 from linspec.arrays import LEAST_SQUARE, Array, Home, HostArray, at_home, host_dtype, reciprocal, to_host
 from linspec.errors import InvalidProblem, MissingCapability
 from linspec.moments.loadings import loadings
+from linspec.solving.fields import field
 from linspec.solving.new_rows import NewRows
 from linspec.solving.solution import Solution
+from linspec.solving.tables import check_columns, table_of_columns, table_of_rows, table_of_training_rows
 from linspec.sweeps.blocks import brought_here
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
-class SVDSolution(Solution):
+class SVDSolution(Solution, vector="component"):
     """Leading singular triplets.
 
     Attributes
@@ -64,32 +65,15 @@ class SVDSolution(Solution):
     True
     """
 
-    weight_fields: ClassVar[tuple[str, ...]] = ("Vh", "U", "mean")
-    weights_of: ClassVar[Mapping[str, tuple[str, int]]] = MappingProxyType({"A": ("Vh", 1)})
-    vector_name: ClassVar[str] = "component"
-    value_field: ClassVar[str] = "S"
-    value_label: ClassVar[str] = "singular value"
-    shapes: ClassVar[Mapping[str, str]] = {
-        "S": "k",
-        "column_norms": "p",
-        "row_names": "n",
-        "Vh": "k p",
-        "U": "n k",
-        "mean": "p",
-        "scale": "p",
-        "confound_mean": "c",
-        "slopes": "c p",
-    }
-
-    S: HostArray
-    Vh: Array
-    U: Array | None = None
+    S: HostArray = field(value="singular value")
+    Vh: Array = field(rows_of="A", axis=1, leading=True, of_scaled=True)
+    U: Array | None = field(None, shape="n k", in_home=True)
     mean: Array | None = None
     scale: Array | None = None
     confound_mean: HostArray | None = None
     slopes: Array | None = None
     rows: float
-    column_norms: HostArray | None = None
+    column_norms: HostArray | None = field(None, shape="A")
     total_squares: float | None = None
     total_norm: float | None = None
 
@@ -148,7 +132,7 @@ class SVDSolution(Solution):
 
     @property
     def _new_rows(self) -> NewRows:
-        return NewRows(self.mean, self.slopes, self.confound_mean, self.scale, **self.names_of("A"))
+        return NewRows.of(self, "A")
 
     @at_home
     def transform(self, A: Any, *, confounds: Any = None) -> Array:
@@ -215,8 +199,8 @@ class SVDSolution(Solution):
                     "scores_table needs rows A, unless the answer has left singular vectors; got "
                     f"{'confounds' if confounds is not None else 'none'}. Pass the rows, or solve SVD(..., left=True)."
                 )
-            return self.table_of_training_rows(to_host(brought_here(self.U)) * self.S, library)
-        return self.table_of_rows(self.transform(A, confounds=confounds), A, library)
+            return table_of_training_rows(self, to_host(brought_here(self.U)) * self.S, library)
+        return table_of_rows(self, self.transform(A, confounds=confounds), A, library)
 
     @at_home
     def loadings(self, A: Any = None, *, confounds: Any = None, sample_weight: Any = None) -> Array:
@@ -252,7 +236,7 @@ class SVDSolution(Solution):
         triplets.
         """
         if A is not None:
-            self.check_columns("A", A)
+            check_columns(self, "A", A)
             self._new_rows.confounds_less_mean(confounds, {})
             V = self.Vh.T if self.scale is None else self.Vh.T / self.scale[:, None]
             center = self.mean is not None
@@ -297,7 +281,7 @@ class SVDSolution(Solution):
         [{'column': 0, 'component1': 1.0}, {'column': 1, 'component1': 0.0}]
         """
         found = self.loadings(A, confounds=confounds, sample_weight=sample_weight)
-        return self.table_of_columns("A", self.vectors_by_name(found), library, data=A)
+        return table_of_columns(self, "A", found, library, A)
 
     @at_home
     def inverse_transform(self, scores: Any, *, confounds: Any = None) -> Array:

@@ -179,13 +179,15 @@ class _Taken:
         T = whitening(beside)
         self.confounds = T.shape[1]
         self.slopes = T @ (T.T @ S[width:, :width])
-        for name in places.keys() - problem.means.keys():  # nothing is subtracted from targets
+        for name in (
+            places.keys() - problem.solution.layout.means.keys()
+        ):  # nothing is subtracted from targets
             self.slopes[:, places[name]] = 0.0
         self.factors = np.ones(width)
         left = np.diag(self._mapped(S))
         explained = left <= EXPLAINED * np.diag(S)[:width]
         self.factors[explained] = 0.0
-        for name in problem.scaled if problem.scale else ():
+        for name in problem.solution.layout.scaled if problem.scale else ():
             if name in places:
                 own = places[name]
                 lengths = np.sqrt(np.where(explained[own], 0.0, left[own]) / training.count)

@@ -193,10 +193,10 @@ class HeldOutScore(ABC):
     def seconds_of_split(self, problem: Any, ridges: int) -> float:
         """Estimate the seconds of `of_moments` for this number of ridges, without merging the moments.
 
-        By default the cost of an eigendecomposition of the Gram matrix of each matrix in `Problem.means`, and for each
-        ridge of two products with it and a block of `Problem.width` columns.
+        By default the cost of an eigendecomposition of the Gram matrix of each matrix whose means the answer has, and
+        for each ridge of two products with it and a block of `Problem.width` columns.
         """
-        widths = [float(problem.matrices[name].shape[1]) for name in problem.means]
+        widths = [float(problem.matrices[name].shape[1]) for name in problem.solution.layout.means]
         decomposed = sum(cost.EIGEN * p**3 for p in widths) / cost.FACTOR_RATE
         return decomposed + ridges * sum(4 * p**2 for p in widths) * int(problem.width) / cost.DENSE_RATE
 

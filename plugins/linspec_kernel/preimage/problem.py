@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Self
 
+import linspec as ls
 from linspec import Conclusion, Problem, Solution
 from linspec.arrays import Array, HostArray
 from linspec.errors import InvalidProblem, shown
@@ -13,12 +14,7 @@ from linspec.kernels import Kernel, Polynomial, as_kernel
 from linspec.solving import (
     DEFAULT_TERMS,
     Terms,
-    check_flag,
-    check_home,
-    check_k,
-    check_rows,
     finite_array,
-    refuse_iterators,
 )
 from linspec_kernel.preimage.bounds import Bound, as_bound
 from linspec_kernel.preimage.certificate import judged, reads_rows
@@ -28,7 +24,7 @@ from linspec_kernel.preimage.views import PreimageMoments
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class PreimageCCA(Problem[PreimageCCASolution]):
+class PreimageCCA(Problem[PreimageCCASolution], adjusts_rows=False):
     """k pairs of points u and v whose kernel functions k(·, u) and k(·, v) are most correlated on the rows.
 
     `KernelCCA` looks for any functions in the spaces of two kernels; this problem looks for functions of single
@@ -86,26 +82,22 @@ class PreimageCCA(Problem[PreimageCCASolution]):
     [0, 1]
     """
 
-    X: Any
-    Y: Any
-    k: Any
+    X: Any = ls.matrix("two views", once=False)
+    Y: Any = ls.matrix("two views", once=False)
+    k: Any = ls.count("pairs of points", limits=lambda problem: problem.limits)
     kernel_x: Any = "linear"
     kernel_y: Any = None
     bound_x: Any = field(default=None, kw_only=True)
     bound_y: Any = field(default=None, kw_only=True)
     objective: Any = field(default="correlation", kw_only=True)
-    center: bool = field(default=True, kw_only=True)
+    center: bool = ls.flag(True, "Centre the values of the kernel functions.", kw_only=True)
 
     name: ClassVar[str] = "preimage-cca"
     tolerance: ClassVar[float] = 1e-4
     solution: ClassVar[type[Solution]] = PreimageCCASolution
-    matrix_names: ClassVar[tuple[str, ...]] = ("X", "Y")
 
     def __post_init__(self) -> None:
-        refuse_iterators({"X": self.X, "Y": self.Y})
-        X, Y = self.adopt("X", self.X), self.adopt("Y", self.Y)
-        check_home("X", X, "Y", Y)
-        check_flag("center", self.center)
+        super().__post_init__()
         if self.objective not in OBJECTIVES:
             raise InvalidProblem(
                 f"objective must be one of {', '.join(OBJECTIVES)}; got {shown(self.objective)}."
@@ -114,9 +106,8 @@ class PreimageCCA(Problem[PreimageCCASolution]):
         other = self.kernel_x if self.kernel_y is None else self.kernel_y
         object.__setattr__(self, "kernel_y", _projecting(other, "kernel_y"))
         bounds = self.bound_x, self.bound_x if self.bound_y is None else self.bound_y
-        object.__setattr__(self, "bound_x", as_bound(bounds[0], "bound_x", X.shape[1]))
-        object.__setattr__(self, "bound_y", as_bound(bounds[1], "bound_y", Y.shape[1]))
-        self.check_sizes()
+        object.__setattr__(self, "bound_x", as_bound(bounds[0], "bound_x", self.X.shape[1]))
+        object.__setattr__(self, "bound_y", as_bound(bounds[1], "bound_y", self.Y.shape[1]))
 
     def __repr__(self) -> str:
         return (
@@ -125,12 +116,11 @@ class PreimageCCA(Problem[PreimageCCASolution]):
             f"center={self.center})"
         )
 
-    def check_sizes(self) -> None:
-        """Raise unless X and Y have equally many rows; check k against n − 1 (n without centring)."""
-        check_rows("X", self.X, "Y", self.Y)
+    @property
+    def limits(self) -> dict[str, int]:
+        """The largest k by its reason: n − 1 pairs of centred variates, otherwise n."""
         n = min(self.X.shape[0], self.Y.shape[0])
-        limits = {"rows, centred" if self.center else "rows": max(n - self.center, 1)}
-        object.__setattr__(self, "k", check_k(self.k, limits))
+        return {"rows, centred" if self.center else "rows": max(n - self.center, 1)}
 
     @property
     def value(self) -> Objective:

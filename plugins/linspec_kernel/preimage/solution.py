@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from types import MappingProxyType
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
-from linspec import as_operator
+from linspec import as_operator, field
 from linspec.arrays import Array, HostArray, at_home, to_host
 from linspec.errors import InvalidProblem
 from linspec.families.cca import TwoViewSolution, single_or_pair
@@ -23,7 +21,7 @@ SUPPORT = 0.05
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
-class PreimageCCASolution(TwoViewSolution):
+class PreimageCCASolution(TwoViewSolution, adjusted=False, saved_types=(Kernel,)):
     """Pairs of points whose kernel functions are correlated.
 
     Attributes
@@ -52,32 +50,19 @@ class PreimageCCASolution(TwoViewSolution):
         The kernels with all their numbers, including scales chosen from the data.
     """
 
-    weight_fields: ClassVar[tuple[str, ...]] = ("x_preimages", "y_preimages")
-    weights_of: ClassVar[Mapping[str, tuple[str, int]]] = MappingProxyType(
-        {"X": ("x_preimages", 0), "Y": ("y_preimages", 0)}
-    )
-    score_label: ClassVar[str] = "total correlation captured"
-    shapes: ClassVar[Mapping[str, str]] = {
-        "x_preimages": "p k",
-        "y_preimages": "q k",
-        **dict.fromkeys(("x_weights", "y_weights"), "k k"),
-        **dict.fromkeys(("correlations", "values", "residuals", "agreeing", "x_mean", "y_mean"), "k"),
-    }
-    saved_types: ClassVar[tuple[type, ...]] = (Kernel,)
-
-    x_preimages: Array
-    y_preimages: Array
-    correlations: HostArray
-    values: HostArray
-    residuals: HostArray
-    x_weights: HostArray
-    y_weights: HostArray
+    x_preimages: Array = field(rows_of="X", leading=True)
+    y_preimages: Array = field(rows_of="Y", leading=True)
+    correlations: HostArray = field(shape="k")
+    values: HostArray = field(shape="k")
+    residuals: HostArray = field(shape="k")
+    x_weights: HostArray = field(shape="k k")
+    y_weights: HostArray = field(shape="k k")
     kernel_x: Kernel
     kernel_y: Kernel
     starts: int
-    agreeing: HostArray
-    x_mean: HostArray | None = None
-    y_mean: HostArray | None = None
+    agreeing: HostArray = field(shape="k")
+    x_mean: HostArray | None = field(None, shape="k")
+    y_mean: HostArray | None = field(None, shape="k")
 
     def _headline(self) -> str:
         total = float(self.correlations.sum())

@@ -1,0 +1,503 @@
+"""Declarations of the fields of problems and of answers, each made once where the field stands.
+
+Problem: the constructor, scaling, new rows, tables, saved files, checks, the kit and the command line all need to know
+the meaning of a field: a matrix, a ridge, vectors with an entry for each column of a matrix.
+Method: each function here makes a field of a dataclass that carries its meaning. The class collects them when it is
+made: `Problem.stated` and `Solution.layout` are the only places from which the rest reads.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Mapping
+from dataclasses import MISSING, dataclass
+from types import MappingProxyType
+from typing import Any
+
+from linspec.errors import InvalidDeclaration, shown
+
+__all__ = ["Layout", "Statement", "count", "field", "flag", "matrix", "ridge", "views"]
+
+KEY = "linspec"
+"""The key of a declaration in the metadata of a field."""
+
+
+def view_names(count: int) -> tuple[str, ...]:
+    """Return the names of the matrices of one field that holds several: X1, X2, X3 and so on."""
+    return tuple(f"X{i + 1}" for i in range(count))
+
+
+def each_part(value: Any, change: Callable[[Any], Any]) -> Any:
+    """Apply a function to an array, or to each array of a tuple of them."""
+    return tuple(change(part) for part in value) if isinstance(value, tuple) else change(value)
+
+
+# ---- the fields of a problem ------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Matrix:
+    """One matrix of a problem, or with `several` any number of them."""
+
+    what: str = ""
+    several: bool = False
+    like: str = ""
+    vector: bool = False
+    once: bool = True
+
+
+@dataclass(frozen=True)
+class Count:
+    """The number of vectors that a problem asks for."""
+
+    things: str = "vectors"
+    optional: bool = False
+    limits: Callable[[Any], Mapping[str, int]] | None = None
+
+
+@dataclass(frozen=True)
+class Ridge:
+    """The ridge of a problem, or one for each of several matrices, or a path of them."""
+
+    of: tuple[str, ...] = ()
+    each: bool = False
+    path: bool = False
+    positive: str = ""
+    help: str = ""
+
+
+@dataclass(frozen=True)
+class Flag:
+    """A yes or no."""
+
+    help: str = ""
+
+
+def matrix(
+    what: str = "", *, default: Any = None, like: str = "", vector: bool = False, once: bool = True
+) -> Any:
+    """Declare a matrix of a problem: data of any kind, which become a `linspec.LinearOperator`.
+
+    Parameters
+    ----------
+    what : str, default ""
+        The matrix in words, for messages: "right-hand sides".
+    default : object, optional
+        The default of the argument; None means that a missing matrix is refused by a message of the problem.
+    like : str, default ""
+        The name of another matrix, in whose dtype this one is multiplied if its own dtype is narrower. By default only
+        bools and integers are multiplied in the dtype of other matrices.
+    vector : bool, default False
+        Whether a vector is one column; `Problem.vector` says that it was one.
+    once : bool, default True
+        Whether the rows may be an iterator, which is read once.
+
+    Returns
+    -------
+    dataclasses.Field
+
+    Examples
+    --------
+    >>> from dataclasses import dataclass
+    >>> from typing import Any
+    >>> import linspec as ls
+    >>> @dataclass
+    ... class Views:
+    ...     X: Any = ls.matrix("the first view")
+    >>> Views().X is None
+    True
+    """
+    return _declared(Matrix(what, False, like, vector, once), default)
+
+
+def views(what: str = "views", *, once: bool = True) -> Any:
+    """Declare any number of matrices, passed as one sequence; in messages and tables they are X1, X2, X3 and so on.
+
+    Parameters
+    ----------
+    what : str, default "views"
+        The matrices in words, for messages.
+    once : bool, default True
+        Whether rows may be iterators, which are read once.
+
+    Returns
+    -------
+    dataclasses.Field
+
+    Examples
+    --------
+    >>> import linspec as ls
+    >>> ls.views().default is None
+    True
+    """
+    return _declared(Matrix(what, several=True, once=once), None)
+
+
+def count(
+    things: str, *, optional: bool = False, limits: Callable[[Any], Mapping[str, int]] | None = None
+) -> Any:
+    """Declare the number k of vectors that a problem asks for.
+
+    Parameters
+    ----------
+    things : str
+        The vectors in words, in the plural: "canonical pairs".
+    optional : bool, default False
+        Whether k may be left out, for as many as the sizes permit.
+    limits : callable, optional
+        Takes the problem and returns the sizes that k must not exceed, by their names in messages. By default the rows,
+        and the columns of each matrix.
+
+    Returns
+    -------
+    dataclasses.Field
+
+    Examples
+    --------
+    >>> import linspec as ls
+    >>> ls.count("canonical pairs", optional=True).metadata["linspec"].things
+    'canonical pairs'
+    """
+    return _declared(Count(things, optional, limits), None)
+
+
+def ridge(
+    default: float = 0.0,
+    *,
+    of: tuple[str, ...] = (),
+    each: bool = False,
+    path: bool = False,
+    positive: str = "",
+    help: str = "",  # noqa: A002  # the name of the parameter of click and of `linspec.option`
+) -> Any:
+    """Declare a ridge: a number of at least 0 that is added to the diagonal of a Gram matrix.
+
+    Parameters
+    ----------
+    default : float, default 0.0
+    of : tuple of str, optional
+        The matrices whose Gram matrices it is added to; by default all that have weights in the answer.
+    each : bool, default False
+        Whether a number for each matrix may be given; the problem then holds a tuple of them.
+    path : bool, default False
+        Whether a sequence of ridges may be given, for an answer for each.
+    positive : str, optional
+        Why 0 is refused, in a sentence for the message; by default it is not.
+    help : str, optional
+        A sentence for the command line.
+
+    Returns
+    -------
+    dataclasses.Field
+
+    Examples
+    --------
+    >>> import linspec as ls
+    >>> ls.ridge().default
+    0.0
+    """
+    return _declared(Ridge(of, each, path, positive, help), default)
+
+
+def flag(default: bool, help: str = "", *, kw_only: bool = False) -> Any:  # noqa: A002  # as above
+    """Declare a yes or no, such as `center`.
+
+    Parameters
+    ----------
+    default : bool
+    help : str, optional
+        A sentence for the command line.
+    kw_only : bool, default False
+        Whether it is passed by name only.
+
+    Returns
+    -------
+    dataclasses.Field
+
+    Examples
+    --------
+    >>> import linspec as ls
+    >>> ls.flag(True, "Centre the columns.").default
+    True
+    """
+    return _declared(Flag(help), default, kw_only=kw_only)
+
+
+def _declared(declaration: Any, default: Any, *, kw_only: bool = False) -> Any:
+    return dataclasses.field(default=default, kw_only=kw_only, metadata={KEY: declaration})
+
+
+@dataclass(frozen=True)
+class Statement:
+    """The declarations of the fields of a problem.
+
+    Attributes
+    ----------
+    matrices : dict from str to Matrix
+        By field; one field may declare several matrices.
+    count, ridge : str
+        The fields that hold k and the ridge; "" if there is none.
+    flags : tuple of str
+        The fields that hold True or False.
+    """
+
+    fields: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+
+    @classmethod
+    def of(cls, problem: type, before: Statement) -> Statement:
+        """Collect the declarations of a class, with those of its base class before them."""
+        return cls(MappingProxyType({**before.fields, **_own_declarations(problem)}))
+
+    def _named(self, kind: type) -> tuple[str, ...]:
+        return tuple(name for name, declared in self.fields.items() if isinstance(declared, kind))
+
+    @property
+    def matrices(self) -> dict[str, Matrix]:
+        """The declarations of matrices by field."""
+        return {name: self.fields[name] for name in self._named(Matrix)}
+
+    @property
+    def matrix_names(self) -> tuple[str, ...]:
+        """The fields that hold matrices."""
+        return self._named(Matrix)
+
+    @property
+    def count(self) -> str:
+        """The field that holds k; "" if there is none."""
+        return next(iter(self._named(Count)), "")
+
+    @property
+    def ridge(self) -> str:
+        """The field that holds the ridge; "" if there is none."""
+        return next(iter(self._named(Ridge)), "")
+
+    @property
+    def flags(self) -> tuple[str, ...]:
+        """The fields that hold True or False."""
+        return self._named(Flag)
+
+
+# ---- the fields of an answer ------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Entry:
+    """The meaning of one field of an answer."""
+
+    rows_of: str = ""
+    axis: int = 0
+    leading: bool = False
+    of_scaled: bool = False
+    mean_of: str = ""
+    value: str = ""
+    at_most: float | None = None
+    shape: str = ""
+    in_home: bool = False
+
+
+def field(  # noqa: PLR0913  # one declaration for all that a field may mean
+    default: Any = MISSING,
+    *,
+    rows_of: str = "",
+    axis: int = 0,
+    leading: bool = False,
+    of_scaled: bool = False,
+    mean_of: str = "",
+    value: str = "",
+    at_most: float | None = None,
+    shape: str = "",
+    in_home: bool = False,
+) -> Any:
+    """Declare a field of an answer: all that the library does with it follows.
+
+    Parameters
+    ----------
+    default : object, optional
+    rows_of : str, optional
+        The matrix of the problem for each column of which the field has a row.
+    axis : int, default 0
+        The axis that counts these columns: 1 for vectors in rows.
+    leading : bool, default False
+        Whether the field holds the vectors that the problem asks for, one for each component. They are in the library
+        and dtype of the data. With `rows_of` they are the weights of the columns: they multiply rows in `transform`,
+        and belong to the columns before `scale` divides them. Other fields with `rows_of` are in units of the columns.
+    of_scaled : bool, default False
+        Whether leading vectors belong to the scaled columns, as unit vectors do; new rows are then scaled.
+    mean_of : str, optional
+        The matrix whose column means the field holds; its name ends in "mean". Matrices with weights have such a field
+        unasked.
+    value : str, optional
+        What each number of the field is called, if it holds the decreasing numbers that belong to the components.
+    at_most : float, optional
+        Upper limit of these numbers.
+    shape : str, optional
+        The axes by letters, "k k", as `rows_of` does not give them: axes of one letter have one length. Alternatives
+        are separated by "|".
+    in_home : bool, default False
+        Whether another array, as left singular vectors, is in the library and dtype of the data, too.
+
+    Returns
+    -------
+    dataclasses.Field
+
+    Examples
+    --------
+    >>> import linspec as ls
+    >>> field = ls.field(rows_of="X", leading=True)
+    >>> field.metadata["linspec"].rows_of
+    'X'
+    """
+    return _declared(
+        Entry(rows_of, axis, leading, of_scaled, mean_of, value, at_most, shape, in_home), default
+    )
+
+
+@dataclass(frozen=True)
+class Layout:
+    """The declarations of the fields of an answer, and the words for them.
+
+    Attributes
+    ----------
+    entries : dict from str to Entry
+        By field.
+    vector, component : str
+        The name of one vector in tables, and of a row of `Solution.summary`.
+    score : str
+        The name of the number that `score` returns.
+    certified : bool
+        Whether the residual judges the whole answer. If not, no answer of the class has converged.
+    saved_types : tuple of type
+        Classes of objects in fields that `save` can write, beside arrays, numbers, texts, tuples and mappings.
+    """
+
+    entries: Mapping[str, Entry] = dataclasses.field(default_factory=dict)
+    vector: str = "vector"
+    component: str = "component"
+    score: str = "score"
+    certified: bool = True
+    saved_types: tuple[type, ...] = ()
+
+    @property
+    def weights(self) -> dict[str, tuple[str, int]]:
+        """By matrix, the field with its weights, and the axis that counts its columns."""
+        return {
+            entry.rows_of: (name, entry.axis)
+            for name, entry in self.entries.items()
+            if entry.leading and entry.rows_of
+        }
+
+    @property
+    def leading(self) -> tuple[str, ...]:
+        """The fields that hold the vectors of the answer."""
+        return tuple(name for name, entry in self.entries.items() if entry.leading)
+
+    @property
+    def arrays(self) -> tuple[str, ...]:
+        """The fields in the library and dtype of the data, leading vectors first."""
+        others = (
+            name
+            for name, entry in self.entries.items()
+            if (entry.rows_of or entry.mean_of or entry.in_home) and not entry.leading
+        )
+        return (*self.leading, *others)
+
+    @property
+    def means(self) -> dict[str, str]:
+        """By matrix, the field with its column means."""
+        return {entry.mean_of: name for name, entry in self.entries.items() if entry.mean_of}
+
+    @property
+    def scaled(self) -> dict[str, str]:
+        """By matrix whose columns `scale` divides, the field with its weights; "" if it belongs to scaled columns."""
+        found = {matrix: self.entries[name] for matrix, (name, _) in self.weights.items()}
+        return {matrix: "" if entry.of_scaled else self.weights[matrix][0] for matrix, entry in found.items()}
+
+    @property
+    def in_units(self) -> dict[str, tuple[str, ...]]:
+        """By matrix, the fields whose rows are in units of its columns, such as coefficients on components."""
+        found: dict[str, tuple[str, ...]] = {}
+        for name, entry in self.entries.items():
+            if entry.rows_of and not entry.leading and not entry.mean_of:
+                found[entry.rows_of] = (*found.get(entry.rows_of, ()), name)
+        return found
+
+    @property
+    def value(self) -> str:
+        """The field with the decreasing numbers of the components; "" if there is none."""
+        return next((name for name, entry in self.entries.items() if entry.value), "")
+
+    @property
+    def value_label(self) -> str:
+        """The name of one of these numbers."""
+        return self.entries[self.value].value if self.value else ""
+
+    @property
+    def at_most(self) -> float | None:
+        """Upper limit of these numbers."""
+        return self.entries[self.value].at_most if self.value else None
+
+    @property
+    def shapes(self) -> dict[str, str]:
+        """The axes of the fields by letters: axes of one letter have one length in an answer."""
+        found = {}
+        for name, entry in self.entries.items():
+            letters = ["k", entry.rows_of] if entry.axis else [entry.rows_of, "k"]
+            text = entry.shape or (" ".join(letters) if entry.rows_of else "k" if entry.value else "")
+            if text:
+                found[name] = text
+        return found
+
+    def prefix(self, matrix: str) -> str:
+        """Return the beginning of the names of the fields with the adjustment of a matrix: "x_"."""
+        return self.means[matrix].removesuffix("mean")
+
+    @classmethod
+    def of(cls, solution: type, before: Layout, *, adjusted: bool = True, **words: Any) -> Layout:
+        """Collect the declarations of a class, with those of its base class before them, and complete the class.
+
+        Fields for the adjustment of each matrix with weights are added where the class does not declare them, unless
+        its problem adjusts no rows.
+        """
+        unknown = words.keys() - {each.name for each in dataclasses.fields(cls)} | {*words} & {"entries"}
+        if unknown:
+            raise InvalidDeclaration(
+                f"{solution.__name__} must be given words among vector, component, score, certified, saved_types; got "
+                f"{shown(min(unknown))}."
+            )
+        entries = {**before.entries, **_own_declarations(solution)}
+        made = dataclasses.replace(before, entries=MappingProxyType(entries), **words)
+        weights = made.weights
+        for matrix in weights if adjusted else ():
+            prefix = "" if len(weights) == 1 else f"{matrix.lower()}_"
+            name = made.means.get(matrix, f"{prefix}mean")
+            prefix = name.removesuffix("mean")
+            fields = {
+                name: Entry(rows_of=matrix, mean_of=matrix, shape=matrix),
+                f"{prefix}scale": Entry(shape=matrix),
+                f"{prefix}slopes": Entry(shape=f"confounds {matrix}"),
+                "confound_mean": Entry(shape="confounds"),
+            }
+            for each, entry in fields.items():
+                if each not in entries:
+                    entries[each] = entry
+                    _add_field(solution, each, entry)
+        return dataclasses.replace(made, entries=MappingProxyType(entries))
+
+
+def _own_declarations(cls: type) -> dict[str, Any]:
+    """Return the declarations that stand in the body of a class, by field."""
+    given = {name: vars(cls).get(name) for name in vars(cls).get("__annotations__", {})}
+    return {
+        name: value.metadata[KEY]
+        for name, value in given.items()
+        if isinstance(value, dataclasses.Field) and KEY in value.metadata
+    }
+
+
+def _add_field(cls: type, name: str, entry: Entry) -> None:
+    """Add a field to a class that is no dataclass yet, unless it has one of this name."""
+    annotations = vars(cls).get("__annotations__")
+    if annotations is None or name in annotations or any(name in vars(base) for base in cls.__mro__[1:]):
+        return
+    annotations[name] = "Any"
+    setattr(cls, name, dataclasses.field(default=None, metadata={KEY: entry}))

@@ -1,0 +1,346 @@
+"""The constructor of a problem: operators of its matrices, and checks of its numbers, as its fields are declared.
+
+Problem: every problem makes operators of data, compares libraries, rows and labels, and checks k, ridges, weights and
+confounds; written in each constructor, some of it would be forgotten.
+Method: `state` goes through the declarations (`linspec.solving.fields`). It reads no entry.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from linspec.arrays import Array, is_array
+from linspec.errors import InvalidProblem, shown
+from linspec.frames import RowNames, column_names_of, index_of, is_series
+from linspec.moments.moments import Moments
+from linspec.operators import LinearOperator, as_operator
+from linspec.operators.row_model import weights_and_confounds
+from linspec.operators.streamed import StreamedOperator
+from linspec.solving.checks import (
+    check_flag,
+    check_home,
+    check_k,
+    check_ridge,
+    check_ridges,
+    check_rows,
+    finite_array,
+    largest_k,
+    of_pairs,
+    refuse_iterators,
+    vector_of_list,
+)
+from linspec.solving.fields import KEY, Flag, view_names
+
+__all__ = ["adopt", "adopt_rows", "state"]
+
+ROW_FIELDS: dict[str, tuple[str, Any, Any]] = {
+    "scale": (
+        "bool",
+        False,
+        Flag("Divide columns by what is left of them: with centring, by their standard deviations."),
+    ),
+    "sample_weight": ("Any", None, None),
+    "confounds": ("Any", None, None),
+}
+"""The fields that problems on adjusted rows have unasked: type, default, declaration."""
+
+
+def add_row_fields(cls: type) -> None:
+    """Add the fields of weights, confounds and scale to a class that is no dataclass yet, unless it has them."""
+    annotations = vars(cls).get("__annotations__")
+    if annotations is None:
+        return
+    inherited = getattr(cls, "__dataclass_fields__", {})
+    for name, (kind, default, declaration) in ROW_FIELDS.items():
+        if name not in annotations and name not in inherited:
+            annotations[name] = kind
+            metadata = {} if declaration is None else {KEY: declaration}
+            setattr(cls, name, dataclasses.field(default=default, kw_only=True, metadata=metadata))
+
+
+def state(problem: Any) -> None:
+    """Make operators of the matrices of a problem, and check all its numbers."""
+    stated = problem.stated
+    for name in stated.flags:
+        check_flag(name, getattr(problem, name))
+    given = {name: getattr(problem, name) for name in stated.matrix_names}
+    shared = shared_moments(problem, given)
+    if shared is not None:
+        given = _of_moments(problem, shared)
+    _check_given(problem, given)
+    for name, declared in stated.matrices.items():
+        data = given[name]
+        if declared.several:
+            views = [
+                adopt(problem, view, each) for view, each in zip(view_names(len(data)), data, strict=True)
+            ]
+            object.__setattr__(problem, name, tuple(views))
+        else:
+            adopt(problem, name, _as_columns(problem, name, data) if declared.vector else data)
+    matrices = list(problem.matrices.items())
+    for name, A in matrices[1:]:
+        check_home(*matrices[0], name, A)
+    if shared is None:
+        _promote(problem)
+    adopt_rows(problem)
+    if stated.count:
+        every = stated.fields[stated.count].optional and getattr(problem, stated.count) is None
+        object.__setattr__(problem, "every", every)
+    problem.check_sizes()
+    if stated.ridge:
+        given_ridge = getattr(problem, stated.ridge)
+        path = stated.fields[stated.ridge].path
+        checked = check_ridges(given_ridge) if path else problem.checked_ridge(given_ridge)
+        object.__setattr__(problem, stated.ridge, checked)
+
+
+# ---- matrices ---------------------------------------------------------------------------------
+
+
+def shared_moments(problem: Any, given: Mapping[str, Any]) -> Moments | None:
+    """Return the moments passed instead of data, after a check that they fit the problem; None for data."""
+    first = next(iter(given.values()))
+    shared = first if isinstance(first, Moments) else None
+    object.__setattr__(problem, "shared", shared)
+    if shared is not None and shared.center != problem.center:
+        raise InvalidProblem(
+            f"the moments were made with center={shared.center}; pass center={shared.center} to the problem too."
+        )
+    return shared
+
+
+def _of_moments(problem: Any, shared: Moments) -> dict[str, Any]:
+    """Return the matrices of shared moments by field."""
+    count = sum(columns > 0 for columns in shared.shape[1:])
+    views = [shared.view(i).X for i in range(count)] if count > 1 else [shared.X]
+    names = problem.stated.matrix_names
+    if problem.stated.matrices[names[0]].several:
+        return {names[0]: views}
+    if len(views) != len(names):
+        words = {1: "one view", 2: "two views"}
+        raise InvalidProblem(
+            f"{type(problem).__name__} needs moments of {words.get(len(names), f'{len(names)} views')}; got moments of "
+            f"{words.get(len(views), str(len(views))).split()[0]}. Pass Moments({', '.join(names)})."
+        )
+    return dict(zip(names, views, strict=True))
+
+
+def _check_given(problem: Any, given: Mapping[str, Any]) -> None:
+    """Refuse a problem that lacks a matrix, or has iterators where rows are read several times."""
+    stated, kind = problem.stated, type(problem).__name__
+    for name, declared in stated.matrices.items():
+        data = given[name]
+        if declared.several and not (isinstance(data, list | tuple) and len(data)):
+            raise InvalidProblem(
+                f"{name} must be a list of {declared.what}, data with equally many rows; got {shown(data)}."
+            )
+        if data is None:
+            listed = ", ".join([*stated.matrices, *filter(None, [stated.count])])
+            first = next(iter(given.values()))
+            raise InvalidProblem(
+                f"{kind} needs {declared.what or name}; got no {name}. Call {kind}({listed}).{of_pairs(first)}"
+            )
+        if not declared.once:
+            several = dict(zip(view_names(len(data)), data, strict=True)) if declared.several else given
+            refuse_iterators(several)
+
+
+def adopt(problem: Any, name: str, data: Any) -> LinearOperator:
+    """Make one of the matrices of a problem from data, in the constructor.
+
+    Parameters
+    ----------
+    problem : Problem
+    name : str
+        The field that holds the matrix, or the name of one of several; messages use this name.
+    data : anything that `linspec.as_operator` takes
+
+    Returns
+    -------
+    LinearOperator
+
+    Raises
+    ------
+    InvalidProblem
+        The matrix has no rows or no columns.
+    """
+    A = as_operator(data, name)
+    if 0 in A.shape:
+        raise InvalidProblem(f"{name} must have rows and columns; got shape {A.shape}.")
+    if name in problem.stated.matrices:
+        object.__setattr__(problem, name, A)
+    if A.column_names is not None:
+        object.__setattr__(problem, "column_names", {**problem.column_names, name: A.column_names})
+        object.__setattr__(problem, "frame_library", problem.frame_library or A.frame_library)
+    if A.row_names is not None and problem.row_names is None:
+        object.__setattr__(problem, "row_names", RowNames(A.row_names))
+    return A
+
+
+def set_matrix(problem: Any, name: str, A: LinearOperator) -> None:
+    """Replace one matrix of a problem, which may be one of several in a field."""
+    if name in problem.stated.matrices:
+        object.__setattr__(problem, name, A)
+        return
+    field = problem.stated.matrix_names[0]
+    views = dict(zip(view_names(len(getattr(problem, field))), getattr(problem, field), strict=True))
+    object.__setattr__(problem, field, tuple((views | {name: A}).values()))
+
+
+def _as_columns(problem: Any, name: str, data: Any) -> Any:
+    """Return data whose vector is one column; `problem.vector` then says that it was a vector."""
+    data = vector_of_list(data, name)
+    object.__setattr__(problem, "vector", getattr(data, "ndim", 2) == 1 or is_series(data))
+    return data[:, None] if is_array(data) and data.ndim == 1 else data
+
+
+def _promote(problem: Any) -> None:
+    """Multiply matrices in a wider dtype, as they are declared; bools and integers in that of the other matrices."""
+    followed = {declared.like for declared in problem.stated.matrices.values()}
+    for name in problem.matrices:
+        declared = problem.stated.matrices[problem._field(name)]
+        A = problem.matrices[name]
+        others = [B.dtype for other, B in problem.matrices.items() if other != name]
+        if declared.like:
+            promote(problem, name, problem.matrices[declared.like].dtype)
+        elif (
+            others and name not in followed and A.stored_dtype.kind in "biu"
+        ):  # exact; floats keep their precision
+            promote(problem, name, max(others, key=lambda dtype: dtype.itemsize))
+
+
+def promote(problem: Any, name: str, dtype: np.dtype[Any]) -> None:
+    """Multiply a matrix in a wider dtype, which represents its entries exactly, if possible."""
+    A = problem.matrices[name]
+    if A.dtype.itemsize < dtype.itemsize:
+        wider = A.in_dtype(dtype)
+        set_matrix(problem, name, A if wider is None else wider.with_names_of(A))
+
+
+# ---- rows -------------------------------------------------------------------------------------
+
+
+def adopt_rows(problem: Any) -> None:
+    """Check weights, confounds and scale in the constructor, after the matrices are adopted."""
+    check_flag("scale", problem.scale)
+    if problem.sample_weight is None and problem.confounds is None and not problem.scale:
+        return
+    if problem.shared is not None:
+        raise InvalidProblem(
+            "sample_weight, confounds and scale change the moments; got moments that are made already. Pass the "
+            "data themselves."
+        )
+    matrices = problem.matrices.values()
+    rows = min(A.shape[0] for A in matrices)
+    names = column_names_of(problem.confounds)
+    if names is not None:
+        object.__setattr__(problem, "column_names", {**problem.column_names, "confounds": names})
+    adopt_labels(problem, {name: getattr(problem, name) for name in ("sample_weight", "confounds")})
+    w, Z = weights_and_confounds(problem.sample_weight, problem.confounds, rows)
+    object.__setattr__(problem, "sample_weight", w)
+    object.__setattr__(problem, "confounds", Z)
+    if any(A.access == "products" for A in matrices):
+        for A in matrices:  # products with slices are made beside products of the other matrix
+            if isinstance(A, StreamedOperator) and A.shape[0] == math.inf:
+                A.expect(int(rows))
+
+
+def adopt_labels(problem: Any, given: Mapping[str, Any]) -> None:
+    """Check the row labels of data beside the matrices, such as weights, and keep them for later checks."""
+    known = {name: index_of(data) for name, data in given.items()}
+    kept = {name: RowNames(index) for name, index in known.items() if index is not None}
+    object.__setattr__(problem, "row_labels", {**problem.row_labels, **kept})
+    problem.check_labels({})
+
+
+# ---- numbers ----------------------------------------------------------------------------------
+
+
+def check_sizes(problem: Any) -> None:
+    """Check that the matrices have equally many rows, and k against the sizes."""
+    matrices = list(problem.matrices.items())
+    for name, A in matrices[1:]:
+        check_rows(*matrices[0], name, A)
+    if not problem.stated.count:
+        return
+    declared = problem.stated.fields[problem.stated.count]
+    sizes = {"rows": min(A.shape[0] for _, A in matrices)}
+    sizes |= {f"columns of {name}": A.shape[1] for name, A in matrices}
+    sizes = sizes if declared.limits is None else declared.limits(problem)
+    k = getattr(problem, problem.stated.count)
+    object.__setattr__(
+        problem, problem.stated.count, largest_k(sizes) if problem.every else check_k(k, sizes)
+    )
+
+
+def _penalised(problem: Any) -> tuple[str, ...]:
+    """Return the names of the matrices to whose Gram matrices the ridge is added."""
+    declared = problem.stated.fields[problem.stated.ridge]
+    fields = declared.of or tuple(problem.solution.layout.weights) or problem.stated.matrix_names
+    return tuple(name for field in fields for name in problem._in_field(field))
+
+
+def checked_ridge(problem: Any, ridge: Any) -> Any:
+    """Check one ridge, a number or one for each matrix, and return it in the form in which the problem holds it."""
+    declared = problem.stated.fields[problem.stated.ridge]
+    if declared.each:
+        names = _penalised(problem)
+        found = tuple(ridge) if isinstance(ridge, tuple | list | np.ndarray) else (ridge,) * len(names)
+        if len(found) != len(names):
+            several = "a pair" if len(names) == len("XY") else f"one for each of {', '.join(names)}"
+            raise InvalidProblem(f"ridge must be a number or {several}; got {len(found)} numbers.")
+        found = tuple(check_ridge(one) for one in found)
+    else:
+        found = (check_ridge(ridge),)
+    if declared.positive and 0.0 in found:
+        where = " for both views" if len(found) == len("XY") else " for all views" if len(found) > 1 else ""
+        got = " and ".join(f"{one:g}" for one in found)
+        raise InvalidProblem(f"ridge must be above 0{where}; got {got}. {declared.positive}")
+    return found if declared.each else found[0]
+
+
+def least_ridges(problem: Any) -> dict[str, float]:
+    """Return the matrices whose column weights are computed, with the least ridge of each; none without a ridge."""
+    if not problem.stated.ridge:
+        return {}
+    ridge, names = getattr(problem, problem.stated.ridge), _penalised(problem)
+    if problem.stated.fields[problem.stated.ridge].each:
+        return dict(zip(names, ridge, strict=True))
+    return dict.fromkeys(names, min(ridge) if isinstance(ridge, tuple) else ridge)
+
+
+def start_of(problem: Any, given: Any) -> dict[str, Array]:
+    """Check the vectors of an earlier answer against the matrices, and return them by field."""
+    weights, kind = problem.solution.layout.weights, type(problem).__name__
+    if not weights:
+        raise InvalidProblem(f"solvers of {problem.name} cannot begin at an earlier answer; leave start out.")
+    found: dict[str, Any] = {}
+    for field, (name, axis) in weights.items():
+        W = given.get(name) if isinstance(given, Mapping) else getattr(given, name, None)
+        if W is None and len(weights) == 1 and is_array(given):
+            W = given
+        matrices = [problem.matrices[each] for each in problem._in_field(field)]
+        parts = W if isinstance(W, tuple) else (W,)
+        checked = [None if part is None else finite_array(part, f"the {name} of start") for part in parts]
+        if len(checked) != len(matrices):
+            raise InvalidProblem(f"start must have {name} of {len(matrices)} views; got {len(checked)}.")
+        for A, part in zip(matrices, checked, strict=True):
+            p = A.shape[1]
+            shape = None if part is None else tuple(part.shape)
+            if shape is None or len(shape) != len("pk") or shape[axis] != p or not 1 <= shape[1 - axis] <= p:
+                form = f"(m, {p}), of 1 to {p} rows" if axis else f"({p}, m), of 1 to {p} columns"
+                raise InvalidProblem(
+                    f"start must have {name} of shape {form}; got {shown(given) if shape is None else shape}. "
+                    f"Pass a solution of {kind} on the same columns{', or its ' + name if len(weights) == 1 else ''}."
+                )
+        placed = tuple(A.home.blocks.place(part) for A, part in zip(matrices, checked, strict=True))
+        found[name] = placed if problem.stated.matrices[field].several else placed[0]
+    counts = {part.shape[1] for W in found.values() for part in (W if isinstance(W, tuple) else (W,))}
+    if len(found) > 1 and len(counts) > 1:
+        raise InvalidProblem("the weights of start must have equally many columns for both views.")
+    return found

@@ -1,0 +1,131 @@
+"""Tables of an answer: a row for each column of a matrix, for each row of data, or for each training row.
+
+Problem: weights, loadings, scores and coefficients are arrays; users want them beside the names of columns and rows.
+Method: the columns of a table are the vectors of the answer, named by the word of its layout and a number. The rows are
+labelled by the names that the answer keeps, or that other data carry. The table is made in the library of the first
+frame among the data, or in the one that is requested.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from linspec.arrays import Array, HostArray, to_host
+from linspec.frames import RowNames, check_names, column_names_of, library_of, row_names_of, table
+from linspec.sweeps.blocks import brought_here
+
+__all__ = [
+    "check_columns",
+    "table_of_columns",
+    "table_of_features",
+    "table_of_rows",
+    "table_of_training_rows",
+    "vectors_by_name",
+]
+
+
+def vectors_by_name(solution: Any, vectors: Array, axis: int = 0) -> dict[str, HostArray]:
+    """Return the columns (axis 0) or rows (axis 1) of an array, on the host, by their names in tables.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import linspec as ls
+    >>> from linspec.solving import vectors_by_name
+    >>> vectors_by_name(ls.solve(ls.SVD(np.eye(2), k=1)), np.ones((2, 1)))
+    {'component1': array([1., 1.])}
+    """
+    host = to_host(vectors)
+    host = host if axis == 0 else host.T
+    return {f"{solution.layout.vector}{i + 1}": np.asarray(host[:, i]) for i in range(host.shape[1])}
+
+
+def check_columns(solution: Any, matrix: str, data: Any) -> None:
+    """Refuse a frame whose columns are not those of the training data, by name and order.
+
+    Parameters
+    ----------
+    solution : Solution
+    matrix : str
+        The name of the matrix.
+    data : data
+        New rows of the matrix. Data without names pass.
+
+    Raises
+    ------
+    InvalidProblem
+    """
+    check_names(column_names_of(data), solution.column_names.get(matrix), matrix, "the training data")
+
+
+def table_of_columns(
+    solution: Any, matrix: str, vectors: Any, library: str | None = None, data: Any = None
+) -> Any:
+    """Make a table with a row for each column of a matrix.
+
+    Parameters
+    ----------
+    solution : Solution
+    matrix : str
+        The name of the matrix.
+    vectors : array of shape (p, k), or mapping of str to numpy.ndarray of shape (p,)
+        The columns of the table; those of an array are named by `vectors_by_name`.
+    library : str, optional
+        As for `Solution.weights_table`.
+    data : data, optional
+        Other data of this matrix. Their library is the default for the table.
+    """
+    named = vectors if isinstance(vectors, Mapping) else vectors_by_name(solution, vectors)
+    count = len(next(iter(named.values()), ()))
+    names = solution.column_names.get(matrix) or (column_names_of(data) if data is not None else None)
+    return table("column", names or range(count), named, _library(solution, library, data))
+
+
+def table_of_rows(solution: Any, values: Array, data: Any, library: str | None = None) -> Any:
+    """Make a table with a row for each row of data, such as scores.
+
+    Parameters
+    ----------
+    solution : Solution
+    values : array of shape (n, k)
+    data : data with n rows
+        The rows; the labels of a pandas frame become those of the table.
+    library : str, optional
+        As for `Solution.weights_table`; by default the library of the data.
+    """
+    named = vectors_by_name(solution, brought_here(values))
+    return table("row", row_names_of(data), named, _library(solution, library, data))
+
+
+def table_of_training_rows(
+    solution: Any, values: Array, library: str | None = None, numbers: HostArray | None = None
+) -> Any:
+    """Make a table with a row for each training row, labelled by its name if the solution keeps it, or its number.
+
+    Parameters
+    ----------
+    solution : Solution
+    values : array of shape (m, k)
+    library : str, optional
+        As for `Solution.weights_table`.
+    numbers : numpy.ndarray of shape (m,), optional
+        The numbers of these training rows; by default all n of them.
+    """
+    numbers = np.arange(values.shape[0]) if numbers is None else numbers
+    known = solution.row_names
+    labels = RowNames(numbers) if known is None else RowNames(known[numbers], solution.row_label)
+    return table("row", labels, vectors_by_name(solution, values), _library(solution, library, None))
+
+
+def table_of_features(solution: Any, values: Array, library: str | None = None) -> Any:
+    """Make a table with a row for each feature computed from the data, labelled by its number."""
+    named = vectors_by_name(solution, values)
+    return table("feature", range(values.shape[0]), named, _library(solution, library, None))
+
+
+def _library(solution: Any, asked: str | None, data: Any) -> str:
+    """Return the library of a table: the requested one, that of the data, or that of the first training frame."""
+    return (library_of(data) or str(solution.frame_library)) if asked is None else asked
