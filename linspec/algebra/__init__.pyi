@@ -23,9 +23,13 @@ from linspec.algebra.small_matrices import ratio as ratio
 from linspec.algebra.small_matrices import rounding_of_rows as rounding_of_rows
 from linspec.algebra.small_matrices import whitening as whitening
 from linspec.algebra.small_matrices import whitening_above_noise as whitening_above_noise
+from linspec.algebra.unit_vectors import inner_products as inner_products
+from linspec.algebra.unit_vectors import leading as leading
 from linspec.algebra.unit_vectors import lengths_in as lengths_in
+from linspec.algebra.unit_vectors import picked as picked
 from linspec.algebra.unit_vectors import selection_matrix as selection_matrix
 from linspec.algebra.unit_vectors import signs_of_columns as signs_of_columns
+from linspec.algebra.unit_vectors import unit_columns as unit_columns
 from linspec.algebra.whitener import SMALL as SMALL
 from linspec.algebra.whitener import DiagonalWhitener as DiagonalWhitener
 from linspec.algebra.whitener import Whitener as Whitener

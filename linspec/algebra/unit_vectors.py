@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from linspec.arrays import Array, Home, HostArray, to_host
+from linspec.arrays import Array, Home, HostArray, reciprocal, to_host
 
 TIE = 1e-6
 """Relative difference up to which entries count as equally large when signs are fixed."""
@@ -130,3 +130,62 @@ def row_runs(V: HostArray) -> list[slice]:
     """Slices of rows short enough to stay in the private cache of a core."""
     rows = max(CACHED_NUMBERS // max(V.shape[1], 1), 1)
     return [slice(start, start + rows) for start in range(0, V.shape[0], rows)]
+
+
+def unit_columns(W: Array, home: Home) -> Array:
+    """Divide columns by their lengths; a column of zeros stays.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from linspec.algebra import unit_columns
+    >>> from linspec.arrays import HOST
+    >>> unit_columns(np.array([[3.0, 0.0], [4.0, 0.0]]), HOST)
+    array([[0.6, 0. ],
+           [0.8, 0. ]])
+    """
+    W = home.place(W)
+    return W * reciprocal(home.place(home.column_norms(W)))[None, :]
+
+
+def inner_products(V: Array, W: Array, home: Home) -> HostArray:
+    """Compute vᵀw for each pair of columns, on the host.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from linspec.algebra import inner_products
+    >>> from linspec.arrays import HOST
+    >>> inner_products(np.eye(2), np.array([[1.0, 2.0], [3.0, 4.0]]), HOST)
+    array([1., 4.])
+    """
+    found: HostArray = to_host(home.column_sums(V * W))
+    return found
+
+
+def leading(values: HostArray, k: int, above: float = 0.0) -> HostArray:
+    """Return the numbers of the k largest values, in decreasing order, of those above a bound.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from linspec.algebra import leading
+    >>> leading(np.array([1.0, 3.0, 1e-17, 2.0]), 3, above=1e-15)
+    array([1, 3, 0])
+    """
+    order: HostArray = np.argsort(-values, kind="stable")
+    return order[values[order] > above][:k]
+
+
+def picked(W: Array, order: HostArray, factors: HostArray, home: Home) -> Array:
+    """Return columns of W in an order, each multiplied by a factor.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from linspec.algebra import picked
+    >>> from linspec.arrays import HOST
+    >>> picked(np.array([[5.0, 6.0, 7.0]]), np.array([2, 0]), np.array([1.0, -1.0]), HOST)
+    array([[ 7., -5.]])
+    """
+    return W @ home.place(selection_matrix(W.shape[1], order) * factors)

@@ -93,7 +93,7 @@ compare = ProblemGroup("compare", "Run several solvers on the same data, side by
 
 
 def _compare(kind: Kind, given: Mapping[str, Any]) -> None:
-    files = {matrix: given[matrix.lower()] for matrix in kind.matrices}
+    files = kind.files(given)
     out = check_target("--out", given["out"], (".json",), inputs=files.values())
     plot = plots.check_plot("--plot", given["plot"], inputs=files.values(), others=[out])
     runs = _runs(kind, given)
@@ -289,7 +289,7 @@ def _about(kind: Kind, given: Mapping[str, Any], runs: Sequence[RunRequest]) -> 
 
     return {
         "problem": kind.name,
-        "files": {matrix: given[matrix.lower()] for matrix in kind.matrices},
+        "files": kind.files(given),
         **_common(runs),
         **{name: given.get(name) for name in ("held_out", "seed", "max_passes", "max_seconds")},
         "linspec": linspec.__version__,
@@ -312,7 +312,7 @@ def _write(content: Mapping[str, Any], stream: IO[bytes], _: str) -> None:
 def _show(
     kind: Kind, given: Mapping[str, Any], runs: Sequence[RunRequest], outcomes: Sequence[Outcome]
 ) -> None:
-    files = ", ".join(shortened(given[matrix.lower()]) for matrix in kind.matrices)
+    files = ", ".join(map(shortened, kind.files(given).values()))
     click.echo(f"{_title(kind, given, runs)}: {printable(files)}\n")
     one = all(run.values == runs[0].values for run in runs)
     show_outcomes(kind, outcomes, runs[0].values.get("k"), shares=one)

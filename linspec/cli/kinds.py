@@ -66,7 +66,9 @@ class Score:
 
 @dataclass(frozen=True)
 class Kind:
-    """The record of a problem for the command line, which `linspec.ProblemSpec` names as `command`.
+    """The record of a problem for the command line, which `linspec.ProblemSpec` may name as `command`.
+
+    Without it the record follows from the declared fields of the problem.
 
     Parameters
     ----------
@@ -111,6 +113,8 @@ class Kind:
         Whether `solution.transform` of the matrices returns two blocks with paired columns, which plots show.
     proves_completeness : bool, default False
         Whether `linspec.solve` takes ``complete=True`` for the problem.
+    several : bool, default False
+        Whether any number of files are the matrices X1, X2, X3 and so on of one field.
 
     Examples
     --------
@@ -148,6 +152,7 @@ class Kind:
     scored: bool = False
     variates: bool = False
     proves_completeness: bool = False
+    several: bool = False
 
     @property
     def title(self) -> str:
@@ -161,6 +166,12 @@ class Kind:
     def values(self, given: Mapping[str, Any]) -> dict[str, Any]:
         """Return the parameters of the problem, by name, from all options of the command."""
         return {parameter.name: given[parameter.name] for parameter in self.parameters() if parameter.name}
+
+    def files(self, given: Mapping[str, Any]) -> dict[str, str]:
+        """Return the files of the matrices, by their names, from all arguments of the command."""
+        if self.several:
+            return {f"X{i + 1}": file for i, file in enumerate(given["files"])}
+        return {matrix: given[matrix.lower()] for matrix in self.matrices}
 
     def option_texts(self, given: Mapping[str, Any]) -> list[str]:
         """Return the options of solvers that were passed by their own names, as texts for ``--option``."""
@@ -196,8 +207,10 @@ class Kind:
             A matrix holds texts but must hold numbers, or there are several ridges but the problem takes one.
         """
         read = [given if isinstance(given, NamedMatrix) else NamedMatrix(given) for given in matrices]
-        names = {name: matrix.names for name, matrix in zip(self.matrices, read, strict=True) if matrix.names}
-        arranged = [matrix.values for matrix in read]
+        known = [f"X{i + 1}" for i in range(len(read))] if self.several else self.matrices
+        names = {name: matrix.names for name, matrix in zip(known, read, strict=True) if matrix.names}
+        arranged: list[Any] = [matrix.values for matrix in read]
+        arranged = [arranged] if self.several else arranged
         if not self.path and isinstance(values.get("ridge"), tuple | list):
             raise Failure(f"--ridge must be one number here; got {_in_words(values['ridge'])}.")
         given = {name: value for name, value in values.items() if value is not None}
@@ -234,24 +247,28 @@ class Kind:
 def kind_named(name: str) -> Kind:
     """Return the record of a problem, or raise a Failure with a suggestion."""
     if name in offered():
-        found = resolve(registry.get_spec("problem", name).command)
+        place = registry.get_spec("problem", name).command
+        if not place:
+            from linspec.cli.derived import (
+                derived_kind,
+            )  # here: the class of the problem loads array libraries
+
+            return derived_kind(name, registry.get_problem(name))
+        found = resolve(place)
         if isinstance(found, Kind):
             return found
         raise Failure(
             f"the record of the problem {name!r} must name a linspec.cli.kinds.Kind as its command."
         )
     registry.solvers(name)  # raises with a suggestion if there is no such problem
-    raise Failure(
-        f"the problem {name!r} cannot be stated on the command line; solve it from Python with linspec.solve. "
-        f"Problems here: {', '.join(offered())}."
-    )
+    raise Failure(f"no solver solves the problem {name!r} here. Problems here: {', '.join(offered())}.")
 
 
 def offered() -> tuple[str, ...]:
-    """Return the problems that can be stated here and that some solver solves."""
+    """Return the problems that some solver solves."""
     solved = {name.partition("/")[0] for name in registry.solvers()}
     known = registry.problems()
-    return tuple(name for name in known if name in solved and registry.get_spec("problem", name).command)
+    return tuple(name for name in known if name in solved)
 
 
 def count_option(what: str, *, by_default: str = "") -> click.Option:

@@ -161,16 +161,23 @@ def problem_command(
     kind: Kind, action: Callable[..., Any], summary: str, parameters: Iterable[click.Parameter]
 ) -> Command:
     """Make a command that takes the files of a problem's matrices, and parameters."""
-    files: list[click.Parameter] = [
-        click.Argument(
-            [name.lower()], metavar=f"{name}-FILE", type=FileName(path_type=str), required=number == 0
-        )
-        for number, name in enumerate(kind.matrices)
-    ]
-    columns = column_options(kind.matrices, kind.second_columns)
+    if kind.several:
+        file = FileName(path_type=str)
+        files: list[click.Parameter] = [
+            click.Argument(["files"], metavar="FILE...", type=file, nargs=-1, required=True)
+        ]
+        columns: list[click.Parameter] = []
+    else:
+        files = [
+            click.Argument(
+                [name.lower()], metavar=f"{name}-FILE", type=FileName(path_type=str), required=number == 0
+            )
+            for number, name in enumerate(kind.matrices)
+        ]
+        columns = column_options(kind.matrices, kind.second_columns)
 
     def picked(**given: Any) -> Any:
-        return action(**with_columns(kind.matrices, given))
+        return action(**given) if kind.several else action(**with_columns(kind.matrices, given))
 
     return Command(
         kind.name,

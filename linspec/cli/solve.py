@@ -114,7 +114,7 @@ def _solve(kind: Kind, given: Mapping[str, Any]) -> None:
     """Run `linspec solve`; as much as possible is checked before the data are read, the rest before the run."""
     from linspec.cli.measured import loaded  # here: help loads no array library
 
-    files = {matrix: given[matrix.lower()] for matrix in kind.matrices}
+    files = kind.files(given)
     out = check_target("--out", given["out"], FORMATS, inputs=files.values())
     plot = plots.check_plot("--plot", given["plot"], inputs=files.values(), others=[out])
     name, tol = _as_begun(given["solver"], given["start"]), given["tol"]

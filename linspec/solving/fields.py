@@ -71,6 +71,7 @@ class Flag:
     """A yes or no."""
 
     help: str = ""
+    default: bool = False
 
 
 def matrix(
@@ -220,7 +221,7 @@ def flag(default: bool, help: str = "", *, kw_only: bool = False) -> Any:  # noq
     >>> ls.flag(True, "Centre the columns.").default
     True
     """
-    return _declared(Flag(help), default, kw_only=kw_only)
+    return _declared(Flag(help, default), default, kw_only=kw_only)
 
 
 def _declared(declaration: Any, default: Any, *, kw_only: bool = False) -> Any:

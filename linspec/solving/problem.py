@@ -37,7 +37,7 @@ from linspec.operators.range_of_entries import check_square
 from linspec.operators.row_model import row_model
 from linspec.registry.keywords import parameters_of, unknown_parameter
 from linspec.registry.options import is_number
-from linspec.solving.conclusion import DEFAULT_TERMS, Conclusion, Terms
+from linspec.solving.conclusion import DEFAULT_TERMS, Conclusion, Terms, fewer_than_asked
 from linspec.solving.fields import Statement, view_names
 from linspec.solving.solution import Solution, Status
 from linspec.solving.stating import (
@@ -246,6 +246,51 @@ class Problem(ABC, Generic[S_co]):
     def sizes(self) -> cost.Sizes:
         """Return the sizes of all matrices, for estimates of time and memory."""
         return cost.sizes_of(list(self.matrices.values()), self.width)
+
+    def noise(self, moments: Moments) -> float:
+        """Return the relative rounding of products with unit vectors, below which values are not distinguished from 0.
+
+        Parameters
+        ----------
+        moments : Moments
+            The moments of the problem, after a product.
+        """
+        columns = sum(A.shape[1] for A in self.matrices.values())
+        unit = max(float(np.finfo(self.dtype).eps), moments.columns.centring_error())
+        return 10 * math.sqrt(columns) * unit
+
+    def concluded(self, moments: Moments, residual: float, **fields: Any) -> Conclusion:
+        """Return the conclusion on an answer: its arrays in the libraries of the data, its adjustments and findings.
+
+        Parameters
+        ----------
+        moments : Moments
+        residual : float
+        **fields
+            The fields of the answer. Weights are placed in the library and dtype of their matrices.
+
+        Returns
+        -------
+        Conclusion
+            With the finding that there are fewer components than requested, if so, and that digits were lost.
+        """
+        layout = self.solution.layout
+        for field, (name, _) in layout.weights.items():
+            matrices = [self.matrices[each] for each in self._in_field(field)]
+            several = self.stated.matrices[field].several
+            placed = [
+                A.home.place(W, A.dtype)
+                for A, W in zip(matrices, fields[name] if several else [fields[name]], strict=True)
+            ]
+            fields[name] = tuple(placed) if several else placed[0]
+        fields |= self.fields_of_adjustments(moments)
+        findings = self.lost_to_centring(moments)
+        if self.stated.count and layout.value:
+            found = len(fields[layout.value])
+            wanted = found if self.every else getattr(self, self.stated.count)
+            what = f"{layout.value_label}s that can be distinguished from zero"
+            findings = (*fewer_than_asked(found, wanted, what), *findings)
+        return Conclusion(fields, residual, findings)
 
     def lost_to_centring(self, moments: Moments) -> tuple[tuple[Status, str], ...]:
         """Return findings on digits lost by adjustment: tiny remainders or squares, cancellation of means."""

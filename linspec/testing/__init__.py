@@ -22,6 +22,7 @@ from linspec.testing.family import ProblemTesting, testing_of
 from linspec.testing.operators import CountingOperator, ProductsOnly, check_operator
 from linspec.testing.oracle import ROUNDING, Law, Reading, as_host, precision, shift_of
 from linspec.testing.problems import Case, orthonormal
+from linspec.testing.spectral import Spectrum, common_views, spectral_testing
 from linspec.testing.suite import (
     Check,
     CheckFailed,
@@ -53,10 +54,12 @@ __all__ = [
     "ProductsOnly",
     "Reading",
     "Report",
+    "Spectrum",
     "Suite",
     "as_host",
     "cases",
     "check_operator",
+    "common_views",
     "conformance",
     "interface_issues",
     "orthonormal",
@@ -67,6 +70,7 @@ __all__ = [
     "precision",
     "run_checks",
     "shift_of",
+    "spectral_testing",
     "testing_of",
 ]
 

@@ -34,6 +34,7 @@ from linspec.arrays import HostArray, is_array, to_host
 from linspec.errors import LinspecError, UnknownName
 from linspec.registry.kinds import resolve
 from linspec.solving.fields import Layout
+from linspec.solving.solution import weights_by_matrix
 from linspec.solving.solver import Solver
 from linspec.studies.held_out.scores import HeldOutScore
 from linspec.testing.behaviour import Skip, check_units
@@ -193,7 +194,10 @@ class Solved:
     def scores(self, solution: Any, rows: Mapping[str, Any], **beside: Any) -> list[HostArray]:
         """Return the blocks that `transform` gives for rows of the matrices that it takes."""
         known = inspect.signature(solution.transform).parameters
-        given = {name: value for name, value in rows.items() if name in known}
+        if any(each.kind is each.VAR_KEYWORD for each in known.values()):
+            given = {name: rows[name] for name in weights_by_matrix(solution)}
+        else:
+            given = {name: value for name, value in rows.items() if name in known}
         found = solution.transform(**(given or dict(zip(known, rows.values(), strict=False))), **beside)
         return [as_host(block) for block in (found if isinstance(found, tuple | list) else [found])]
 

@@ -7,9 +7,11 @@ family, and it does not name any family.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import Any
+
+import numpy as np
 
 from linspec import registry
 from linspec.errors import InvalidDeclaration
@@ -34,11 +36,12 @@ class ProblemTesting:
     oracle : callable
         Takes a case and a `Reading`. Returns an object with the exact answer and the law (see
         `linspec.testing.oracle`).
-    shapes : callable
-        Takes a case and a solution. Returns the shapes that arrays of the solution must have, by name.
-    moved : callable
-        Takes a case, a factor and a seed. Returns the same problem in other units or coordinates; its answer
-        follows from the answer of the case.
+    shapes : callable, optional
+        Takes a case and a solution. Returns the shapes that arrays of the solution must have, by name. By default they
+        follow from the declared fields.
+    moved : callable, optional
+        Takes a case, a factor and a seed. Returns the same problem in other units or coordinates; the oracle knows its
+        answer. By default the rows are in another order, and the first matrix is multiplied by the factor.
     bounded_entries : bool, default True
         Whether data are refused for the size of their entries. If False, as for kernels, which refuse values instead,
         answers in extreme units must be right, or refused.
@@ -69,8 +72,8 @@ class ProblemTesting:
 
     cases: Callable[[], Sequence[Case]]
     oracle: Callable[[Case, Reading], Any]
-    shapes: Callable[[Case, Any], Mapping[str, tuple[int, ...]]]
-    moved: Callable[[Case, float, int], Case]
+    shapes: Callable[[Case, Any], Mapping[str, tuple[int, ...]]] | None = None
+    moved: Callable[[Case, float, int], Case] | None = None
     bounded_entries: bool = True
     companions: frozenset[str] = frozenset()
     residual_kinds: frozenset[str] = KINDS
@@ -80,8 +83,31 @@ class ProblemTesting:
     missing: Callable[[], str] = lambda: ""
 
     def __post_init__(self) -> None:
-        """Cache the cases, so that every solver of the family gets the same objects."""
+        """Cache the cases, so that every solver of the family gets the same objects; complete what is left out."""
         object.__setattr__(self, "cases", cache(self.cases))
+        object.__setattr__(self, "shapes", self.shapes or declared_shapes)
+        object.__setattr__(self, "moved", self.moved or in_other_units)
+
+
+def declared_shapes(case: Case, solution: Any) -> dict[str, tuple[int, ...]]:
+    """Return the shapes of vectors and means that the declared fields of an answer require."""
+    layout, found = solution.layout, {}
+    columns = {name: A.shape[1] for name, A in case.arrays.items() if A.ndim > 1}
+    count = len(getattr(solution, layout.value)) if layout.value else int(case.parameters["k"])
+    for matrix, (name, axis) in layout.weights.items():
+        if matrix in columns:
+            found[name] = (count, columns[matrix]) if axis else (columns[matrix], count)
+    if case.parameters.get("center", False):
+        found |= {name: (columns[matrix],) for matrix, name in layout.means.items() if matrix in columns}
+    return found
+
+
+def in_other_units(case: Case, factor: float, seed: int) -> Case:
+    """Return a case with its rows in another order and its first matrix multiplied by a factor."""
+    rows = np.random.default_rng(seed).permutation(len(case.main))
+    arrays = {name: A[rows] for name, A in case.arrays.items()}
+    first = next(iter(arrays))
+    return replace(case, arrays=arrays | {first: factor * arrays[first]}, truth={})
 
 
 def testing_of(problem: str) -> ProblemTesting:

@@ -87,7 +87,12 @@ class Case:
 
     def state(self, data: Mapping[str, Any]) -> Any:
         """Construct the problem on given data, such as the case's arrays in another library."""
-        return registry.get_problem(self.problem)(**data, **self.parameters)
+        cls: Any = registry.get_problem(self.problem)
+        fields = cls.stated.matrices
+        if any(declared.several for declared in fields.values()):
+            (field,) = fields
+            return cls(**{field: list(data.values())}, **self.parameters)
+        return cls(**data, **self.parameters)
 
 
 @lru_cache(1000)

@@ -10,7 +10,6 @@ def linspec_problems():
             name="pls",
             target="linspec_pls.problem:PLS",
             summary="Directions of two views with the largest covariance: singular vectors of XᵀY.",
-            command="linspec_pls.command:COMMAND",
             testing="linspec_pls.testing:TESTING",
         )
     ]
