@@ -65,9 +65,10 @@ class Prices:
 class Outlook:
     """The expected number of iterations with and without a preconditioner.
 
-    The estimate is √κ times `digits` = ln(2/tol)/2. κ is the ratio of the largest remaining
-    eigenvalue to the mean of those outside the sketch, or to the value after two more doublings like the last one. A
-    single remaining eigenvalue costs at most a few iterations, shared among the right-hand sides.
+    The estimate is √κ times `digits` = ln(2/tol)/2. κ is the ratio of the largest eigenvalue that the preconditioner
+    leaves to a typical one: the mean of those outside the sketch, or, if less, the least one after two more doublings
+    that reduce it as the last one did. A single large eigenvalue costs at most a few iterations, shared among the
+    right-hand sides.
     """
 
     size: int
@@ -98,7 +99,7 @@ class Outlook:
         return float((values[-1] + shift) / (middle + shift))
 
     def useful(self, values: HostArray, shift: float) -> bool:
-        """Whether iterations with the preconditioner cost less than without, apart from making it."""
+        """Whether iterations with the preconditioner cost less than those without it; its own cost is not counted."""
         rank, iterations = len(values), self.iterations(values, shift)
         alone = iterations * np.sqrt((values[0] + shift) / (values[-1] + shift))
         alone = min(alone, iterations + PER_OUTLIER * rank / self.prices.width)

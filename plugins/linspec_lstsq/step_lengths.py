@@ -41,7 +41,7 @@ largest fits into the cache of a core. A batch of sparse rows has at least as ma
 step updates all coefficients."""
 
 FARTHEST = 1e6
-"""A displacement longer than this multiple of the sum of safe steps has diverged, and is not multiplied."""
+"""A displacement longer than this multiple of the sum of safe steps has diverged; no product is made with it."""
 
 PROBES, POWERS = 8, 8
 """Columns and steps of the power iteration for the largest eigenvalue of a chunk of rows."""
@@ -180,7 +180,7 @@ def survey(A: LinearOperator, B: LinearOperator | None, probes: HostArray) -> tu
 
 @dataclass(frozen=True)
 class Survey(Step[tuple[float, HostArray]]):
-    """Step that makes `survey` on the machines that hold the rows; it keeps no long rows there.
+    """Step that computes the results of `survey` on the machines that hold the rows, and leaves no new rows there.
 
     Parameters
     ----------
@@ -199,7 +199,7 @@ class Survey(Step[tuple[float, HostArray]]):
         return np.zeros((A.shape[0], 0)), (largest, cross[0] if cross else np.zeros((A.shape[1], 0)))
 
     def merge(self, left: tuple[float, HostArray], right: tuple[float, HostArray]) -> tuple[float, HostArray]:
-        """The larger of two norms and the sum of the products; the norm is not finite if one of the two is not."""
+        """Larger of two norms (not finite if either is not), and sum of the products."""
         return float(np.maximum(left[0], right[0])), left[1] + right[1]
 
 
