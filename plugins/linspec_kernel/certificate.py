@@ -48,7 +48,7 @@ LEAST_SHARE = 1e-16
 """Lower limit for a residual that a solver estimates, relative to its first estimate."""
 
 UNCERTAIN = 0.01
-"""Functions of eigenvalue w have correlations up to w/(w + ridge); missing ones are reported above this value."""
+"""Missing functions are reported if their correlation could exceed this value: w/(w + ridge) for an eigenvalue w."""
 
 TOLERATED = 10.0
 """Multiple of the residual above which an estimated loss is reported."""
@@ -64,7 +64,7 @@ class JudgedFunctions:
     Attributes
     ----------
     weights : array of shape (m, b)
-        Returned coefficients: of the features, the landmarks or the rows.
+        Coefficients that are returned, one for each feature, landmark or row.
     dual : array of shape (n, b) or None
         Coefficients of all rows, centred.
     values : array of shape (n, b)
@@ -82,7 +82,7 @@ class JudgedFunctions:
     squares: HostArray
 
     def turned(self, T: HostArray, home: Home) -> JudgedFunctions:
-        """Functions F T, in all representations."""
+        """Return the functions F T: weights, dual coefficients, values, means and inner products."""
         P = home.place(T)
         dual = None if self.dual is None else self.dual @ P
         return JudgedFunctions(self.weights @ P, dual, self.values @ P, self.mean @ T, T.T @ self.squares @ T)
@@ -152,7 +152,7 @@ def judged(
 
 @dataclass(frozen=True)
 class Carried:
-    """All canonical pairs within the spans that a solver carries; it returns the first k.
+    """All canonical pairs within the spans of a solver's bases; the solver returns the first k.
 
     Attributes
     ----------
@@ -188,7 +188,7 @@ class Carried:
 
 
 def with_loss(conclusion: Conclusion, carried: Carried, tol: float) -> Conclusion:
-    """Conclusion with an estimate of the loss, from residuals and from the carried pairs that are not returned."""
+    """Add an estimate of the loss to a conclusion, computed from residuals and from the pairs that are not returned."""
     rho, squares = conclusion.fields["correlations"], conclusion.fields["residuals"]
     total = float(rho.sum())
     if not total > 0 or not np.isfinite(squares).all() or len(rho) > len(carried.correlations):
@@ -253,7 +253,7 @@ def functions(
 
 
 def _are_no_rounding(op: KernelOperator, f: JudgedFunctions, ridge: float) -> HostArray:
-    """For each function, whether its values exceed the rounding of K a, and its length that of aᵀK a."""
+    """Flag functions that exceed rounding: |K a| that of a product K a, and the squared length that of r aᵀK a."""
     if f.dual is None:
         return np.ones(len(f.squares), dtype=bool)
     dual, values, least = op.home.column_norms(f.dual), op.home.column_norms(f.values), least_value(op)

@@ -184,7 +184,7 @@ class Nystrom:
         return quotients(t, np.sum(self._adjoint(R) ** 2, axis=0) + self.shift * t, self.ridge)
 
     def image(self, c: HostArray) -> Array:
-        """H L c (L c without centring)."""
+        """H L c, where H is the centring; L c if the view is not centred."""
         z = self.home.place(self.L @ self.place.place(c, self.op.tile_dtype))
         return z - self.home.place(self.mean @ c)[None, :]
 

@@ -160,7 +160,7 @@ def _thresholded(A: HostArray, s: float) -> HostArray:
 
 
 def _of_ties(a: HostArray, s: float) -> HostArray:
-    """Point on equally large entries with |w|₂ = 1 and |w|₁ = s: the first entry is larger than the others."""
+    """Point w on the equal largest entries of a with |w|₂ = 1 and |w|₁ = s; its first entry is the largest."""
     w, ties = np.zeros(len(a)), np.flatnonzero(a == a.max())
     m = len(ties)
     if m == 1:

@@ -87,8 +87,7 @@ class ClimbingPair:
     Attributes
     ----------
     is_final : bool
-        Whether this is the final climb, on all rows, of the best start alone or of a given one; before it all starts
-        climb.
+        True in the final climb on all rows, from the best start or a given point; False while all starts climb.
     climb : Climb
     agreeing : int
         Number of starts that led to the best value; 0 while they climb.
@@ -144,7 +143,7 @@ class FromStarts(IterativeSolver):
         yield hunt.iterate(residual, found, None, ending=ending)
 
     def objectives(self, problem: Any, run: Run) -> tuple[Objective, Objective]:
-        """Objective by which all starts climb, and the one of the final climb of the best of them."""
+        """Return the objective for the climbs of all starts, and the objective for the best start's final climb."""
         return problem.value, problem.value
 
 
@@ -177,7 +176,7 @@ class PairHunt:
     Attributes
     ----------
     rough, exact : Search
-        Search of all starts, on a sample if there are many rows, and search of the best start, on all rows.
+        Search from all starts (on a sample of rows if there are many), and search from the best start (on all rows).
     """
 
     def __init__(self, solver: FromStarts, problem: Any, run: Run, state: Any) -> None:
@@ -314,7 +313,7 @@ def largest(found: Sequence[PointPair], climb: Climb | None = None) -> float:
 
 
 def _still_to_come(given: Points | None, k: int, state: Any) -> tuple[bool, bool]:
-    """Whether further pairs need starts, and whether starts climb now."""
+    """Whether pairs not yet begun need screened starts, and whether the starts of the current pair still climb."""
     now = None if state is None else state["now"]
     begun = 0 if state is None else len(state["found"]) + (now is not None)
     seeks = k > max(begun, 0 if given is None else given[0].shape[1])
