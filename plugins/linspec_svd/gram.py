@@ -128,7 +128,7 @@ def _wide(problem: Any) -> bool:
 
 
 def _can_be_reduced(A: LinearOperator) -> bool:
-    """Whether "direct" can be called. It holds wide data as an array, and sparse data must not become one."""
+    """Whether "direct" can solve: entries can be read, and wide data, which it holds as an array, are not sparse."""
     n, p = A.shape
     return A.readable and (p <= n or A.nnz >= n * p)
 

@@ -41,7 +41,7 @@ FEWEST_VECTORS = 20
 """Least number of basis vectors of ARPACK; SciPy's own default."""
 
 LONGEST_BASIS = (10, 100)
-"""Largest number of basis vectors of PROPACK: for each triplet, which is SciPy's own default, and in any case."""
+"""Largest number of basis vectors of PROPACK: 10 for each triplet (SciPy's own default), or 100 if that is more."""
 
 UNLIMITED = 10**9
 """Restarts allowed to ARPACK; the run ends them earlier."""

@@ -43,13 +43,13 @@ from linspec_svd.triplets import (
 REMEDY = 'Choose "spca", or "block-krylov".'
 
 CROOKED = 1e-14
-"""The departure of V from orthonormal columns that is only rounding, as the mean length of a row of VᵀV − I."""
+"""Departure of V from orthonormal columns up to which it is only rounding; its unit is the mean row of VᵀV − I."""
 
 BESIDE_TAIL = 1e-8
-"""Departure allowed as a fraction of σ²/σ₁² at the end of a truncated sketch, which is of the order of the residual."""
+"""Departure of V allowed for a truncated sketch, as a multiple of σ²/σ₁² for its last value σ (about the residual)."""
 
 SMALLEST = 1e-60
-"""The least length of a column of AΩ whose fourth power is representable; its reciprocal is the largest."""
+"""Lengths of columns of AΩ between this and its reciprocal have representable fourth powers."""
 
 PROBES = 4
 """The number of random combinations of the columns from which the departure is estimated."""
@@ -139,7 +139,7 @@ class LazySPCA(Solver):
 
 
 def _leading(Bt: Array, M: HostArray, problem: Any, run: Run) -> tuple[HostArray, Array]:
-    """The k largest singular values above rounding of a tall block BᵀR⁻¹, M = RᵀR, and its left vectors.
+    """The k largest singular values (above rounding) of the tall block BᵀR⁻¹, where M = RᵀR, and its left vectors.
 
     The block is overwritten.
     """

@@ -20,12 +20,11 @@ from linspec.arrays import HostArray, to_host
 from linspec_svd.ritz_pairs import SLACK, Recorder, Ritz
 
 ASTRAY = 1e-6
-"""Largest part of a product outside of its recurrence, relative to the largest coefficient; partial
-reorthogonalisation subtracts parts of the root of rounding."""
+"""A vector violates the recurrence if it deviates by more than this fraction of the largest coefficient. Partial
+reorthogonalisation alone causes deviations of the order √eps."""
 
 FAR = 10.0
-"""A tolerance of at least this many roots of rounding is insensitive to the error of products from PROPACK's
-recurrence."""
+"""If the tolerance is at least this multiple of √eps, errors of products from PROPACK's recurrence do not matter."""
 
 
 class Bidiagonal:
@@ -169,14 +168,14 @@ class Bidiagonal:
         return product * (self.root or 1.0)
 
     def _recompute(self) -> None:
-        """Multiply the Ritz vectors once more, since products from the recurrence are less accurate."""
+        """Multiply the final Ritz vectors by AᵀA, since products computed from the recurrence are less accurate."""
         recorder = self.recorder
         if self.run_.affords(recorder.AtA.sweep):
             V = recorder.ritz.V
             recorder.ritz = Ritz.of(V, recorder.multiplied(V), recorder.k)
 
     def _learn(self, rest: HostArray) -> None:
-        """Record that the products of all held vectors are known, the last one up to a part `rest` outside of them."""
+        """Record that all held vectors are multiplied; `rest` is the part of the last product outside their span."""
         self.known = len(self.diagonal), rest
         if len(self.held) >= self.due:
             self.due = len(self.held) + max(self.recorder.width - self.recorder.k, 1)

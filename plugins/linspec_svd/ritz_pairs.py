@@ -157,7 +157,7 @@ class Recorder:
         return Ritz.of(V, np.column_stack([self.wide.GV, *self.products]), self.width)
 
     def judge(self, found: Ritz) -> None:
-        """Report the k pairs with the larger sum of Ritz values, new or old; the run decides whether to continue."""
+        """Keep the old or the new k pairs, whichever have the larger sum of values, and report them to the run."""
         if found.theta.sum() >= self.ritz.theta.sum() * (1 - SLACK):
             self.ritz = found
         self.converged = self.ritz.residual <= self.run.tol

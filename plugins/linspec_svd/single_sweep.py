@@ -27,9 +27,9 @@ PROBES = 10
 """The number of random columns from which residuals are estimated."""
 
 LOST = 1e-10
-"""Error of the subspace by squaring above which the solution reports it: in float64 it belongs to σ₁/σ_k = 1000.
+"""The solution reports errors of the subspace by squaring above this value, which belongs to σ₁/σ_k = 1000 in float64.
 
-It is also the largest loss allowed by squaring twice. For float32 data the limit is a hundred roundings.
+The same value limits the loss by squaring twice. For float32 data the limit is a hundred times eps.
 """
 
 ANEW = "Pass a callable that returns the slices anew."

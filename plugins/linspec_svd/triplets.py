@@ -28,7 +28,7 @@ from linspec.moments import reduce_rows
 from linspec.sweeps import KeptRows, Step, row_images
 
 NULL = 8
-"""The largest product with a vector of the numerical null space, in units of the rank cut."""
+"""A V vanishes if no column of it is longer than this multiple of the rank cut."""
 
 ROUNDED_PRODUCT = 4
 """The error of eigenvalues of AᵀA from float32 products, in roundings of the largest; measured: up to 0.7."""
@@ -53,9 +53,9 @@ def share_below_rounding(A: LinearOperator) -> float:
 
 
 def size_of_means(run: Run) -> float:
-    """A bound on what means and confounds subtract from products; 0 for means that are subtracted from entries.
+    """Bound on the norm that centring and confounds subtract from products; 0 if they are subtracted from entries.
 
-    Singular values below its rounding may come from the correction of columns that are constant or explained.
+    Singular values below the rounding of this norm may be rounding errors of columns that are constant or explained.
     """
     return math.sqrt(run.moments("implicit").columns.subtracted_from_products(0))
 
