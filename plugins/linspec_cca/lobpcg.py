@@ -72,7 +72,7 @@ FEWEST_SIGNS = 4
 """Least number of random signs for an estimate of diagonals."""
 
 LEAST_CUT = 1e-13
-"""Lengths in S are rounding below this fraction, for any number of columns."""
+"""Least `cut` of a view (see `SubspaceView`), for any number of columns."""
 
 SINGLE_PATIENCE = 3
 """Sweeps in float32 without progress, after which products have the precision of the data."""
@@ -171,7 +171,7 @@ class LOBPCG(IterativeSolver):
         return int(min(problem.k + more, *problem.X.shape, problem.Y.shape[1]))
 
     def _first_blocks(self, problem: Any, run: Run, moments: Moments, width: int) -> tuple[list[Array], int]:
-        """Blocks of random signs behind the columns of an earlier answer, if any, and the number of these columns."""
+        """First blocks: columns of an earlier answer, if any, then random signs; and the number of those columns."""
         home = moments.home
         drawn = [home.place(_signs(run, A.shape[1], width)) for A in (problem.X, problem.Y)]
         return behind_an_answer(run, drawn, home)
@@ -192,7 +192,7 @@ class LOBPCG(IterativeSolver):
 
 
 def _view(A: Any, diagonal: Array, ridge: float, moments: Moments, dtype: np.dtype[Any]) -> SubspaceView:
-    """Subspace without vectors. With fewer rows than columns, some vectors have length only by the ridge."""
+    """Empty subspace of a view. With fewer rows than columns, the ridge alone gives some vectors their length in S."""
     cut = max(metric_rounding(A.shape[1], dtype), LEAST_CUT)
     view = SubspaceView(moments.home, dtype, diagonal + ridge, cut)
     if A.shape[0] >= A.shape[1] or ridge == 0:

@@ -29,7 +29,7 @@ from linspec.operators import CenteredOperator, DenseOperator, SparseOperator, u
 from linspec.sweeps import FEWEST_ROWS, rows_at_once
 
 DIMENSIONS = 6
-"""Rows of a batch in units of the intrinsic dimension, measured on words: 2 leaves noise, more costs steps."""
+"""Rows of a batch in units of the intrinsic dimension. On word counts 2 left too much noise; more means fewer steps."""
 
 FEWEST_STEPS = 16
 """Least number of batches in all rows. It has priority over DIMENSIONS."""
@@ -167,7 +167,7 @@ def typical_squares(rows: LinearOperator) -> Array | None:
     Returns
     -------
     array of shape (p,) or None
-        None if the entries cannot be read at the cost of the rows. Sparse entries are taken about zero.
+        None if the entries are in neither an array nor a sparse matrix. Sparse entries are not centred.
     """
     bare, _ = uncounted(rows)
     source = bare.parts[0] if isinstance(bare, CenteredOperator) else bare

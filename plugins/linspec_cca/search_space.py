@@ -30,7 +30,7 @@ CACHED_NUMBERS = 2**18
 """Numbers that the host processes at a time: two megabytes."""
 
 DEPENDENT = {8: 1e-12, 4: 1e-7}
-"""A vector of a block is rounding of its columns below this fraction of their squared length, by bytes of a number."""
+"""A combination of a block's columns is rounding below this fraction of their squared length; by bytes of a number."""
 
 SAME = {8: 1e-10, 4: 1e-5}
 """A vector counts as in a space if less than this fraction of its length is outside; by the bytes of a number."""
@@ -60,7 +60,7 @@ class SubspaceView:
     cut : float
         A length in S is rounding below this fraction of the longest vector in the norm of the diagonal.
     panels : three lists of arrays
-        Blocks V with SV, ridge included, and with CV of the other view's blocks.
+        Blocks V, SV (ridge included) and KV, the cross product times the other view's V.
     coordinates : numpy.ndarray of shape (d, r)
         W with (VW)ᵀ S (VW) = I.
     longest : float
@@ -127,7 +127,7 @@ class SubspaceView:
         return total
 
     def against(self, which: int, Z: Array) -> Array:
-        """Panels (0 V, 1 SV, 2 KV) transposed times Z."""
+        """VᵀZ, (SV)ᵀZ or (KV)ᵀZ for all panels, as `which` is 0, 1 or 2."""
         products = [self.inner(V, Z) for V in self.panels[which]]
         return self.home.xp.concat(products, axis=0) if products else self.home.zeros((0, Z.shape[1]))
 
@@ -189,7 +189,7 @@ class SubspaceView:
         return Z
 
     def without_dead(self, V: Array) -> Array:
-        """V with zeros in the rows of zero columns: products do not reduce these entries, so they would grow."""
+        """V with zeros in the rows that belong to zero columns of the data; products would not reduce these entries."""
         live, xp = self.diagonal > 0, self.home.xp
         return V if bool(to_host(xp.all(live))) else V * xp.astype(live, xp.float64)[:, None]
 
@@ -198,7 +198,7 @@ class SubspaceView:
         return self.against(1, Z), self.inner(Z, SZ), self.weighted_squares(Z)
 
     def append(self, blocks: list[Array], inside: HostArray, G: HostArray, H: HostArray) -> None:
-        """Add Z, SZ and KZ and empty the list; directions of rounding or within the space get no coordinates."""
+        """Add Z, SZ and KZ to the panels and empty `blocks`; only directions outside the space get coordinates."""
         E = self.coordinates.T @ inside
         dependent = DEPENDENT[self.dtype.itemsize]
         T = whitening_above_noise(G - E.T @ E, H, self.cut, dependent, least=1.0)
@@ -254,7 +254,7 @@ class SearchSpace:
     cross : numpy.ndarray
         VxᵀC Vy of all panels.
     turns : pair of numpy.ndarray
-        Singular vectors of the cross product in coordinates.
+        Singular vectors of `cross` in the coordinates of both views.
     before, last : pair of numpy.ndarray, numpy.ndarray
         Turns and correlations before the last block.
     folded : int
@@ -305,7 +305,7 @@ class SearchSpace:
         self.turns, self._there = (P, Qt.T), None
 
     def _inner_products(self, blocks: Sequence[Array], products: Sequence[Array]) -> list[HostArray]:
-        """Inner products of new blocks for `append`, and three parts of the cross product, in one transfer."""
+        """Inner products of new blocks that `append` needs, and the new parts of the cross product, in one transfer."""
         x, y = self.views
         Zx, Zy = blocks
         SZx, CZy, CtZx, SZy = products
