@@ -82,7 +82,7 @@ class Answer:
 
 @dataclass(kw_only=True, eq=False)
 class Judged(Iterate):
-    """Answer of stage 1 with its residual by stage 2; the first such answer is the start of stage 1.
+    """Iterate: an answer of stage 1 with its residual, which stage 2 computes; the first iterate has no answer.
 
     Attributes
     ----------
@@ -131,7 +131,7 @@ class Regression:
         self._once_for_all = not (hasattr(lstsq, "prepare") and hasattr(lstsq, "tol"))
 
     def after(self, last: Judged) -> Answer:
-        """W₁ = argmin ‖XW₁ − H‖² + γ‖W₁‖²: the first answer, or a more accurate one than the last."""
+        """Compute W₁ = argmin ‖XW₁ − H‖² + γ‖W₁‖² for the first time, or more accurately than in the last iterate."""
         return self._first() if last.stage_1 is None else self._better(last, last.stage_1)
 
     def _first(self) -> Answer:
@@ -228,7 +228,7 @@ def _solve_scaled(
 def column_scale(moments: Moments, ridge: float, basis: RowBasis | None) -> Array | None:
     """Lengths of the columns of X, if dividing by them helps stage 1 and does not change the solution; else None.
 
-    This holds at ridge 0 for independent columns whose lengths differ too much for an iteration.
+    They are returned at ridge 0 for independent columns whose lengths differ too much for an iteration.
     """
     if basis is None or basis.rank < moments.shape[1] or not unequal(moments, ridge):
         return None
@@ -257,7 +257,7 @@ def chosen(lstsq: Solver | None, X: LinearOperator) -> Any:
 
 
 def setup(lstsq: Solver, moments: Moments, *, begun: bool) -> float:
-    """Least number of passes until the first answer has a residual, or the next one if stage 1 has begun."""
+    """Least number of passes until the next answer has a residual; without setup if stage 1 has `begun`."""
     first = 0.0 if begun else moments.setup_cost + moments.sweep_cost
     return first + (1.0 + lstsq.preparation) * moments.sweep_cost
 
