@@ -21,7 +21,7 @@ DEPENDENT = 1e-5
 """Directions of features are left out if their singular value is below this fraction of the largest (1e-10 squared)."""
 
 SUMS = 1000.0
-"""Roundings of a feature and of the sums over rows: layers have some hundreds of columns."""
+"""Allowed rounding in multiples of eps: features are sums over some hundreds of columns, covariances over rows."""
 
 
 def planted_deep_cca(
