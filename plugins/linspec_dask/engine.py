@@ -54,12 +54,12 @@ class Given:
 
 @dataclass(frozen=True, eq=False)
 class Held:
-    """A future, the worker that has it or will have it, and the user's future that it was made of, if any.
+    """A future, its worker, and the future of the user from which it was computed, if any.
 
     Attributes
     ----------
     number : int or None
-        The number of the block that it is, or the only one that it was made of.
+        The number of the block that the future holds, or of the only block from which it was computed.
     """
 
     future: Any
@@ -161,7 +161,7 @@ class DaskEngine(Engine):
             return list(awaited(self.client, lambda: self.client.gather(futures)))
 
     def together(self, first: Sequence[Held], second: Sequence[Held]) -> list[Held]:
-        """Return the second values on the workers of the first: values on other workers are copied once."""
+        """Return handles of the second values on the workers of the first; a value on another worker is copied once."""
         found = []
         with self._reached():
             for stays, comes in zip(first, second, strict=True):
@@ -241,7 +241,7 @@ class DaskEngine(Engine):
         return {key: Held(one.future, places.get(key), one, one.number) for key, one in futures.items()}
 
     def _known_by(self, held: Held) -> Held:
-        """Return the handle; keep a weak reference to it, so that an error can name the block by its number."""
+        """Return `held`; keep a weak reference to it, so that an error can name the block by its number."""
         if held.number is not None:
             self._blocks.add(held)
         return held
@@ -268,7 +268,7 @@ class DaskEngine(Engine):
 
     @contextmanager
     def _reached(self) -> Iterator[None]:
-        """Turn errors of the block into errors of linspec.
+        """Turn errors that occur inside this context into errors of linspec.
 
         Work without a waiting caller ends when its futures are released. It is not cancelled: a scheduler that must
         cancel tasks on which others depend drops the connection.
