@@ -35,7 +35,7 @@ SLAB_BYTES = 16 << 20
 """Size of a slab in memory: several blocks, but small enough for the allocator to reuse the memory."""
 
 PIECES = 256
-"""Largest number of chunks in a slab, each found and decoded by itself: a run can be stopped only between slabs."""
+"""Largest number of chunks in a slab. Each chunk is decoded separately, and a run can stop only between slabs."""
 
 MOST_SLABS = 2**22
 """Largest number of slabs of a matrix: 64 TiB, if slabs are full."""

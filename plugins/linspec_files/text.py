@@ -39,8 +39,8 @@ __all__ = [
 
 PIECE = 2**20
 PER_CHARACTER, LONG = 16, 2**20
-"""Largest number of bytes for a character of a line while its fields are read, as text and as numbers; and the length
-of a line, or number of lines, from which on these are compared with the free memory."""
+"""Largest number of bytes that a character takes while the fields of its line are read, as text and as numbers. If a
+line is longer than LONG, or there are more lines than LONG, the bytes are compared with the free memory."""
 
 # Possessive: a match is never given back, so that there is no backtracking and the time is linear.
 INTEGER = rb"[-+]?+[0-9]++"  # not \d, which is slower

@@ -210,7 +210,7 @@ def _folder_of(array: Any) -> Path | None:
 
 
 def _below(folder: Path, steps: list[str], before: str = "") -> Iterator[str]:
-    """Yield paths in a folder at the depth of an example, with its names or decimal numbers as folders."""
+    """Yield the paths in a folder with as many steps as an example, whose folders it may replace by decimal numbers."""
     with suppress(FileNotFoundError, NotADirectoryError), os.scandir(folder) as members:
         for member in members:
             if len(steps) == 1:
