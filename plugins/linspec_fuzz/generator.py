@@ -353,7 +353,7 @@ class _Draw:
     def _in_units(
         self, data: dict[str, HostArray], terms: dict[str, Any]
     ) -> tuple[dict[str, HostArray], dict[str, Any]]:
-        """Put all matrices, one, a column or a row into other units; or weights or confounds."""
+        """Multiply all matrices, one matrix, a column, a row, the weights or the confounds by a power of ten."""
         low = self.family in ("kernel-cca", "preimage-cca")
         inside = low or self.chance(0.6)
         power = self.pick(*(5, 10, 20, 27) if low else ORDINARY if inside else BEYOND) * self.pick(-1, 1)

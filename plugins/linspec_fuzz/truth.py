@@ -46,19 +46,19 @@ NULL = 10.0
 """Multiple of eps below which a direction is null."""
 
 LENIENT = (0.05, 1.0, 2.0)
-"""Multiples of the bound `NULL` at which a cut is equally right."""
+"""A rank cut at any of these multiples of the bound `NULL` counts as right, too."""
 
 PERTURBATION = 10.0
 """Size of the perturbation of the data, in multiples of eps, that shows the effect of rounding."""
 
 DRAWS = 2
-"""Number of perturbations; the worst counts."""
+"""Number of perturbations of the data, from which the largest effect is taken."""
 
 GRAIN = 100.0
-"""Accuracy, in multiples of eps, of correlations, and of roots of eigenvalues relative to the norm of the targets."""
+"""Allowed error, in multiples of eps, of correlations, and of roots of eigenvalues over the norm of the targets."""
 
 CERTAIN = 1e-7
-"""The relative rounding of a centred column below which its scale is certain."""
+"""Scales of columns are compared only if the relative rounding of the centred columns is below this."""
 
 FLOAT64 = float(np.finfo(np.float64).eps)
 
@@ -73,11 +73,11 @@ class Findings:
     Attributes
     ----------
     law : float
-        The residual law of the catalogue.
+        The residual, by the law of the problem.
     loss : float
         The relative loss in the value of the problem.
     explained : float
-        The loss that the law explains, if it differs from the law.
+        The largest loss that the residual explains, if that is not the residual itself.
     excess : float
         The relative excess of the returned value over the best one.
     misfit : float
@@ -243,7 +243,7 @@ class Truth(ABC):
 
     @abstractmethod
     def _read(self, data: Mapping[str, Extended], views: Any) -> list[Any]:
-        """Return the readings of the data; with the views of a reading, only the one with the same cuts."""
+        """Return the readings of the data; if the views of a reading are given, only the reading with their cuts."""
 
     @abstractmethod
     def _best(self, reading: Any) -> dict[str, Extended]:
