@@ -104,7 +104,7 @@ class ScaledGram:
         return step
 
     def root(self, inner: HostArray) -> HostArray:
-        """Convert a new basis's coefficients of the scaled nonzero columns (r x m) to those of the block (r x columns)."""
+        """Convert coefficients of the scaled nonzero columns in a basis (r x m) to those of the block (r x columns)."""
         root = np.zeros((inner.shape[0], self.columns))
         root[:, self.kept] = inner / self.scale
         return root
