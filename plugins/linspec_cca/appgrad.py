@@ -40,7 +40,8 @@ APART, SLOWEST = 50, 0.9999
 """`apart` and `slowest` of `ExpectedGain`: gains over 50 steps are compared, since a single step gains little."""
 
 GROWTH = 4.0
-"""The mean square of the auxiliary variables is at most 1 at the answer; above this a step is rejected and halved."""
+"""A step is rejected, and its length halved, if the mean square of the auxiliary variables then exceeds this value; at
+the answer it is at most 1."""
 
 Steps = tuple[float, float]
 """The step η of each view."""
@@ -75,7 +76,7 @@ class AppGrad(IterativeSolver):
         run.plan(setup=moments.setup_cost + (1 + probing) * sweep)
 
         def begun() -> PairsIterate:
-            """Return the first iterate: random Φ, Ψ, and Φ̃, Ψ̃ fitted to them or zero."""
+            """Return the first iterate: random Φ and Ψ; Φ̃ and Ψ̃ are fitted to these, or zero (option `auxiliary`)."""
             first = first_pairs(problem, run, moments, run.part(self.test_matrix), k)
             normalized = first.normalized(normalizer)
             tilde = fitted(normalized, moments.total if self.auxiliary == "start" else 0.0)
@@ -169,7 +170,7 @@ def steps_from_data(
 
 
 def _growth(pairs: Pairs, i: int, d: Array | None) -> Array:
-    """‖S v‖² / ‖v‖² of each column, in the metric of a diagonal if there is one."""
+    """‖S v‖² / ‖v‖² of each column v; with a diagonal d, squares are weighted by 1/d above and by d below."""
     xp, V, S = pairs.metrics.home.xp, pairs[i].V, pairs[i].SV
     if d is None:
         return xp.sum(S * S, axis=0) * reciprocal(xp.sum(V * V, axis=0))

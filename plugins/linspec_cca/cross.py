@@ -196,7 +196,7 @@ class CrossTriplets(Iterate):
         return {"x_weights": phi, "y_weights": psi}
 
     def answer(self) -> dict[str, Any]:
-        """Leading singular vectors with evidence: their residuals, and the least singular value carried after them."""
+        """Leading singular vectors with evidence: residuals, and the least singular value carried beyond the k-th."""
         space, k = self.space, self.k
         pairs = zip(space.metrics, self.ridges, strict=True)
         x, y = (diagonal_norm(d[:, 0], r, space.home) for d, r in pairs)
@@ -261,7 +261,7 @@ class NoWhitening(CrossSVD):
     """Singular vectors of XᵀY (Ma, Lu & Foster 2015, section 4)."""
 
     def metric(self, diagonal: Array) -> Array:
-        """The diagonal of the identity times the mean of `diagonal`: nothing depends on the units of the data."""
+        """The mean of `diagonal` in every entry: the identity in the units of the data."""
         return diagonal * 0 + (float(to_host(diagonal).mean()) or 1.0)
 
     def ended(self) -> str:

@@ -57,7 +57,7 @@ OVERSAMPLED_HELD, OVERSAMPLED = 16, 50
 
 DEPTH_HELD, DEPTH = 4, 3
 """Largest number of blocks in a subspace, if products cost no sweep, and if each costs one. A deeper subspace takes
-more memory, but its reductions take less time for each step."""
+more memory, but is reduced less often."""
 
 SETTLED = 0.01
 """Pairs get no more directions if their residual is below this fraction of the tolerance."""
@@ -139,7 +139,8 @@ class LOBPCG(IterativeSolver):
     def _begun(self, problem: Any, run: Run, moments: Moments, width: int) -> PairsWithin:
         """Pairs within the first blocks, and the norms from their products, in one sweep.
 
-        The first products have the precision of the data: preconditioners from them measure all residuals.
+        These first products have the precision of the data, because the preconditioners that are computed from them
+        measure all residuals.
         """
         blocks, signs = self._first_blocks(problem, run, moments, width)
         products = _products(problem, moments, blocks)

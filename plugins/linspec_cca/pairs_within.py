@@ -156,7 +156,7 @@ class PairsWithin(Iterate):
         return answer
 
     def remnant(self) -> PairsWithin:
-        """Copy without the products, whose memory the next step releases."""
+        """Copy without the products SV and KV, so that the next step can release their memory."""
         return replace(self, space=self.space.without_products())
 
     # ---- what the next step reads ----------------------------------------------------------
@@ -173,7 +173,7 @@ class PairsWithin(Iterate):
         return self.sent_back or self.gain.fell_behind or self.gain.turned or at_rounding
 
     def without_last_block(self) -> PairsWithin:
-        """Pairs before the last step, which are no worse if it has added only directions of rounding."""
+        """Pairs before the last step; they are as good as the present ones if the step has added only rounding."""
         space, gain = self.space.copy(), replace(self.gain, turned=False)
         space.undo()
         R, squares, law = residuals_of(space, self.norms, self.wanted)
@@ -182,7 +182,7 @@ class PairsWithin(Iterate):
         )
 
     def gone_on_with(self, share: float) -> tuple[SearchSpace, list[Array]]:
-        """Space of the next step, and residuals of the pairs that it is to improve, which it may overwrite.
+        """Return the space for the next step and the residuals of the pairs to improve; the step may overwrite these.
 
         After a rejected answer only the carried pairs are kept. Pairs whose residual is below `share` times the
         tolerance are not improved.

@@ -30,10 +30,11 @@ CACHED_NUMBERS = 2**18
 """Numbers that the host processes at a time: two megabytes."""
 
 DEPENDENT = {8: 1e-12, 4: 1e-7}
-"""A combination of a block's columns is rounding below this fraction of their squared length; by bytes of a number."""
+"""A combination of a block's columns is rounding if its squared length is below this fraction of theirs; the keys are
+the bytes of a number."""
 
 SAME = {8: 1e-10, 4: 1e-5}
-"""A vector counts as in a space if less than this fraction of its length is outside; by the bytes of a number."""
+"""A vector counts as within a space if less than this fraction of its length is outside; keys as in `DEPENDENT`."""
 
 INSIDE = 0.1
 """A second projection is made if the first leaves less than this fraction of a vector's length."""
@@ -162,7 +163,7 @@ class SubspaceView:
         return reduce(operator.add, (part(rows) for rows in _runs(self.home, self.rows, width)))
 
     def directions(self, Z: Array, W: Array) -> Array:
-        """Z with its projection on the space removed and columns of length 1 in the norm of the diagonal, or 0.
+        """Remove from Z its projection on the space; scale the columns to length 1 in the norm of the diagonal, or 0.
 
         A column that lies in the space up to rounding becomes 0: scaled to length 1, its rounding would look like a
         direction.
@@ -237,7 +238,7 @@ def add_multiple(V: Array, W: Array, factor: float, home: Home) -> None:
 
 
 def _runs(home: Home, rows: int, width: int) -> Iterator[slice]:
-    """Slices of rows: some on the host, all of them on a device."""
+    """Slices of rows: some rows at a time on the host, all rows at once on a device."""
     step = max(CACHED_NUMBERS // max(width, 1), 256) if home.on_host else max(rows, 1)
     for start in range(0, rows, step):
         yield slice(start, min(start + step, rows))
@@ -273,7 +274,7 @@ class SearchSpace:
         self.folded = 0
 
     def copy(self) -> SearchSpace:
-        """Copy with the same arrays, whose steps do not change this one."""
+        """Copy that shares the arrays; steps of the copy do not change this space."""
         same = copy.copy(self)
         same.views = (self.views[0].copy(), self.views[1].copy())
         return same

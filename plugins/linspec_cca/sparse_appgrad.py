@@ -47,7 +47,7 @@ from linspec_cca.appgrad import (
 )
 
 SETTLED = 1e-5
-"""Largest relative change of the auxiliary blocks in an iteration at which they are settled."""
+"""The auxiliary blocks are settled if an iteration changes them by at most this fraction of their length."""
 
 WARM_UP = 10
 """Number of iterations before the threshold applies."""

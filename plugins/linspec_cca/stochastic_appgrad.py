@@ -89,8 +89,8 @@ class Side:
 class MeanGradient:
     """Mean gradient over some steps, and the estimate of the residual that follows from it.
 
-    At the answer Φ̃ = Φ diag(ρ) up to a rotation, so the gradients SΦ̃ − CΨ of both blocks are the residuals of the
-    pairs, with the other sign and up to a rotation.
+    At the answer Φ̃ = Φ diag(ρ) up to a rotation. Up to the same rotation, the gradients SΦ̃ − CΨ of both blocks are
+    the negative residuals of the pairs.
 
     Attributes
     ----------

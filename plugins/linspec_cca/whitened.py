@@ -28,7 +28,7 @@ from linspec.families.cca import Evidence
 from linspec_cca.gram import GramCCA
 
 FEWEST_COLUMNS = 500
-"""Up to this order all correlations are computed, as by "gram": that takes a few tenths of a second."""
+"""If no view has more columns, all correlations are computed, as by "gram": that takes a few tenths of a second."""
 
 NARROW = 8
 """Columns of a block of the SVD, unless its option `block` is set: products are cheap, and narrow blocks need fewer
@@ -102,8 +102,8 @@ def _scales(sizes: Sizes) -> bool:
 class WhitenedCross(LinearOperator):
     """T = Fx⁻¹ C Fy⁻ᵀ for Sx = Fx Fxᵀ and Sy = Fy Fyᵀ, from Gram matrices that are held.
 
-    The scaling by the diagonals goes into the entries of C, once. Centring and confounds subtract a product
-    of matrices with few columns, which is kept beside it.
+    The entries of C are scaled by the diagonals once. Centring and confounds subtract a product P Qᵀ of matrices with
+    few columns; P and Q are kept separately.
 
     Parameters
     ----------

@@ -179,9 +179,9 @@ class DaskEngine(Engine):
     def placed(self, blocks: Sequence[Any]) -> list[Held]:
         """Return handles of delayed blocks or futures.
 
-        Blocks that a worker has stay there. Others are divided into one stretch for each worker, so that the same rows
-        of two matrices are on one worker. A cluster that starts workers for its tasks may have none yet: then dask
-        chooses the workers of the blocks.
+        Blocks that a worker has stay there. The other blocks are divided into one run of neighbours for each worker, so
+        that the same rows of two matrices are on one worker. A cluster that starts workers for its tasks may have none
+        yet: then dask chooses the workers of the blocks.
 
         Parameters
         ----------

@@ -133,7 +133,7 @@ def _lost(client: Any) -> str:
 
 
 class Watch:
-    """Observes a cluster during a wait, and warns once of each reason for a long one.
+    """Observer of a cluster during a wait; it warns once of each reason why the wait may take long.
 
     Parameters
     ----------

@@ -50,7 +50,7 @@ SQUARED_LIMIT = 1e8
 """Results from squares are not used above this condition number of a scaled Gram matrix."""
 
 MANY = 1000
-"""Number of targets from which Lanczos vectors for a tenth of them are cheaper than all singular vectors."""
+"""From this number of targets on, Lanczos vectors for a tenth of the targets are cheaper than all singular vectors."""
 
 
 @dataclass(frozen=True, kw_only=True)

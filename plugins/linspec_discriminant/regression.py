@@ -247,8 +247,8 @@ def unequal(moments: Moments, ridge: float) -> bool:
 def chosen(lstsq: Solver | None, X: LinearOperator) -> Any:
     """Solver that the user chose, or the fastest one.
 
-    The spectrum of dense data decays, and a sketch of the leading part saves most iterations. That of word counts
-    decays so slowly that the sketch and its algebra cost more than they save (measured).
+    The spectrum of dense data decays, and a sketch of the leading part saves most iterations. The spectrum of word
+    counts decays so slowly that the sketch and its algebra cost more than they save (measured).
     """
     if lstsq is not None:
         return lstsq
@@ -277,8 +277,8 @@ def told_apart(C: Array, cut: float, least: float, home: Home) -> HostArray:
 def product(labels: LinearOperator, factor: Array | None, turn: Array) -> ProductOperator:
     """Labels times factor times turn, as an operator that is multiplied out only on demand.
 
-    Labels are centred if X is. In exact arithmetic this changes nothing, but solvers that work on targets, and not on
-    their products with X, would carry along the part that X annihilates.
+    Labels are centred if X is. In exact arithmetic this changes nothing. But some solvers work on the targets H and not
+    on XᵀH; they would carry along the part of H that Xᵀ annihilates.
     """
     block = turn if factor is None else factor @ turn
     return ProductOperator(labels, DenseOperator(labels.home.place(block, labels.dtype)))

@@ -35,7 +35,7 @@ TOO_DEAR = (
 TOO_DEAR += 'long to measure them. Choose "direct", or add a ridge.'
 
 SHARE = 0.1
-"""The reduction of wider data may take this fraction of the time of the products so far."""
+"""Beyond the limits `ALWAYS` and `FEW`, the reduction may take this fraction of the cost of the products so far."""
 
 MOST_ENTRIES = 2**25
 """Largest number of entries in a block of rows of the reduction."""
@@ -146,7 +146,7 @@ def _seconds(X: LinearOperator) -> float:
 
 
 def _is_cheap(X: LinearOperator, run: Run, seconds: float, always: float = ALWAYS) -> bool:
-    """Whether a number of seconds is small, or small compared with the time of the products so far."""
+    """Whether `seconds` is at most `always`, or at most the fraction `SHARE` of the time of the products so far."""
     rate = SPARSE_RATE if X.nnz < X.shape[0] * X.shape[1] else DENSE_RATE
     return seconds <= max(always, SHARE * run.flops / rate)
 

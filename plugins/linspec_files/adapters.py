@@ -74,7 +74,7 @@ def _is_file(data: Any, suffixes: tuple[str, ...], *, folder: bool = False) -> b
 
 
 def _format(files: RowFiles) -> str:
-    """Return the suffix of the files, or for a folder without such a suffix that of the format whose files it holds."""
+    """Return the suffix of the files; for a folder without a known suffix, the suffix of the format of its files."""
     folder = Path(files.paths[0])
     if files.suffix in (ZARR, *PARQUET) or not folder.is_dir():
         return files.suffix

@@ -86,7 +86,7 @@ def read_delimited(path: Path, files: RowFiles) -> tuple[Any, tuple[str, ...] | 
 
 
 def read_texts(path: Path, files: RowFiles) -> list[str | None] | None:
-    """Return the texts of the only chosen column, below its name; None for several columns, or one of numbers.
+    """Return the texts of a single named column, without its name; None for several columns or for one of numbers.
 
     Raises
     ------
@@ -341,7 +341,7 @@ def _is_missing(text: str) -> bool:
 
 
 def _is_like_number(text: str) -> bool:
-    """Whether Python accepts a field as a number; it accepts more than the reader."""
+    """Whether Python accepts a field as a number; Python accepts more forms than `number_in`."""
     try:
         float(text)
     except ValueError:

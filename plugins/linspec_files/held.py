@@ -78,7 +78,7 @@ class VectorOperator(DenseOperator):
 
 
 def check_room(name: str, needed: int, what: str, remedy: str) -> None:
-    """Refuse to read a matrix into memory if it takes a large part of it.
+    """Raise if a matrix that must be read into memory would take more than the share `MOST` of the free memory.
 
     Raises
     ------

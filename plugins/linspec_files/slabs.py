@@ -88,7 +88,7 @@ class RowSource(ABC):
 
     @abstractmethod
     def stamp(self, rows: slice) -> Any:
-        """Return a value that stays equal as long as the file holds the same rows at this place."""
+        """Return a value that stays equal as long as these rows of the file do not change."""
 
 
 class SlabRows(RowOperator):
@@ -201,7 +201,7 @@ class Slabs:
         self._lock = threading.RLock()
 
     def __getstate__(self) -> dict[str, Any]:
-        """Return the source and its stamps without the slabs, which the other process decodes anew."""
+        """Return the state for another process, without the decoded slabs: that process decodes them anew."""
         return {"source": self.source, "_stamps": dict(self._stamps)}
 
     def __setstate__(self, state: dict[str, Any]) -> None:

@@ -105,7 +105,7 @@ class Stored(ABC):
 
     @abstractmethod
     def stamp(self, start: int, stop: int) -> Any:
-        """Return a value that stays equal as long as the file holds the same entries at this place."""
+        """Return a value that stays equal as long as these entries of the file do not change."""
 
     @abstractmethod
     def absent(self) -> tuple[int, int]:

@@ -138,7 +138,7 @@ def surveyed(path: Path) -> Survey:
 
 
 def whole_lines(path: Path, begin: int = 0) -> Iterator[bytes]:
-    """Yield pieces of a text file that end with a line, after `begin` lines, without a byte order mark."""
+    """Yield the bytes after the first `begin` lines, in pieces of whole lines; a byte order mark is skipped."""
     with opened_bytes(path) as stream:
         for _ in range(begin):
             stream.readline()

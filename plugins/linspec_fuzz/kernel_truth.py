@@ -81,7 +81,7 @@ class KernelView(TrueView):
 
 
 class KernelCCATruth(CCATruth):
-    """The k leading pairs of functions. Loss: that of CCA."""
+    """Truth about the k leading pairs of functions; the loss is defined as for CCA."""
 
     def _read(self, data: Mapping[str, Extended], views: Any) -> list[Any]:
         given = self.case.parameters

@@ -294,7 +294,7 @@ class Truth(ABC):
         return next((best[name] for name in ("correlations", "S", "eigenvalues") if name in best), None)
 
     def floor(self, number: int, norm: str = "") -> Findings:
-        """Return the effect of rounding of the data on the best answer, by one reading, in a norm of the law."""
+        """Return the errors that rounding of the data causes in the best answer of a reading; `norm`: of the law."""
         if norm not in self._floors:
             self._floors[norm] = [self._draw(reading, norm) for reading in self.readings]
         draws = self._floors[norm][number]
@@ -360,7 +360,7 @@ def _ratio(a: Any, b: Any) -> float:
 
 
 def _off_by(given: Any, true: Extended, unit: Extended) -> float:
-    """Return the largest error of values for columns, such as means, in a unit for each; 0 if there are none."""
+    """Return the largest error of values for each column (such as means), in units of `unit`; 0 without values."""
     if given is None:
         return 0.0
     return max(map(_ratio, np.abs(_host(given).ravel() - true), unit), default=0.0)
@@ -372,9 +372,9 @@ def _off_by(given: Any, true: Extended, unit: Extended) -> float:
 class LeastSquaresTruth(Truth):
     """min ‖A x − B‖² + r ‖x‖² for one ridge or several.
 
-    Loss: the excess of the objective over its least value, relative to the part that the best solution explains, in
-    the worst column: ‖x − x*‖²_M / ‖x*‖²_M in the metric M = AᵀA + r. The law determines the loss only up to
-    the condition number of M: it explains a loss of κ(M)·law².
+    Loss: ‖x − x*‖²_M / ‖x*‖²_M in the metric M = AᵀA + r, for the column where it is largest. This is the excess of the
+    objective over its least value, relative to the part that the best solution x* explains. A residual `law` explains a
+    loss of up to κ(M)·law².
     """
 
     centers = False

@@ -45,7 +45,7 @@ CUT = 1e-13
 
 
 LEAST_SHARE = 1e-16
-"""Lower limit for a residual that a solver estimates, relative to its first estimate."""
+"""Least ratio of a residual's bound to its estimate; solvers multiply later estimates by this ratio."""
 
 UNCERTAIN = 0.01
 """Missing functions are reported if their correlation could exceed this value: w/(w + ridge) for an eigenvalue w."""
@@ -253,7 +253,7 @@ def functions(
 
 
 def _are_no_rounding(op: KernelOperator, f: JudgedFunctions, ridge: float) -> HostArray:
-    """Flag functions that exceed rounding: |K a| that of a product K a, and the squared length that of r aᵀK a."""
+    """Mask of functions above rounding: |K a| exceeds the rounding of K a, the squared length the one of r aᵀK a."""
     if f.dual is None:
         return np.ones(len(f.squares), dtype=bool)
     dual, values, least = op.home.column_norms(f.dual), op.home.column_norms(f.values), least_value(op)

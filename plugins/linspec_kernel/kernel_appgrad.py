@@ -133,7 +133,7 @@ class KernelAppGrad(IterativeSolver):
 
 
 class DualView:
-    """Kernel matrix of one view: start of its coefficients, and steps on them.
+    """Gradient descent on the coefficients of one view: their start and their steps.
 
     Parameters
     ----------

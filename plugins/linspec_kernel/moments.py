@@ -53,7 +53,7 @@ class KernelMoments:
 
     @property
     def setup_cost(self) -> float:
-        """Passes before the first product: one that reads the rows of both views, 0 once they are held."""
+        """Passes before the first product: 1 to read the rows of both views, 0 once the rows are held."""
         return 0.0 if all(op.is_read for op in self.views) else 1.0
 
     @property

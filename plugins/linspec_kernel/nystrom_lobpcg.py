@@ -53,7 +53,7 @@ ACTIVE = 1e-3
 """A pair adds no directions once its residual is below this share of what the tolerance allows each pair."""
 
 PATIENCE = 25
-"""Iterations without a lower residual after which the run ends as stagnated; recovery from a restart takes fewer."""
+"""The run ends as stagnated after this many iterations without a lower residual; a restart needs fewer to recover."""
 
 SMALL = 1e-8
 """A pair is not smoothed if its correlation is below this fraction of the first correlation."""

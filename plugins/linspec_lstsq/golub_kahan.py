@@ -28,7 +28,7 @@ BLOCK_BYTES, DEVICE_BLOCK_BYTES = 4 << 20, 256 << 20
 """Size of a block of dense rows that stays in the cache of a processor core, or keeps an accelerator busy."""
 
 MOST_ROWS, MOST_DEVICE_ROWS = 2**12, 2**17
-"""The largest number of rows in such a block; float32 sums should not have more terms."""
+"""Largest number of rows in a block of dense rows, on the host and on a device: longer float32 sums lose digits."""
 
 SPARSE_BLOCK = 2**21
 """Stored entries of a block of sparse rows: enough for several threads."""

@@ -66,9 +66,9 @@ class Outlook:
     """The expected number of iterations with and without a preconditioner.
 
     The estimate is √κ times `digits` = ln(2/tol)/2. κ is the ratio of the largest eigenvalue that the preconditioner
-    leaves to a typical one: the mean of those outside the sketch, or, if less, the least one after two more doublings
-    that reduce it as the last one did. A single large eigenvalue costs at most a few iterations, shared among the
-    right-hand sides.
+    leaves to a typical small one. The latter is the mean of the eigenvalues outside the sketch; or, if less, the last
+    one in the sketch, reduced twice by the factor of the last doubling. A single large eigenvalue costs at most a few
+    iterations, shared among the right-hand sides.
     """
 
     size: int

@@ -53,7 +53,7 @@ FIRST_RANK = 50
 """Number of columns of the first sketch."""
 
 MOST_RANK = 800
-"""Largest number of columns of a sketch that is doubled."""
+"""Largest number of columns to which a sketch grows by doubling."""
 
 EXPECTED = 100
 """Expected number of iterations, with which "auto" compares a solve with a factorisation."""

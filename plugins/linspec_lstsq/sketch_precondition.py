@@ -50,7 +50,7 @@ NONZEROS = 8
 """Number of rows of the sketch to which each row is added."""
 
 LONGEST = 200
-"""Largest number of iterations beyond the tolerance, before and after a refinement."""
+"""Largest number of iterations after the tolerance is met; the limit holds before and again after the refinement."""
 
 EXPECTED_SWEEPS, THIN = 60, 4
 """For the estimate of costs: sweeps of a typical solve, and the number of columns below which a product, limited by

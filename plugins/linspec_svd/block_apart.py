@@ -101,8 +101,8 @@ class BlockApart:
     def pairs_after_search(self) -> tuple[Array, HostArray]:
         """Requested Ritz pairs, including missed ones, as far as the budget allows.
 
-        If the budget ends while missed pairs are added, the pairs that had converged before are returned. The new ones
-        are returned if their values are accurate; the errors of values are the squares of the residuals.
+        The budget may end before added pairs have converged. Then the pairs before the addition are returned, unless
+        the values of the new ones are accurate already: errors of values are the squares of residuals.
         """
         width, found, before = APART, False, self.pairs()
         while self.basis.count < self.AtA.length and (lacks := self._lacks(width)) is not False:

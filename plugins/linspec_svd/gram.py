@@ -31,7 +31,7 @@ BLOCK_WIDTH = 512
 """Up to this order, matrices of a device are decomposed on the host."""
 
 DIGITS_LOST = 1e-8
-"""The relative error by squaring above which the solution reports it."""
+"""The solution reports a relative error by squaring above this value."""
 
 
 @dataclass(frozen=True, kw_only=True)

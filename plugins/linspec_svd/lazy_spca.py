@@ -43,10 +43,10 @@ from linspec_svd.triplets import (
 REMEDY = 'Choose "spca", or "block-krylov".'
 
 CROOKED = 1e-14
-"""Departure of V from orthonormal columns up to which it is only rounding; its unit is the mean row of VᵀV − I."""
+"""Departure of V from orthonormal columns (mean length of a row of VᵀV − I) up to which it counts as rounding."""
 
 BESIDE_TAIL = 1e-8
-"""Departure of V allowed for a truncated sketch, as a multiple of σ²/σ₁² for its last value σ (about the residual)."""
+"""Departure of V allowed for a truncated sketch, as a multiple of σ²/σ₁² for its last σ: a ratio near the residual."""
 
 SMALLEST = 1e-60
 """Lengths of columns of AΩ between this and its reciprocal have representable fourth powers."""

@@ -184,8 +184,8 @@ class Bidiagonal:
     def _look(self) -> None:
         """Compute the Ritz pairs of m held vectors.
 
-        With vectors U of the rows AAᵀ U = U BBᵀ + rest eₘᵀBᵀ, B of m rows. With vectors V of the columns
-        AᵀA V = V BᵀB + βₘ₊₁ rest eₘᵀ, with B of m + 1 rows.
+        For held vectors U, AAᵀ U = U BBᵀ + rest eₘᵀBᵀ, where B has m rows. For held vectors V,
+        AᵀA V = V BᵀB + βₘ₊₁ rest eₘᵀ, where B has m + 1 rows.
         """
         (m, rest), k, rows = self.known, self.recorder.k, self.of_rows
         B = np.zeros((m + 1, m))

@@ -63,7 +63,7 @@ class Ritz:
 
 
 class Recorder:
-    """Operator AᵀA for a library, with the Ritz pairs of the vectors that it has multiplied.
+    """Operator AᵀA for a library, which records the vectors that are multiplied and computes their Ritz pairs.
 
     Parameters
     ----------

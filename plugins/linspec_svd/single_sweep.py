@@ -103,7 +103,7 @@ def say_what_is_lost(run: Run, S: HostArray, how: str, remedy: str) -> None:
 
 
 def inverse_triangle(R: HostArray, unit: float = EPS) -> HostArray:
-    """T with (R T)ᵀ(R T) = I over the directions above rounding of the squares of R, with columns of equal length."""
+    """T with (R T)ᵀ(R T) = I; directions that are rounding in RᵀR, for equally long columns, are dropped."""
     lengths = np.linalg.norm(R, axis=0)
     scale = np.divide(1.0, lengths, out=np.zeros_like(lengths), where=lengths > 0)
     _, s, Wt = np.linalg.svd(R * scale, full_matrices=False)

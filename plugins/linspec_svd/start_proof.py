@@ -35,7 +35,7 @@ SETTLED = 1e-6
 """Largest residual at which other eigenvectors count as orthogonal to the Ritz vectors."""
 
 INSIDE = 0.5
-"""Bound on ‖X‖: below it, a missing eigenvector has most of its length outside the vectors known before."""
+"""If ‖X‖ is at most this, a missing eigenvector lies mostly outside the vectors known before the random block."""
 
 
 def orthonormal_start(problem: Any, run: Run, AtA: GramProducts) -> Array:

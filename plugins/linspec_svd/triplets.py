@@ -47,7 +47,7 @@ SMALLEST_SQUARE = 1e-250
 
 
 def share_below_rounding(A: LinearOperator) -> float:
-    """Fraction of the largest singular value of A below which others are only rounding of the entries."""
+    """Singular values of A below this fraction of the largest are only rounding of the entries."""
     n, p = A.shape
     return rank_cut((max(n, p), min(n, p)), A.rounded_dtype)
 
@@ -88,7 +88,7 @@ def left_vectors(A: LinearOperator, V: Array) -> tuple[Array, HostArray | None, 
 
 @dataclass(frozen=True)
 class Image(Step[int]):
-    """Step that makes A V, leaves it where the rows are, and counts its rows.
+    """Step that computes A V on the machines of the rows, keeps it there, and counts the rows.
 
     Parameters
     ----------

@@ -50,7 +50,7 @@ PATIENCE, GRACE = 2, 10
 
 @dataclass(frozen=True)
 class Climb:
-    """State of an ascent, by columns; ``climb[index]`` is the state of some of them.
+    """State of an ascent, with an entry for each column; ``climb[index]`` is the state of the columns `index`.
 
     Attributes
     ----------
@@ -300,7 +300,7 @@ class Search:
         return x, y
 
     def _chosen(self, pairs: PointPairs, index: HostArray) -> PointPairs:
-        """Pairs with the numbers `index`."""
+        """Pairs at the positions `index`."""
         x, y = (side.columns(index, self.home) for side in pairs.sides)
         return PointPairs((x, y), pairs.values[index])
 

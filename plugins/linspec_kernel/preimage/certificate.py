@@ -179,7 +179,7 @@ def along_columns(view: PreimageView, G: HostArray, lengths: HostArray) -> float
 
 
 def is_cca(kernel: Any, bound: Any, p: int) -> bool:
-    """Whether a view of p columns is one of CCA: a linear kernel, with a bound that restricts nothing."""
+    """Whether a view of p columns is as in CCA: a linear kernel, and a bound that restricts nothing."""
     return isinstance(kernel, Linear) and bound.kind == "ratio" and bound.size**2 >= p * (1 - 1e-12)
 
 

@@ -47,7 +47,8 @@ SAMPLE = 2000
 """Number of rows on which starts are compared, if there are more."""
 
 ROUGHLY = 1e-5
-"""Relative change of the value that ends a start before a final climb on all rows or with more features."""
+"""The climb of a start ends at this relative change of the value, if a final climb (on all rows or with more
+features) follows."""
 
 RANDOM = 4
 """One of this many starts is random; the others are screened columns."""
@@ -163,7 +164,7 @@ class GradKCCA(FromStarts):
 
 
 class PairHunt:
-    """Views of a search, and the starts of its pairs.
+    """Search for pairs, one after the other: the views, the starts of a pair, and its climbs.
 
     Parameters
     ----------
@@ -293,11 +294,11 @@ class PairHunt:
         )
 
     def _current(self, found: tuple[PointPair, ...], now: ClimbingPair | None) -> dict[str, Any]:
-        """Arrays of the pairs found, and of the best start of the pair in progress by its own objective."""
+        """Arrays of the pairs found, and of the best start of the pair in progress, by the objective of its climb."""
         return self._arrays(found if now is None else (*found, now.climb.best_pair))
 
     def _closed(self, found: tuple[PointPair, ...], now: ClimbingPair | None) -> dict[str, Any]:
-        """Arrays of the pairs found, and of the best start of the pair in progress on all rows."""
+        """Arrays of the pairs found, and of the start of the pair in progress that is best on all rows."""
         return self._arrays(found if now is None else (*found, self.best(now)))
 
     def _arrays(self, found: Sequence[PointPair]) -> dict[str, Any]:

@@ -185,7 +185,7 @@ class HSIC(Objective):
 def quadrature(features: int) -> tuple[float, int]:
     """Return the step h and the number of frequencies.
 
-    The last frequency is REACH, or lower if already there its error equals that of the step at the distance APART.
+    The last frequency is REACH, or the lower one for which the two errors that `APART` describes are equal.
     """
     count = features // 2
     # 2π/h − APART = count · h

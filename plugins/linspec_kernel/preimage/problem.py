@@ -34,8 +34,8 @@ class PreimageCCA(Problem[PreimageCCASolution]):
     `KernelCCA` looks for any functions in the spaces of two kernels; this problem looks for functions of single
     points: u has an entry for each column of X, and its zeros say which columns do not matter. Pairs are found one
     after the other: the variates of a pair are k(X, u) and k(Y, v) with their projections on the variates of earlier
-    pairs removed. A pair maximises the correlation of its variates times the shares of its two functions that remain,
-    so that points that repeat earlier ones gain nothing.
+    pairs removed. A pair maximises the correlation of its variates, times the shares of its two functions that this
+    removal leaves: points that repeat earlier ones gain nothing.
 
     Parameters
     ----------

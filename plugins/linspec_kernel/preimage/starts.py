@@ -132,7 +132,7 @@ def _some(view: PreimageView, objective: Objective, rng: Any) -> HostArray:
 
 
 def _functions(view: PreimageView, index: HostArray, both: bool) -> tuple[tuple[HostArray, HostArray], Array]:
-    """Points with one entry, as rows and entries, and the values of their functions."""
+    """Points with one nonzero entry (given by its index and value), and the values of the points' functions."""
     rows = np.concatenate([index, index]) if both else index
     factors = np.full(len(rows), view.bound.radius)
     factors[len(index) :] *= -1
