@@ -136,7 +136,7 @@ class AlternatingLeastSquares(IterativeSolver):
 
 @contextmanager
 def drawing_from(run: Run, state: Any) -> Iterator[None]:
-    """Set the run's generator to `state` inside the block; after it, restore the former state if that differed."""
+    """Context in which the run's generator starts from `state`; then its former state is restored, if that differed."""
     generator = run.rng.bit_generator
     before = generator.state
     generator.state = state

@@ -36,7 +36,7 @@ class LeadingPairs(PairsIterate):
     """Pairs of blocks whose first k columns alone are the answer."""
 
     def answer(self) -> dict[str, Any]:
-        """The leading columns, with evidence."""
+        """The leading columns, with evidence for the certificate."""
         return {**super().answer(), **self.weights()}
 
     def notes(self) -> list[tuple[Status | None, str]]:

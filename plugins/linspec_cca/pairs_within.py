@@ -63,7 +63,7 @@ class PairsWithin(Iterate):
     law : float
         Residual of the first k pairs in these norms, relative to the sum of their correlations.
     single : bool
-        Whether products are with a copy in float32.
+        Whether products are made with a copy of the data in float32.
     """
 
     residual: float
@@ -202,7 +202,7 @@ class PairsWithin(Iterate):
         return space, [home.xp.take(block, there, axis=1) for block in R]
 
     def _taken(self) -> tuple[Array, Array]:
-        """CΨ − SxΦ diag(ρ) and CᵀΦ − SyΨ diag(ρ) of all pairs; stored once, computed again for later calls."""
+        """CΨ − SxΦ diag(ρ) and CᵀΦ − SyΨ diag(ρ) of all pairs; the first call takes them, later calls compute them again."""
         R, self._R = getattr(self, "_R", None), None
         return self.space.residuals(self.wanted.width) if R is None else R
 

@@ -59,7 +59,8 @@ class SubspaceView:
     diagonal : array of shape (p,)
         diag(S), ridge included: lengths are compared in its norm.
     cut : float
-        A length in S is rounding below this fraction of the longest vector in the norm of the diagonal.
+        A vector's length in S is rounding if it is below this fraction of the longest vector's length in the norm of
+        the diagonal.
     panels : three lists of arrays
         Blocks V, SV (ridge included) and KV, the cross product times the other view's V.
     coordinates : numpy.ndarray of shape (d, r)

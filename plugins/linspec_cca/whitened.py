@@ -80,7 +80,7 @@ class WhitenedSVD(GramCCA):
 
     @classmethod
     def estimate(cls, sizes: Sizes) -> Estimate | None:
-        """The estimate for the cross matrix, products with it, and the algebra between them; None for other data."""
+        """Estimated cost of the cross matrix, products with it, and the algebra between them; None for other data."""
         if not _scales(sizes):
             return None
         entries = min(float(sizes.pairs or 0), float(sizes.p) * sizes.q)

@@ -51,4 +51,4 @@ COMMAND = Kind(
     scored=True,
     variates=True,
 )
-"""The problem on the command line."""
+"""Declaration of deep CCA for the command line."""

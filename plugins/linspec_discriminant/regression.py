@@ -164,7 +164,7 @@ class Regression:
         return Answer(W=W, tol=tol, by_rows=by_rows, drawn=drawn)
 
     def ending(self, residual: float, last: Judged) -> Status | None:
-        """Status of a run that ends above the tolerance because continuing is impossible or no help, else None."""
+        """Status of a run that ends above the tolerance because stage 1 cannot or does not improve, else None."""
         if not residual > self.run.tol:
             return None
         if self._once_for_all:
@@ -265,7 +265,7 @@ def setup(lstsq: Solver, moments: Moments, *, begun: bool) -> float:
 def told_apart(C: Array, cut: float, least: float, home: Home) -> HostArray:
     """Orthonormal T, t x r, spanning the combinations of targets whose products C = XᵀH are above rounding.
 
-    The rounding is the fraction `cut` of the longest, and at least `least`.
+    Lengths up to the fraction `cut` of the longest, and lengths up to `least`, are rounding.
     """
     if C.shape[0] > C.shape[1]:
         C = home.xp.linalg.qr(C, mode="reduced")[1]

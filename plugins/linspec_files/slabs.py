@@ -194,7 +194,7 @@ class Slabs:
         _ALL.add(self)
 
     def forget(self) -> None:
-        """Drop all slabs and make a new lock: a forked child has no thread that held the lock or decoded a slab."""
+        """Drop all slabs and make a new lock, in a forked child: the threads of its parent do not exist there."""
         self.held = -1
         self._slab: Any = None
         self._ahead: _Ahead | None = None

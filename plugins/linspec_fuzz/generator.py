@@ -23,7 +23,7 @@ from linspec_fuzz.problems import TARGETS, Case, Matrix, families_here
 __all__ = ["draw"]
 
 ORDINARY, BEYOND = (10, 25, 40, 50, 57), (63, 70, 100, 160, 250)
-"""Powers of ten of entries in other units: within the range that linspec accepts, and beyond it."""
+"""Exponents of the powers of ten by which entries are multiplied: within the range that linspec accepts, and beyond."""
 
 TERMS = ("least-squares", "svd", "cca", "discriminant")
 """The families with weights, confounds and scale."""

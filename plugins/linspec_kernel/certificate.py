@@ -51,7 +51,7 @@ UNCERTAIN = 0.01
 """Missing functions are reported if their correlation could exceed this value: w/(w + ridge) for an eigenvalue w."""
 
 TOLERATED = 10.0
-"""Multiple of the residual above which an estimated loss is reported."""
+"""An estimated loss is reported if it exceeds the tolerance and this multiple of the residual."""
 
 ROUNDING = 4.0
 """Rounding of the values of a function: this multiple of unit roundoff times the trace of the kernel matrix."""
@@ -171,10 +171,11 @@ class Carried:
     def rise(self, squares: HostArray) -> float:
         """Estimate how much the sum of the first k correlations rises when the spans grow by the residuals.
 
-        In the basis of the m pairs and of an orthonormal one E of their residuals, R = E G^(1/2) with G = RᵀR/2, the
-        correlations are the eigenvalues of [[Θ, G^(1/2)], [G^(1/2), M]]. The residuals of Ritz pairs are orthogonal to
-        the carried spans; M is taken to be the least carried correlation times I. `squares` are the exact squared
-        lengths for the first k pairs.
+        Let Θ be the diagonal matrix of the m correlations, and E an orthonormal basis of the residuals: R = E G^(1/2)
+        with G = RᵀR/2. In the basis of the pairs and of E the correlations are the eigenvalues of
+        [[Θ, G^(1/2)], [G^(1/2), M]], since the residuals of Ritz pairs are orthogonal to the carried spans. M is taken
+        to be the least carried correlation times I. `squares` are the exact squared lengths of the residuals of the
+        first k pairs.
         """
         k, m = len(squares), len(self.correlations)
         lengths = np.sqrt(np.concatenate([squares, self.squares[k:]]) / 2)

@@ -159,8 +159,8 @@ class DualView:
     def step(self, now: Coefficients, target: Array, beside: Array) -> tuple[Coefficients, float]:
         """Take a gradient step towards `target`, the values of the other view's functions.
 
-        The same product multiplies `beside`, a block of residuals. The second returned number is the sum of
-        `norms_alone` over the columns of `beside`.
+        The same product multiplies `beside`, a block of residuals. The second result is the sum of `norms_alone` over
+        the columns of `beside`.
         """
         home, width = self.op.home, int(now.tilde.shape[1])
         gradient = now.tilde_values + self.ridge * now.tilde - target

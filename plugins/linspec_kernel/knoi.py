@@ -45,7 +45,7 @@ from linspec_kernel.certificate import CUT
 from linspec_kernel.iterate import Functions
 
 FEATURES = 1000
-"""Default number of features of each view, or four times the rows if these are fewer."""
+"""Default number of features of each view, or four times the number of rows if that is less."""
 
 BATCH = 250
 """Default number of rows in a minibatch."""

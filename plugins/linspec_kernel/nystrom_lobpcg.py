@@ -35,13 +35,13 @@ from linspec_kernel.moments import rounded_up
 from linspec_kernel.nystrom import PROBED, Nystrom, default_landmarks, on_host, share_of
 
 EXTRA = 40
-"""Columns of the block beyond k; values from 30 to 90 all save passes, and cost little."""
+"""Columns of the block beyond k; any number from 30 to 90 saves passes at little cost."""
 
 KEEP, RESTART = 8, 3
 """A restart reduces a basis of more than KEEP blocks to RESTART blocks."""
 
 CUT = {"float64": 1e-8, "float32": 1e-5}
-"""A direction is dropped if orthogonalization leaves less than this share of its squared length; by dtype of tiles."""
+"""A direction is dropped if orthogonalization leaves less than this share of its squared length, by dtype of tiles."""
 
 CLEAR = 100.0
 """Factor by which a direction must exceed the rounding of its values, taken to be eps · trace(K)/√n."""
@@ -260,7 +260,7 @@ def smoothed(
 
 
 def first_blocks(near: list[Nystrom], width: int) -> list[Array]:
-    """First blocks of both views: pairs of a CCA of the features L, as coefficients of landmarks and of all rows."""
+    """First blocks of both views: pairs of a CCA of the features L, once by landmarks and once by all rows."""
     x, y = near
     C = np.zeros((len(x.w), len(y.w)))
     n = x.op.shape[0]

@@ -179,7 +179,7 @@ def turned(Q: Array, turns: list[Array]) -> Array:
 
 
 def rounding_weights(system: System) -> HostArray:
-    """1/(noise ‖AᵀB‖) of every column, the inverse of a residual that is rounding; 0 where AᵀB is 0."""
+    """1/(noise ‖AᵀB‖) of every column, the inverse of the largest residual that is rounding; 0 where AᵀB is 0."""
     with np.errstate(over="ignore"):
         weights: HostArray = np.divide(
             1 / system.noise, system.scales, out=np.zeros_like(system.scales), where=system.scales > 0

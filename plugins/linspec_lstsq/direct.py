@@ -112,7 +112,7 @@ class DirectLeastSquares(Solver):
 
     @classmethod
     def estimate(cls, sizes: Sizes) -> Estimate | None:
-        """The estimate for one Gram matrix of the shorter side and its factorisations."""
+        """Estimated cost of one Gram matrix of the shorter side and its factorisations."""
         if not sizes.readable:
             return None
         side = min(sizes.n, sizes.p)

@@ -106,7 +106,7 @@ class System:
             vars(self).setdefault("gradient_gram", gradient_gram)
 
     def wanted(self, x: Array) -> Array:
-        """Return a start, or the product of the start with AᵀA, with zeros in the columns whose answer is zero."""
+        """Return x (a start, or its product with AᵀA) with zeros in the columns whose answer is zero."""
         live = np.tile(self.scales > 0, len(self.ridges)).astype(np.float64)
         return x * self.home.place(live)[None, :]
 

@@ -17,7 +17,7 @@ from linspec.algebra import EPS
 from linspec.arrays import HostArray
 
 PER_OUTLIER = 2.0
-"""Iterations of conjugate gradients with one right-hand side for each eigenvalue far above the others."""
+"""Iterations that each eigenvalue far above the others costs conjugate gradients with one right-hand side."""
 
 
 @dataclass(frozen=True)
@@ -78,7 +78,7 @@ class Outlook:
     asked: bool = False  # a rank given by the user is always used
 
     def iterations(self, values: HostArray, shift: float) -> float:
-        """Expected number of iterations, if the eigenvalues `values` are reduced to the last of them."""
+        """Expected number of iterations, if the preconditioner reduces the eigenvalues `values` to the last of them."""
         rest = max(self.trace - float(values.sum()), 0.0) / max(self.size - len(values), 1)
         rest = min(rest, values[-1] * self._fall(values, 0.0) ** 2)
         last = values[-1] + shift

@@ -33,7 +33,7 @@ STEPS = {"best": 0.5, "last": 1.0}
 displacement that is too short."""
 
 FEWEST_STEPS = 16
-"""Least number of batches into which the rows are divided; it takes priority over the speed of a batch."""
+"""Least number of batches into which the rows are divided; this limit comes before batches large enough to be fast."""
 
 FEWEST_ENTRIES, MOST_ENTRIES = 2**13, 2**17
 """Least and largest number of entries in a batch: the least takes as long as the overhead of the interpreter, and the
@@ -105,8 +105,9 @@ class StepLengths:
     def adapted(self, grew: HostArray, lengths: HostArray) -> StepLengths:
         """Return the step lengths of the next epoch, from the best point of each column along its displacement.
 
-        If this point comes before the end, variance limited the column; if it comes after the end, its steps were
-        short. Given steps change only if the objective grew: they are then at most those of the data.
+        If this point comes before the end of the displacement, variance limited the column; if it comes after, the
+        steps were short. A step that the user gave changes only if the objective grew: to at most the step from the
+        data.
         """
         steps, diverged = self.steps, self.diverged or bool(grew.any())
         if self.given is None and self.snapshot == "best":

@@ -57,7 +57,7 @@ OVERSAMPLING = 10
 """The number of columns in a wide block, in addition to k."""
 
 NARROW, NARROW_DENSE = 8, 24
-"""The number of columns in a block for sparse and for dense data in memory: fewer columns are not cheaper."""
+"""The number of columns in a narrow block, for sparse and for dense data in memory: fewer columns are not cheaper."""
 
 COLUMNS = 16
 """A narrow block has one column for this number of requested triplets, if that is more than `NARROW`."""
@@ -229,7 +229,7 @@ class BlockKrylov(IterativeSolver):
 
     @classmethod
     def estimate(cls, sizes: Sizes) -> Estimate | None:
-        """The estimate: narrow blocks make a basis of five columns for each triplet and a few more."""
+        """Estimated cost: narrow blocks make a basis of five columns for each triplet and a few more."""
         side = min(sizes.n, sizes.p) if sizes.scattered else sizes.p
         least = NARROW if sizes.scattered else NARROW_DENSE
         b = min(max(least, sizes.k // COLUMNS), sizes.k + OVERSAMPLING, side)

@@ -35,7 +35,7 @@ class DirectSVD(Solver):
 
     @classmethod
     def estimate(cls, sizes: Sizes) -> Estimate | None:
-        """The estimate for one orthogonal reduction of all rows and the SVD of a square as wide as the shorter side."""
+        """Estimated cost of an orthogonal reduction of all rows and the SVD of a square of the shorter side's order."""
         if not sizes.readable:
             return None
         short, long = sorted((sizes.n, sizes.p))

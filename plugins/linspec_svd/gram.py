@@ -111,7 +111,7 @@ class GramSVD(Solver):
 
     @classmethod
     def estimate(cls, sizes: Sizes) -> Estimate | None:
-        """The estimate for the Gram matrix of the shorter side and some of its eigenvectors."""
+        """Estimated cost of the Gram matrix of the shorter side and some of its eigenvectors."""
         side = min(sizes.n, sizes.p)
         forming = gram_seconds(sizes) if sizes.readable else 2.0 * sizes.nnz * side / DENSE_RATE
         flops = 2.0 * side**3 + 4.0 * side**2 * min(sizes.k, side)

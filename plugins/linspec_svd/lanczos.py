@@ -93,7 +93,7 @@ class Lanczos(Solver):
         return run.finish(**answer(problem, run, last, resume, of_rows=AtA.of_rows))
 
     def _iterate(self, problem: Any, run: Run, recorder: Recorder) -> None:
-        """Run PROPACK if it was chosen; run ARPACK otherwise, and if PROPACK has not ended the iteration."""
+        """Run PROPACK if it was chosen; run ARPACK if not, or if PROPACK failed to end the iteration."""
         k = problem.k
         if self.method == "propack":
             longest = max(LONGEST_BASIS[0] * k, LONGEST_BASIS[1]) if self.basis is None else recorder.width

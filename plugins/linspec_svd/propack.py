@@ -30,15 +30,15 @@ FAR = 10.0
 class Bidiagonal:
     """PROPACK on A and Aᵀ, and the Ritz pairs that follow from its vectors.
 
-    PROPACK multiplies u₁, v₁, u₂, v₂, … in turn by Aᵀ and A. With αⱼ = vⱼᵀAᵀuⱼ and βⱼ₊₁ = uⱼ₊₁ᵀAvⱼ these are
+    PROPACK multiplies u₁, v₁, u₂, v₂, … in turn by Aᵀ and A. With αⱼ = vⱼᵀAᵀuⱼ and βⱼ₊₁ = uⱼ₊₁ᵀAvⱼ the products are
 
         Aᵀuⱼ = βⱼ vⱼ₋₁ + αⱼ vⱼ,    A vⱼ = αⱼ uⱼ + βⱼ₊₁ uⱼ₊₁,
 
     so that AᵀA V and AAᵀ U follow from the bidiagonal matrix B of these numbers and the last product. Only the vectors
-    of the shorter side are held, and no Gram matrix of them is formed. Partial reorthogonalisation keeps B accurate
-    to rounding (Simon 1984; Larsen 1998). The products themselves are accurate to the root of rounding. Where the
-    tolerance is not far above it, the final vectors are multiplied once more. An exception cannot stop PROPACK:
-    after the run has ended, all products are zero.
+    of the shorter side are held, and their Gram matrix is not formed. Partial reorthogonalisation keeps B accurate
+    to rounding (Simon 1984; Larsen 1998). The products themselves are accurate to √eps. If the tolerance is not far
+    above √eps, the final vectors are multiplied once more. An exception cannot stop PROPACK: after the run has ended,
+    all products are zero.
     """
 
     def __init__(self, problem: Any, run: Run, recorder: Recorder, longest: int) -> None:

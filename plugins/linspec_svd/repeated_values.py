@@ -66,7 +66,7 @@ class Copies:
 
     @property
     def near_enough(self) -> float:
-        """Residual at which the newest block may be discarded; it is added to all later residuals."""
+        """Residual at which the newest block may be discarded; the residual is then added to all later ones."""
         return max(0.1 * self.tol, 100 * self.rounding)
 
     @property

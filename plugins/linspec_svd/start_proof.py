@@ -29,7 +29,7 @@ from linspec.arrays import Array, reciprocal
 from linspec_svd.gram_products import GramProducts
 
 RISK = 1e-6
-"""The largest probability of missing a value that a start lacks."""
+"""Largest probability with which the proof overlooks a leading value that a start lacks."""
 
 SETTLED = 1e-6
 """Largest residual at which other eigenvectors count as orthogonal to the Ritz vectors."""

@@ -34,13 +34,14 @@ ROUNDED_PRODUCT = 4
 """The error of eigenvalues of AᵀA from float32 products, in roundings of the largest; measured: up to 0.7."""
 
 CONDITION = 1e-10
-"""Down to this reciprocal condition number of a scaled Gram matrix, Cholesky QR made twice is exact to rounding."""
+"""Cholesky QR made twice is exact to rounding if the reciprocal condition number of the scaled Gram matrix is at least
+this."""
 
 ROWS = 2**10
 """The number of rows of a block that are multiplied in place at a time."""
 
 ORTHOGONAL = 1e-2
-"""Above this reciprocal condition number one pass is exact to rounding: its error is the condition number times eps."""
+"""Cholesky QR made once is exact to rounding above this reciprocal condition number; its error is eps over it."""
 
 SMALLEST_SQUARE = 1e-250
 """Above this squared norm of columns no digits are lost by underflow."""

@@ -42,7 +42,8 @@ QUIET, STILL = 5, 1e-7
 """A column rests after QUIET steps with a relative change of the value of at most STILL."""
 
 WAITS, FALLS, RISES = 100, 0.9, 1e-9
-"""A column rests after WAITS iterations without a residual below FALLS times the least or a relative rise of RISES."""
+"""A column rests after WAITS iterations in which neither its residual fell below FALLS times its least one, nor its
+value rose by the fraction RISES of itself."""
 
 PATIENCE, GRACE = 2, 10
 """If the best column came to rest after t iterations, the search ends after PATIENCE · t + GRACE iterations."""

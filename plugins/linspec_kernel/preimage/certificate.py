@@ -196,7 +196,7 @@ def reads_rows(A: LinearOperator, kernel: Any, bound: Any) -> bool:
 
 
 def view_functions(view: PreimageView, U: HostArray) -> PointFunctions:
-    """Functions of points with only the mean subtracted."""
+    """Functions of points, centred, without the removal of earlier variates."""
     view.basis = None
     return view.at(U)
 

@@ -70,7 +70,7 @@ class Beginning:
     rows : numpy.ndarray or None
         Rows on which starts are compared; None: all.
     columns : pair of numpy.ndarray or None
-        Columns that are compared; None if all pairs have given starting points.
+        Columns of X and of Y that are compared as starts; None if all pairs have given starting points.
     spare : pair of numpy.ndarray
         Starts of the first pair, or the given points. They take the place of pairs that are not found.
     """

@@ -165,7 +165,7 @@ class PreimageCCA(Problem[PreimageCCASolution]):
         return self
 
     def in_range(self, looks: Mapping[str, Any]) -> Self:
-        """Problem on matrices whose products keep their digits; values of kernels are checked for range."""
+        """Problem with matrices in float64 if float32 products would lose digits; kernels check their own values."""
         found = {name: looks[name].safe(name, A) for name, A in self.matrices.items()}
         return (
             self if all(found[name] is A for name, A in self.matrices.items()) else self.with_matrices(found)

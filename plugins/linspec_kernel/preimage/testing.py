@@ -38,7 +38,7 @@ BLUR = 1e-7
 """Error of the oracle's residual, for which nearest points are found by bisection."""
 
 ROWS = Needs(entries=True)
-"""Needs of cases with kernels of distances or scales chosen from rows."""
+"""Needs of cases whose kernels use distances, or take their scale from the rows."""
 
 
 def function(kernel: Any, A: HostArray, u: HostArray) -> HostArray:
