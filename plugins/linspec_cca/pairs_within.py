@@ -202,7 +202,7 @@ class PairsWithin(Iterate):
         return space, [home.xp.take(block, there, axis=1) for block in R]
 
     def _taken(self) -> tuple[Array, Array]:
-        """CΨ − SxΦ diag(ρ) and CᵀΦ − SyΨ diag(ρ) of all pairs; the first call takes them, later calls compute them again."""
+        """CΨ − SxΦ diag(ρ) and CᵀΦ − SyΨ diag(ρ) of all pairs: stored for the first call, computed again after it."""
         R, self._R = getattr(self, "_R", None), None
         return self.space.residuals(self.wanted.width) if R is None else R
 

@@ -373,7 +373,7 @@ class SearchSpace:
         )
 
     def make_room(self, columns: int, width: int, depth: int) -> None:
-        """Reduce the subspaces to the pairs if `columns` more would exceed `depth` blocks of `width` columns."""
+        """Reduce the subspaces to the pairs if `columns` further columns exceeded `depth` blocks of `width` columns."""
         if max(view.columns for view in self.views) + columns > depth * width:
             self.shrink(width)
 

@@ -191,7 +191,7 @@ class Regression:
         return W if self.task.scale is None else W / self.task.scale[:, None]
 
     def _of_rows(self) -> Moments:
-        """Moments of X, possibly with scaled columns, by products with its rows that count for the run."""
+        """Moments that multiply by the rows of X (with scaled columns if `scale` is given) and count for the run."""
         bare, ledger = uncounted(self.task.X)
         scale = self.task.scale
         X = CountedOperator(bare if scale is None else bare.scaled_columns(1 / scale), ledger)

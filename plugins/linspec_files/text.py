@@ -85,7 +85,7 @@ def said(error: BaseException) -> str:
 
 @contextmanager
 def text_errors(path: Path) -> Iterator[None]:
-    """Turn errors of decoding and decompressing into one that says that the file is not text, or not gzip."""
+    """Turn errors of decoding and decompressing into an error that says that the file is not text, or not gzip."""
     try:
         yield
     except UnicodeDecodeError as error:

@@ -518,7 +518,7 @@ class _Draw:
     def _adjusted(self, M: HostArray, center: bool, terms: Mapping[str, Any]) -> HostArray:
         """Return the matrix weighted, centred, with confounds removed and scaled, in float64.
 
-        Ridges are drawn relative to it.
+        Ridges are drawn relative to this matrix.
         """
         w = terms.get("sample_weight", np.ones(len(M)))
         M = M[:, None] if M.ndim == 1 else M

@@ -59,16 +59,16 @@ SILENT = 10.0
 """An answer is wrong if its error exceeds this multiple of the tolerance, or of the error that the answer claims."""
 
 ROUNDING = 5.0
-"""Multiple of the effect of rounding of the data that is allowed to a solver."""
+"""A solver's error may be this multiple of the effect that rounding of the data has."""
 
 FEW_ROUNDINGS = 100.0
-"""Multiple of eps below which a loss is ignored."""
+"""A loss below this multiple of eps is ignored."""
 
 FRACTION = 1e-4
-"""Fraction of the tolerance below which a loss is ignored."""
+"""A loss below this fraction of the tolerance is ignored."""
 
 CROOKED = 1e-4
-"""Largest distance of vectors from orthonormality if the tolerance was reached."""
+"""Largest distance from orthonormality that is allowed to vectors, if the answer claims the tolerance."""
 
 NOTICED = 1e-3
 """A loss is never right above ten times this value, even if the law explains it. For a very large condition number the

@@ -21,7 +21,7 @@ __all__ = ["KernelCCATruth", "kernel_matrix"]
 
 
 EQUAL = 1e-7
-"""Relative distance below which rows count as equal; distances from products have such errors."""
+"""Rows count as equal if their relative distance is below this, the error of distances computed from products."""
 
 
 def kernel_matrix(kernel: Any, A: Extended) -> Extended:
@@ -55,7 +55,7 @@ def _median(distances: Extended) -> Any:
 
 
 class KernelView(TrueView):
-    """One view by the eigenvectors of its centred kernel matrix; weights are coefficients of the rows."""
+    """One view, given by the eigenvectors of its centred kernel matrix; weights are coefficients of the rows."""
 
     @classmethod
     def of(cls, K: Extended, ridge: float, *, center: bool) -> KernelView:

@@ -43,7 +43,7 @@ __all__ = [
 ]
 
 NULL = 10.0
-"""Multiple of eps below which a direction is null."""
+"""A direction v is null if ‖Xv‖ / ‖X‖‖v‖ is at most this multiple of eps."""
 
 LENIENT = (0.05, 1.0, 2.0)
 """A rank cut at any of these multiples of the bound `NULL` counts as right, too."""
@@ -294,7 +294,7 @@ class Truth(ABC):
         return next((best[name] for name in ("correlations", "S", "eigenvalues") if name in best), None)
 
     def floor(self, number: int, norm: str = "") -> Findings:
-        """Return the errors that rounding of the data causes in the best answer of a reading; `norm`: of the law."""
+        """Return the errors that rounding of the data causes in the best answer of a reading, in a norm of the law."""
         if norm not in self._floors:
             self._floors[norm] = [self._draw(reading, norm) for reading in self.readings]
         draws = self._floors[norm][number]

@@ -132,7 +132,7 @@ class KernelMoments:
         """Do nothing: the rows are held, and `witnesses` needs no sweep."""
 
     def witnesses(self, *, read: bool = False) -> dict[str, Any]:
-        """Witnesses that identify the rows of each view, by name."""
+        """For the name of each view, numbers that identify its rows (of a checkpoint, say)."""
         return {op.name: op.witness for op in self.views}
 
 

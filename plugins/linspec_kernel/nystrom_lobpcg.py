@@ -232,7 +232,7 @@ def grown(
 
 
 PER_ENTRY = 2e-9
-"""Seconds to evaluate the kernel function at one entry, such as the exponential."""
+"""Seconds that one entry of a kernel matrix takes besides the product, for an exponential for example."""
 
 
 def answer(near: list[Nystrom], best: Pairs, k: int, kernels: Any) -> dict[str, Any]:

@@ -110,7 +110,7 @@ class LSQRIterate(Iterate):
 
     @property
     def most_inverse_squares(self) -> HostArray:
-        """The largest ‖R⁻¹‖² since the run began, also before the iteration began again."""
+        """The largest ‖R⁻¹‖² of the present iteration and of those that ended when it began again."""
         found: HostArray = np.maximum(self.inverse_squares_before, self.inverse_squares)
         return found
 

@@ -103,7 +103,7 @@ class LazySPCA(Solver):
         return self._finished(problem, run, V, S)
 
     def _in_the_dark(self, problem: Any, run: Run, V: Array) -> Solution:
-        """Solve for rows that are read once: one sweep gives all, also the singular values for `whiten=False`."""
+        """Solve for rows that are read once: one sweep yields all results, also singular values for `whiten=False`."""
         moments, columns = run.moments(), V.shape[1]
         probes = Probes(run, V.shape[0], moments.home)
         product = moments.gram_matmat(probes.beside(V))
