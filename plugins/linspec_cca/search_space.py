@@ -5,8 +5,9 @@ step needs only these, and no product. Panels stay with the data, in their preci
 column for each column of a basis are float64 on the host. A transfer waits for the device, however small it is.
 So the small products of a step move to the host together, and the matrices that turn panels move back together.
 
-Panels are stored as they were multiplied, and are not orthonormalised. Coordinates W with Q = VW orthonormal in S
-replace this: only the small matrices are turned. When the space has reached its depth, all panels are folded into one.
+Panels are stored as they were multiplied; they are not orthonormalised. Instead, small coordinates W make Q = VW
+orthonormal in S, and only small matrices are turned. When the space has reached its depth, all panels are folded into
+one.
 
 A space changes by steps, but its arrays are never overwritten: `copy` returns one that shares them. A fold turns one
 panel after another, and frees each as soon as it has been turned, if no copy has it.

@@ -34,10 +34,10 @@ from linspec.sweeps import Call, Engine
 from linspec_dask.waiting import SECONDS, Watch, as_ours, awaited, check
 
 ANSWER_SECONDS = 60.0
-"""Time limit of the scheduler for an answer that does not wait for work."""
+"""Time limit for answers of the scheduler that do not wait for work."""
 
 SMALL_TRIM = 1 << 24
-"""Bytes of MALLOC_TRIM_THRESHOLD_ below which memory of the size of a block goes back to the system at each task."""
+"""If MALLOC_TRIM_THRESHOLD_ is below this, each task returns memory of the size of a block to the system."""
 
 
 ROUND_SECONDS, CALL_SECONDS = 0.02, 0.002

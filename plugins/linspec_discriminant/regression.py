@@ -32,7 +32,7 @@ LOOSEST = 0.1
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Task:
-    """Least-squares problem of stage 1, and the meaning of its iterates for the whole problem.
+    """Least-squares problem of stage 1, and how its iterates yield weights and residuals of the whole problem.
 
     Attributes
     ----------

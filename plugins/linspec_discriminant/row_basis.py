@@ -35,7 +35,7 @@ TOO_DEAR = (
 TOO_DEAR += 'long to measure them. Choose "direct", or add a ridge.'
 
 SHARE = 0.1
-"""Beyond the limits `ALWAYS` and `FEW`, the reduction may take this fraction of the cost of the products so far."""
+"""A reduction above the limits `ALWAYS` or `FEW` may cost at most this fraction of the products so far."""
 
 MOST_ENTRIES = 2**25
 """Largest number of entries in a block of rows of the reduction."""

@@ -129,7 +129,7 @@ class Deflation:
         return self.Q @ ((self.Q.T @ G) / self.E)
 
     def forward(self, V: Array) -> Array:
-        """Π V: Πᵀ M Π V = Πᵀ M V, but x moves along Π V."""
+        """Π V; products with V and Π V are equal, Πᵀ M V = Πᵀ M Π V, but x must move along Π V."""
         return self.answer(V)
 
     def back(self, MV: Array) -> Array:

@@ -115,7 +115,7 @@ class LSQRIterate(Iterate):
         return found
 
     def answer(self) -> dict[str, Any]:
-        """The iterates, and 1/‖R⁻¹‖², which bounds the eigenvalues of AᵀA + rI seen so far from below."""
+        """The iterates, and 1/‖R⁻¹‖², a lower bound of the eigenvalues of AᵀA + rI seen so far."""
         most = self.most_inverse_squares
         return {
             "x": self.solution(),

@@ -33,7 +33,7 @@ STEPS = {"best": 0.5, "last": 1.0}
 displacement that is too short."""
 
 FEWEST_STEPS = 16
-"""Least number of batches into which the rows are divided; this limit comes before batches large enough to be fast."""
+"""Least number of batches into which the rows are divided, even if larger batches would be faster."""
 
 FEWEST_ENTRIES, MOST_ENTRIES = 2**13, 2**17
 """Least and largest number of entries in a batch: the least takes as long as the overhead of the interpreter, and the

@@ -244,7 +244,7 @@ def snapshot_at(x: Array, w: Array, scale: Array, step_lengths: StepLengths, hom
 
 
 def worst(w: Array, scale: Array, home: Home) -> float:
-    """Largest relative gradient of a column, without the columns with AᵀB = 0."""
+    """Largest relative gradient among the columns with AᵀB ≠ 0."""
     return float(to_host(home.xp.max(quotient(norms(w, home), scale, home.xp))))
 
 

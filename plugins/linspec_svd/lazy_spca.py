@@ -191,6 +191,6 @@ def _departure(V: Array, home: Home) -> float:
 
 
 def _straightened(V: Array, home: Home) -> Array:
-    """Make the columns orthonormal one after the other, so that those of large values change least."""
+    """Make the columns orthonormal one after the other, so that columns of large singular values change least."""
     L = np.linalg.cholesky(to_host(V.T @ V))
     return V @ home.place(scipy.linalg.solve_triangular(L, np.eye(len(L)), lower=True).T)

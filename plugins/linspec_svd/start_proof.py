@@ -39,7 +39,7 @@ INSIDE = 0.5
 
 
 def orthonormal_start(problem: Any, run: Run, AtA: GramProducts) -> Array:
-    """Orthonormal basis of the start on the side of the iteration; it leaves room for a random column."""
+    """Orthonormal basis of the start, of left vectors if the iteration uses AAᵀ; it leaves room for a random column."""
     home = AtA.home
     if run.start is None:
         return home.zeros((AtA.length, 0))

@@ -68,7 +68,8 @@ def squared_cuts(A: LinearOperator, *, by_products: bool = False) -> tuple[float
     ----------
     A : LinearOperator
     by_products : bool, default False
-        Whether only products with AᵀA were known, which are rounded to the dtype of A; otherwise its sums are float64.
+        Whether only products with AᵀA were known, which are rounded to the dtype of A; otherwise AᵀA was summed in
+        float64.
     """
     narrow = by_products and A.dtype != np.float64
     squaring = ROUNDED_PRODUCT * float(np.finfo(A.dtype).eps) if narrow else min(A.shape) * EPS
