@@ -355,7 +355,7 @@ class Settings:
 
 
 def settings() -> Settings:
-    """Return the settings of the process that calls this."""
+    """Return the settings of the process in which this function runs."""
     trim = os.environ.get("MALLOC_TRIM_THRESHOLD_") if sys.platform == "linux" else None
     libraries = threadpoolctl.threadpool_info()
     threads = max((each["num_threads"] for each in libraries if each["user_api"] == "blas"), default=1)

@@ -232,7 +232,7 @@ def grown(
 
 
 PER_ENTRY = 2e-9
-"""Seconds that one entry of a kernel matrix takes besides the product, for an exponential for example."""
+"""Seconds to compute the kernel, such as an exponential, for one entry of a kernel matrix."""
 
 
 def answer(near: list[Nystrom], best: Pairs, k: int, kernels: Any) -> dict[str, Any]:

@@ -214,7 +214,7 @@ def distances(bound: Any, U: HostArray, G: HostArray) -> HostArray:
 
 
 def _returned(problem: Any, preimages: tuple[Array, Array]) -> list[HostArray]:
-    """Points moved into their sets and rounded to the dtype of the view, with signs fixed that the objective leaves open."""
+    """Points, moved into their sets and rounded to the view's dtype; signs that the objective leaves open are fixed."""
     points = [
         bound.nearest(np.asarray(to_host(U), dtype=np.float64))
         for bound, U in zip(problem.bounds, preimages, strict=True)

@@ -226,7 +226,7 @@ class PreimageHunt:
         return self._arrays(found if now is None else (*found, now.climb.best_pair))
 
     def _closed(self, found: tuple[PointPair, ...], now: SignedPair | None) -> dict[str, Any]:
-        """Arrays of the pairs found and of the pair in progress, for which (−f, −g) is tried first if it was not yet."""
+        """Arrays of the pairs found and of the pair in progress; tries (−f, −g) for the latter if that was not done."""
         if now is None:
             return self._arrays(found)
         j, pair = len(found), self.nearer(len(found), now)
