@@ -132,7 +132,7 @@ class KernelMoments:
         """Do nothing: the rows are held, and `witnesses` needs no sweep."""
 
     def witnesses(self, *, read: bool = False) -> dict[str, Any]:
-        """For the name of each view, numbers that identify its rows (of a checkpoint, say)."""
+        """Numbers that identify the rows of each view, keyed by the name of the view."""
         return {op.name: op.witness for op in self.views}
 
 
