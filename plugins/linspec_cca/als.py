@@ -75,7 +75,8 @@ class AlternatingLeastSquares(IterativeSolver):
         state : PairsIterate, optional
             The first iterate to yield; by default from a random start.
         rounds : int, optional
-            The number of iterations, whose half steps go on as long as lstsq does; by default tolerances decide.
+            Number of iterations, in whose half steps `lstsq` runs to its own limit. By default a half step ends when
+            the gradient is reduced by `INNER_REDUCTION`, and the tolerance ends the iterations.
         from_zero : bool, default False
             Whether lstsq begins at zero, and not at its answer for the last block.
         """
@@ -94,7 +95,7 @@ class AlternatingLeastSquares(IterativeSolver):
             solvers = [lstsq.prepare(A, r, run) for A, r in zip(matrices, problem.ridge, strict=True)]
 
         def half_step(pairs: Pairs, i: int) -> Array:
-            """Minimise ‖XW − YΨ‖² + r‖W‖² for view i from W = Φ diag ρ on, where C Ψ − SΦ diag ρ is −gradient/2."""
+            """Minimise ‖XW − YΨ‖² + r‖W‖² for view i, from W = Φ diag ρ; there C Ψ − SΦ diag ρ is −gradient/2."""
             other, basis, CV = (problem.X, problem.Y)[1 - i], pairs[i], pairs.image(i)
             target = ProductOperator(other, DenseOperator(other.home.place(pairs[1 - i].V, other.dtype)))
             start = basis.V * pairs.rho_there
@@ -108,7 +109,7 @@ class AlternatingLeastSquares(IterativeSolver):
             return solvers[i].solve(target, start, None, CV, AtA_start)
 
         def judged(pairs: Pairs, gain: Any, made: int) -> PairsIterate:
-            """Return the iterate of some pairs, with the gain still expected."""
+            """Return the iterate with these pairs and an estimate of the gain that further iterations bring."""
             leading = pairs.leading(k)
             gain = gain.after(leading.residual, leading.total, whole=pairs.exact)
             ending = Status.CONVERGED if made == rounds else None
@@ -135,7 +136,7 @@ class AlternatingLeastSquares(IterativeSolver):
 
 @contextmanager
 def drawing_from(run: Run, state: Any) -> Iterator[None]:
-    """Draw from a given state of the generator inside the block; then restore the state before, if it differed."""
+    """Context in which the run's generator starts from `state`; then its former state is restored, if that differed."""
     generator = run.rng.bit_generator
     before = generator.state
     generator.state = state

@@ -37,10 +37,11 @@ POWER_SWEEPS = 4
 """Sweeps of the block power iteration that estimates λmax (to a few per cent, from below)."""
 
 APART, SLOWEST = 50, 0.9999
-"""The number of steps between compared gains, because one step gains little, and the largest ratio of gains."""
+"""`apart` and `slowest` of `ExpectedGain`: gains over 50 steps are compared, since a single step gains little."""
 
 GROWTH = 4.0
-"""The mean square of the auxiliary variables is at most 1 at the answer; above this a step is rejected and halved."""
+"""A step is rejected, and its length halved, if the mean square of the auxiliary variables then exceeds this value; at
+the answer it is at most 1."""
 
 Steps = tuple[float, float]
 """The step η of each view."""
@@ -75,7 +76,7 @@ class AppGrad(IterativeSolver):
         run.plan(setup=moments.setup_cost + (1 + probing) * sweep)
 
         def begun() -> PairsIterate:
-            """Return the first iterate: random Φ, Ψ, and Φ̃, Ψ̃ fitted to them or zero."""
+            """Return the first iterate: random Φ and Ψ; Φ̃ and Ψ̃ are fitted to these, or zero (option `auxiliary`)."""
             first = first_pairs(problem, run, moments, run.part(self.test_matrix), k)
             normalized = first.normalized(normalizer)
             tilde = fitted(normalized, moments.total if self.auxiliary == "start" else 0.0)
@@ -120,7 +121,7 @@ def normalizing(tilde: Pairs, normalizer: Any) -> Array:
 
 
 def checked(steps: Steps, new: Pairs, old: Pairs, n: float) -> tuple[Steps, bool]:
-    """Return the steps, halved for a view whose block is larger than the answer can be, and whether any is."""
+    """Return both steps, halved for a view whose block is larger than the answer can be, and whether one was halved."""
     xp, k = new.metrics.home.xp, new[0].V.shape[1]
     sums = [xp.sum(pairs[i].V * pairs[i].SV) for pairs in (new, old) for i in (0, 1)]
     found = to_host(xp.stack(sums)) / (n * k)
@@ -133,7 +134,7 @@ def checked(steps: Steps, new: Pairs, old: Pairs, n: float) -> tuple[Steps, bool
 def steps_from_data(
     problem: Any, run: Run, moments: Any, test_matrix: Any, scales: Sequence[Array] | None = None
 ) -> Steps:
-    """1.7 / λmax(S/n) for each view, or 1.7 / λmax(D^(-1/2) S D^(-1/2)), λmax by a block power iteration.
+    """Steps of both views from a block power iteration: 1.7/λmax(S/n), or 1.7/λmax(D^(-1/2) S D^(-1/2)) with `scales`.
 
     Parameters
     ----------
@@ -169,7 +170,7 @@ def steps_from_data(
 
 
 def _growth(pairs: Pairs, i: int, d: Array | None) -> Array:
-    """‖S v‖² / ‖v‖² of each column, in the metric of a diagonal if there is one."""
+    """‖S v‖² / ‖v‖² of each column v; with a diagonal d, squares are weighted by 1/d above and by d below."""
     xp, V, S = pairs.metrics.home.xp, pairs[i].V, pairs[i].SV
     if d is None:
         return xp.sum(S * S, axis=0) * reciprocal(xp.sum(V * V, axis=0))

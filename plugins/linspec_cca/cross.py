@@ -50,8 +50,8 @@ OWN = 0.5
 """Fraction of a new direction's square that must be outside the basis; a smaller part outside is amplified rounding."""
 
 NEARLY = 10.0
-"""If the residual exceeds the tolerance by more than this factor, more iterations do not help: the limit is not
-CCA."""
+"""If the residual of the answer, as CCA, exceeds the tolerance by more than this factor, more iterations do not help:
+the limit of the iteration does not solve CCA."""
 
 ENDED = "It leads to the singular vectors of {matrix}, which are canonical pairs only where {where}. "
 ENDED += 'Choose "als", which whitens, for others.'
@@ -175,7 +175,7 @@ class CrossTriplets(Iterate):
     k : int
     ridges : pair of float
     text : str
-        Finding that names the limit of the iteration.
+        Text of the finding about the limit of the iteration, which may not solve CCA.
     ending : Status, optional
     """
 
@@ -196,7 +196,7 @@ class CrossTriplets(Iterate):
         return {"x_weights": phi, "y_weights": psi}
 
     def answer(self) -> dict[str, Any]:
-        """Leading singular vectors with evidence: their residuals, and the least singular value carried after them."""
+        """Leading singular vectors with evidence: residuals, and the least singular value carried beyond the k-th."""
         space, k = self.space, self.k
         pairs = zip(space.metrics, self.ridges, strict=True)
         x, y = (diagonal_norm(d[:, 0], r, space.home) for d, r in pairs)
@@ -207,7 +207,7 @@ class CrossTriplets(Iterate):
         return {**self.weights(), "evidence": Evidence(norms=(x, y), residuals=gaps, carried=carried)}
 
     def notes(self) -> list[tuple[Status | None, str]]:
-        """Finding that names the limit of the iteration."""
+        """The finding about the limit of the iteration, which may not solve CCA."""
         return [(Status.APPROXIMATE, self.text)]
 
 
@@ -228,7 +228,7 @@ class CrossSVD(IterativeSolver):
 
     @abstractmethod
     def ended(self) -> str:
-        """Text of the finding that names the limit."""
+        """Text of a finding: which vectors the iteration converges to, and when they solve CCA."""
 
     kept: ClassVar = (CrossTriplets, CrossSpace)
     most_above: ClassVar[float] = NEARLY
@@ -261,11 +261,11 @@ class NoWhitening(CrossSVD):
     """Singular vectors of XᵀY (Ma, Lu & Foster 2015, section 4)."""
 
     def metric(self, diagonal: Array) -> Array:
-        """The diagonal of the identity times the mean of `diagonal`: nothing depends on the units of the data."""
+        """The mean of `diagonal` in every entry: the identity in the units of the data."""
         return diagonal * 0 + (float(to_host(diagonal).mean()) or 1.0)
 
     def ended(self) -> str:
-        """Text of the finding that names the limit."""
+        """Text of a finding: which vectors the iteration converges to, and when they solve CCA."""
         return ENDED.format(matrix="XᵀY", where="the views are white")
 
 
@@ -278,7 +278,7 @@ class DiagonalWhitening(CrossSVD):
         return diagonal
 
     def ended(self) -> str:
-        """Text of the finding that names the limit."""
+        """Text of a finding: which vectors the iteration converges to, and when they solve CCA."""
         return ENDED.format(matrix="XᵀY with columns of unit length", where="the Gram matrices are diagonal")
 
 

@@ -27,7 +27,7 @@ from linspec.families.cca import KEPT, PairsIterate, block_width, first_pairs
 from linspec.moments import Pairs
 
 MATERIAL = 1e-6
-"""Centring spoils a diagonal Gram matrix if the mean has more than this fraction of a column's squares."""
+"""Centring spoils a diagonal Gram matrix if means make up more than this fraction of a column's sum of squares."""
 
 TEXT = "d-cca reached its own limit, which is the exact answer only if the Gram matrices are diagonal."
 
@@ -36,7 +36,7 @@ class LeadingPairs(PairsIterate):
     """Pairs of blocks whose first k columns alone are the answer."""
 
     def answer(self) -> dict[str, Any]:
-        """The leading columns, with evidence."""
+        """The leading columns, with evidence for the certificate."""
         return {**super().answer(), **self.weights()}
 
     def notes(self) -> list[tuple[Status | None, str]]:

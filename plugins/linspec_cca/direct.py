@@ -55,7 +55,7 @@ class DirectCCA(Solver):
 
     @classmethod
     def estimate(cls, sizes: Sizes) -> Estimate | None:
-        """The estimate for one orthogonal reduction of all columns and three small decompositions."""
+        """Estimated cost of one orthogonal reduction of all columns and three small decompositions."""
         width = sizes.p + sizes.q
         reducing = sizes.shared(2.5 * sizes.n * width**2 / FACTOR_RATE)
         # The triangle, and what decompositions of it hold; some copies of a block of rows.

@@ -56,7 +56,7 @@ class GramCCA(Solver):
 
     @classmethod
     def estimate(cls, sizes: Sizes) -> Estimate | None:
-        """The estimate for three Gram matrices, two Cholesky factors, two triangular solves and an SVD."""
+        """Estimated cost of three Gram matrices, two Cholesky factors, two triangular solves and an SVD."""
         p, q = sizes.p, sizes.q
         shorter, longer = sorted((float(p), float(q)))
         whitening = (p**3 + q**3) / 3 + p * q * (p + q)

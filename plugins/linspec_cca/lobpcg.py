@@ -57,7 +57,7 @@ OVERSAMPLED_HELD, OVERSAMPLED = 16, 50
 
 DEPTH_HELD, DEPTH = 4, 3
 """Largest number of blocks in a subspace, if products cost no sweep, and if each costs one. A deeper subspace takes
-more memory, but its reductions take less time for each step."""
+more memory, but is reduced less often."""
 
 SETTLED = 0.01
 """Pairs get no more directions if their residual is below this fraction of the tolerance."""
@@ -72,7 +72,7 @@ FEWEST_SIGNS = 4
 """Least number of random signs for an estimate of diagonals."""
 
 LEAST_CUT = 1e-13
-"""Lengths in S are rounding below this fraction, for any number of columns."""
+"""Least `cut` of a view (see `SubspaceView`), for any number of columns."""
 
 SINGLE_PATIENCE = 3
 """Sweeps in float32 without progress, after which products have the precision of the data."""
@@ -139,7 +139,8 @@ class LOBPCG(IterativeSolver):
     def _begun(self, problem: Any, run: Run, moments: Moments, width: int) -> PairsWithin:
         """Pairs within the first blocks, and the norms from their products, in one sweep.
 
-        The first products have the precision of the data: preconditioners from them measure all residuals.
+        These first products have the precision of the data, because the preconditioners that are computed from them
+        measure all residuals.
         """
         blocks, signs = self._first_blocks(problem, run, moments, width)
         products = _products(problem, moments, blocks)
@@ -171,7 +172,7 @@ class LOBPCG(IterativeSolver):
         return int(min(problem.k + more, *problem.X.shape, problem.Y.shape[1]))
 
     def _first_blocks(self, problem: Any, run: Run, moments: Moments, width: int) -> tuple[list[Array], int]:
-        """Blocks of random signs behind the columns of an earlier answer, if any, and the number of these columns."""
+        """First blocks: columns of an earlier answer, if any, then random signs; and the number of those columns."""
         home = moments.home
         drawn = [home.place(_signs(run, A.shape[1], width)) for A in (problem.X, problem.Y)]
         return behind_an_answer(run, drawn, home)
@@ -192,7 +193,7 @@ class LOBPCG(IterativeSolver):
 
 
 def _view(A: Any, diagonal: Array, ridge: float, moments: Moments, dtype: np.dtype[Any]) -> SubspaceView:
-    """Subspace without vectors. With fewer rows than columns, some vectors have length only by the ridge."""
+    """Empty subspace of a view. With fewer rows than columns, the ridge alone gives some vectors their length in S."""
     cut = max(metric_rounding(A.shape[1], dtype), LEAST_CUT)
     view = SubspaceView(moments.home, dtype, diagonal + ridge, cut)
     if A.shape[0] >= A.shape[1] or ridge == 0:

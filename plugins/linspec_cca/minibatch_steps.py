@@ -29,19 +29,19 @@ from linspec.operators import CenteredOperator, DenseOperator, SparseOperator, u
 from linspec.sweeps import FEWEST_ROWS, rows_at_once
 
 DIMENSIONS = 6
-"""Rows of a batch in units of the intrinsic dimension, measured on words: 2 leaves noise, more costs steps."""
+"""Rows of a batch in units of the intrinsic dimension. On word counts 2 left too much noise; more means fewer steps."""
 
 FEWEST_STEPS = 16
 """Least number of batches in all rows. It has priority over DIMENSIONS."""
 
 ROWS_A_PAIR = 2.5
-"""Least number of rows of a batch for each pair, so that its k x k metric is near that of all rows."""
+"""Least number of rows of a batch for each pair: enough for a k x k metric near the metric of all rows."""
 
 MOST_ENTRIES = 2**22
 """Largest number of entries in a batch."""
 
 STEP = 1.3
-"""Step in units of 1/(L + V), measured; below 2 the mean square of a quadratic decreases."""
+"""Step in units of 1/(L + V), chosen by measurement; below 2 the mean square error of a quadratic decreases."""
 
 PROBES, POWERS = 8, 8
 """Number of columns, and number of steps, of the power iteration on a chunk of rows."""
@@ -93,7 +93,7 @@ class FirstRows:
         return int(max(fewest, min(wanted, MOST_ENTRIES / max(entries, 1.0), self.n / FEWEST_STEPS)))
 
     def steps(self, batch: int, *, scaled: bool) -> list[Array]:
-        """Step of each column of both views, for the gradient of half the sum of squares over all rows.
+        """Steps of all columns of both views; a step multiplies the gradient of ½‖XΦ̃ − YΨ‖² over all rows.
 
         Parameters
         ----------
@@ -167,7 +167,7 @@ def typical_squares(rows: LinearOperator) -> Array | None:
     Returns
     -------
     array of shape (p,) or None
-        None if the entries cannot be read at the cost of the rows. Sparse entries are taken about zero.
+        None if the entries are in neither an array nor a sparse matrix. Sparse entries are not centred.
     """
     bare, _ = uncounted(rows)
     source = bare.parts[0] if isinstance(bare, CenteredOperator) else bare

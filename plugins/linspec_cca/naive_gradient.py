@@ -5,8 +5,8 @@ Method: on the normalised blocks themselves, which are then normalised again,
 
     Φ ← Φ − η (SxΦ − C Ψ)/n,   Ψ ← Ψ − η (SyΨ − CᵀΦ)/n.
 
-A canonical pair with correlation ρ < 1 has the gradient (1 − ρ) Sx φ ≠ 0, which is not parallel to φ: the step leaves
-it (Proposition 2.1, Example 4.2.3). Do not choose this solver to compute an answer.
+A canonical pair with correlation ρ < 1 has the gradient (1 − ρ) Sx φ ≠ 0, which is not parallel to φ: a step moves
+away from the pair (Proposition 2.1, Example 4.2.3). Do not choose this solver to compute an answer.
 Source: Ma, Lu & Foster 2015, ICML, Algorithm 2; Lu 2015 (thesis), Algorithm 8.
 """
 

@@ -21,7 +21,7 @@ from linspec.families.cca import OPTIMISTIC, Evidence, ExpectedGain
 from linspec_cca.search_space import SearchSpace, SubspaceView
 
 DIGITS_LOST = {8: 1e-8, 4: 1e-3}
-"""The solution reports errors by squaring above this; by the bytes of a number."""
+"""The solution reports an error by squaring above this value; the keys are the bytes of a number."""
 
 HIDDEN = 300.0
 """The solution reports a loss that may exceed the tolerance by more than this factor."""
@@ -63,7 +63,7 @@ class PairsWithin(Iterate):
     law : float
         Residual of the first k pairs in these norms, relative to the sum of their correlations.
     single : bool
-        Whether products are with a copy in float32.
+        Whether products are made with a copy of the data in float32.
     """
 
     residual: float
@@ -104,9 +104,9 @@ class PairsWithin(Iterate):
         gain : ExpectedGain
             Expected gain before the step.
         keeps : bool
-            Whether a copy may be requested after the answer.
+            Whether a checkpoint of the iterate may be requested after the answer.
         ending : Status, optional
-            Status with which the run ends; by default STAGNATED if neither falls any more, or else the run decides.
+            Status with which the run ends. STAGNATED replaces it if neither the residual nor the gain falls any more.
         """
         R, squares, law = residuals_of(space, norms, wanted)
         gain = gain.after(law, float(space.correlations[: wanted.k].sum()), whole=space.whole)
@@ -135,7 +135,8 @@ class PairsWithin(Iterate):
     def answer(self) -> Mapping[str, Any]:
         """Weights of the first k pairs, with evidence for the certificate.
 
-        The iteration may end with them: the space is reduced to the carried pairs unless a copy may still be requested.
+        The iteration may end with these weights, so the space is reduced to the carried pairs, unless a checkpoint may
+        still be requested.
         """
         self._answered = True
         k, R = self.wanted.k, self._taken()
@@ -155,7 +156,7 @@ class PairsWithin(Iterate):
         return answer
 
     def remnant(self) -> PairsWithin:
-        """Copy without the products, whose memory the next step releases."""
+        """Copy without the products SV and KV, so that the next step can release their memory."""
         return replace(self, space=self.space.without_products())
 
     # ---- what the next step reads ----------------------------------------------------------
@@ -172,7 +173,7 @@ class PairsWithin(Iterate):
         return self.sent_back or self.gain.fell_behind or self.gain.turned or at_rounding
 
     def without_last_block(self) -> PairsWithin:
-        """Pairs before the last step, which are no worse if it has added only directions of rounding."""
+        """Pairs before the last step; they are as good as the present ones if the step has added only rounding."""
         space, gain = self.space.copy(), replace(self.gain, turned=False)
         space.undo()
         R, squares, law = residuals_of(space, self.norms, self.wanted)
@@ -181,9 +182,10 @@ class PairsWithin(Iterate):
         )
 
     def gone_on_with(self, share: float) -> tuple[SearchSpace, list[Array]]:
-        """Space of the next step, and residuals of the pairs that it is to improve, which it may overwrite.
+        """Return the space for the next step and the residuals of the pairs to improve; the step may overwrite these.
 
-        After a rejected answer only the carried pairs are kept. Pairs below a share of the tolerance add no residual.
+        After a rejected answer only the carried pairs are kept. Pairs whose residual is below `share` times the
+        tolerance are not improved.
         """
         space = self.space.copy()
         if self.sent_back and self._keeps and not space.whole:
@@ -200,12 +202,12 @@ class PairsWithin(Iterate):
         return space, [home.xp.take(block, there, axis=1) for block in R]
 
     def _taken(self) -> tuple[Array, Array]:
-        """CΨ − SxΦ diag(ρ) and CᵀΦ − SyΨ diag(ρ) of all pairs; stored once, computed again for later calls."""
+        """CΨ − SxΦ diag(ρ) and CᵀΦ − SyΨ diag(ρ) of all pairs: stored for the first call, computed again after it."""
         R, self._R = getattr(self, "_R", None), None
         return self.space.residuals(self.wanted.width) if R is None else R
 
     def _doubts(self) -> list[tuple[Status, str]]:
-        """Findings of the iteration that a small residual does not show."""
+        """Findings about losses that a small residual does not show."""
         space, gain, law, tol = self.space, self.gain, self.law, self.gain.tol
         found = list[tuple[Status, str]]()
         if not space.whole and law <= tol < gain.expected / OPTIMISTIC < np.inf:

@@ -43,7 +43,7 @@ class FixedRounds(IterativeSolver):
 
     @abstractmethod
     def lstsq(self, run: Run) -> Solver:
-        """The least-squares solver, limited to the steps of one problem."""
+        """Return the least-squares solver, limited to t₂ steps for each problem."""
 
     kept: ClassVar = KEPT
 

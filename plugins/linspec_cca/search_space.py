@@ -5,8 +5,9 @@ step needs only these, and no product. Panels stay with the data, in their preci
 column for each column of a basis are float64 on the host. A transfer waits for the device, however small it is.
 So the small products of a step move to the host together, and the matrices that turn panels move back together.
 
-Panels are stored as they were multiplied, and are not orthonormalised. Coordinates W with Q = VW orthonormal in S
-replace this: only the small matrices are turned. When the space has reached its depth, all panels are folded into one.
+Panels are stored as they were multiplied; they are not orthonormalised. Instead, small coordinates W make Q = VW
+orthonormal in S, and only small matrices are turned. When the space has reached its depth, all panels are folded into
+one.
 
 A space changes by steps, but its arrays are never overwritten: `copy` returns one that shares them. A fold turns one
 panel after another, and frees each as soon as it has been turned, if no copy has it.
@@ -30,10 +31,11 @@ CACHED_NUMBERS = 2**18
 """Numbers that the host processes at a time: two megabytes."""
 
 DEPENDENT = {8: 1e-12, 4: 1e-7}
-"""A vector of a block is rounding of its columns below this fraction of their squared length, by bytes of a number."""
+"""A combination of a block's columns is rounding if its squared length is below this fraction of theirs; the keys are
+the bytes of a number."""
 
 SAME = {8: 1e-10, 4: 1e-5}
-"""A vector counts as in a space if less than this fraction of its length is outside; by the bytes of a number."""
+"""A vector counts as within a space if less than this fraction of its length is outside; keys as in `DEPENDENT`."""
 
 INSIDE = 0.1
 """A second projection is made if the first leaves less than this fraction of a vector's length."""
@@ -58,9 +60,10 @@ class SubspaceView:
     diagonal : array of shape (p,)
         diag(S), ridge included: lengths are compared in its norm.
     cut : float
-        A length in S is rounding below this fraction of the longest vector in the norm of the diagonal.
+        A vector's length in S is rounding if it is below this fraction of the longest vector's length in the norm of
+        the diagonal.
     panels : three lists of arrays
-        Blocks V with SV, ridge included, and with CV of the other view's blocks.
+        Blocks V, SV (ridge included) and KV, the cross product times the other view's V.
     coordinates : numpy.ndarray of shape (d, r)
         W with (VW)ᵀ S (VW) = I.
     longest : float
@@ -127,7 +130,7 @@ class SubspaceView:
         return total
 
     def against(self, which: int, Z: Array) -> Array:
-        """Panels (0 V, 1 SV, 2 KV) transposed times Z."""
+        """VᵀZ, (SV)ᵀZ or (KV)ᵀZ for all panels, as `which` is 0, 1 or 2."""
         products = [self.inner(V, Z) for V in self.panels[which]]
         return self.home.xp.concat(products, axis=0) if products else self.home.zeros((0, Z.shape[1]))
 
@@ -162,7 +165,7 @@ class SubspaceView:
         return reduce(operator.add, (part(rows) for rows in _runs(self.home, self.rows, width)))
 
     def directions(self, Z: Array, W: Array) -> Array:
-        """Z with its projection on the space removed and columns of length 1 in the norm of the diagonal, or 0.
+        """Remove from Z its projection on the space; scale the columns to length 1 in the norm of the diagonal, or 0.
 
         A column that lies in the space up to rounding becomes 0: scaled to length 1, its rounding would look like a
         direction.
@@ -189,7 +192,7 @@ class SubspaceView:
         return Z
 
     def without_dead(self, V: Array) -> Array:
-        """V with zeros in the rows of zero columns: products do not reduce these entries, so they would grow."""
+        """V with zeros in the rows that belong to zero columns of the data; products would not reduce these entries."""
         live, xp = self.diagonal > 0, self.home.xp
         return V if bool(to_host(xp.all(live))) else V * xp.astype(live, xp.float64)[:, None]
 
@@ -198,7 +201,7 @@ class SubspaceView:
         return self.against(1, Z), self.inner(Z, SZ), self.weighted_squares(Z)
 
     def append(self, blocks: list[Array], inside: HostArray, G: HostArray, H: HostArray) -> None:
-        """Add Z, SZ and KZ and empty the list; directions of rounding or within the space get no coordinates."""
+        """Add Z, SZ and KZ to the panels and empty `blocks`; only directions outside the space get coordinates."""
         E = self.coordinates.T @ inside
         dependent = DEPENDENT[self.dtype.itemsize]
         T = whitening_above_noise(G - E.T @ E, H, self.cut, dependent, least=1.0)
@@ -237,7 +240,7 @@ def add_multiple(V: Array, W: Array, factor: float, home: Home) -> None:
 
 
 def _runs(home: Home, rows: int, width: int) -> Iterator[slice]:
-    """Slices of rows: some on the host, all of them on a device."""
+    """Slices of rows: some rows at a time on the host, all rows at once on a device."""
     step = max(CACHED_NUMBERS // max(width, 1), 256) if home.on_host else max(rows, 1)
     for start in range(0, rows, step):
         yield slice(start, min(start + step, rows))
@@ -254,7 +257,7 @@ class SearchSpace:
     cross : numpy.ndarray
         VxᵀC Vy of all panels.
     turns : pair of numpy.ndarray
-        Singular vectors of the cross product in coordinates.
+        Singular vectors of `cross` in the coordinates of both views.
     before, last : pair of numpy.ndarray, numpy.ndarray
         Turns and correlations before the last block.
     folded : int
@@ -273,7 +276,7 @@ class SearchSpace:
         self.folded = 0
 
     def copy(self) -> SearchSpace:
-        """Copy with the same arrays, whose steps do not change this one."""
+        """Copy that shares the arrays; steps of the copy do not change this space."""
         same = copy.copy(self)
         same.views = (self.views[0].copy(), self.views[1].copy())
         return same
@@ -305,7 +308,7 @@ class SearchSpace:
         self.turns, self._there = (P, Qt.T), None
 
     def _inner_products(self, blocks: Sequence[Array], products: Sequence[Array]) -> list[HostArray]:
-        """Inner products of new blocks for `append`, and three parts of the cross product, in one transfer."""
+        """Inner products of new blocks that `append` needs, and the new parts of the cross product, in one transfer."""
         x, y = self.views
         Zx, Zy = blocks
         SZx, CZy, CtZx, SZy = products
@@ -371,7 +374,7 @@ class SearchSpace:
         )
 
     def make_room(self, columns: int, width: int, depth: int) -> None:
-        """Reduce the subspaces to the pairs if `columns` more would exceed `depth` blocks of `width` columns."""
+        """Reduce the subspaces to the pairs if `columns` further columns exceeded `depth` blocks of `width` columns."""
         if max(view.columns for view in self.views) + columns > depth * width:
             self.shrink(width)
 

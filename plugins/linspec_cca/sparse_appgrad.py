@@ -47,7 +47,7 @@ from linspec_cca.appgrad import (
 )
 
 SETTLED = 1e-5
-"""Largest relative change of the auxiliary blocks in an iteration at which they are settled."""
+"""The auxiliary blocks are settled if an iteration changes them by at most this fraction of their length."""
 
 WARM_UP = 10
 """Number of iterations before the threshold applies."""
@@ -75,7 +75,7 @@ class SparseIterate(Iterate):
     taken : int
         The number of steps so far.
     own : bool
-        Whether pairs of columns are returned without being turned to canonical pairs, each with its own correlation.
+        Whether sparse blocks are returned without a rotation, so that each pair has its own correlation.
     ending : Status, optional
     """
 
@@ -176,7 +176,7 @@ class SparseAppGrad(IterativeSolver):
 
 
 class _Shrinkage:
-    """The soft threshold of the blocks, on entries or rows in units of the columns.
+    """Soft threshold of the entries or the rows of blocks, for columns of the data scaled to unit size.
 
     Attributes
     ----------
@@ -231,26 +231,26 @@ class _Shrinkage:
         return bool(np.trace(before[0]) + size - 2 * same <= SETTLED**2 * size)
 
     def _scaled_products(self, a: Pairs, b: Pairs) -> HostArray:
-        """VᵀDW over both views."""
+        """Sum of VᵀDW over both views."""
         dx, dy = self.diagonals
         found: HostArray = to_host(a[0].V.T @ (b[0].V * dx) + a[1].V.T @ (b[1].V * dy))
         return found
 
 
 def _of_chance(n: float, p: int, width: int) -> float:
-    """Threshold of chance: the largest of p correlations over n rows, or the longest of p rows of `width` of them."""
+    """Threshold that chance just reaches in n rows: the largest of p correlations, or of p rows of `width` each."""
     return float(min((np.sqrt(width) + np.sqrt(2 * np.log(p))) / np.sqrt(n), LEAST))
 
 
 def _turned(pairs: Pairs, n: float) -> tuple[Pairs, Pairs]:
-    """The auxiliary blocks for normalised blocks, and the normalised blocks, both turned to canonical pairs."""
+    """Auxiliary blocks that belong to normalised blocks, and these blocks; both are turned to canonical pairs."""
     pairs = pairs.canonical()
     factor = np.diag(pairs.rho * np.sqrt(n))
     return pairs.turned((factor, factor)), pairs
 
 
 def _own_correlations(tilde: Pairs) -> tuple[HostArray, Array]:
-    """The correlation of each pair of columns as given, and the signs of Ψ that make it positive."""
+    """The correlation of each pair of columns, without turning the blocks, and the signs of Ψ that make it positive."""
     home, (phi, psi) = tilde.metrics.home, tilde.bases
     products = ((phi.V, tilde.image(0)), (phi.V, phi.SV), (psi.V, psi.SV))
     cross, x, y = to_host(home.xp.stack([home.xp.sum(V * W, axis=0) for V, W in products]))

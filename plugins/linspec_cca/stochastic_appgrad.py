@@ -89,8 +89,8 @@ class Side:
 class MeanGradient:
     """Mean gradient over some steps, and the estimate of the residual that follows from it.
 
-    At the answer Φ̃ = Φ diag(ρ) up to a rotation, so the gradients SΦ̃ − CΨ of both blocks are the residuals of the
-    pairs, with the other sign and up to a rotation.
+    At the answer Φ̃ = Φ diag(ρ) up to a rotation. Up to the same rotation, the gradients SΦ̃ − CΨ of both blocks are
+    the negative residuals of the pairs.
 
     Attributes
     ----------
@@ -99,9 +99,9 @@ class MeanGradient:
     residual : float
         Last estimate.
     length : int
-        Number of steps after which there is another.
+        Number of steps for the next estimate.
     sums : pair of tuples
-        For each view the sum of the gradients, their number, and the sum of the lengths of the principal columns of Φ̃.
+        For each view the sum of the gradients, their number, and the trace of (Φ̃ᵀSΦ̃)^(1/2) at the last step.
     """
 
     norms: Sequence[SketchNorm]
@@ -129,7 +129,7 @@ class MeanGradient:
 
 @dataclass(kw_only=True, eq=False)
 class Averaged(Iterate):
-    """Mean of the blocks after a step, with the state that the next step needs.
+    """Weighted means of the blocks after a step, with the state that the next step needs.
 
     Attributes
     ----------

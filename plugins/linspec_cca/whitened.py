@@ -28,18 +28,18 @@ from linspec.families.cca import Evidence
 from linspec_cca.gram import GramCCA
 
 FEWEST_COLUMNS = 500
-"""Up to this order all correlations are computed, as by "gram": that takes a few tenths of a second."""
+"""If no view has more columns, all correlations are computed, as by "gram": that takes a few tenths of a second."""
 
 NARROW = 8
-"""Columns of a block of the SVD, unless its instance states a number: products are cheap, and narrow blocks need fewer
+"""Columns of a block of the SVD, unless its option `block` is set: products are cheap, and narrow blocks need fewer
 columns in all."""
 
 BASIS = 5, 60
-"""The expected number of columns that are multiplied: a number for each pair, plus a constant."""
+"""The expected number of columns that are multiplied is BASIS[0] for each pair, plus BASIS[1]."""
 
 SHARP = 1e-6
-"""Largest tolerance of the SVD, which is also at most that of CCA. It is linear in residuals, as losses are if the
-correlation after the last is equal to it."""
+"""Largest tolerance of the SVD, which is also at most that of CCA. The tolerance of the SVD is linear in residual
+vectors; the loss of CCA is linear, too, if the next correlation equals the last."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -71,7 +71,7 @@ class WhitenedSVD(GramCCA):
         )
 
     def _svd(self, run: Run) -> Any:
-        """The SVD solver, with a tolerance from that of CCA and with narrow blocks, unless it has its own."""
+        """The SVD solver; unless set by the user, its tolerance follows from that of CCA, and its blocks are narrow."""
         svd = run.part(self.svd)
         own = {"tol": min(SHARP, run.tol), "block": NARROW}
         return replace(
@@ -80,7 +80,7 @@ class WhitenedSVD(GramCCA):
 
     @classmethod
     def estimate(cls, sizes: Sizes) -> Estimate | None:
-        """The estimate for the cross matrix, products with it, and the algebra between them; None for other data."""
+        """Estimated cost of the cross matrix, products with it, and the algebra between them; None for other data."""
         if not _scales(sizes):
             return None
         entries = min(float(sizes.pairs or 0), float(sizes.p) * sizes.q)
@@ -102,8 +102,8 @@ def _scales(sizes: Sizes) -> bool:
 class WhitenedCross(LinearOperator):
     """T = Fx⁻¹ C Fy⁻ᵀ for Sx = Fx Fxᵀ and Sy = Fy Fyᵀ, from Gram matrices that are held.
 
-    The scaling by the diagonals goes into the entries of C, once. Centring and confounds subtract a product
-    of matrices with few columns, which is kept beside it.
+    The entries of C are scaled by the diagonals once. Centring and confounds subtract a product P Qᵀ of matrices with
+    few columns; P and Q are kept separately.
 
     Parameters
     ----------

@@ -34,10 +34,10 @@ from linspec.sweeps import Call, Engine
 from linspec_dask.waiting import SECONDS, Watch, as_ours, awaited, check
 
 ANSWER_SECONDS = 60.0
-"""Time limit of the scheduler for an answer that does not wait for work."""
+"""Time limit for answers of the scheduler that do not wait for work."""
 
 SMALL_TRIM = 1 << 24
-"""Bytes of MALLOC_TRIM_THRESHOLD_ below which memory of the size of a block goes back to the system at each task."""
+"""If MALLOC_TRIM_THRESHOLD_ is below this, each task returns memory of the size of a block to the system."""
 
 
 ROUND_SECONDS, CALL_SECONDS = 0.02, 0.002
@@ -54,12 +54,12 @@ class Given:
 
 @dataclass(frozen=True, eq=False)
 class Held:
-    """A future, the worker that has it or will have it, and the user's future that it was made of, if any.
+    """A future, its worker, and the future of the user from which it was computed, if any.
 
     Attributes
     ----------
     number : int or None
-        The number of the block that it is, or the only one that it was made of.
+        The number of the block that the future holds, or of the only block from which it was computed.
     """
 
     future: Any
@@ -161,7 +161,7 @@ class DaskEngine(Engine):
             return list(awaited(self.client, lambda: self.client.gather(futures)))
 
     def together(self, first: Sequence[Held], second: Sequence[Held]) -> list[Held]:
-        """Return the second values on the workers of the first: values on other workers are copied once."""
+        """Return handles of the second values on the workers of the first; a value on another worker is copied once."""
         found = []
         with self._reached():
             for stays, comes in zip(first, second, strict=True):
@@ -179,9 +179,9 @@ class DaskEngine(Engine):
     def placed(self, blocks: Sequence[Any]) -> list[Held]:
         """Return handles of delayed blocks or futures.
 
-        Blocks that a worker has stay there. Others are divided into one stretch for each worker, so that the same rows
-        of two matrices are on one worker. A cluster that starts workers for its tasks may have none yet: then dask
-        chooses the workers of the blocks.
+        Blocks that a worker has stay there. The other blocks are divided into one run of neighbours for each worker, so
+        that the same rows of two matrices are on one worker. A cluster that starts workers for its tasks may have none
+        yet: then dask chooses the workers of the blocks.
 
         Parameters
         ----------
@@ -241,7 +241,7 @@ class DaskEngine(Engine):
         return {key: Held(one.future, places.get(key), one, one.number) for key, one in futures.items()}
 
     def _known_by(self, held: Held) -> Held:
-        """Return the handle; keep a weak reference to it, so that an error can name the block by its number."""
+        """Return `held`; keep a weak reference to it, so that an error can name the block by its number."""
         if held.number is not None:
             self._blocks.add(held)
         return held
@@ -268,7 +268,7 @@ class DaskEngine(Engine):
 
     @contextmanager
     def _reached(self) -> Iterator[None]:
-        """Turn errors of the block into errors of linspec.
+        """Turn errors that occur inside this context into errors of linspec.
 
         Work without a waiting caller ends when its futures are released. It is not cancelled: a scheduler that must
         cancel tasks on which others depend drops the connection.
@@ -355,7 +355,7 @@ class Settings:
 
 
 def settings() -> Settings:
-    """Return the settings of the process that calls this."""
+    """Return the settings of the process in which this function runs."""
     trim = os.environ.get("MALLOC_TRIM_THRESHOLD_") if sys.platform == "linux" else None
     libraries = threadpoolctl.threadpool_info()
     threads = max((each["num_threads"] for each in libraries if each["user_api"] == "blas"), default=1)

@@ -30,7 +30,7 @@ SECONDS = 0.5
 """Interval at which a wait checks whether the run should end."""
 
 UNTIL_FREED = 6
-"""Number of looks between two requests to the scheduler for tasks that no worker takes."""
+"""Number of looks between two calls of `freed` on the scheduler."""
 
 PATIENCE = 5.0
 """Seconds without workers after which a warning is given."""
@@ -133,7 +133,7 @@ def _lost(client: Any) -> str:
 
 
 class Watch:
-    """Observes a cluster during a wait, and warns once of each reason for a long one.
+    """Observer of a cluster during a wait; it warns once of each reason why the wait may take long.
 
     Parameters
     ----------
@@ -149,7 +149,7 @@ class Watch:
         self._said: set[str] = set()
 
     def look(self) -> None:
-        """Look once; send the scheduler a request now and then, without waiting for the answer."""
+        """Warn if there is a reason; at some looks start `freed` on the scheduler, without waiting for the answer."""
         self._looks += 1
         now = time.monotonic()
         if self._probe is not None and self._probe.done():

@@ -15,7 +15,7 @@ OF_NETS = (
     ("batch", "Rows of a minibatch; 1000 by default."),
     ("epochs", "Times that all rows are read; by default 10, or more until there are 200 steps."),
 )
-"""Solver options with names of their own on the command line."""
+"""Solver options that the command line offers under their own names (`--width`), with their help texts."""
 
 
 def _parameters() -> list[click.Parameter]:
@@ -51,4 +51,4 @@ COMMAND = Kind(
     scored=True,
     variates=True,
 )
-"""The problem on the command line."""
+"""Declaration of deep CCA for the command line."""

@@ -268,7 +268,7 @@ def _imported() -> Any:
 
 @contextmanager
 def _one_setting(torch: Any, threads: int) -> Iterator[None]:
-    """Set threads and gradient mode of torch whatever the caller has set, and restore them at the end."""
+    """Context in which torch has `threads` threads and records gradients; then the caller's settings are restored."""
     before = torch.get_num_threads()
     torch.set_num_threads(threads)
     try:
@@ -287,7 +287,7 @@ class Rows:
         self.views, self.units, self.order = views, units, RandomRows(views, run.rng)
 
     def batch(self, chosen: HostArray, sizes: list[tuple[int, ...]]) -> Iterator[HostArray]:
-        """Drawn rows of each view, counted as a step of nets of these sizes."""
+        """Read the drawn rows of each view, and count the cost of a training step of nets of these sizes."""
         for A, units, of_net in zip(self.views, self.units, sizes, strict=True):
             rows = self.order.rows_of(A, chosen)
             found = _in_units(rows, units)

@@ -131,7 +131,7 @@ def entries(rows: LinearOperator, net: Net | None = None) -> HostArray:
 
 
 def count(rows: LinearOperator, sizes: Sequence[int], *, times: int = 1) -> None:
-    """Count the products of a net with rows for their operator.
+    """Record the cost of evaluating a net on rows in the ledger of the operator of these rows.
 
     Parameters
     ----------

@@ -18,10 +18,10 @@ from linspec.testing import Case, Law, ProblemTesting, Reading, as_host, orthono
 from linspec_deep.nets import Net
 
 DEPENDENT = 1e-5
-"""Directions of features are left out if their singular value is below this fraction of the largest (1e-10 squared)."""
+"""Directions of features are left out if their singular value is below this fraction of the largest."""
 
 SUMS = 1000.0
-"""Roundings of a feature and of the sums over rows: layers have some hundreds of columns."""
+"""Allowed rounding in multiples of eps: features are sums over some hundreds of columns, covariances over rows."""
 
 
 def planted_deep_cca(

@@ -50,7 +50,7 @@ SQUARED_LIMIT = 1e8
 """Results from squares are not used above this condition number of a scaled Gram matrix."""
 
 MANY = 1000
-"""Number of targets from which Lanczos vectors for a tenth of them are cheaper than all singular vectors."""
+"""From this number of targets on, Lanczos vectors for a tenth of the targets are cheaper than all singular vectors."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -102,7 +102,7 @@ class DirectDiscriminant(Solver):
         )
 
     def _by_rows(self, problem: Any, run: Run) -> Solution:
-        """Eigenvectors from [X H] = Q [R_X R_H]: W = V Σ⁻¹ P, R_X = UΣVᵀ, P the left singular vectors of UᵀR_H."""
+        """Eigenvectors W = V Σ⁻¹ P from [X H] = Q [R_X R_H], R_X = UΣVᵀ and the left singular vectors P of UᵀR_H."""
         run.plan(setup=1.0)
         home = problem.X.home.blocks
         rows = reduce_rows_of(problem, run)
@@ -192,9 +192,10 @@ class DirectDiscriminant(Solver):
         return U[:, :keep], s[:keep] ** 2
 
     def _are_there(self, A: LinearOperator, cut: Array | None, problem: Any, run: Run) -> bool:
-        """Whether A has more than rounding along the cut directions, measured by one product.
+        """Whether one product shows more than rounding along directions that the rank cut has dropped.
 
-        Directions are divided by ‖A‖. A cut requested by the user is not reported.
+        The directions `cut` are divided by ‖A‖. False if the user has set the rank cut; True if the budget allows no
+        product.
         """
         if cut is None or self.rank_tol is not None:
             return False

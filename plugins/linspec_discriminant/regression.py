@@ -32,7 +32,7 @@ LOOSEST = 0.1
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Task:
-    """Least-squares problem of stage 1, and the meaning of its iterates for the whole problem.
+    """Least-squares problem of stage 1, and how its iterates yield weights and residuals of the whole problem.
 
     Attributes
     ----------
@@ -82,7 +82,7 @@ class Answer:
 
 @dataclass(kw_only=True, eq=False)
 class Judged(Iterate):
-    """Answer of stage 1 with its residual by stage 2; the first such answer is the start of stage 1.
+    """Iterate: an answer of stage 1 with its residual, which stage 2 computes; the first iterate has no answer.
 
     Attributes
     ----------
@@ -131,7 +131,7 @@ class Regression:
         self._once_for_all = not (hasattr(lstsq, "prepare") and hasattr(lstsq, "tol"))
 
     def after(self, last: Judged) -> Answer:
-        """W₁ = argmin ‖XW₁ − H‖² + γ‖W₁‖²: the first answer, or a more accurate one than the last."""
+        """Compute W₁ = argmin ‖XW₁ − H‖² + γ‖W₁‖² for the first time, or more accurately than in the last iterate."""
         return self._first() if last.stage_1 is None else self._better(last, last.stage_1)
 
     def _first(self) -> Answer:
@@ -164,7 +164,7 @@ class Regression:
         return Answer(W=W, tol=tol, by_rows=by_rows, drawn=drawn)
 
     def ending(self, residual: float, last: Judged) -> Status | None:
-        """Status of a run that ends above the tolerance because continuing is impossible or no help, else None."""
+        """Status of a run that ends above the tolerance because stage 1 cannot or does not improve, else None."""
         if not residual > self.run.tol:
             return None
         if self._once_for_all:
@@ -191,7 +191,7 @@ class Regression:
         return W if self.task.scale is None else W / self.task.scale[:, None]
 
     def _of_rows(self) -> Moments:
-        """Moments of X, possibly with scaled columns, by products with its rows that count for the run."""
+        """Moments that multiply by the rows of X (with scaled columns if `scale` is given) and count for the run."""
         bare, ledger = uncounted(self.task.X)
         scale = self.task.scale
         X = CountedOperator(bare if scale is None else bare.scaled_columns(1 / scale), ledger)
@@ -228,7 +228,7 @@ def _solve_scaled(
 def column_scale(moments: Moments, ridge: float, basis: RowBasis | None) -> Array | None:
     """Lengths of the columns of X, if dividing by them helps stage 1 and does not change the solution; else None.
 
-    This holds at ridge 0 for independent columns whose lengths differ too much for an iteration.
+    They are returned at ridge 0 for independent columns whose lengths differ too much for an iteration.
     """
     if basis is None or basis.rank < moments.shape[1] or not unequal(moments, ridge):
         return None
@@ -247,8 +247,8 @@ def unequal(moments: Moments, ridge: float) -> bool:
 def chosen(lstsq: Solver | None, X: LinearOperator) -> Any:
     """Solver that the user chose, or the fastest one.
 
-    The spectrum of dense data decays, and a sketch of the leading part saves most iterations. That of word counts
-    decays so slowly that the sketch and its algebra cost more than they save (measured).
+    The spectrum of dense data decays, and a sketch of the leading part saves most iterations. The spectrum of word
+    counts decays so slowly that the sketch and its algebra cost more than they save (measured).
     """
     if lstsq is not None:
         return lstsq
@@ -257,7 +257,7 @@ def chosen(lstsq: Solver | None, X: LinearOperator) -> Any:
 
 
 def setup(lstsq: Solver, moments: Moments, *, begun: bool) -> float:
-    """Least number of passes until the first answer has a residual, or the next one if stage 1 has begun."""
+    """Least number of passes until the next answer has a residual; without setup if stage 1 has `begun`."""
     first = 0.0 if begun else moments.setup_cost + moments.sweep_cost
     return first + (1.0 + lstsq.preparation) * moments.sweep_cost
 
@@ -265,7 +265,7 @@ def setup(lstsq: Solver, moments: Moments, *, begun: bool) -> float:
 def told_apart(C: Array, cut: float, least: float, home: Home) -> HostArray:
     """Orthonormal T, t x r, spanning the combinations of targets whose products C = XᵀH are above rounding.
 
-    The rounding is the fraction `cut` of the longest, and at least `least`.
+    Lengths up to the fraction `cut` of the longest, and lengths up to `least`, are rounding.
     """
     if C.shape[0] > C.shape[1]:
         C = home.xp.linalg.qr(C, mode="reduced")[1]
@@ -277,8 +277,8 @@ def told_apart(C: Array, cut: float, least: float, home: Home) -> HostArray:
 def product(labels: LinearOperator, factor: Array | None, turn: Array) -> ProductOperator:
     """Labels times factor times turn, as an operator that is multiplied out only on demand.
 
-    Labels are centred if X is. In exact arithmetic this changes nothing, but solvers that work on targets, and not on
-    their products with X, would carry along the part that X annihilates.
+    Labels are centred if X is. In exact arithmetic this changes nothing. But some solvers work on the targets H and not
+    on XᵀH; they would carry along the part of H that Xᵀ annihilates.
     """
     block = turn if factor is None else factor @ turn
     return ProductOperator(labels, DenseOperator(labels.home.place(block, labels.dtype)))

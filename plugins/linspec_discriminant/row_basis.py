@@ -27,8 +27,7 @@ from linspec.moments import reduce_rows
 from linspec.operators import DenseOperator, LinearOperator
 
 ALWAYS, SQUARED = 0.1, 1.0
-"""Seconds that the reduction may take in any case, and seconds that it may take if squares have lost the decisive
-digits."""
+"""Time limits of the reduction in seconds: ALWAYS in any case, SQUARED if squares have lost the decisive digits."""
 
 TOO_DEAR = (
     "X is so ill-conditioned that eigenvalues may be lost without effect on the residual, and it would take "
@@ -36,7 +35,7 @@ TOO_DEAR = (
 TOO_DEAR += 'long to measure them. Choose "direct", or add a ridge.'
 
 SHARE = 0.1
-"""The reduction of wider data may take this fraction of the time of the products so far."""
+"""A reduction above the limits `ALWAYS` or `FEW` may cost at most this fraction of the products so far."""
 
 MOST_ENTRIES = 2**25
 """Largest number of entries in a block of rows of the reduction."""
@@ -45,8 +44,8 @@ SQUARED_LIMIT = 1e8
 """Results from squares are not used above this condition number of a Gram matrix."""
 
 FEW = 60
-"""Number of columns up to which X is always multiplied by the identity if its rows cannot be read. For more columns,
-this must be a small part of the products."""
+"""Up to this number of columns, unreadable rows are always computed by products with the identity. If there are more
+columns, these products must be a small part of all products so far."""
 
 TOLD = 10 * EPS
 """Reduced rows do not distinguish Xv from zero if ‖Xv‖ / ‖X‖‖v‖ is at most this."""
@@ -71,8 +70,8 @@ class RowBasis:
     ridge : float
     home : Home
     short : array of shape (p, s), or None
-        Directions beyond the rank that are longer than rounding, divided by ‖X‖: their images are longer than
-        `block_algebra.LEAST_LENGTH` roundings.
+        Directions v/‖X‖ beyond the rank whose images are more than rounding: ‖Xv‖/‖X‖ is above
+        `block_algebra.LEAST_LENGTH` times eps.
     """
 
     basis: Array
@@ -93,7 +92,7 @@ class RowBasis:
         return self.rows.T @ (self.rows @ W)
 
     def within(self, C: Array) -> Array:
-        """Projection of XᵀH on the span of the rows: rounding outside is long in the norm of M⁻¹."""
+        """Project C = XᵀH on the span of the rows of X: its rounding outside the span is long in the norm of M⁻¹."""
         return C if self.outside is None else self.outside @ (self.outside.T @ C)
 
     def squares(self, R: Array) -> HostArray:
@@ -147,7 +146,7 @@ def _seconds(X: LinearOperator) -> float:
 
 
 def _is_cheap(X: LinearOperator, run: Run, seconds: float, always: float = ALWAYS) -> bool:
-    """Whether a number of seconds is small, or small compared with the time of the products so far."""
+    """Whether `seconds` is at most `always`, or at most the fraction `SHARE` of the time of the products so far."""
     rate = SPARSE_RATE if X.nnz < X.shape[0] * X.shape[1] else DENSE_RATE
     return seconds <= max(always, SHARE * run.flops / rate)
 
@@ -155,8 +154,8 @@ def _is_cheap(X: LinearOperator, run: Run, seconds: float, always: float = ALWAY
 def _squared_away(problem: Any, ridge: float, run: Run, moments: Moments) -> bool:
     """Whether the Gram matrix is too ill-conditioned for results from squares.
 
-    If it is not held, it is formed, provided that is cheap. For wide data it counts as too ill-conditioned unless the
-    ridge bounds the condition number.
+    If moments do not hold it, it is formed for tall data, provided that is cheap. For wide data it counts as too
+    ill-conditioned, unless the ridge bounds the condition number or the reduction takes longer than `SQUARED`.
     """
     X, home = problem.X, moments.home
     n, p = X.shape

@@ -61,8 +61,8 @@ INNER_TOL = 1e-10
 """Relative residual of stage 1, unless a tolerance is given."""
 
 EXPECTED, EXPECTED_SPARSE = 50, 20
-"""Expected iterations of stage 1, and sweeps with a Gram matrix, for the estimate of costs. On word counts they are
-fewer: sweeps with a block of targets take a third of the estimate there (measured)."""
+"""Expected iterations of stage 1 on dense data and on word counts, for estimates of costs. The second number is lower,
+because a sweep over word counts with a block of targets takes a third of its estimated time (measured)."""
 
 UNJUDGED = (
     "The run ended before the rows of X were reduced, and the residual is in the plain norm, which shows little about "
@@ -166,7 +166,7 @@ class TwoStage(IterativeSolver):
             )
 
     def _begun(self, problem: Any, run: Run, moments: Moments, turned: Array) -> Subspace:
-        """Start of stage 1; it is also the end if XᵀH is zero up to rounding."""
+        """First iterate, before stage 1; the run ends with it if XᵀH is zero up to rounding."""
         found = {"weights": moments.home.zeros((turned.shape[0], 0))}
         nothing = not turned.shape[1]
         measured = problem.ridge == 0 if nothing else unequal(moments, problem.ridge)

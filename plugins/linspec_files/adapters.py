@@ -43,7 +43,7 @@ def is_svmlight(data: Any) -> bool:
 
 
 def is_numpy_file(data: Any) -> bool:
-    """Whether data are files of NumPy; a single file with only the name of one is left to linspec, for its error."""
+    """Whether data are files of NumPy. A single file must also begin like one; if not, linspec reports the error."""
     if not _is_file(data, (NPY, NPZ)):
         return False
     from linspec_files.numpy_files import begins_as
@@ -74,7 +74,7 @@ def _is_file(data: Any, suffixes: tuple[str, ...], *, folder: bool = False) -> b
 
 
 def _format(files: RowFiles) -> str:
-    """Return the suffix of the files, or that of the format whose marks a folder has."""
+    """Return the suffix of the files; for a folder without a known suffix, the suffix of the format of its files."""
     folder = Path(files.paths[0])
     if files.suffix in (ZARR, *PARQUET) or not folder.is_dir():
         return files.suffix
@@ -242,7 +242,7 @@ def of_files(files: RowFiles) -> LinearOperator:
 
 
 def _picked(source: RowSource, files: RowFiles) -> RowSource:
-    """Return a source of the requested columns, or of all."""
+    """Return a source of the requested columns; the source itself if none are requested."""
     places = files.places(source.column_names, source.shape[1], source.name)
     if places is None:
         return source
@@ -252,7 +252,7 @@ def _picked(source: RowSource, files: RowFiles) -> RowSource:
 
 
 def _one_matrix(files: RowFiles) -> None:
-    """Refuse a requested part of a file that is a single matrix."""
+    """Raise if a part is requested of a file that holds a single matrix."""
     if files.part:
         raise InvalidProblem(
             f"{files.name} is one array, whose columns have no names, and has no part {files.part!r}. Leave it out."
@@ -260,7 +260,7 @@ def _one_matrix(files: RowFiles) -> None:
 
 
 def _one_table(files: RowFiles) -> None:
-    """Refuse a requested part of a file that is a single table."""
+    """Raise if a part is requested of a file that holds a single table."""
     if files.part:
         raise InvalidProblem(f"{files.name} is a table and has no part {files.part!r}. Name columns instead.")
 
@@ -325,7 +325,7 @@ def _of_npz_path(path: str, files: RowFiles) -> RowSource:
 
 @contextmanager
 def _needing(package: str, extra: str, files: RowFiles) -> Iterator[None]:
-    """Turn an ImportError into one that says how to install the package that reads some files."""
+    """Turn an ImportError into a `MissingPackage` that says how to install the package for these files."""
     try:
         yield
     except ImportError as error:

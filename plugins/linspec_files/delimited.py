@@ -42,7 +42,7 @@ BLOCK = 1 << 20
 
 
 def number_in(text: str) -> float:
-    """Convert a text to a number, without forms that only Python accepts; raise ValueError if it is none."""
+    """Convert a text to a number; raise ValueError for other texts, also for forms that only Python accepts."""
     if "_" in text or not text.isascii():  # forms that only Python accepts
         raise ValueError(text)
     return float(text)
@@ -86,7 +86,7 @@ def read_delimited(path: Path, files: RowFiles) -> tuple[Any, tuple[str, ...] | 
 
 
 def read_texts(path: Path, files: RowFiles) -> list[str | None] | None:
-    """Return the texts of the only chosen column, below its name; None for several columns, or one of numbers.
+    """Return the texts of a single named column, without its name; None for several columns or for one of numbers.
 
     Raises
     ------
@@ -202,8 +202,8 @@ def _numbers(layout: _Layout) -> Any:
 def _numbers_by_arrow(layout: _Layout, survey: Survey) -> Any:
     """Read the numbers with pyarrow; None if it is not installed, fails, or does not suit the file.
 
-    It is faster, as strict, and rounds as well, but its errors say less: after one, the file is read again. It does
-    not know comments, and handles quotes differently.
+    pyarrow is faster, as strict, and rounds as well, but its errors say less: after an error the file is read again,
+    line by line. Files with comments or quotes do not suit it.
     """
     plain = layout.separator is not None and not survey.quotes and not survey.hashes and not layout.gaps
     if not plain or survey.size < LARGE or layout.path.suffix.lower() == ".gz":
@@ -272,7 +272,7 @@ def _texts(layout: _Layout) -> list[str | None]:
 def _rows(layout: _Layout) -> Iterator[tuple[int, list[str], bool]]:
     """Yield the number and the fields of each line of data, and whether the line is ASCII without underscores.
 
-    Then `float` accepts nothing else than numbers as files write them.
+    From such a line `float` accepts only numbers in the forms that files use.
     """
     with opened(layout.path) as stream:
         for number, line in _spoken(stream):
@@ -326,12 +326,12 @@ def _without_comment(line: str) -> str:
 
 
 def _is_name(text: str) -> bool:
-    """Whether a field can be the name of a column: it does not begin like a number or stand for a missing value."""
+    """Whether a field has letters, does not begin like a number, and does not stand for a missing value."""
     return text[:1] not in set("+-.,0123456789") and _has_letters(text)
 
 
 def _has_letters(text: str) -> bool:
-    """Whether a field may be a name, such as `1007_s_at`: it is unlikely that every number of a line is misspelt."""
+    """Whether a field contains letters and does not stand for a missing value, as a name such as `1007_s_at`."""
     return any(map(str.isalpha, text)) and text.lower() not in MISSING
 
 
@@ -341,7 +341,7 @@ def _is_missing(text: str) -> bool:
 
 
 def _is_like_number(text: str) -> bool:
-    """Whether Python accepts a field as a number; it accepts more than the reader."""
+    """Whether Python accepts a field as a number; Python accepts more forms than `number_in`."""
     try:
         float(text)
     except ValueError:

@@ -148,7 +148,7 @@ class Hdf5Array(Stored):
             _check_own(name, array)
 
     def __getstate__(self) -> dict[str, Any]:
-        """Return the place of the dataset without the dataset: the other process opens the file again."""
+        """Return the state for another process, without the open dataset: that process opens the file again."""
         return {**self.__dict__, "array": None, "_again": True}
 
     def read(self, start: int, stop: int) -> HostArray:

@@ -65,7 +65,7 @@ class HeldRows(RowSource):
         return self.matrix[rows]
 
     def stamp(self, rows: slice) -> Any:  # rows in memory do not change
-        """Return None."""
+        """Return None, since rows in memory do not change."""
         return
 
 
@@ -78,7 +78,7 @@ class VectorOperator(DenseOperator):
 
 
 def check_room(name: str, needed: int, what: str, remedy: str) -> None:
-    """Refuse to read a matrix into memory if it takes a large part of it.
+    """Raise if a matrix that must be read into memory would take more than the share `MOST` of the free memory.
 
     Raises
     ------
@@ -160,7 +160,7 @@ def rows_of_columns(
 
 
 def _check_rows(name: str, rows: HostArray, n: int) -> None:
-    """Refuse indices that are not rows, with which compiled code would write to other memory."""
+    """Raise if an index is not the number of a row: compiled code would then write to other memory."""
     if rows.dtype.kind not in "iu" or (rows.size and (rows.min() < 0 or rows.max() >= n)):
         raise InvalidProblem(
             f"{name} is no matrix of compressed sparse columns: its indices must be rows from 0 to {n - 1}. The "

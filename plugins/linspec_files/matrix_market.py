@@ -76,9 +76,9 @@ def read_matrix_market(path: Path) -> Any:
 class _Unseekable:
     """A stream without `seek`, whose last line always has an end.
 
-    SciPy's C++ reader is given a stream because it does not accept file names that are not UTF-8. When it fails, it
-    seeks in the stream, to a place that may not exist, and ends the process; it also does that if the last line has no
-    end and a trailing blank.
+    SciPy's C++ reader does not accept file names that are not UTF-8, so it is given a stream. When it fails, or if the
+    last line has no end and a trailing blank, it seeks in the stream, to a place that may not exist, and ends the
+    process.
     """
 
     def __init__(self, stream: BinaryIO) -> None:

@@ -50,7 +50,7 @@ class NpyArray(Stored):
         self.array = None
 
     def read(self, start: int, stop: int) -> HostArray:
-        """Return a copy, so that the thread that reads ahead does the reading."""
+        """Copy entries from the map, so that the thread that reads ahead reads them from the disk."""
         if 0 in self.shape:  # nothing can be mapped
             return np.empty((stop - start, *self.shape[1:]), self.dtype)
         whole: HostArray = np.memmap(Path(self._path), self.dtype, "r", *self._placed)

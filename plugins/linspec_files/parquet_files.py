@@ -239,7 +239,7 @@ def names_in_parquet(files: RowFiles) -> list[str]:
 
 
 def texts_in_parquet(files: RowFiles) -> list[str | None] | None:
-    """Read the texts of the only chosen column; None for several columns, or one of numbers.
+    """Read the texts of a single chosen column; None for several columns or for one of numbers.
 
     Raises
     ------

@@ -35,7 +35,7 @@ SLAB_BYTES = 16 << 20
 """Size of a slab in memory: several blocks, but small enough for the allocator to reuse the memory."""
 
 PIECES = 256
-"""Largest number of chunks in a slab, each found and decoded by itself: a run can be stopped only between slabs."""
+"""Largest number of chunks in a slab. Each chunk is decoded separately, and a run can stop only between slabs."""
 
 MOST_SLABS = 2**22
 """Largest number of slabs of a matrix: 64 TiB, if slabs are full."""
@@ -88,7 +88,7 @@ class RowSource(ABC):
 
     @abstractmethod
     def stamp(self, rows: slice) -> Any:
-        """Return a value that stays equal as long as the file holds the same rows at this place."""
+        """Return a value that stays equal as long as these rows of the file do not change."""
 
 
 class SlabRows(RowOperator):
@@ -194,14 +194,14 @@ class Slabs:
         _ALL.add(self)
 
     def forget(self) -> None:
-        """Drop all slabs and make a new lock: a forked child has no thread that held the lock or decoded a slab."""
+        """Drop all slabs and make a new lock, in a forked child: the threads of its parent do not exist there."""
         self.held = -1
         self._slab: Any = None
         self._ahead: _Ahead | None = None
         self._lock = threading.RLock()
 
     def __getstate__(self) -> dict[str, Any]:
-        """Return the source and its stamps without the slabs, which the other process decodes anew."""
+        """Return the state for another process, without the decoded slabs: that process decodes them anew."""
         return {"source": self.source, "_stamps": dict(self._stamps)}
 
     def __setstate__(self, state: dict[str, Any]) -> None:

@@ -34,7 +34,7 @@ SHARE = 0.25
 """Largest share of the free memory that a stripe of chunks may take."""
 
 MOST_PIECES = 2**16
-"""Largest number of chunks that are read at once; more, each found by itself, would take more than minutes."""
+"""Largest number of chunks that are read at once; reading more, one by one, would take many minutes."""
 
 MOST_LABELS = 2**20
 """Largest number of rows whose labels are read; larger matrices have no labels."""
@@ -105,7 +105,7 @@ class Stored(ABC):
 
     @abstractmethod
     def stamp(self, start: int, stop: int) -> Any:
-        """Return a value that stays equal as long as the file holds the same entries at this place."""
+        """Return a value that stays equal as long as these entries of the file do not change."""
 
     @abstractmethod
     def absent(self) -> tuple[int, int]:

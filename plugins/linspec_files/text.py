@@ -39,8 +39,8 @@ __all__ = [
 
 PIECE = 2**20
 PER_CHARACTER, LONG = 16, 2**20
-"""Largest number of bytes for a character of a line while its fields are read, as text and as numbers; and the length
-of a line, or number of lines, from which on these are compared with the free memory."""
+"""Largest number of bytes that a character takes while the fields of its line are read, as text and as numbers. If a
+line is longer than LONG, or there are more lines than LONG, the bytes are compared with the free memory."""
 
 # Possessive: a match is never given back, so that there is no backtracking and the time is linear.
 INTEGER = rb"[-+]?+[0-9]++"  # not \d, which is slower
@@ -85,7 +85,7 @@ def said(error: BaseException) -> str:
 
 @contextmanager
 def text_errors(path: Path) -> Iterator[None]:
-    """Turn errors of decoding and decompressing into one that says that the file is not text, or not gzip."""
+    """Turn errors of decoding and decompressing into an error that says that the file is not text, or not gzip."""
     try:
         yield
     except UnicodeDecodeError as error:
@@ -138,7 +138,7 @@ def surveyed(path: Path) -> Survey:
 
 
 def whole_lines(path: Path, begin: int = 0) -> Iterator[bytes]:
-    """Yield pieces of a text file that end with a line, after `begin` lines, without a byte order mark."""
+    """Yield the bytes after the first `begin` lines, in pieces of whole lines; a byte order mark is skipped."""
     with opened_bytes(path) as stream:
         for _ in range(begin):
             stream.readline()

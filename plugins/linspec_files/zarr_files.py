@@ -210,7 +210,7 @@ def _folder_of(array: Any) -> Path | None:
 
 
 def _below(folder: Path, steps: list[str], before: str = "") -> Iterator[str]:
-    """Yield paths in a folder at the depth of an example, with its names or decimal numbers as folders."""
+    """Yield the paths with as many parts as `steps`; a folder has the name in `steps`, or any decimal number."""
     with suppress(FileNotFoundError, NotADirectoryError), os.scandir(folder) as members:
         for member in members:
             if len(steps) == 1:
@@ -244,7 +244,7 @@ def _look_at_descriptions(folder: Path) -> None:
 
 
 def _check_description(folder: Path) -> None:
-    """Check the files that describe an array or a group, and the codecs of an array, before zarr makes one of them."""
+    """Check the files that describe an array or a group, and the array's codecs, before zarr loads a codec."""
     _look_at_descriptions(folder)
     for name in (place for place in (folder / "zarr.json", folder / ".zarray") if place.exists()):
         with _reading(printable(str(folder))):

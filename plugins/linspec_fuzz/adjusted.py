@@ -19,10 +19,10 @@ from linspec_fuzz.extended import EPS, Extended, column_norms, extended, svd
 __all__ = ["Adjusted", "RowTerms"]
 
 NOTHING = 1000 * EPS
-"""Relative length below which the remainder of a column is only rounding of the extended precision."""
+"""The remainder of a column is only rounding of the extended precision if its relative length is below this."""
 
 DEPENDENT = 1e-15
-"""Singular value, relative to the largest, below which a combination of confounds is rounding of their entries."""
+"""A combination of confounds is only rounding if its singular value is below this fraction of the largest."""
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,7 @@ class Adjusted:
     mean : array of shape (p,)
         The weighted column means; zeros without centring.
     shift : float
-        The largest ratio of the length of a column before and after means and confounds are subtracted.
+        The largest factor by which subtracting means and confounds shortens a column.
     """
 
     entries: Extended
@@ -87,7 +87,7 @@ class RowTerms:
         return X - rest, mean + rest
 
     def _without_constant(self, U: Extended) -> Extended:
-        """Make a basis orthogonal to the constant: with nearly dependent confounds, rounding adds parts of it."""
+        """Make a basis orthogonal to the constant; rounding adds parts of the constant if confounds nearly depend."""
         if not self.center:
             return U
         for _ in range(2):

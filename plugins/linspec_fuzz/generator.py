@@ -23,7 +23,7 @@ from linspec_fuzz.problems import TARGETS, Case, Matrix, families_here
 __all__ = ["draw"]
 
 ORDINARY, BEYOND = (10, 25, 40, 50, 57), (63, 70, 100, 160, 250)
-"""Powers of ten of entries in other units: within the range that linspec accepts, and beyond it."""
+"""Exponents of the powers of ten by which entries are multiplied: within the range that linspec accepts, and beyond."""
 
 TERMS = ("least-squares", "svd", "cca", "discriminant")
 """The families with weights, confounds and scale."""
@@ -353,7 +353,7 @@ class _Draw:
     def _in_units(
         self, data: dict[str, HostArray], terms: dict[str, Any]
     ) -> tuple[dict[str, HostArray], dict[str, Any]]:
-        """Put all matrices, one, a column or a row into other units; or weights or confounds."""
+        """Multiply all matrices, one matrix, a column, a row, the weights or the confounds by a power of ten."""
         low = self.family in ("kernel-cca", "preimage-cca")
         inside = low or self.chance(0.6)
         power = self.pick(*(5, 10, 20, 27) if low else ORDINARY if inside else BEYOND) * self.pick(-1, 1)
@@ -518,7 +518,7 @@ class _Draw:
     def _adjusted(self, M: HostArray, center: bool, terms: Mapping[str, Any]) -> HostArray:
         """Return the matrix weighted, centred, with confounds removed and scaled, in float64.
 
-        Ridges are drawn relative to it.
+        Ridges are drawn relative to this matrix.
         """
         w = terms.get("sample_weight", np.ones(len(M)))
         M = M[:, None] if M.ndim == 1 else M

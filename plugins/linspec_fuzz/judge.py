@@ -56,23 +56,23 @@ UNFAIR = (NonFiniteData, BrokenPlugin, InvalidDeclaration)
 """Errors of linspec that do not fit finite data and a registered solver."""
 
 SILENT = 10.0
-"""Multiple of the tolerance, or of its claim, by which an answer must be off to be wrong."""
+"""An answer is wrong if its error exceeds this multiple of the tolerance, or of the error that the answer claims."""
 
 ROUNDING = 5.0
-"""Multiple of the effect of rounding of the data that is allowed to a solver."""
+"""A solver's error may be this multiple of the effect that rounding of the data has."""
 
 FEW_ROUNDINGS = 100.0
-"""Multiple of eps below which a loss is ignored."""
+"""A loss below this multiple of eps is ignored."""
 
 FRACTION = 1e-4
-"""Fraction of the tolerance below which a loss is ignored."""
+"""A loss below this fraction of the tolerance is ignored."""
 
 CROOKED = 1e-4
-"""Largest distance of vectors from orthonormality if the tolerance was reached."""
+"""Largest distance from orthonormality that is allowed to vectors, if the answer claims the tolerance."""
 
 NOTICED = 1e-3
-"""A loss above ten times this is never right, even if the law explains it: with a very large condition number the law
-explains any loss, and a solver that reports a problem does so rightly."""
+"""A loss is never right above ten times this value, even if the law explains it. For a very large condition number the
+law explains any loss; a solver that then reports a problem is right to do so."""
 
 MAX_SECONDS = 20.0
 
@@ -167,7 +167,7 @@ def judge(case: Case, solver: Any, truth: Truth | Recorded, *, max_seconds: floa
 
 
 def _names(text: str, parts: tuple[str, ...]) -> bool:
-    """Whether a message names one of some matrices and numbers."""
+    """Whether a message contains one of `parts`, the names of matrices and parameters, as a whole word."""
     return any(re.search(rf"\b{re.escape(part)}\b", text) for part in parts)
 
 
@@ -315,12 +315,12 @@ class _Judged:
 
     @property
     def rank(self) -> int:
-        """The rank of the reading; a smaller number is better."""
+        """Rank of the reading among those that the answer may fit: 0 is the best fit, 3 the worst."""
         return 3 if self.wrong else 2 if self.undecided else 0 if self.right else 1
 
     @property
     def badness(self) -> float:
-        """The larger of the excesses of law and loss."""
+        """The larger of law and loss, as multiples of what is allowed beyond rounding of the data."""
         worst = max(self.law_after, self.loss_after)
         return worst if math.isfinite(worst) else math.inf
 
@@ -337,7 +337,7 @@ class _Judged:
         return "flagged-right" if self.good else "flagged"
 
     def verdict(self, violations: list[tuple[str, str]]) -> Verdict:
-        """Return the verdict, with the first other claim that is false."""
+        """Return the verdict by law and loss; if the answer passes, the first of `violations` makes it a failure."""
         kind, cause, reason = self._kind(), "", ""
         if kind in {"silent", "claimed"}:
             by_law = self.understates or not self.law_after <= SILENT
@@ -361,7 +361,7 @@ class _Judged:
     # ---- other claims -------------------------------------------------------------------------
 
     def violations(self) -> Iterator[tuple[str, str]]:
-        """Yield other claims that are false, each without and with figures."""
+        """Yield false claims about other things than law and loss: pairs of texts, without figures and with figures."""
         found, solution = self.found, self.solution
         # A solver that has not converged says by its residual how far the answer is off.
         said = 0.0

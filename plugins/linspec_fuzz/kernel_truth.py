@@ -21,7 +21,7 @@ __all__ = ["KernelCCATruth", "kernel_matrix"]
 
 
 EQUAL = 1e-7
-"""Relative distance below which rows count as equal; distances from products have such errors."""
+"""Rows count as equal if their relative distance is below this, the error of distances computed from products."""
 
 
 def kernel_matrix(kernel: Any, A: Extended) -> Extended:
@@ -55,7 +55,7 @@ def _median(distances: Extended) -> Any:
 
 
 class KernelView(TrueView):
-    """One view by the eigenvectors of its centred kernel matrix; weights are coefficients of the rows."""
+    """One view, given by the eigenvectors of its centred kernel matrix; weights are coefficients of the rows."""
 
     @classmethod
     def of(cls, K: Extended, ridge: float, *, center: bool) -> KernelView:
@@ -81,7 +81,7 @@ class KernelView(TrueView):
 
 
 class KernelCCATruth(CCATruth):
-    """The k leading pairs of functions. Loss: that of CCA."""
+    """Truth about the k leading pairs of functions; the loss is defined as for CCA."""
 
     def _read(self, data: Mapping[str, Extended], views: Any) -> list[Any]:
         given = self.case.parameters

@@ -43,22 +43,22 @@ __all__ = [
 ]
 
 NULL = 10.0
-"""Multiple of eps below which a direction is null."""
+"""A direction v is null if ‖Xv‖ / ‖X‖‖v‖ is at most this multiple of eps."""
 
 LENIENT = (0.05, 1.0, 2.0)
-"""Multiples of the bound `NULL` at which a cut is equally right."""
+"""A rank cut at any of these multiples of the bound `NULL` counts as right, too."""
 
 PERTURBATION = 10.0
 """Size of the perturbation of the data, in multiples of eps, that shows the effect of rounding."""
 
 DRAWS = 2
-"""Number of perturbations; the worst counts."""
+"""Number of perturbations of the data, from which the largest effect is taken."""
 
 GRAIN = 100.0
-"""Accuracy, in multiples of eps, of correlations, and of roots of eigenvalues relative to the norm of the targets."""
+"""Allowed error, in multiples of eps, of correlations, and of roots of eigenvalues over the norm of the targets."""
 
 CERTAIN = 1e-7
-"""The relative rounding of a centred column below which its scale is certain."""
+"""Scales of columns are compared only if the relative rounding of the centred columns is below this."""
 
 FLOAT64 = float(np.finfo(np.float64).eps)
 
@@ -73,11 +73,11 @@ class Findings:
     Attributes
     ----------
     law : float
-        The residual law of the catalogue.
+        The residual, by the law of the problem.
     loss : float
         The relative loss in the value of the problem.
     explained : float
-        The loss that the law explains, if it differs from the law.
+        The largest loss that the residual explains, if that is not the residual itself.
     excess : float
         The relative excess of the returned value over the best one.
     misfit : float
@@ -243,7 +243,7 @@ class Truth(ABC):
 
     @abstractmethod
     def _read(self, data: Mapping[str, Extended], views: Any) -> list[Any]:
-        """Return the readings of the data; with the views of a reading, only the one with the same cuts."""
+        """Return the readings of the data; if the views of a reading are given, only the reading with their cuts."""
 
     @abstractmethod
     def _best(self, reading: Any) -> dict[str, Extended]:
@@ -294,7 +294,7 @@ class Truth(ABC):
         return next((best[name] for name in ("correlations", "S", "eigenvalues") if name in best), None)
 
     def floor(self, number: int, norm: str = "") -> Findings:
-        """Return the effect of rounding of the data on the best answer, by one reading, in a norm of the law."""
+        """Return the errors that rounding of the data causes in the best answer of a reading, in a norm of the law."""
         if norm not in self._floors:
             self._floors[norm] = [self._draw(reading, norm) for reading in self.readings]
         draws = self._floors[norm][number]
@@ -360,7 +360,7 @@ def _ratio(a: Any, b: Any) -> float:
 
 
 def _off_by(given: Any, true: Extended, unit: Extended) -> float:
-    """Return the largest error of values for columns, such as means, in a unit for each; 0 if there are none."""
+    """Return the largest error of values for each column (such as means), in units of `unit`; 0 without values."""
     if given is None:
         return 0.0
     return max(map(_ratio, np.abs(_host(given).ravel() - true), unit), default=0.0)
@@ -372,9 +372,9 @@ def _off_by(given: Any, true: Extended, unit: Extended) -> float:
 class LeastSquaresTruth(Truth):
     """min ‖A x − B‖² + r ‖x‖² for one ridge or several.
 
-    Loss: the excess of the objective over its least value, relative to the part that the best solution explains, in
-    the worst column: ‖x − x*‖²_M / ‖x*‖²_M in the metric M = AᵀA + r. The law determines the loss only up to
-    the condition number of M: it explains a loss of κ(M)·law².
+    Loss: ‖x − x*‖²_M / ‖x*‖²_M in the metric M = AᵀA + r, for the column where it is largest. This is the excess of the
+    objective over its least value, relative to the part that the best solution x* explains. A residual `law` explains a
+    loss of up to κ(M)·law².
     """
 
     centers = False

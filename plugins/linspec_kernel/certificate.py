@@ -45,13 +45,13 @@ CUT = 1e-13
 
 
 LEAST_SHARE = 1e-16
-"""Lower limit for a residual that a solver estimates, relative to its first estimate."""
+"""Least ratio of a residual's bound to its estimate; solvers multiply later estimates by this ratio."""
 
 UNCERTAIN = 0.01
-"""Functions of eigenvalue w have correlations up to w/(w + ridge); missing ones are reported above this value."""
+"""Missing functions are reported if their correlation could exceed this value: w/(w + ridge) for an eigenvalue w."""
 
 TOLERATED = 10.0
-"""Multiple of the residual above which an estimated loss is reported."""
+"""An estimated loss is reported if it exceeds the tolerance and this multiple of the residual."""
 
 ROUNDING = 4.0
 """Rounding of the values of a function: this multiple of unit roundoff times the trace of the kernel matrix."""
@@ -64,7 +64,7 @@ class JudgedFunctions:
     Attributes
     ----------
     weights : array of shape (m, b)
-        Returned coefficients: of the features, the landmarks or the rows.
+        Coefficients that are returned, one for each feature, landmark or row.
     dual : array of shape (n, b) or None
         Coefficients of all rows, centred.
     values : array of shape (n, b)
@@ -82,7 +82,7 @@ class JudgedFunctions:
     squares: HostArray
 
     def turned(self, T: HostArray, home: Home) -> JudgedFunctions:
-        """Functions F T, in all representations."""
+        """Return the functions F T: weights, dual coefficients, values, means and inner products."""
         P = home.place(T)
         dual = None if self.dual is None else self.dual @ P
         return JudgedFunctions(self.weights @ P, dual, self.values @ P, self.mean @ T, T.T @ self.squares @ T)
@@ -152,7 +152,7 @@ def judged(
 
 @dataclass(frozen=True)
 class Carried:
-    """All canonical pairs within the spans that a solver carries; it returns the first k.
+    """All canonical pairs within the spans of a solver's bases; the solver returns the first k.
 
     Attributes
     ----------
@@ -171,10 +171,11 @@ class Carried:
     def rise(self, squares: HostArray) -> float:
         """Estimate how much the sum of the first k correlations rises when the spans grow by the residuals.
 
-        In the basis of the m pairs and of an orthonormal one E of their residuals, R = E G^(1/2) with G = RᵀR/2, the
-        correlations are the eigenvalues of [[Θ, G^(1/2)], [G^(1/2), M]]. The residuals of Ritz pairs are orthogonal to
-        the carried spans; M is taken to be the least carried correlation times I. `squares` are the exact squared
-        lengths for the first k pairs.
+        Let Θ be the diagonal matrix of the m correlations, and E an orthonormal basis of the residuals: R = E G^(1/2)
+        with G = RᵀR/2. In the basis of the pairs and of E the correlations are the eigenvalues of
+        [[Θ, G^(1/2)], [G^(1/2), M]], since the residuals of Ritz pairs are orthogonal to the carried spans. M is taken
+        to be the least carried correlation times I. `squares` are the exact squared lengths of the residuals of the
+        first k pairs.
         """
         k, m = len(squares), len(self.correlations)
         lengths = np.sqrt(np.concatenate([squares, self.squares[k:]]) / 2)
@@ -188,7 +189,7 @@ class Carried:
 
 
 def with_loss(conclusion: Conclusion, carried: Carried, tol: float) -> Conclusion:
-    """Conclusion with an estimate of the loss, from residuals and from the carried pairs that are not returned."""
+    """Add an estimate of the loss to a conclusion, computed from residuals and from the pairs that are not returned."""
     rho, squares = conclusion.fields["correlations"], conclusion.fields["residuals"]
     total = float(rho.sum())
     if not total > 0 or not np.isfinite(squares).all() or len(rho) > len(carried.correlations):
@@ -253,7 +254,7 @@ def functions(
 
 
 def _are_no_rounding(op: KernelOperator, f: JudgedFunctions, ridge: float) -> HostArray:
-    """For each function, whether its values exceed the rounding of K a, and its length that of aᵀK a."""
+    """Mask of functions above rounding: |K a| exceeds the rounding of K a, the squared length the one of r aᵀK a."""
     if f.dual is None:
         return np.ones(len(f.squares), dtype=bool)
     dual, values, least = op.home.column_norms(f.dual), op.home.column_norms(f.values), least_value(op)

@@ -89,7 +89,7 @@ def _with_kernels(matrices: list[Any], values: dict[str, Any]) -> tuple[list[Any
 
 
 def of_other_kernels(values: Mapping[str, Any], usual: str = "rbf") -> list[str]:
-    """Names of parameters that belong to kernels not chosen."""
+    """Names of the given parameters that belong to other kernels than the chosen ones."""
     chosen = {values.get("kernel") or usual, values.get("kernel_y")}
     scales = [] if chosen & {"rbf", "laplacian"} else ["kernel_scale", "scale_factor"]
     return scales + ([] if "polynomial" in chosen else ["degree", "offset"])
@@ -128,4 +128,4 @@ COMMAND = Kind(
     scored=True,
     variates=True,
 )
-"""The problem on the command line."""
+"""Declaration of kernel CCA for the command line."""

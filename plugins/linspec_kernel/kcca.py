@@ -67,7 +67,7 @@ class KCCA(Solver):
 
 
 def eigen_of(op: KernelOperator) -> tuple[HostArray, HostArray]:
-    """Eigenvalues of a kernel matrix, with those at the level of rounding set to 0, and its eigenvectors."""
+    """Eigenvalues of a kernel matrix (0 where they are only rounding), and its eigenvectors."""
     K = np.asarray(to_host(op.dense()), dtype=np.float64)
     w, U = eigenpairs((K + K.T) / 2)
     # Values far from zero are rounded before centring subtracts their common part.

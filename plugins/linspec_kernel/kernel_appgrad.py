@@ -133,7 +133,7 @@ class KernelAppGrad(IterativeSolver):
 
 
 class DualView:
-    """Kernel matrix of one view: start of its coefficients, and steps on them.
+    """Gradient descent on the coefficients of one view: their start and their steps.
 
     Parameters
     ----------
@@ -157,9 +157,10 @@ class DualView:
         return Coefficients(0.0 * block, 0.0 * values, block, values, largest)
 
     def step(self, now: Coefficients, target: Array, beside: Array) -> tuple[Coefficients, float]:
-        """Take a gradient step towards the values `target` of the other view.
+        """Take a gradient step towards `target`, the values of the other view's functions.
 
-        Also return the sum of `norms_alone` over the columns of `beside`, residuals that the same product multiplies.
+        The same product multiplies `beside`, a block of residuals. The second result is the sum of `norms_alone` over
+        the columns of `beside`.
         """
         home, width = self.op.home, int(now.tilde.shape[1])
         gradient = now.tilde_values + self.ridge * now.tilde - target

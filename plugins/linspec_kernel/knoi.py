@@ -45,7 +45,7 @@ from linspec_kernel.certificate import CUT
 from linspec_kernel.iterate import Functions
 
 FEATURES = 1000
-"""Default number of features of each view, or four times the rows if these are fewer."""
+"""Default number of features of each view, or four times the number of rows if that is less."""
 
 BATCH = 250
 """Default number of rows in a minibatch."""
@@ -57,7 +57,7 @@ SLICE = 2**18
 """Number of entries of the frequency matrix that are drawn at once: two megabytes."""
 
 NOISE = 10.0
-"""Factor of V in the step: the noise of minibatches then adds about a twentieth to the misfit."""
+"""Factor of V, the variance of minibatches, in the step: their noise then adds about a twentieth to the misfit."""
 
 
 @dataclass(frozen=True)
@@ -188,7 +188,7 @@ class SeededFourierMap(FeatureMap):
         next(self.parts())  # refuses kernels without such features
 
     def parts(self) -> Iterator[FourierMap]:
-        """Yield maps that each compute some columns of the features; each is scaled as if these were all columns."""
+        """Yield maps to consecutive slices of the features; each map is scaled as if its slice were all features."""
         width = max(1, SLICE // max(self.inputs, 1))
         for i, start in enumerate(range(0, self.columns, width)):
             rng = np.random.default_rng([self.seed, i])
@@ -240,7 +240,7 @@ class FeatureView:
         return replace(side, U=side.U + change, change=change, C=C)  # U ← U + ΔU
 
     def step(self, batch: Batch) -> float:
-        """η: the given step, or (1 − ρ)/(L + λ + 10 V/(1 − μ)) from a batch."""
+        """η: the given step, or (1 − ρ)/(L + λ + 10 V/(1 − μ)) with L and V estimated from a batch (see the module)."""
         if self.solver.step is not None:
             return self.solver.step
         G = batch.gram()
@@ -294,7 +294,7 @@ def _weights(f: Side, g: Side, x: FeatureView, y: FeatureView, kernels: Any) -> 
 
 
 class Batch:
-    """Features of some rows with their means over all rows subtracted, as a b x D matrix."""
+    """The b x D matrix of the features of b rows, minus the means of the features over all rows."""
 
     def __init__(self, rows: LinearOperator, features: Array, mean: Array, home: Any) -> None:
         self.rows, self.ledger = uncounted(rows)

@@ -53,7 +53,7 @@ class KernelMoments:
 
     @property
     def setup_cost(self) -> float:
-        """Passes before the first product: one that reads the rows of both views, 0 once they are held."""
+        """Passes before the first product: 1 to read the rows of both views, 0 once the rows are held."""
         return 0.0 if all(op.is_read for op in self.views) else 1.0
 
     @property
@@ -78,7 +78,7 @@ class KernelMoments:
         return self._near
 
     def near_again(self, landmarks: Sequence[HostArray], shifts: Sequence[float]) -> list[Nystrom]:
-        """Approximations of an earlier run, from its landmarks and its shifts d."""
+        """Rebuild the Nyström approximations of an earlier run from its landmarks and its shifts d."""
         self._near = [
             Nystrom(op, ridge, numbers, shift=shift)
             for op, ridge, numbers, shift in zip(self.views, self.ridges, landmarks, shifts, strict=True)
@@ -86,9 +86,9 @@ class KernelMoments:
         return self._near
 
     def nearest(self) -> list[Nystrom] | list[None]:
-        """Approximations of the solver; new ones from evenly spaced landmarks if the solver has none, or fewer.
+        """Nyström approximations for the certificate: those of the solver if they have `default_landmarks(n)` or more.
 
-        Returns (None, None) if the landmarks have no valid kernel values.
+        Otherwise they are built from evenly spaced landmarks; (None, None) if these have no valid kernel values.
         """
         n = self.x.shape[0]
         if self._near and len(self._near[0].numbers) >= default_landmarks(n):
@@ -107,7 +107,7 @@ class KernelMoments:
     # ---- checkpoints --------------------------------------------------------------------------
 
     def learnt(self) -> dict[str, Any]:
-        """Kernels as given and with all their numbers, and the forms of the matrices: for a checkpoint."""
+        """Contents of a checkpoint: kernels as given and with all their parameters, and the forms of the matrices."""
         kernels = [
             {**kernel_learnt(getattr(self._problem, f"kernel_{name}"), op.kernel), "form": op.form}
             for name, op in zip("xy", self.views, strict=True)
@@ -132,7 +132,7 @@ class KernelMoments:
         """Do nothing: the rows are held, and `witnesses` needs no sweep."""
 
     def witnesses(self, *, read: bool = False) -> dict[str, Any]:
-        """Witnesses that identify the rows of each view, by name."""
+        """Numbers that identify the rows of each view, keyed by the name of the view."""
         return {op.name: op.witness for op in self.views}
 
 

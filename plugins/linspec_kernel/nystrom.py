@@ -143,7 +143,7 @@ class Nystrom:
         return on_host(self.L.T @ self.place.place(R, self.op.tile_dtype))
 
     def norms(self, R: Array, KR: Array, Z: Array, KZ: Array) -> HostArray:
-        """Upper bound of rᵀK(K + r)⁻¹r for each column of R, from the products KR and KZ with other directions Z."""
+        """Upper bound of rᵀK(K + r)⁻¹r for each column of R, from the span of R, Z and the landmarks' unit vectors."""
         W, KW = self.home.concat([R, Z]), self.home.concat([KR, KZ])
         lengths = self.home.column_norms(W)
         scale = np.divide(1.0, lengths, out=np.zeros(len(lengths)), where=lengths > 0)
@@ -184,7 +184,7 @@ class Nystrom:
         return quotients(t, np.sum(self._adjoint(R) ** 2, axis=0) + self.shift * t, self.ridge)
 
     def image(self, c: HostArray) -> Array:
-        """H L c (L c without centring)."""
+        """H L c, where H is the centring; L c if the view is not centred."""
         z = self.home.place(self.L @ self.place.place(c, self.op.tile_dtype))
         return z - self.home.place(self.mean @ c)[None, :]
 

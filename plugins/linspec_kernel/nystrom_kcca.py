@@ -29,7 +29,7 @@ ENDED = "The answer is the best one among functions of {m} landmarks a view. Tak
 
 @dataclass(frozen=True, kw_only=True)
 class NystromKCCA(Solver):
-    """CCA of Nyström features by any solver of it (Williams & Seeger 2001; Lopez-Paz et al. 2014)."""
+    """CCA of Nyström features by any CCA solver (Williams & Seeger 2001; Lopez-Paz et al. 2014)."""
 
     landmarks: int | None = option(
         None, "landmarks of each view; none: 1000, or all rows", kind=int, at_least=2

@@ -35,16 +35,16 @@ from linspec_kernel.moments import rounded_up
 from linspec_kernel.nystrom import PROBED, Nystrom, default_landmarks, on_host, share_of
 
 EXTRA = 40
-"""Columns of the block beyond k; values from 30 to 90 all save passes, and cost little."""
+"""Columns of the block beyond k; any number from 30 to 90 saves passes at little cost."""
 
 KEEP, RESTART = 8, 3
 """A restart reduces a basis of more than KEEP blocks to RESTART blocks."""
 
 CUT = {"float64": 1e-8, "float32": 1e-5}
-"""A direction is dropped if orthogonalization leaves less than this share of its squared length; by dtype of tiles."""
+"""A direction is dropped if orthogonalization leaves less than this share of its squared length, by dtype of tiles."""
 
 CLEAR = 100.0
-"""Factor by which a direction must exceed the rounding of its values; √n roundings add up as noise does."""
+"""Factor by which a direction must exceed the rounding of its values, taken to be eps · trace(K)/√n."""
 
 ROUNDING = 30.0
 """Rounding of the values of a function: this multiple of unit roundoff times the trace of K."""
@@ -53,7 +53,7 @@ ACTIVE = 1e-3
 """A pair adds no directions once its residual is below this share of what the tolerance allows each pair."""
 
 PATIENCE = 25
-"""Iterations without a lower residual, after which only rounding is left: more than a restart takes."""
+"""The run ends as stagnated after this many iterations without a lower residual; a restart needs fewer to recover."""
 
 SMALL = 1e-8
 """A pair is not smoothed if its correlation is below this fraction of the first correlation."""
@@ -221,7 +221,7 @@ def grown(
     blocks: Sequence[Array],
     gaps: Sequence[Array],
 ) -> tuple[list[Basis], float]:
-    """Return the bases extended by new blocks, and the summed squared norms of the residuals in the same products."""
+    """Extend both bases by new blocks; also return the sum of the squared norms of the residuals `gaps`."""
     found, squares = [], 0.0
     for space, one, basis, Z, gap in zip(spaces, near, bases, blocks, gaps, strict=True):
         larger, Z, KZ, KR = space.add(basis, Z, gap)
@@ -232,7 +232,7 @@ def grown(
 
 
 PER_ENTRY = 2e-9
-"""Seconds to evaluate the kernel function at one entry, such as the exponential."""
+"""Seconds to compute the kernel, such as an exponential, for one entry of a kernel matrix."""
 
 
 def answer(near: list[Nystrom], best: Pairs, k: int, kernels: Any) -> dict[str, Any]:
@@ -248,10 +248,10 @@ def answer(near: list[Nystrom], best: Pairs, k: int, kernels: Any) -> dict[str, 
 def smoothed(
     near: list[Nystrom], pairs: Sequence[Array], gaps: Sequence[Array], rho: HostArray
 ) -> list[Array]:
-    """Coefficients after a preconditioned step with (K + r) a = Ky b/ρ.
+    """Coefficients after one preconditioned step towards the solution a of (K + r) a = Ky b/ρ.
 
-    The basis leaves out directions that K nearly annihilates, so that coefficients keep their parts along these: such
-    a part has no values, and its length is the rounding of aᵀKa. This step removes it, by the division by ρr.
+    The basis contains no directions that K nearly annihilates, so the components of a along these are arbitrary: they
+    hardly change K a, and change aᵀKa by rounding only. The step replaces these components by those of Ky b/(ρr).
     """
     scale = np.where(rho > SMALL * rho[:1], rho, np.inf)
     return [
@@ -260,7 +260,7 @@ def smoothed(
 
 
 def first_blocks(near: list[Nystrom], width: int) -> list[Array]:
-    """First blocks of both views from CCA of the features L: scattered to the landmarks, and as dual coefficients."""
+    """First blocks of both views: pairs of a CCA of the features L, once by landmarks and once by all rows."""
     x, y = near
     C = np.zeros((len(x.w), len(y.w)))
     n = x.op.shape[0]
@@ -345,7 +345,7 @@ class Space:
         return found
 
     def _cut(self, Z: Array, lengths: HostArray) -> float:
-        """The least share of its squared length that a direction must keep: at least the rounding of tiles."""
+        """Least share of its squared length that a direction must keep in `_whitened`; above the rounding of tiles."""
         live = np.isfinite(lengths) & (lengths > 0)
         noise = float(np.finfo(self.op.tile_dtype).eps) * self.trace / np.sqrt(self.op.shape[0])
         longest = np.max(self.home.column_norms(Z)[live] / np.sqrt(lengths[live]), initial=0.0)

@@ -40,16 +40,16 @@ class KernelCCA(Problem[KernelCCASolution], adjusts_rows=False):
     kernel_y : Kernel, str or callable, optional
         By default the kernel of X.
     ridge : float or pair of floats
-        Above 0. Added to the unnormalised Gram matrices of the features. A penalty λ on a Gram matrix over n, relative
-        to k(x, x), is a ridge of λ n mean k(x, x): 1e-4 n for kernels with k(x, x) = 1 is a beginning.
+        Above 0. Added to the unnormalised Gram matrices of the features. A penalty λ relative to the mean of k(x, x),
+        on Gram matrices divided by n, is a ridge of λ n mean k(x, x). If k(x, x) = 1, try 1e-4 n first.
     center : bool, default True
         Whether the features are centred.
 
     Notes
     -----
-    Residual: Σ‖ϱᵢ‖² / Σρᵢ, with the residual ϱᵢ of the equations of a pair in the space of features, in the norm of the
-    inverse of the metric, from above. `linspec_kernel.certificate` explains it. At ridge 0, functions of kernels of
-    full rank take any values at the rows, and every correlation is 1.
+    Residual: an upper bound of Σ‖ϱᵢ‖² / Σρᵢ, where ϱᵢ is the residual of the equations of pair i in the space of
+    features, measured in the norm of the inverse of the metric. `linspec_kernel.certificate` explains the bound. At
+    ridge 0, functions of kernels of full rank take any values at the rows, and every correlation is 1.
 
     Examples
     --------
@@ -109,7 +109,7 @@ class KernelCCA(Problem[KernelCCASolution], adjusts_rows=False):
 
     @property
     def certificate_products(self) -> float:
-        """Two products (with the coefficients and with the residual), and the share of the landmarks' columns."""
+        """Passes of the certificate: products with coefficients and residuals, and the columns of the landmarks."""
         return 2.0 + rounded_up(share_of(self.X.shape[0]))
 
     def on_rows(self, numbers: HostArray) -> Self:

@@ -20,7 +20,7 @@ from linspec.features import fourier
 from linspec_kernel.nystrom_kcca import features_cca
 
 FEATURES = 1000
-"""Default number of features of each view, or four times the rows if these are fewer."""
+"""Default number of features of each view, or four times the number of rows if that is less."""
 
 
 @dataclass(frozen=True, kw_only=True)

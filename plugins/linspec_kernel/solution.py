@@ -49,7 +49,7 @@ class KernelCCASolution(TwoViewSolution, saved_types=(Fitted, FeatureMap, Points
     x_mean, y_mean : numpy.ndarray of shape (k,) or None
         Means of the variates over the training rows, which `transform` subtracts; None without centring.
     x_map, y_map : Fitted
-        Maps from rows to the columns that weights multiply; `kernel_x` and `kernel_y` are their kernels.
+        Maps from rows to the features that the weights multiply; `kernel_x` and `kernel_y` are their kernels.
     residuals : numpy.ndarray of shape (k,)
         The contribution of each pair to the residual, times the sum of the correlations; nan if there is no law.
     bounds : numpy.ndarray of shape (k,) or None

@@ -98,7 +98,7 @@ class ViewOracle:
         return found
 
     def dual(self, W: HostArray, landmarks: HostArray | None) -> HostArray:
-        """Coefficients of all rows, centred (0 except at the landmarks before centring)."""
+        """Coefficients of all rows, centred; before centring, rows that are no landmarks have coefficient 0."""
         if landmarks is not None:
             scattered = np.zeros((len(self.K), W.shape[1]))
             scattered[landmarks] = W
@@ -148,7 +148,7 @@ class KernelOracle:
         return a, b, as_host(solution.correlations)
 
     def law(self, solution: Any) -> Law:
-        """Residual ΣRᵀK(K + r)⁻¹R / Σρ; a claim may reach Σ ts/(s + rt) / Σρ, or Σt / Σρ for functions of landmarks."""
+        """Residual ΣRᵀK(K + r)⁻¹R / Σρ; a claimed one is valid up to Σ ts/(s + rt) / Σρ, or Σt / Σρ with landmarks."""
         if not isinstance(solution.x_map.map, KernelMap):
             return KernelLaw(math.nan, 0.0, available=False)
         a, b, rho = self._pairs(solution)

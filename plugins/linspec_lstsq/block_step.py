@@ -25,7 +25,7 @@ KNOWN = 1e6
 """Norms computed from SᵀS are accurate if their squares exceed the rounding of SᵀS by this factor."""
 
 DEPENDENT = 1e-14
-"""A column depends on the others if a smaller fraction of it is outside their span."""
+"""A column counts as dependent on the others if the fraction of it outside their span is smaller than this."""
 
 
 @dataclass(kw_only=True, eq=False)
@@ -45,7 +45,7 @@ class Blocks(Point):
     Delta : list of numpy.ndarray of shape (k, k)
         Δ of every ridge: PᵀMP = G + Δ.
     tau : numpy.ndarray of shape (k, k before), optional
-        For the least ridge, P = Q + P₋τᵀ with the directions P₋ of the previous step.
+        τ of the previous step, whose directions are P₋: for the least ridge, P = Q + P₋τᵀ.
     least : int
         The index of the least ridge.
     """
@@ -148,7 +148,7 @@ def orthonormal(S: Array, StS: HostArray, home: Home) -> tuple[Array, list[HostA
 def above_rounding(
     turns: list[HostArray], tau: HostArray, carried: list[HostArray], weights: HostArray
 ) -> tuple[list[HostArray], HostArray]:
-    """Remove from Q (given by `turns`) and from τ directions in which all residuals τ · `carried` are rounding."""
+    """Remove directions in which all residuals τ · `carried` are rounding from τ and from `turns`, the factors of Q."""
     weighted = tau @ np.hstack(carried) * np.tile(weights, len(carried))
     left, sizes, _ = np.linalg.svd(weighted, full_matrices=False)
     if (sizes > 1).all():
@@ -179,7 +179,7 @@ def turned(Q: Array, turns: list[Array]) -> Array:
 
 
 def rounding_weights(system: System) -> HostArray:
-    """1/(noise ‖AᵀB‖) of every column, the inverse of a residual that is rounding; 0 where AᵀB is 0."""
+    """1/(noise ‖AᵀB‖) of every column, the inverse of the largest residual that is rounding; 0 where AᵀB is 0."""
     with np.errstate(over="ignore"):
         weights: HostArray = np.divide(
             1 / system.noise, system.scales, out=np.zeros_like(system.scales), where=system.scales > 0

@@ -85,7 +85,7 @@ class ConjugateGradients(IterativeSolver):
     resumes_after_law: ClassVar = False
 
     def iterates(self, problem: Any, run: Run, state: Any = None) -> Iterator[Iterate]:
-        """The iterates of a least-squares problem."""
+        """Yield the iterates that solve a least-squares problem."""
         # If rows can be read only once, the iterations need a Gram matrix that is held.
         form = "dense" if problem.sweeps == 1 and self.form == "auto" else self.form
         moments = run.moments(form)
@@ -97,7 +97,7 @@ class ConjugateGradients(IterativeSolver):
 
     @classmethod
     def estimate(cls, sizes: Sizes) -> Estimate | None:
-        """The estimate for one or two hundred products."""
+        """Estimated cost of one or two hundred products."""
         return cost.sweeps_estimate(sizes, EXPECTED_SPARSE if sizes.scattered else EXPECTED)
 
     def prepare(self, A: LinearOperator | Moments, ridge: float, run: Run) -> PreparedNormalEquations:

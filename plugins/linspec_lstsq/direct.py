@@ -112,7 +112,7 @@ class DirectLeastSquares(Solver):
 
     @classmethod
     def estimate(cls, sizes: Sizes) -> Estimate | None:
-        """The estimate for one Gram matrix of the shorter side and its factorisations."""
+        """Estimated cost of one Gram matrix of the shorter side and its factorisations."""
         if not sizes.readable:
             return None
         side = min(sizes.n, sizes.p)
@@ -145,7 +145,7 @@ class PreparedFactor(LeastSquaresState):
         AtB: Array | None = None,
         AtAx0: Array | None = None,
     ) -> Array:
-        """See `LeastSquaresState.solve`. The solution is exact: `tol` is not used, and `x0` only without budget."""
+        """See `LeastSquaresState.solve`. `tol` is not used; `x0` is returned if the budget allows no sweep for AᵀB."""
         if AtB is None:
             if not self.run.affords(sweeps_of(self.X)):
                 return start_of(self.X, B, x0)

@@ -30,7 +30,7 @@ from linspec_lstsq.normal_equations import Begin, System, iterates
 
 @dataclass(kw_only=True, eq=False)
 class RowIterate(Iterate):
-    """An iterate on the side of the rows.
+    """An iterate of conjugate gradients on the side of the rows, with K = AAᵀ.
 
     Attributes
     ----------
@@ -44,7 +44,7 @@ class RowIterate(Iterate):
     z : array of shape (n, all columns)
         z before the last step.
     KP : array of shape (n, k), optional
-        The product of the last step.
+        K P, the product of the last step.
     AtB : array of shape (p, m), optional
         Known from the first step on.
     scales : numpy.ndarray

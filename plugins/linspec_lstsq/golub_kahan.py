@@ -28,7 +28,7 @@ BLOCK_BYTES, DEVICE_BLOCK_BYTES = 4 << 20, 256 << 20
 """Size of a block of dense rows that stays in the cache of a processor core, or keeps an accelerator busy."""
 
 MOST_ROWS, MOST_DEVICE_ROWS = 2**12, 2**17
-"""The largest number of rows in such a block; float32 sums should not have more terms."""
+"""Largest number of rows in a block of dense rows, on the host and on a device: longer float32 sums lose digits."""
 
 SPARSE_BLOCK = 2**21
 """Stored entries of a block of sparse rows: enough for several threads."""
@@ -71,7 +71,7 @@ class RightHandSides:
 
     @cached_property
     def B(self) -> Array:
-        """The right-hand sides as an array beside A."""
+        """The right-hand sides as an array on the device of A."""
         B = self._given[1]
         with np.errstate(all="ignore"):  # what is not finite is found in the first sums
             entries = B.dense() if B.readable else B.matmat(B.home.blocks.eye(B.shape[1]))
@@ -116,7 +116,7 @@ class RightHandSides:
         return found, squares, AtW
 
     def _parts(self) -> Iterator[tuple[slice, LinearOperator]]:
-        """Yield pairs (slice, rows), the rows prepared for two products; all rows at once if slices cannot be read."""
+        """Yield pairs (slice, rows), rows loaded for two products; one pair with all rows if slices cannot be read."""
         n = self.A.shape[0]
         size = self._block_rows()
         for start in range(0, n, size):
@@ -164,7 +164,7 @@ class RightHandSidesElsewhere(RightHandSides):
         self._rows = KeptRows({"A": A, "B": B}, len(self.ridges))
 
     def residuals(self, x: Array | None) -> Any:
-        """See `RightHandSides.residuals`; W is a reference to rows beside the blocks."""
+        """See `RightHandSides.residuals`; the returned W is a reference to rows on the machines of the blocks."""
         kept = self._rows.another()
         squares, AtW = kept.advance(Residuals(x, self.columns, self.A.dtype))
         self.check_finite(AtW)
@@ -187,12 +187,12 @@ class RightHandSidesElsewhere(RightHandSides):
 
 
 class WithAdjoint(Step[tuple[HostArray, HostArray]]):
-    """A step whose sums are the squared column norms of the long rows W, and AᵀW."""
+    """Step on blocks of rows that makes W; sums over the blocks give the squared column norms of W, and AᵀW."""
 
     def merge(
         self, left: tuple[HostArray, HostArray], right: tuple[HostArray, HostArray]
     ) -> tuple[HostArray, HostArray]:
-        """Add the sums over two sets of rows."""
+        """Add the squared norms and the products AᵀW of two sets of rows."""
         return left[0] + right[0], left[1] + right[1]
 
     def _with_sums(self, A: LinearOperator, W: HostArray) -> tuple[HostArray, tuple[HostArray, HostArray]]:

@@ -60,7 +60,7 @@ class GradientDescent(IterativeSolver):
     resumes_after_law: ClassVar = False
 
     def iterates(self, problem: Any, run: Run, state: Any = None) -> Iterator[NormalIterate]:
-        """The iterates of a least-squares problem."""
+        """Yield the iterates that solve a least-squares problem."""
         return solved(problem, run, descent, self.form, state)
 
     def prepare(self, A: LinearOperator | Moments, ridge: float, run: Run) -> PreparedNormalEquations:

@@ -73,7 +73,7 @@ class Ling(IterativeSolver):
     resumes_after_law: ClassVar = False
 
     def iterates(self, problem: Any, run: Run, state: Any = None) -> Iterator[NormalIterate]:
-        """The iterates of a least-squares problem."""
+        """Yield the iterates that solve a least-squares problem."""
         moments = run.moments(self.form)
         if state is None:
             sweep = moments.sweep_cost
@@ -103,7 +103,7 @@ class Ling(IterativeSolver):
 
 
 def deflated(found: PrincipalComponents, begin: Begin, system: System, point: Any = None) -> Kernel:
-    """Kernel of the variant that converges: it starts from Q E⁻¹QᵀAᵀT and multiplies by ΠᵀM."""
+    """Kernel of the variant "deflated", which starts from Q E⁻¹QᵀAᵀT and multiplies by ΠᵀM."""
     deflation = Deflation.of(found, system.ridges[0], system.home)
     start, gradient = system.at_start
     start = start + deflation.along(gradient)
@@ -129,7 +129,7 @@ class Deflation:
         return self.Q @ ((self.Q.T @ G) / self.E)
 
     def forward(self, V: Array) -> Array:
-        """Π V: Πᵀ M Π V = Πᵀ M V, but x moves along Π V."""
+        """Π V; products with V and Π V are equal, Πᵀ M V = Πᵀ M Π V, but x must move along Π V."""
         return self.answer(V)
 
     def back(self, MV: Array) -> Array:

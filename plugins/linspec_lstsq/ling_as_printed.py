@@ -28,16 +28,16 @@ from linspec_lstsq.principal_components import PrincipalComponents
 
 @dataclass(frozen=True)
 class FirstStage:
-    """Results of the projection on the components, and the system of the second stage; γ₁ has one column for each of T.
+    """Results of the projection on the components, and the system of the second stage.
 
     Attributes
     ----------
     start : array of shape (p, m)
-        If the start is not zero, the stages solve for its correction.
+        The start; both stages solve for its correction.
     projected : array of shape (k, m)
-        γ₁, shrunk where the variant shrinks it.
+        γ₁ for each column of T, shrunk in the variant "ridge".
     unsolved : array of shape (p, m)
-        The part of AᵀT that shrinking leaves.
+        V d times the part of γ₁ that shrinking has removed, which remains in the gradient.
     rest : System
         The system of the second stage.
     """
@@ -114,7 +114,7 @@ class Printed(Point):
 def printed(
     found: PrincipalComponents, begin: Begin, variant: str, system: System, point: Any = None
 ) -> Kernel:
-    """Kernel of a printed variant: project on the components, then iterate for what the projection leaves."""
+    """Kernel of a printed variant: project on the components, then iterate on the system of the second stage."""
     first = FirstStage.of(found, variant, system)
     kernel = begin(first.rest, None if point is None else point.inner)
     inner = next(kernel)

@@ -93,7 +93,8 @@ def lsqr(A: Stacked, it: LSQRIterate, leaves: Callable[[LSQRIterate], HostArray]
     it : LSQRIterate
         The first iterate, as `begun` returns it (1).
     leaves : callable
-        Returns for an iterate the mask of its live pairs that are done. These leave the block; the last ends the loop.
+        Returns the mask of an iterate's live pairs that have converged. They leave the block; the loop ends when no
+        pair is left.
 
     Yields
     ------
@@ -227,7 +228,7 @@ def within(tol: float, it: LSQRIterate) -> HostArray:
 
 
 def _begun(A: Stacked, x0: Array | None, AtB: Array | None = None) -> LSQRIterate:
-    """The first iterate, from zero or from a start, whose columns are set to zero where AᵀB is zero."""
+    """The first iterate: from zero, or from `x0` with its columns set to zero where AᵀB is zero."""
     if x0 is None:
         return begun(A, None)  # at x = 0 the gradients are AᵀB
     norms = column_norms(A.data.cross() if AtB is None else AtB, A.home)

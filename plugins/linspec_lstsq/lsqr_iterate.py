@@ -55,7 +55,7 @@ class LSQRIterate(Iterate):
         ‖R⁻¹‖² of the triangles so far (Frobenius norm), without a preconditioner. The reciprocals of the eigenvalues
         seen so far do not exceed it.
     inverse_squares_before : numpy.ndarray of shape (pairs,)
-        The largest such value before the iteration began again.
+        The largest value of `inverse_squares` before the iteration last began again.
     norm : float
         A lower bound of the norm of A, without a preconditioner.
     done : tuple
@@ -110,12 +110,12 @@ class LSQRIterate(Iterate):
 
     @property
     def most_inverse_squares(self) -> HostArray:
-        """The largest ‖R⁻¹‖² of this iteration and of those before it began again."""
+        """The largest ‖R⁻¹‖² of the present iteration and of those that ended when it began again."""
         found: HostArray = np.maximum(self.inverse_squares_before, self.inverse_squares)
         return found
 
     def answer(self) -> dict[str, Any]:
-        """The iterates, and 1/‖R⁻¹‖², which bounds the eigenvalues of AᵀA + rI seen so far from below."""
+        """The iterates, and 1/‖R⁻¹‖², a lower bound of the eigenvalues of AᵀA + rI seen so far."""
         most = self.most_inverse_squares
         return {
             "x": self.solution(),

@@ -40,7 +40,7 @@ class System:
     home : Home
         The home of blocks.
     noise : float
-        The relative size of a gradient that is rounding of the data and of sums.
+        Relative gradients up to this size come from the rounding of the data and of sums.
     norm : float
         A lower bound of the norm of AᵀA, if one is known.
     start, gradient : array of shape (p, m), or None
@@ -106,7 +106,7 @@ class System:
             vars(self).setdefault("gradient_gram", gradient_gram)
 
     def wanted(self, x: Array) -> Array:
-        """Return a start, or the product of the start with AᵀA, with zeros in the columns whose answer is zero."""
+        """Return x (a start, or its product with AᵀA) with zeros in the columns whose answer is zero."""
         live = np.tile(self.scales > 0, len(self.ridges)).astype(np.float64)
         return x * self.home.place(live)[None, :]
 
@@ -313,7 +313,7 @@ class NormalIterate(Iterate):
 
 
 KEPT = (NormalIterate, System, Spectrum, SideBySide)
-"""Classes in a checkpoint of what `iterates` yields, apart from the points of kernels."""
+"""Classes that a checkpoint of an iterate contains, besides the points of kernels."""
 
 
 def solved(problem: Any, run: Run, begin: Begin, form: str, state: Any = None) -> Iterator[NormalIterate]:
@@ -377,7 +377,7 @@ def iterates(
 
 
 def again(state: NormalIterate, begin: Begin, tol: float) -> Kernel:
-    """Return the kernels of a state, which continue from its points."""
+    """Return a kernel that continues from the point of a state; several kernels are combined side by side."""
     system, point = state.system, state.point
     if not isinstance(point, SideBySide):
         return begin(system, point)

@@ -17,7 +17,7 @@ from linspec.algebra import EPS
 from linspec.arrays import HostArray
 
 PER_OUTLIER = 2.0
-"""Iterations of conjugate gradients with one right-hand side for each eigenvalue far above the others."""
+"""Iterations that each eigenvalue far above the others costs conjugate gradients with one right-hand side."""
 
 
 @dataclass(frozen=True)
@@ -65,9 +65,10 @@ class Prices:
 class Outlook:
     """The expected number of iterations with and without a preconditioner.
 
-    The estimate is √κ times `digits` = ln(2/tol)/2. κ is the ratio of the largest remaining
-    eigenvalue to the mean of those outside the sketch, or to the value after two more doublings like the last one. A
-    single remaining eigenvalue costs at most a few iterations, shared among the right-hand sides.
+    The estimate is √κ times `digits` = ln(2/tol)/2. κ is the ratio of the largest eigenvalue that the preconditioner
+    leaves to a typical small one. The latter is the mean of the eigenvalues outside the sketch; or, if less, the last
+    one in the sketch, reduced twice by the factor of the last doubling. A single large eigenvalue costs at most a few
+    iterations, shared among the right-hand sides.
     """
 
     size: int
@@ -77,7 +78,7 @@ class Outlook:
     asked: bool = False  # a rank given by the user is always used
 
     def iterations(self, values: HostArray, shift: float) -> float:
-        """Expected number of iterations, if the eigenvalues `values` are reduced to the last of them."""
+        """Expected number of iterations, if the preconditioner reduces the eigenvalues `values` to the last of them."""
         rest = max(self.trace - float(values.sum()), 0.0) / max(self.size - len(values), 1)
         rest = min(rest, values[-1] * self._fall(values, 0.0) ** 2)
         last = values[-1] + shift
@@ -98,7 +99,7 @@ class Outlook:
         return float((values[-1] + shift) / (middle + shift))
 
     def useful(self, values: HostArray, shift: float) -> bool:
-        """Whether iterations with the preconditioner cost less than without, apart from making it."""
+        """Whether iterations with the preconditioner cost less than those without it; its own cost is not counted."""
         rank, iterations = len(values), self.iterations(values, shift)
         alone = iterations * np.sqrt((values[0] + shift) / (values[-1] + shift))
         alone = min(alone, iterations + PER_OUTLIER * rank / self.prices.width)

@@ -53,7 +53,7 @@ FIRST_RANK = 50
 """Number of columns of the first sketch."""
 
 MOST_RANK = 800
-"""Largest number of columns of a sketch that is doubled."""
+"""Largest number of columns to which a sketch grows by doubling."""
 
 EXPECTED = 100
 """Expected number of iterations, with which "auto" compares a solve with a factorisation."""
@@ -77,7 +77,7 @@ class NystromPCG(IterativeSolver):
     resumes_after_law: ClassVar = False
 
     def iterates(self, problem: Any, run: Run, state: Any = None) -> Iterator[NormalIterate]:
-        """The iterates of a least-squares problem."""
+        """Yield the iterates that solve a least-squares problem."""
         moments = run.moments(self.form)
         if state is not None:
             return iterates(run, moments, partial(preconditioned, state.before), state.system, state=state)
@@ -95,7 +95,7 @@ class NystromPCG(IterativeSolver):
 
     @classmethod
     def estimate(cls, sizes: Sizes) -> Estimate | None:
-        """The estimate for a sketch and about a hundred products."""
+        """Estimated cost of a sketch and about a hundred products."""
         return cost.sweeps_estimate(sizes, EXPECTED, spare=FIRST_RANK)
 
     def prepare(self, A: LinearOperator | Moments, ridge: float, run: Run) -> PreparedNormalEquations:

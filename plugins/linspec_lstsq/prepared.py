@@ -33,8 +33,8 @@ class Seen:
 
 
 StepsAhead = Generator[Seen, None, Any]
-"""Generator that yields the start and the steps from it, and returns the point from which the usual kernel continues
-after the last of them; None if that is the start."""
+"""Generator that yields the start and the steps from it. It returns the point after the last step, from which the usual
+kernel continues, or None if there was no sound step."""
 
 Ahead = Callable[[System, Callable[[Array], Array], int], StepsAhead]
 """Function that makes steps ahead, from a system with one ridge, products with AᵀA, and a number of steps."""
@@ -138,7 +138,7 @@ class PreparedNormalEquations(LeastSquaresState):
             yield from islice(points(self.begin(system, point), multiply), 1, None)
 
     def _may_go_ahead(self, system: System) -> bool:
-        """Whether steps are made ahead: they are small and cost no sweep, no callback watches, a device would wait."""
+        """Whether to make steps ahead: on a device, with few columns, products that cost no sweep, and no callback."""
         short = self._usual > 0 and system.AtB.shape[0] <= MOST_COLUMNS
         free = self.moments.sweep_cost == 0 and self.watch is None
         return short and free and not system.home.on_host

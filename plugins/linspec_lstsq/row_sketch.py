@@ -105,7 +105,7 @@ class SparseSigns:
         return scipy.sparse.csc_array(columns, shape=(self.size, places.shape[1])).tocsr()
 
     def _gathered(self, places: HostArray, signs: HostArray, block: Array, home: Home) -> Array:
-        """Product by gathering rows: each round is a sum of layers, which have one row or none for each row of S."""
+        """S times a block by gathering: each round adds layers of signed rows, one (or zeros) for each row of S."""
         total, rows = home.zeros((self.size, block.shape[1])), np.arange(places.shape[1])
         for place, sign in zip(places, signs, strict=True):
             dealt, factors = np.zeros(self.group_rows, dtype=np.intp), np.zeros(self.group_rows)
@@ -118,7 +118,7 @@ class SparseSigns:
 
 @dataclass
 class SketchPart:
-    """Sums over some rows of A and B.
+    """S A, S B and AᵀB, summed over some rows of A and B.
 
     Attributes
     ----------
@@ -175,12 +175,12 @@ class RowSketch(Task[SketchPart]):
         return SketchPart(sketches, self.home.zeros((widths[0], widths[1])))
 
     def merge(self, left: SketchPart, right: SketchPart) -> SketchPart:
-        """Add two sums."""
+        """Add the sums over two sets of rows."""
         pairs = zip(left.sketches, right.sketches, strict=True)
         return SketchPart([a + b for a, b in pairs], left.cross + right.cross)
 
     def looked_at(self, part: SketchPart) -> Iterable[Array]:
-        """AᵀB, which must be finite."""
+        """Return AᵀB, which the caller of the task checks for values that are not finite."""
         return [part.cross]
 
 

@@ -50,10 +50,11 @@ NONZEROS = 8
 """Number of rows of the sketch to which each row is added."""
 
 LONGEST = 200
-"""Largest number of iterations beyond the tolerance, before and after a refinement."""
+"""Largest number of iterations after the tolerance is met; the limit holds before and again after the refinement."""
 
 EXPECTED_SWEEPS, THIN = 60, 4
-"""Sweeps of a typical solve, for the estimate. Products of fewer columns take as long, because they wait for memory."""
+"""For the estimate of costs: sweeps of a typical solve, and the number of columns below which a product, limited by
+memory bandwidth, is not faster."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -154,7 +155,7 @@ class PreparedSketch(LeastSquaresState):
         AtB: Array | None = None,
         AtAx0: Array | None = None,
     ) -> Array:
-        """See `LeastSquaresState.solve`; B is multiplied out, because LSQR needs more than AᵀB."""
+        """See `LeastSquaresState.solve`. The columns of B are formed, because LSQR needs more than AᵀB."""
         tol = tol or self.solver.tol or 1e-8
         iterates, start = self._iterates(B, x0, tol, AtB), partial(start_of, self.A, B, x0)
         return self.driven(iterates, start, tol=tol, limit=self.solver.max_iterations)

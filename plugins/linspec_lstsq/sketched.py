@@ -56,7 +56,7 @@ class SketchedFactor:
         return lengths
 
     def preconditioner(self, ridges: HostArray) -> RightPreconditioner:
-        """Preconditioner N for columns with these ridges."""
+        """Preconditioner N with one column of lengths for each of `ridges`."""
         return RightPreconditioner(self.V, self.scale[:, None], self.home.place(self.lengths(ridges)))
 
     def solution(self, UtSB: HostArray, ridges: HostArray) -> Array:
@@ -105,7 +105,7 @@ class SketchedIterate(Iterate):
     left : int
         Number of corrections still to be solved for.
     known : numpy.ndarray of shape (pairs,)
-        Errors known so far; see `Rounding`.
+        `known` of `Rounding`.
     """
 
     def __init__(
@@ -146,7 +146,7 @@ class Rounding:
     norms : array of shape (p,)
         Column norms of A.
     known : numpy.ndarray of shape (pairs,), optional
-        Error for each pair, as far as it is known.
+        For each pair, an eighth of the error of A x at the last iterate for which it was computed; infinite before.
     """
 
     def __init__(self, data: RightHandSides, norms: Array, known: HostArray | None = None) -> None:

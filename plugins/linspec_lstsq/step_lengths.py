@@ -33,7 +33,7 @@ STEPS = {"best": 0.5, "last": 1.0}
 displacement that is too short."""
 
 FEWEST_STEPS = 16
-"""Least number of batches into which the rows are divided; it takes priority over the speed of a batch."""
+"""Least number of batches into which the rows are divided, even if larger batches would be faster."""
 
 FEWEST_ENTRIES, MOST_ENTRIES = 2**13, 2**17
 """Least and largest number of entries in a batch: the least takes as long as the overhead of the interpreter, and the
@@ -41,7 +41,7 @@ largest fits into the cache of a core. A batch of sparse rows has at least as ma
 step updates all coefficients."""
 
 FARTHEST = 1e6
-"""A displacement longer than this multiple of the sum of safe steps has diverged, and is not multiplied."""
+"""A displacement longer than this multiple of the sum of safe steps has diverged; no product is made with it."""
 
 PROBES, POWERS = 8, 8
 """Columns and steps of the power iteration for the largest eigenvalue of a chunk of rows."""
@@ -105,8 +105,9 @@ class StepLengths:
     def adapted(self, grew: HostArray, lengths: HostArray) -> StepLengths:
         """Return the step lengths of the next epoch, from the best point of each column along its displacement.
 
-        If this point comes before the end, variance limited the column; if it comes after the end, its steps were
-        short. Given steps change only if the objective grew: they are then at most those of the data.
+        If this point comes before the end of the displacement, variance limited the column; if it comes after, the
+        steps were short. A step that the user gave changes only if the objective grew: to at most the step from the
+        data.
         """
         steps, diverged = self.steps, self.diverged or bool(grew.any())
         if self.given is None and self.snapshot == "best":
@@ -180,7 +181,7 @@ def survey(A: LinearOperator, B: LinearOperator | None, probes: HostArray) -> tu
 
 @dataclass(frozen=True)
 class Survey(Step[tuple[float, HostArray]]):
-    """Step that makes `survey` on the machines that hold the rows; it keeps no long rows there.
+    """Step that computes the results of `survey` on the machines that hold the rows, and leaves no new rows there.
 
     Parameters
     ----------
@@ -199,7 +200,7 @@ class Survey(Step[tuple[float, HostArray]]):
         return np.zeros((A.shape[0], 0)), (largest, cross[0] if cross else np.zeros((A.shape[1], 0)))
 
     def merge(self, left: tuple[float, HostArray], right: tuple[float, HostArray]) -> tuple[float, HostArray]:
-        """The larger of two norms and the sum of the products; the norm is not finite if one of the two is not."""
+        """Larger of two norms (not finite if either is not), and sum of the products."""
         return float(np.maximum(left[0], right[0])), left[1] + right[1]
 
 

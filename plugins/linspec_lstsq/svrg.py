@@ -61,7 +61,7 @@ from linspec_lstsq.golub_kahan import start_of
 from linspec_lstsq.step_lengths import PROBES, StepLengths, norms, quotient, survey
 
 EPOCHS = {"best": 0.5, "last": 1.0}
-"""Rows of an epoch, as a fraction of all rows, by the kind of snapshot; measured."""
+"""Rows of an epoch, as a fraction of all rows, for each kind of snapshot (measured)."""
 
 MEMORY = 2
 """Number of earlier displacements whose span the next snapshot may use."""
@@ -244,12 +244,12 @@ def snapshot_at(x: Array, w: Array, scale: Array, step_lengths: StepLengths, hom
 
 
 def worst(w: Array, scale: Array, home: Home) -> float:
-    """Largest relative gradient of a column, without the columns with AᵀB = 0."""
+    """Largest relative gradient among the columns with AᵀB ≠ 0."""
     return float(to_host(home.xp.max(quotient(norms(w, home), scale, home.xp))))
 
 
 class PreparedSVRG(LeastSquaresState):
-    """SVRG as a part; its first solve sweeps for row norms."""
+    """SVRG as the least-squares part of an outer method; its first solve takes a sweep for row norms."""
 
     def __init__(self, solver: SVRG, A: LinearOperator | Moments, ridge: float, run: Run) -> None:
         self.solver, self.ridge, self.run = solver, ridge, run

@@ -120,7 +120,7 @@ def _passes(V: Array, MV: Array | None) -> Block | None:
 
 @dataclass(frozen=True)
 class _Step:
-    """A factor by which to multiply the block, its inverse, and the condition number of the Gram matrix."""
+    """Matrix by which a step multiplies the block, its inverse, and the condition number of the Gram matrix."""
 
     inner: HostArray
     factor: HostArray
@@ -153,10 +153,10 @@ def _shifted_step(C: HostArray) -> _Step:
 
 
 def _finish(root: HostArray, *, cut: bool) -> tuple[HostArray, HostArray]:
-    """Return the rotation of the basis, and T, given V = (basis) root in the units of V's columns.
+    """Return W and T with (basis) W = V T, given V = (basis) root, where W rotates the basis.
 
-    T is upper triangular, unless there are directions that may be only rounding of V's entries. Then these are cut
-    off, and the columns are in the order of decreasing singular values of V in its units.
+    V is in the units of its columns. T is upper triangular, unless there are directions that may be only rounding of
+    V's entries. Such directions are dropped, and the columns are in the order of decreasing singular values of V.
     """
     wide = root.shape[0] < root.shape[1]  # columns that became exactly zero are already dropped
     if cut or wide:

@@ -98,13 +98,13 @@ class ScaledGram:
     columns: int
 
     def step(self, inner: HostArray) -> HostArray:
-        """Convert a matrix that multiplies the scaled nonzero columns (m x r) to one that multiplies the block."""
+        """Convert a matrix that multiplies the scaled nonzero columns (m x r) to one for the block (columns x r)."""
         step = np.zeros((self.columns, inner.shape[1]))
         step[self.kept] = self.scale[:, None] * inner
         return step
 
     def root(self, inner: HostArray) -> HostArray:
-        """Convert the inverse of a step: the block's coefficients (r x columns) in the new basis, from r x m."""
+        """Convert coefficients of the scaled nonzero columns in a basis (r x m) to those of the block (r x columns)."""
         root = np.zeros((inner.shape[0], self.columns))
         root[:, self.kept] = inner / self.scale
         return root

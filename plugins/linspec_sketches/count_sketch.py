@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class CountSketch(TestMatrix):
-    """One entry ±√columns in every row."""
+    """Sparse test matrix with one entry ±√columns in every row."""
 
     def operator(self, rows: int, columns: int, rng: np.random.Generator) -> Sketch:
         """Make the matrix.

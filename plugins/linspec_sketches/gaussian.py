@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class Gaussian(TestMatrix):
-    """Independent standard normal entries."""
+    """Test matrix of independent standard normal entries."""
 
     def operator(self, rows: int, columns: int, rng: np.random.Generator) -> Sketch:
         """Make the matrix.

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class SparseSign(TestMatrix):
-    """`nonzeros` entries ±√(columns/nonzeros) in every row."""
+    """Sparse test matrix with `nonzeros` entries ±√(columns/nonzeros) in every row."""
 
     nonzeros: int = option(8, "entries of a row; all of them where there are fewer columns", at_least=1)
 

@@ -33,7 +33,7 @@ LARGEST_FACTOR = 6
 
 @dataclass(frozen=True, kw_only=True)
 class SRHT(TestMatrix):
-    """Signs, Walsh-Hadamard transform and a sample of its columns; entries ±1."""
+    """Test matrix D H S with entries ±1: random signs, Walsh-Hadamard matrix, and a sample of its columns."""
 
     def operator(self, rows: int, columns: int, rng: np.random.Generator) -> Sketch:
         """Make the matrix.

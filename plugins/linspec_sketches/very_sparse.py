@@ -31,7 +31,7 @@ RULES = ("square-root", "logarithm")
 
 @dataclass(frozen=True, kw_only=True)
 class VerySparse(TestMatrix):
-    """Independent entries ±√s with probability 1/2s each, and zero otherwise."""
+    """Test matrix of independent entries: √s and −√s with probability 1/2s each, zero otherwise."""
 
     rule: str = option(
         "square-root", "density for p rows: 1/√p, or log(p)/p, the sparser and more daring", choices=RULES

@@ -35,16 +35,16 @@ APART = 4
 """Number of random vectors in the first search for missing pairs; each further search has twice as many."""
 
 OPEN = 0.1
-"""Relative distance above the k-th found eigenvalue from which a missed one is found, except with probability RISK."""
+"""Least relative distance above the k-th found eigenvalue at which a search detects a missed eigenvalue."""
 
 RISK = 1e-3
-"""Largest probability of missing such an eigenvalue."""
+"""Largest probability with which a search overlooks an eigenvalue at the distance `OPEN`."""
 
 BLUR = 1e3
-"""Error of sums of products in units of the unit roundoff, relative to the largest."""
+"""Error of a computed eigenvalue, relative to the largest eigenvalue, in units of the roundoff of products."""
 
 STEPS = 20
-"""Number of random blocks that fit besides the requested Ritz vectors; fewer are needed."""
+"""Number of random blocks for which a basis has room beside the requested Ritz vectors; a search needs fewer."""
 
 UNSEEN = (
     "The budget left no room to complete the search for missing copies of repeated singular values, which a "
@@ -79,7 +79,7 @@ class BlockApart:
 
     @property
     def residual(self) -> float:
-        """Residual as the problem defines it, with the residual that a restart has dropped."""
+        """Residual as the problem defines it, plus the residual that a restart has dropped."""
         theta = self.basis.ritz[0]
         if not len(theta) or theta[0] <= 0:
             return 0.0
@@ -101,8 +101,8 @@ class BlockApart:
     def pairs_after_search(self) -> tuple[Array, HostArray]:
         """Requested Ritz pairs, including missed ones, as far as the budget allows.
 
-        If the budget ends while missed pairs are added, the pairs that had converged before are returned. The new ones
-        are returned if their values are accurate; the errors of values are the squares of the residuals.
+        The budget may end before added pairs have converged. Then the pairs before the addition are returned, unless
+        the values of the new ones are accurate already: errors of values are the squares of residuals.
         """
         width, found, before = APART, False, self.pairs()
         while self.basis.count < self.AtA.length and (lacks := self._lacks(width)) is not False:
@@ -124,7 +124,7 @@ class BlockApart:
         return True
 
     def resume(self) -> None:
-        """Continue a rejected answer until the run ends; if residuals were dropped, first multiply the vectors anew."""
+        """Continue after a rejected answer; if a restart dropped residuals, first multiply the Ritz vectors again."""
         basis = self.basis
         if self.left and self.run.affords(self.AtA.sweep):
             anew = basis.begin_again(self.k, unit=self.AtA.rounding, bearable=basis.bearable)
@@ -145,7 +145,7 @@ class BlockApart:
         return True
 
     def _lacks(self, width: int) -> bool | None:
-        """Whether a pair is missing; None, with the basis unchanged, if the run allows no further search."""
+        """Search from a random block; return whether a pair is missing, or None if the budget ends the search first."""
         theta, side, AtA = self.basis.ritz[0][: self.k], self.AtA.length, self.AtA
         keep = len(theta)
         margin = max(self.run.tol, BLUR * AtA.rounding) * float(theta.max(initial=0.0))

@@ -57,19 +57,19 @@ OVERSAMPLING = 10
 """The number of columns in a wide block, in addition to k."""
 
 NARROW, NARROW_DENSE = 8, 24
-"""The number of columns in a block for sparse and for dense data in memory: fewer columns are not cheaper."""
+"""The number of columns in a narrow block, for sparse and for dense data in memory: fewer columns are not cheaper."""
 
 COLUMNS = 16
-"""Number of triplets for each column of a narrow block."""
+"""A narrow block has one column for this number of requested triplets, if that is more than `NARROW`."""
 
 SWEEPS = 60
 """The sweeps that narrow blocks may need. With a smaller budget the blocks are wide."""
 
 FRESH = 20
-"""The number of random columns beside a start. With fewer they take more sweeps to show that nothing is missing."""
+"""Least number of random columns beside a start; fewer would take more sweeps to show that the start lacks nothing."""
 
 BASIS = 5, 60
-"""The expected number of columns in the final basis: a number for each triplet, plus a constant."""
+"""The expected number of columns in the final basis is BASIS[0] for each triplet, plus BASIS[1]."""
 
 BLOCKS = 12
 """The number of wide blocks in a basis before it is restarted."""
@@ -78,8 +78,8 @@ NEGLIGIBLE_BYTES = 2**26
 """The size of a basis that fits into any memory."""
 
 AIM_SINGLE, LEAST_SINGLE = 0.75, 5e-7
-"""Products in float32 are made until the residual is this fraction of the tolerance, which leaves room for their
-rounding; and the least residual for which they are made."""
+"""Products are made in float32 until the residual is AIM_SINGLE times the tolerance, or LEAST_SINGLE if that is larger.
+A factor below 1 leaves room for the rounding of float32."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -201,8 +201,8 @@ class BlockKrylov(IterativeSolver):
     def _width(self, problem: Any, run: Run, sweeps: float, side: int, known: int) -> int:
         """Number of random columns in a block: few if reading is cheap, and the budget allows many sweeps.
 
-        Reading is cheap if the data are in the memory of the host: then a sweep costs no more than its products. With a
-        start, random columns make the block at least as wide as a wide one.
+        Reading is cheap if the data are in the memory of the host: then a sweep costs no more than its products. A
+        start gets at least `FRESH` random columns, and enough to make the block as wide as a wide block.
         """
         n, p = problem.A.shape
         full = min(problem.k + OVERSAMPLING, n, p)
@@ -229,7 +229,7 @@ class BlockKrylov(IterativeSolver):
 
     @classmethod
     def estimate(cls, sizes: Sizes) -> Estimate | None:
-        """The estimate: narrow blocks make a basis of five columns for each triplet and a few more."""
+        """Estimated cost: narrow blocks make a basis of five columns for each triplet and a few more."""
         side = min(sizes.n, sizes.p) if sizes.scattered else sizes.p
         least = NARROW if sizes.scattered else NARROW_DENSE
         b = min(max(least, sizes.k // COLUMNS), sizes.k + OVERSAMPLING, side)

@@ -35,7 +35,7 @@ class DirectSVD(Solver):
 
     @classmethod
     def estimate(cls, sizes: Sizes) -> Estimate | None:
-        """The estimate for one orthogonal reduction of all rows and the SVD of a square as wide as the shorter side."""
+        """Estimated cost of an orthogonal reduction of all rows and the SVD of a square of the shorter side's order."""
         if not sizes.readable:
             return None
         short, long = sorted((sizes.n, sizes.p))
@@ -88,5 +88,5 @@ def _of_entries(problem: Any, run: Run) -> dict[str, Array]:
 
 
 def _count(S: HostArray, problem: Any) -> int:
-    """The number of requested singular values that are not rounding; an earlier sweep has counted the rows."""
+    """The number of requested singular values above rounding; a sweep must have counted the rows before."""
     return int(np.sum(S[: problem.k] > share_below_rounding(problem.A) * np.max(S, initial=0.0)))

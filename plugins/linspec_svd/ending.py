@@ -33,8 +33,8 @@ HIDDEN += "Pass float64, or dense data."
 def log_chance(side: int, share: float, steps: int) -> float:
     """Logarithm of a bound on the probability that the largest eigenvalue has a relative error ε = `share` or more.
 
-    After q steps from a random start in N dimensions it is at most 1.648 √N exp(-√ε (2q - 1)) (Kuczyński &
-    Woźniakowski 1992, doi:10.1137/0613066, Theorem 4.2). The probabilities of several starts multiply.
+    After q steps from a random start in N dimensions this probability is at most 1.648 √N exp(-√ε (2q - 1))
+    (Kuczyński & Woźniakowski 1992, doi:10.1137/0613066, Theorem 4.2). The probabilities of several starts multiply.
     """
     return float(np.log(1.648) + np.log(max(side, 1)) / 2 - np.sqrt(share) * (2 * steps - 1))
 

@@ -31,7 +31,7 @@ BLOCK_WIDTH = 512
 """Up to this order, matrices of a device are decomposed on the host."""
 
 DIGITS_LOST = 1e-8
-"""The relative error by squaring above which the solution reports it."""
+"""The solution reports a relative error by squaring above this value."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -111,7 +111,7 @@ class GramSVD(Solver):
 
     @classmethod
     def estimate(cls, sizes: Sizes) -> Estimate | None:
-        """The estimate for the Gram matrix of the shorter side and some of its eigenvectors."""
+        """Estimated cost of the Gram matrix of the shorter side and some of its eigenvectors."""
         side = min(sizes.n, sizes.p)
         forming = gram_seconds(sizes) if sizes.readable else 2.0 * sizes.nnz * side / DENSE_RATE
         flops = 2.0 * side**3 + 4.0 * side**2 * min(sizes.k, side)
@@ -128,7 +128,7 @@ def _wide(problem: Any) -> bool:
 
 
 def _can_be_reduced(A: LinearOperator) -> bool:
-    """Whether "direct" can be called. It holds wide data as an array, and sparse data must not become one."""
+    """Whether "direct" can solve: entries can be read, and wide data, which it holds as an array, are not sparse."""
     n, p = A.shape
     return A.readable and (p <= n or A.nnz >= n * p)
 

@@ -32,7 +32,7 @@ class GramProducts:
     expect : (int, int)
         The number of products to come, and of their columns.
     scale : float, default 0
-        The power of two, if it is known.
+        The power of two by which products are multiplied, if it is known.
 
     Attributes
     ----------

@@ -15,7 +15,8 @@ from linspec_svd.repeated_values import Copies
 from linspec_svd.start_proof import StartProof
 
 BEARABLE = 1e-2, 1e-13, 1e-8
-"""Loss of orthogonality that a residual may hide: a fraction of the tolerance, and its least and largest value."""
+"""Tolerated loss of orthogonality in a basis: a fraction of the tolerance, and limits of the result from below and
+above."""
 
 USED = "Blocks of {columns}, a basis of {most} at most, begun again {times}."
 
@@ -29,7 +30,7 @@ UNFINISHED += "of them is missing: raise the budget, or choose a wider block."
 
 
 def bearable_loss(tol: float) -> float:
-    """Loss of orthogonality that is negligible in a residual of size `tol`."""
+    """Loss of orthogonality that does not matter for a residual of size `tol`."""
     share, least, most = BEARABLE
     return min(max(share * tol, least), most)
 

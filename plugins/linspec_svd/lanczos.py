@@ -41,7 +41,7 @@ FEWEST_VECTORS = 20
 """Least number of basis vectors of ARPACK; SciPy's own default."""
 
 LONGEST_BASIS = (10, 100)
-"""Largest number of basis vectors of PROPACK: for each triplet, which is SciPy's own default, and in any case."""
+"""Largest number of basis vectors of PROPACK: 10 for each triplet (SciPy's own default), or 100 if that is more."""
 
 UNLIMITED = 10**9
 """Restarts allowed to ARPACK; the run ends them earlier."""
@@ -93,7 +93,7 @@ class Lanczos(Solver):
         return run.finish(**answer(problem, run, last, resume, of_rows=AtA.of_rows))
 
     def _iterate(self, problem: Any, run: Run, recorder: Recorder) -> None:
-        """Run PROPACK if it was chosen; run ARPACK otherwise, and if PROPACK has not ended the iteration."""
+        """Run PROPACK if it was chosen; run ARPACK if not, or if PROPACK failed to end the iteration."""
         k = problem.k
         if self.method == "propack":
             longest = max(LONGEST_BASIS[0] * k, LONGEST_BASIS[1]) if self.basis is None else recorder.width

@@ -43,13 +43,13 @@ from linspec_svd.triplets import (
 REMEDY = 'Choose "spca", or "block-krylov".'
 
 CROOKED = 1e-14
-"""The departure of V from orthonormal columns that is only rounding, as the mean length of a row of VᵀV − I."""
+"""Departure of V from orthonormal columns (mean length of a row of VᵀV − I) up to which it counts as rounding."""
 
 BESIDE_TAIL = 1e-8
-"""Departure allowed as a fraction of σ²/σ₁² at the end of a truncated sketch, which is of the order of the residual."""
+"""Departure of V allowed for a truncated sketch, as a multiple of σ²/σ₁² for its last σ: a ratio near the residual."""
 
 SMALLEST = 1e-60
-"""The least length of a column of AΩ whose fourth power is representable; its reciprocal is the largest."""
+"""Lengths of columns of AΩ between this and its reciprocal have representable fourth powers."""
 
 PROBES = 4
 """The number of random combinations of the columns from which the departure is estimated."""
@@ -103,7 +103,7 @@ class LazySPCA(Solver):
         return self._finished(problem, run, V, S)
 
     def _in_the_dark(self, problem: Any, run: Run, V: Array) -> Solution:
-        """Solve for rows that are read once: one sweep gives all, also the singular values for `whiten=False`."""
+        """Solve for rows that are read once: one sweep yields all results, also singular values for `whiten=False`."""
         moments, columns = run.moments(), V.shape[1]
         probes = Probes(run, V.shape[0], moments.home)
         product = moments.gram_matmat(probes.beside(V))
@@ -139,7 +139,7 @@ class LazySPCA(Solver):
 
 
 def _leading(Bt: Array, M: HostArray, problem: Any, run: Run) -> tuple[HostArray, Array]:
-    """The k largest singular values above rounding of a tall block BᵀR⁻¹, M = RᵀR, and its left vectors.
+    """The k largest singular values (above rounding) of the tall block BᵀR⁻¹, where M = RᵀR, and its left vectors.
 
     The block is overwritten.
     """
@@ -191,6 +191,6 @@ def _departure(V: Array, home: Home) -> float:
 
 
 def _straightened(V: Array, home: Home) -> Array:
-    """Make the columns orthonormal one after the other, so that those of large values change least."""
+    """Make the columns orthonormal one after the other, so that columns of large singular values change least."""
     L = np.linalg.cholesky(to_host(V.T @ V))
     return V @ home.place(scipy.linalg.solve_triangular(L, np.eye(len(L)), lower=True).T)

@@ -14,7 +14,7 @@ GROWTH = 1.15
 
 @dataclass(frozen=True)
 class Looks:
-    """The schedule: if the residual is falling, the next look is where it is expected to meet the tolerance.
+    """Schedule of looks: the next one is where a falling residual is expected to meet the tolerance.
 
     Attributes
     ----------

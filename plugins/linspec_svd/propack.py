@@ -20,26 +20,25 @@ from linspec.arrays import HostArray, to_host
 from linspec_svd.ritz_pairs import SLACK, Recorder, Ritz
 
 ASTRAY = 1e-6
-"""Largest part of a product outside of its recurrence, relative to the largest coefficient; partial
-reorthogonalisation subtracts parts of the root of rounding."""
+"""A vector violates the recurrence if it deviates by more than this fraction of the largest coefficient. Partial
+reorthogonalisation alone causes deviations of the order √eps."""
 
 FAR = 10.0
-"""A tolerance of at least this many roots of rounding is insensitive to the error of products from PROPACK's
-recurrence."""
+"""If the tolerance is at least this multiple of √eps, errors of products from PROPACK's recurrence do not matter."""
 
 
 class Bidiagonal:
     """PROPACK on A and Aᵀ, and the Ritz pairs that follow from its vectors.
 
-    PROPACK multiplies u₁, v₁, u₂, v₂, … in turn by Aᵀ and A. With αⱼ = vⱼᵀAᵀuⱼ and βⱼ₊₁ = uⱼ₊₁ᵀAvⱼ these are
+    PROPACK multiplies u₁, v₁, u₂, v₂, … in turn by Aᵀ and A. With αⱼ = vⱼᵀAᵀuⱼ and βⱼ₊₁ = uⱼ₊₁ᵀAvⱼ the products are
 
         Aᵀuⱼ = βⱼ vⱼ₋₁ + αⱼ vⱼ,    A vⱼ = αⱼ uⱼ + βⱼ₊₁ uⱼ₊₁,
 
     so that AᵀA V and AAᵀ U follow from the bidiagonal matrix B of these numbers and the last product. Only the vectors
-    of the shorter side are held, and no Gram matrix of them is formed. Partial reorthogonalisation keeps B accurate
-    to rounding (Simon 1984; Larsen 1998). The products themselves are accurate to the root of rounding. Where the
-    tolerance is not far above it, the final vectors are multiplied once more. An exception cannot stop PROPACK:
-    after the run has ended, all products are zero.
+    of the shorter side are held, and their Gram matrix is not formed. Partial reorthogonalisation keeps B accurate
+    to rounding (Simon 1984; Larsen 1998). The products themselves are accurate to √eps. If the tolerance is not far
+    above √eps, the final vectors are multiplied once more. An exception cannot stop PROPACK: after the run has ended,
+    all products are zero.
     """
 
     def __init__(self, problem: Any, run: Run, recorder: Recorder, longest: int) -> None:
@@ -169,14 +168,14 @@ class Bidiagonal:
         return product * (self.root or 1.0)
 
     def _recompute(self) -> None:
-        """Multiply the Ritz vectors once more, since products from the recurrence are less accurate."""
+        """Multiply the final Ritz vectors by AᵀA, since products computed from the recurrence are less accurate."""
         recorder = self.recorder
         if self.run_.affords(recorder.AtA.sweep):
             V = recorder.ritz.V
             recorder.ritz = Ritz.of(V, recorder.multiplied(V), recorder.k)
 
     def _learn(self, rest: HostArray) -> None:
-        """Record that the products of all held vectors are known, the last one up to a part `rest` outside of them."""
+        """Record that all held vectors are multiplied; `rest` is the part of the last product outside their span."""
         self.known = len(self.diagonal), rest
         if len(self.held) >= self.due:
             self.due = len(self.held) + max(self.recorder.width - self.recorder.k, 1)
@@ -185,8 +184,8 @@ class Bidiagonal:
     def _look(self) -> None:
         """Compute the Ritz pairs of m held vectors.
 
-        With vectors U of the rows AAᵀ U = U BBᵀ + rest eₘᵀBᵀ, B of m rows. With vectors V of the columns
-        AᵀA V = V BᵀB + βₘ₊₁ rest eₘᵀ, with B of m + 1 rows.
+        For held vectors U, AAᵀ U = U BBᵀ + rest eₘᵀBᵀ, where B has m rows. For held vectors V,
+        AᵀA V = V BᵀB + βₘ₊₁ rest eₘᵀ, where B has m + 1 rows.
         """
         (m, rest), k, rows = self.known, self.recorder.k, self.of_rows
         B = np.zeros((m + 1, m))

@@ -25,9 +25,9 @@ SHARP, SINGLE_SHARP = 1e-8, 1e-6
 """The residual at which repeated values are distinguished from close ones, for float64 and float32 data."""
 
 SPREAD, POWER = 10.0, 1.4
-"""Largest difference between Ritz values of equal eigenvalues, relative to the largest Ritz value: a multiple of that
-residual, or a power of the present residual (by theory its square over the unknown distance to the next eigenvalue).
-Ritz values of eigenvalues that the iteration cannot distinguish yet differ by the tolerance."""
+"""Ritz values count as equal if they differ, relative to the largest, by less than SPREAD times SHARP, by less than the
+residual to the power POWER, or by less than the tolerance. (By theory Ritz values of equal eigenvalues differ by the
+squared residual over the unknown distance to the next eigenvalue.)"""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -66,7 +66,7 @@ class Copies:
 
     @property
     def near_enough(self) -> float:
-        """Residual at which the newest block may be discarded; it is added to all later residuals."""
+        """Residual at which the newest block may be discarded; the residual is then added to all later ones."""
         return max(0.1 * self.tol, 100 * self.rounding)
 
     @property
@@ -98,7 +98,7 @@ class Copies:
         return bool(self.width * log_chance(basis.length, share, self.steps) > np.log(RISK))
 
     def counted(self, basis: GrowingBasis, residual: float) -> Copies:
-        """Return the state after a check whether a converged Ritz value occurs `most` times, as often as it can."""
+        """Return the state after counting: copies may be missing if a converged Ritz value occurs `most` times."""
         theta, most = basis.ritz[0][: self.k], self.most
         if len(theta) < most or theta[0] <= 0 or basis.count == basis.length:
             return replace(self, may_be_missing=False)

@@ -63,7 +63,7 @@ class Ritz:
 
 
 class Recorder:
-    """Operator AᵀA for a library, with the Ritz pairs of the vectors that it has multiplied.
+    """Operator AᵀA for a library, which records the vectors that are multiplied and computes their Ritz pairs.
 
     Parameters
     ----------
@@ -157,7 +157,7 @@ class Recorder:
         return Ritz.of(V, np.column_stack([self.wide.GV, *self.products]), self.width)
 
     def judge(self, found: Ritz) -> None:
-        """Report the k pairs with the larger sum of Ritz values, new or old; the run decides whether to continue."""
+        """Keep the old or the new k pairs, whichever have the larger sum of values, and report them to the run."""
         if found.theta.sum() >= self.ritz.theta.sum() * (1 - SLACK):
             self.ritz = found
         self.converged = self.ritz.residual <= self.run.tol

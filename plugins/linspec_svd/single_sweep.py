@@ -27,9 +27,9 @@ PROBES = 10
 """The number of random columns from which residuals are estimated."""
 
 LOST = 1e-10
-"""Error of the subspace by squaring above which the solution reports it: in float64 it belongs to σ₁/σ_k = 1000.
+"""The solution reports errors of the subspace by squaring above this value, which belongs to σ₁/σ_k = 1000 in float64.
 
-It is also the largest loss allowed by squaring twice. For float32 data the limit is a hundred roundings.
+The same value limits the loss by squaring twice. For float32 data the limit is a hundred times eps.
 """
 
 ANEW = "Pass a callable that returns the slices anew."
@@ -103,7 +103,7 @@ def say_what_is_lost(run: Run, S: HostArray, how: str, remedy: str) -> None:
 
 
 def inverse_triangle(R: HostArray, unit: float = EPS) -> HostArray:
-    """T with (R T)ᵀ(R T) = I over the directions above rounding of the squares of R, with columns of equal length."""
+    """T with (R T)ᵀ(R T) = I; directions that are rounding in RᵀR, for equally long columns, are dropped."""
     lengths = np.linalg.norm(R, axis=0)
     scale = np.divide(1.0, lengths, out=np.zeros_like(lengths), where=lengths > 0)
     _, s, Wt = np.linalg.svd(R * scale, full_matrices=False)

@@ -123,7 +123,7 @@ class SPCA(Solver):
 
 
 def _in_its_place(Y: HostArray, normalizer: Any, home: Home) -> HostArray:
-    """Make Y orthonormal in its own memory, by its triangle, and again by that of the result to correct rounding."""
+    """Make Y orthonormal in its own memory, by the triangle of its QR factorisation; twice, to correct rounding."""
     for again in (False, True):
         (R,) = reduce_rows({"the sketch": DenseOperator(Y)})
         T = inverse_triangle(R) if again else normalizer.orthonormalize(R)[1]

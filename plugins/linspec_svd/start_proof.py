@@ -29,17 +29,17 @@ from linspec.arrays import Array, reciprocal
 from linspec_svd.gram_products import GramProducts
 
 RISK = 1e-6
-"""The largest probability of missing a value that a start lacks."""
+"""Largest probability with which the proof overlooks a leading value that a start lacks."""
 
 SETTLED = 1e-6
-"""The residual at which Ritz vectors are so near to eigenvectors that other eigenvectors are orthogonal to them."""
+"""Largest residual at which other eigenvectors count as orthogonal to the Ritz vectors."""
 
 INSIDE = 0.5
-"""A vector with this length or less in the span of a start has most of its length outside."""
+"""If ‖X‖ is at most this, a missing eigenvector lies mostly outside the vectors known before the random block."""
 
 
 def orthonormal_start(problem: Any, run: Run, AtA: GramProducts) -> Array:
-    """Orthonormal basis of the start on the side of the iteration; it leaves room for a random column."""
+    """Orthonormal basis of the start, of left vectors if the iteration uses AAᵀ; it leaves room for a random column."""
     home = AtA.home
     if run.start is None:
         return home.zeros((AtA.length, 0))
@@ -52,12 +52,12 @@ def orthonormal_start(problem: Any, run: Run, AtA: GramProducts) -> Array:
 
 @dataclass(frozen=True)
 class StartProof:
-    """Evidence of the last random block that a start lacks no leading vector.
+    """Evidence, from the last random block, that no leading vector is missing from the span of a start.
 
     Attributes
     ----------
     needed : bool
-        Whether there is a start that is not yet shown to lack no leading vector.
+        Whether a start may still lack a leading vector; False without a start.
     known, fresh : int
         The number of vectors before the last random block, and the number of its columns.
     restarts : int

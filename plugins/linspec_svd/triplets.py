@@ -28,34 +28,35 @@ from linspec.moments import reduce_rows
 from linspec.sweeps import KeptRows, Step, row_images
 
 NULL = 8
-"""The largest product with a vector of the numerical null space, in units of the rank cut."""
+"""A V vanishes if no column of it is longer than this multiple of the rank cut."""
 
 ROUNDED_PRODUCT = 4
 """The error of eigenvalues of AᵀA from float32 products, in roundings of the largest; measured: up to 0.7."""
 
 CONDITION = 1e-10
-"""Down to this reciprocal condition number of a scaled Gram matrix, Cholesky QR made twice is exact to rounding."""
+"""Cholesky QR made twice is exact to rounding if the reciprocal condition number of the scaled Gram matrix is at least
+this."""
 
 ROWS = 2**10
 """The number of rows of a block that are multiplied in place at a time."""
 
 ORTHOGONAL = 1e-2
-"""Above this reciprocal condition number one pass is exact to rounding: its error is the condition number times eps."""
+"""Cholesky QR made once is exact to rounding above this reciprocal condition number; its error is eps over it."""
 
 SMALLEST_SQUARE = 1e-250
 """Above this squared norm of columns no digits are lost by underflow."""
 
 
 def share_below_rounding(A: LinearOperator) -> float:
-    """Fraction of the largest singular value of A below which others are only rounding of the entries."""
+    """Singular values of A below this fraction of the largest are only rounding of the entries."""
     n, p = A.shape
     return rank_cut((max(n, p), min(n, p)), A.rounded_dtype)
 
 
 def size_of_means(run: Run) -> float:
-    """A bound on what means and confounds subtract from products; 0 for means that are subtracted from entries.
+    """Bound on the norm that centring and confounds subtract from products; 0 if they are subtracted from entries.
 
-    Singular values below its rounding may come from the correction of columns that are constant or explained.
+    Singular values below the rounding of this norm may be rounding errors of columns that are constant or explained.
     """
     return math.sqrt(run.moments("implicit").columns.subtracted_from_products(0))
 
@@ -67,7 +68,8 @@ def squared_cuts(A: LinearOperator, *, by_products: bool = False) -> tuple[float
     ----------
     A : LinearOperator
     by_products : bool, default False
-        Whether only products with AᵀA were known, which are rounded to the dtype of A; otherwise its sums are float64.
+        Whether only products with AᵀA were known, which are rounded to the dtype of A; otherwise AᵀA was summed in
+        float64.
     """
     narrow = by_products and A.dtype != np.float64
     squaring = ROUNDED_PRODUCT * float(np.finfo(A.dtype).eps) if narrow else min(A.shape) * EPS
@@ -88,7 +90,7 @@ def left_vectors(A: LinearOperator, V: Array) -> tuple[Array, HostArray | None, 
 
 @dataclass(frozen=True)
 class Image(Step[int]):
-    """Step that makes A V, leaves it where the rows are, and counts its rows.
+    """Step that computes A V on the machines of the rows, keeps it there, and counts the rows.
 
     Parameters
     ----------

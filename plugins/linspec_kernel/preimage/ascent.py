@@ -30,7 +30,7 @@ from linspec_kernel.preimage.objectives import Objective
 from linspec_kernel.preimage.views import PointFunctions, PreimageView, shared, shared_slopes
 
 MEMORY, GAIN, SHORTER, SHORTENINGS = 5, 1e-4, 4.0, 25
-"""Line search: number of past values, share of the promised gain, factor of a shorter step, and most shortenings."""
+"""Line search: number of past values, share of the predicted gain, divisor of a step, largest number of divisions."""
 
 LONGER = 4.0
 """Factor by which a step grows if the gradient has not fallen along it."""
@@ -42,7 +42,8 @@ QUIET, STILL = 5, 1e-7
 """A column rests after QUIET steps with a relative change of the value of at most STILL."""
 
 WAITS, FALLS, RISES = 100, 0.9, 1e-9
-"""A column rests after WAITS iterations without a residual below FALLS times the least or a relative rise of RISES."""
+"""A column rests after WAITS iterations in which neither its residual fell below FALLS times its least one, nor its
+value rose by the fraction RISES of itself."""
 
 PATIENCE, GRACE = 2, 10
 """If the best column came to rest after t iterations, the search ends after PATIENCE · t + GRACE iterations."""
@@ -50,7 +51,7 @@ PATIENCE, GRACE = 2, 10
 
 @dataclass(frozen=True)
 class Climb:
-    """State of an ascent, by columns; ``climb[index]`` is the state of some of them.
+    """State of an ascent, with an entry for each column; ``climb[index]`` is the state of the columns `index`.
 
     Attributes
     ----------
@@ -71,7 +72,7 @@ class Climb:
     least, highest : numpy.ndarray of shape (m,)
         Least residual and highest value until now.
     climbs : numpy.ndarray of shape (m,)
-        Whether the column does not rest.
+        Whether the column still climbs; otherwise it rests.
     age : numpy.ndarray of shape (m,)
         Iterations until the column came to rest.
     """
@@ -112,7 +113,7 @@ class Climb:
 
     @property
     def goes_on(self) -> bool:
-        """Whether a column still climbs, and the best column did not come to rest too long ago."""
+        """Whether the search continues: a column climbs, and the best column has not rested for longer than allowed."""
         best = self.best
         late = not self.climbs[best] and self.age.max() > PATIENCE * self.age[best] + GRACE
         return bool(self.climbs.any()) and not late
@@ -125,7 +126,7 @@ class Climb:
         return PointPair(points, float(self.values[j]), float(self.residuals[j]), 0)
 
     def judged(self, residuals: HostArray, tol: float) -> Climb:
-        """Record residuals and progress of the columns, and which columns continue."""
+        """Record the residuals and the progress of the columns, and decide which columns still climb."""
         values = self.values
         gains = (residuals < FALLS * self.least) | (values > self.highest + RISES * np.abs(values))
         since = np.where(gains, 0, self.since + 1)
@@ -267,7 +268,7 @@ class Search:
         )
 
     def _judged(self, climb: Climb) -> Climb:
-        """Columns with their residuals, as the certificate defines them."""
+        """State of an ascent with new residuals of its columns, as the certificate defines residuals."""
         x, y = (
             distances(view.bound, U, g)
             for view, U, g in zip(self.views, climb.points, climb.gradients, strict=True)
@@ -300,7 +301,7 @@ class Search:
         return x, y
 
     def _chosen(self, pairs: PointPairs, index: HostArray) -> PointPairs:
-        """Pairs with the numbers `index`."""
+        """Pairs at the positions `index`."""
         x, y = (side.columns(index, self.home) for side in pairs.sides)
         return PointPairs((x, y), pairs.values[index])
 

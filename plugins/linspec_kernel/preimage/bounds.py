@@ -135,7 +135,7 @@ def _on_ratio(Y: HostArray, s: float) -> HostArray:
 
 
 def _thresholded(A: HostArray, s: float) -> HostArray:
-    """soft(A, θ) over its length, for columns of magnitudes whose largest is 1."""
+    """Columns of soft(A, θ) over their lengths, with |·|₁ = s; A has columns of magnitudes whose largest is 1."""
     p = len(A)
     D = np.sort(1.0 - A, axis=0)  # distances from the largest magnitude, increasing
     count = np.arange(1, p + 1, dtype=np.float64)[:, None]
@@ -160,7 +160,7 @@ def _thresholded(A: HostArray, s: float) -> HostArray:
 
 
 def _of_ties(a: HostArray, s: float) -> HostArray:
-    """Point on equally large entries with |w|₂ = 1 and |w|₁ = s: the first entry is larger than the others."""
+    """Point w on the equal largest entries of a with |w|₂ = 1 and |w|₁ = s; its first entry is the largest."""
     w, ties = np.zeros(len(a)), np.flatnonzero(a == a.max())
     m = len(ties)
     if m == 1:

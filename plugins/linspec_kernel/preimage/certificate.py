@@ -52,16 +52,16 @@ UNSEEN = (
 )
 
 WIDEST = 500
-"""Largest number of columns for which sums of columns are checked, too."""
+"""Up to this many columns of a view, all combinations of columns are checked; above it, single columns only."""
 
 NULL = 1e4
-"""Sums of columns shorter than this many roundings of the columns are left out: their slopes are too inexact."""
+"""Combinations of columns shorter than this many roundings are not checked: slopes along them are too inexact."""
 
 FAINT = 1e-150
 """Variates up to this length count as zero: squares of their entries underflow."""
 
 UNCERTAIN = 0.01
-"""Cosine between a column, or a sum of columns, and the slope of a variate above which a finding is reported."""
+"""A finding is reported if the cosine that `along_columns` computes exceeds this value."""
 
 
 @dataclass
@@ -145,10 +145,11 @@ def judged(
 
 
 def along_columns(view: PreimageView, G: HostArray, lengths: HostArray) -> float:
-    """Largest cosine between a sum of columns and the slope of a variate: a residual that no unit changes.
+    """Largest cosine between a combination of columns and the derivative s of the objective by a variate.
 
-    With a linear kernel and no bound it is 0 at the pairs of CCA. With XW orthonormal and the gradient g = Xᵀs it is
-    |Wᵀg|/|s|. Of more than 500 columns, single ones are checked if their entries are in memory.
+    It is a residual that does not depend on units, and 0 at the pairs of CCA. With XW orthonormal and the gradient
+    g = Xᵀs it is |Wᵀg|/|s|. A view of more than 500 columns is checked along single columns, and only if its entries
+    are in memory. The cosine is 0 unless the kernel is linear and the bound restricts nothing.
 
     Parameters
     ----------
@@ -178,7 +179,7 @@ def along_columns(view: PreimageView, G: HostArray, lengths: HostArray) -> float
 
 
 def is_cca(kernel: Any, bound: Any, p: int) -> bool:
-    """Whether a view of p columns is one of CCA: a linear kernel, with a bound that restricts nothing."""
+    """Whether a view of p columns is as in CCA: a linear kernel, and a bound that restricts nothing."""
     return isinstance(kernel, Linear) and bound.kind == "ratio" and bound.size**2 >= p * (1 - 1e-12)
 
 
@@ -195,13 +196,13 @@ def reads_rows(A: LinearOperator, kernel: Any, bound: Any) -> bool:
 
 
 def view_functions(view: PreimageView, U: HostArray) -> PointFunctions:
-    """Functions of points with only the mean subtracted."""
+    """Functions of points, centred, without the removal of earlier variates."""
     view.basis = None
     return view.at(U)
 
 
 def gradients(view: PreimageView, functions: PointFunctions, slopes: list[Array]) -> HostArray:
-    """Gradients of all pairs in the points, by one product, from the derivatives `slopes` in the functions' values."""
+    """Gradients by the points of all pairs, in one product; `slopes` are the derivatives by the functions' values."""
     return view.gradient(functions, view.home.concat(slopes), freed=False)
 
 
@@ -213,7 +214,7 @@ def distances(bound: Any, U: HostArray, G: HostArray) -> HostArray:
 
 
 def _returned(problem: Any, preimages: tuple[Array, Array]) -> list[HostArray]:
-    """Points in their sets, with signs fixed where the kernel leaves them open, rounded to the dtype of their view."""
+    """Points, moved into their sets and rounded to the view's dtype; signs that the objective leaves open are fixed."""
     points = [
         bound.nearest(np.asarray(to_host(U), dtype=np.float64))
         for bound, U in zip(problem.bounds, preimages, strict=True)

@@ -99,4 +99,4 @@ COMMAND = Kind(
     scored=True,
     variates=True,
 )
-"""The problem on the command line."""
+"""Declaration of preimage CCA for the command line."""

@@ -47,7 +47,8 @@ SAMPLE = 2000
 """Number of rows on which starts are compared, if there are more."""
 
 ROUGHLY = 1e-5
-"""Relative change of the value that ends a start before a final climb on all rows or with more features."""
+"""The climb of a start ends at this relative change of the value, if a final climb (on all rows or with more
+features) follows."""
 
 RANDOM = 4
 """One of this many starts is random; the others are screened columns."""
@@ -69,7 +70,7 @@ class Beginning:
     rows : numpy.ndarray or None
         Rows on which starts are compared; None: all.
     columns : pair of numpy.ndarray or None
-        Columns that are compared; None if all pairs have given starting points.
+        Columns of X and of Y that are compared as starts; None if all pairs have given starting points.
     spare : pair of numpy.ndarray
         Starts of the first pair, or the given points. They take the place of pairs that are not found.
     """
@@ -87,8 +88,7 @@ class ClimbingPair:
     Attributes
     ----------
     is_final : bool
-        Whether this is the final climb, on all rows, of the best start alone or of a given one; before it all starts
-        climb.
+        True in the final climb on all rows, from the best start or a given point; False while all starts climb.
     climb : Climb
     agreeing : int
         Number of starts that led to the best value; 0 while they climb.
@@ -144,7 +144,7 @@ class FromStarts(IterativeSolver):
         yield hunt.iterate(residual, found, None, ending=ending)
 
     def objectives(self, problem: Any, run: Run) -> tuple[Objective, Objective]:
-        """Objective by which all starts climb, and the one of the final climb of the best of them."""
+        """Return the objective for the climbs of all starts, and the objective for the best start's final climb."""
         return problem.value, problem.value
 
 
@@ -164,7 +164,7 @@ class GradKCCA(FromStarts):
 
 
 class PairHunt:
-    """Views of a search, and the starts of its pairs.
+    """Search for pairs, one after the other: the views, the starts of a pair, and its climbs.
 
     Parameters
     ----------
@@ -177,7 +177,7 @@ class PairHunt:
     Attributes
     ----------
     rough, exact : Search
-        Search of all starts, on a sample if there are many rows, and search of the best start, on all rows.
+        Search from all starts (on a sample of rows if there are many), and search from the best start (on all rows).
     """
 
     def __init__(self, solver: FromStarts, problem: Any, run: Run, state: Any) -> None:
@@ -294,11 +294,11 @@ class PairHunt:
         )
 
     def _current(self, found: tuple[PointPair, ...], now: ClimbingPair | None) -> dict[str, Any]:
-        """Arrays of the pairs found, and of the best start of the pair in progress by its own objective."""
+        """Arrays of the pairs found, and of the best start of the pair in progress, by the objective of its climb."""
         return self._arrays(found if now is None else (*found, now.climb.best_pair))
 
     def _closed(self, found: tuple[PointPair, ...], now: ClimbingPair | None) -> dict[str, Any]:
-        """Arrays of the pairs found, and of the best start of the pair in progress on all rows."""
+        """Arrays of the pairs found, and of the start of the pair in progress that is best on all rows."""
         return self._arrays(found if now is None else (*found, self.best(now)))
 
     def _arrays(self, found: Sequence[PointPair]) -> dict[str, Any]:
@@ -314,7 +314,7 @@ def largest(found: Sequence[PointPair], climb: Climb | None = None) -> float:
 
 
 def _still_to_come(given: Points | None, k: int, state: Any) -> tuple[bool, bool]:
-    """Whether further pairs need starts, and whether starts climb now."""
+    """Whether pairs not yet begun need screened starts, and whether the starts of the current pair still climb."""
     now = None if state is None else state["now"]
     begun = 0 if state is None else len(state["found"]) + (now is not None)
     seeks = k > max(begun, 0 if given is None else given[0].shape[1])

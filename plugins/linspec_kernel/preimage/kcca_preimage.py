@@ -55,7 +55,7 @@ NEAR = (
 
 
 AFTER = 5.0
-"""Passes after the kernel CCA: rows and kernels for lengths, the compared columns, and the first gradient."""
+"""Passes reserved for the time after kernel CCA: lengths of functions, compared columns and the first gradient."""
 
 
 @dataclass(frozen=True)
@@ -67,8 +67,8 @@ class Targets:
     duals : pair of arrays of shape (n, k)
         Coefficients of f and g, which have unit length.
     nearest : nested tuple of numpy.ndarray
-        For each pair, for (f, g) and (−f, −g), and for each view the nearest single columns: twice their
-        indices, plus one for the sign −1.
+        Nearest single columns, nested by pair, by sign ((f, g) before (−f, −g)) and by view. A column is stored as
+        twice its index, plus one for the sign −1.
     spare : pair of numpy.ndarray
         Random points in place of pairs that are not found.
     """
@@ -226,7 +226,7 @@ class PreimageHunt:
         return self._arrays(found if now is None else (*found, now.climb.best_pair))
 
     def _closed(self, found: tuple[PointPair, ...], now: SignedPair | None) -> dict[str, Any]:
-        """Arrays of the pairs found and of the nearer points of the pair in progress; first tries (−f, −g) if due."""
+        """Arrays of the pairs found and of the pair in progress; tries (−f, −g) for the latter if that was not done."""
         if now is None:
             return self._arrays(found)
         j, pair = len(found), self.nearer(len(found), now)

@@ -26,14 +26,14 @@ import numpy as np
 from linspec.arrays import Array, Home, HostArray, to_host
 
 FEATURES, ROUGH_FEATURES = 56, 8
-"""Number of features of a variate, two for each frequency: to compute values, and to compare many pairs."""
+"""Numbers of features of a variate, two for each frequency: to compute values, and (fewer) to rank many pairs."""
 
 REACH = 5.6
 """Last frequency, where the normal density is 1e-7 of its peak. With 28 frequencies the step is 0.2."""
 
 APART = 8.0
-"""Distance of two values, in standard deviations, at which the step of fewer frequencies has the same error as the cut
-after the last frequency."""
+"""Distance of two values, in standard deviations, for which `quadrature` balances its two errors: those of a finite
+step, and of no frequencies beyond the last."""
 
 ROWS, DEVICE_ROWS = 512, 1 << 18
 """Number of rows whose features are computed at once: on the host the features of these rows stay in the cache."""
@@ -183,7 +183,10 @@ class HSIC(Objective):
 
 
 def quadrature(features: int) -> tuple[float, int]:
-    """Step and number of the frequencies, up to REACH or to where errors at their end and at APART are equal."""
+    """Return the step h and the number of frequencies.
+
+    The last frequency is REACH, or the lower one for which the two errors that `APART` describes are equal.
+    """
     count = features // 2
     # 2π/h − APART = count · h
     meeting = (math.sqrt(APART**2 + 8 * math.pi * count) - APART) / (2 * count)
@@ -196,13 +199,13 @@ OBJECTIVES: dict[str, Objective] = {found.name: found for found in (Correlation(
 
 @dataclass(frozen=True)
 class _Covariances:
-    """Covariances of the features of variates, times the number of rows.
+    """Covariances of the features of variates, times the number of rows; features are weighted waves (cos and sin).
 
     Attributes
     ----------
     covariances : numpy.ndarray of shape (a D, b D)
     weights : numpy.ndarray of shape (D,)
-        Factors that turn waves into features.
+        Weights of the waves in the features.
     means : pair of numpy.ndarray of shape (a D,), (b D,)
         Means of the waves.
     """

@@ -30,8 +30,8 @@ class PreimageCCA(Problem[PreimageCCASolution], adjusts_rows=False):
     `KernelCCA` looks for any functions in the spaces of two kernels; this problem looks for functions of single
     points: u has an entry for each column of X, and its zeros say which columns do not matter. Pairs are found one
     after the other: the variates of a pair are k(X, u) and k(Y, v) with their projections on the variates of earlier
-    pairs removed. A pair maximises the correlation of its variates times the shares of its two functions that remain,
-    so that points that repeat earlier ones gain nothing.
+    pairs removed. A pair maximises the correlation of its variates, times the shares of its two functions that this
+    removal leaves: points that repeat earlier ones gain nothing.
 
     Parameters
     ----------
@@ -47,10 +47,10 @@ class PreimageCCA(Problem[PreimageCCASolution], adjusts_rows=False):
     kernel_y : Kernel or str, optional
         By default the kernel of X.
     bound_x : (str, float), optional
-        ("ratio", s): {|u|₂ = 1, |u|₁ ≤ s}. With s = 1 there is one column, with √p any number; about s² columns are
-        equally strong at the bound. ("l1", b), ("l2", b): the balls |u|₁ ≤ b, |u|₂ ≤ b, which restrict nothing for
-        linear and homogeneous polynomial kernels (see Notes). The default is |u|₂ = 1, which is ("ratio", √p): how
-        few columns are wanted depends on the data, and without a bound there are no zeros.
+        ("ratio", s): {|u|₂ = 1, |u|₁ ≤ s}. With s = 1 one entry of u is not zero, with s = √p any number may be; s²
+        equally large entries reach the bound. ("l1", b), ("l2", b): the balls |u|₁ ≤ b, |u|₂ ≤ b, which restrict
+        nothing for linear and homogeneous polynomial kernels (see Notes). The default is |u|₂ = 1, which is
+        ("ratio", √p): the suitable number of columns depends on the data. Without a bound u has no zeros.
     bound_y : (str, float), optional
         By default kind and number of `bound_x`, or |v|₂ = 1 if X has no bound.
     objective : {"correlation", "hsic"}, default "correlation"
@@ -63,11 +63,12 @@ class PreimageCCA(Problem[PreimageCCASolution], adjusts_rows=False):
     -----
     Residual: the largest |Proj(u + b² g) − u|₂ / b over pairs and views, where g is the gradient of the objective in u,
     Proj the nearest point of the bound's set, and b its radius (1 for "ratio"). It is zero exactly if one step along
-    the gradient leads back, so at stationary points. It does not exclude better stationary points: methods begin at
-    several points, and `agreeing` counts those that led to the best value.
+    the gradient, projected, ends at u again; such a point is stationary. There may be better stationary points:
+    methods begin at several points, and `agreeing` counts those that led to the best value.
 
-    With a homogeneous kernel the correlation does not change with the length of u. In a ball, the gradient at a point
-    that a step leads back to is then zero, as without any bound. Zeros of a method come from stopping early there.
+    With a homogeneous kernel the correlation does not change with the length of u. At a point of a ball with
+    residual 0, the gradient is then zero too, as without any bound. If a method returns zero entries in a ball, it
+    has stopped early.
 
     Examples
     --------
@@ -140,12 +141,12 @@ class PreimageCCA(Problem[PreimageCCASolution], adjusts_rows=False):
 
     @property
     def parities(self) -> tuple[int, int]:
-        """For each view 1 or −1 if k(·, −u) is that multiple of k(·, u), otherwise 0."""
+        """For each view, the sign c for which k(·, −u) = c k(·, u); 0 if there is none."""
         return _parity(self.kernel_x), _parity(self.kernel_y)
 
     @property
     def certificate_products(self) -> int:
-        """Two products, with the points and adjoint for the gradients; one more if the certificate reads the rows."""
+        """Passes of the certificate: a product with the points, an adjoint one, and one that reads rows if needed."""
         sides = zip((self.X, self.Y), (self.kernel_x, self.kernel_y), self.bounds, strict=True)
         return 2 + any(reads_rows(*side) for side in sides)
 
@@ -154,7 +155,7 @@ class PreimageCCA(Problem[PreimageCCASolution], adjusts_rows=False):
         return self
 
     def in_range(self, looks: Mapping[str, Any]) -> Self:
-        """Problem on matrices whose products keep their digits; values of kernels are checked for range."""
+        """Problem with matrices in float64 if float32 products would lose digits; kernels check their own values."""
         found = {name: looks[name].safe(name, A) for name, A in self.matrices.items()}
         return (
             self if all(found[name] is A for name, A in self.matrices.items()) else self.with_matrices(found)

@@ -37,7 +37,7 @@ class Screen:
     views : pair of PreimageView
     objective : Objective
     parities : pair of int
-        For each view 1 or −1 if k(·, −u) is that multiple of k(·, u), or 0.
+        For each view, the sign c for which k(·, −u) = c k(·, u); 0 if there is none.
     columns : pair of numpy.ndarray
         Indices of the compared columns, as `drawn_columns` returns them.
     """
@@ -59,7 +59,7 @@ class Screen:
         self.values: list[Array] = [values for _, values in made]
 
     def best(self, count: int) -> tuple[HostArray, HostArray]:
-        """Best pairs of columns. Variates that the views have removed are subtracted before the comparison.
+        """Points of the best pairs of columns, whose functions are compared without their parts along earlier variates.
 
         Parameters
         ----------
@@ -132,7 +132,7 @@ def _some(view: PreimageView, objective: Objective, rng: Any) -> HostArray:
 
 
 def _functions(view: PreimageView, index: HostArray, both: bool) -> tuple[tuple[HostArray, HostArray], Array]:
-    """Points with one entry, as rows and entries, and the values of their functions."""
+    """Points with one nonzero entry (given by its index and value), and the values of the points' functions."""
     rows = np.concatenate([index, index]) if both else index
     factors = np.full(len(rows), view.bound.radius)
     factors[len(index) :] *= -1

@@ -35,10 +35,10 @@ STEP = 1e-30
 """Imaginary step, relative to the radius of a set; its square does not change a sum."""
 
 BLUR = 1e-7
-"""Error of a residual by bisection."""
+"""Error of the oracle's residual, for which nearest points are found by bisection."""
 
 ROWS = Needs(entries=True)
-"""Needs of cases with kernels of distances or scales chosen from rows."""
+"""Needs of cases whose kernels use distances, or take their scale from the rows."""
 
 
 def function(kernel: Any, A: HostArray, u: HostArray) -> HostArray:
@@ -192,7 +192,7 @@ class PreimageOracle:
         return Law(residual, BLUR + 10 * self.attainable)
 
     def errors(self, solution: Any) -> list[str]:
-        """Describe where the answer contradicts its points, or the theorem."""
+        """Describe contradictions between the answer and its points, and with the theorem about linear kernels."""
         rounding, found = 100 * self.attainable + 1e-9, []
         U, V = self._points(solution)
         rho = as_host(solution.correlations)

@@ -50,7 +50,7 @@ class PointFunctions:
     variates: Array
 
     def columns(self, index: HostArray, home: Home) -> PointFunctions:
-        """Functions with the numbers `index`."""
+        """Functions at the positions `index`."""
         if len(index) == self.points.shape[1] and (np.diff(index) == 1).all():
             return self
         at = home.xp.asarray(index, device=home.device)
@@ -212,7 +212,7 @@ class PreimageView:
     def gradient(self, functions: PointFunctions, slopes: Array, *, freed: bool = True) -> HostArray:
         """Gradient of a value in the points, from its derivatives with respect to the variates: one product with Xᵀ.
 
-        With ``freed=False`` the derivatives are those in Hk(X, U), before earlier variates are removed.
+        With ``freed=False``, `slopes` are the derivatives by Hk(X, U), before earlier variates are removed.
         """
         S = self.taken_out(slopes) if freed else self.centred(slopes)
         sizes = self.home.column_norms(S)
