@@ -77,6 +77,7 @@ _PUBLIC = {
     "datasets": "linspec.datasets",
     "describe": "linspec.registry.queries",
     "errors": "linspec.errors",
+    "estimators": "linspec.estimators",
     "features": "linspec.features",
     "field": "linspec.solving.fields",
     "flag": "linspec.solving.fields",

@@ -2,6 +2,7 @@ from typing import Any
 
 from linspec import datasets as datasets
 from linspec import errors as errors
+from linspec import estimators as estimators
 from linspec import features as features
 from linspec import kernels as kernels
 from linspec import metrics as metrics

@@ -23,8 +23,9 @@ if importlib.util.find_spec("sklearn") is None:
 from linspec.estimators.base import ConvergenceWarning
 from linspec.estimators.cca import CCA
 from linspec.estimators.discriminant import Discriminant
+from linspec.estimators.generic import of
 from linspec.estimators.kernel_cca import KernelCCA
 from linspec.estimators.pca import PCA
 from linspec.estimators.ridge import Ridge, RidgeCV
 
-__all__ = ["CCA", "PCA", "ConvergenceWarning", "Discriminant", "KernelCCA", "Ridge", "RidgeCV"]
+__all__ = ["CCA", "PCA", "ConvergenceWarning", "Discriminant", "KernelCCA", "Ridge", "RidgeCV", "of"]

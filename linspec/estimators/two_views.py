@@ -28,7 +28,7 @@ class TwoViews(ClassNamePrefixFeaturesOutMixin, TransformerMixin, LinspecEstimat
         """Check X and y of a fit, and return them, y with two dimensions."""
         X, y = self._rows_and_targets(X, y, **others)
         self._one_column = is_array(y) and y.ndim == 1
-        return X, _with_columns(y)
+        return X, with_columns(y)
 
     def _solve_views(self, problem: Problem[Any]) -> None:
         found = self.solution_ = self._solved(problem)
@@ -50,7 +50,9 @@ class TwoViews(ClassNamePrefixFeaturesOutMixin, TransformerMixin, LinspecEstimat
         """
         check_order({"X": X, "y": y})
         X = self._new_rows(X, "transform")
-        return self.solution_.transform(X) if y is None else self.solution_.transform(X, self._second(y, X))
+        return (
+            self.solution_.transform(X) if y is None else self.solution_.transform(X, second_rows(self, y, X))
+        )
 
     def score(self, X: Any, y: Any) -> float:
         """Compute the sum of the correlations of the pairs on rows, usually on new rows.
@@ -68,14 +70,7 @@ class TwoViews(ClassNamePrefixFeaturesOutMixin, TransformerMixin, LinspecEstimat
         """
         check_order({"X": X, "y": y})
         X = self._new_rows(X, "score")
-        return float(self.solution_.score(X, self._second(y, X)).correlations.sum())
-
-    def _second(self, y: Any, X: Any) -> Any:
-        """Check rows of the second view, and return them in the library and on the device of X."""
-        y = beside(y, X)
-        if known_to_scikit_learn(y):
-            y = checked_array(y, accept_sparse=SPARSE, ensure_2d=False, input_name="y", estimator=self)
-        return _with_columns(y)
+        return float(self.solution_.score(X, second_rows(self, y, X)).correlations.sum())
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -86,6 +81,14 @@ class TwoViews(ClassNamePrefixFeaturesOutMixin, TransformerMixin, LinspecEstimat
         return tags
 
 
-def _with_columns(y: Any) -> Array:
+def second_rows(estimator: LinspecEstimator, y: Any, X: Any) -> Any:
+    """Check rows of the second view, and return them in the library and on the device of X."""
+    y = beside(y, X)
+    if known_to_scikit_learn(y):
+        y = checked_array(y, accept_sparse=SPARSE, ensure_2d=False, input_name="y", estimator=estimator)
+    return with_columns(y)
+
+
+def with_columns(y: Any) -> Array:
     """Return a vector as a matrix of one column, and a matrix unchanged."""
     return y[:, None] if is_array(y) and y.ndim == 1 else y

@@ -37,16 +37,23 @@ class PLS(ls.Problem[PLSSolution]):
     tolerance: ClassVar[float] = 1e-6
     solution: ClassVar[type[ls.Solution]] = PLSSolution
 
-    def conclude(self, moments: ls.Moments, terms: Any = None, *, x_weights: Array, y_weights: Array) -> ls.Conclusion:
+    def conclude(
+        self, moments: ls.Moments, terms: Any = None, *, x_weights: Array, y_weights: Array
+    ) -> ls.Conclusion:
         """Scale the vectors of a solver to length 1; compute their singular values, order, signs and residual."""
         home = moments.home
         U, V = unit_columns(x_weights, home), unit_columns(y_weights, home)
         XtXU, CV, CtU, YtYV = moments.products(U, V)  # one sweep, with C = XᵀY
         values = inner_products(U, CV, home)
         # σ is the product of X u and Y v. Below the rounding of this product the vectors are arbitrary.
-        squares = inner_products(U, XtXU, home).max(initial=0.0) * inner_products(V, YtYV, home).max(initial=0.0)
+        squares = inner_products(U, XtXU, home).max(initial=0.0) * inner_products(V, YtYV, home).max(
+            initial=0.0
+        )
         order = leading(np.abs(values), self.k, above=self.noise(moments) * np.sqrt(squares))
-        signs, sigma = np.sign(values[order]), np.abs(values[order])  # where a value is negative, v changes its sign
+        signs, sigma = (
+            np.sign(values[order]),
+            np.abs(values[order]),
+        )  # where a value is negative, v changes its sign
         flips = signs_of_columns(picked(U, order, np.ones(len(order)), home), home)
         U, CtU = (picked(W, order, flips, home) for W in (U, CtU))
         V, CV = (picked(W, order, flips * signs, home) for W in (V, CV))

@@ -1,0 +1,298 @@
+"""An estimator for any problem that declares its fields.
+
+Problem: a problem of another package should stand in pipelines and grid searches, too.
+Method: the parameters are the declared numbers and flags of the problem, k under the name `n_components`, and those of
+every estimator. The matrices are X, or X and y, or for any number of views a list X. The declared fields of the answer
+become attributes that end in "_". The class is made once for each problem.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import inspect
+from collections.abc import Callable
+from functools import lru_cache
+from typing import Any, ClassVar
+
+from sklearn.base import ClassNamePrefixFeaturesOutMixin, RegressorMixin, TransformerMixin
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.validation import check_is_fitted
+
+from linspec import registry
+from linspec.arrays import is_array
+from linspec.errors import InvalidOption, shown
+from linspec.estimators.base import LinspecEstimator, PairedRows, checked_array, known_to_scikit_learn, like
+from linspec.estimators.two_views import second_rows, with_columns
+from linspec.frames import check_order
+from linspec.solving.problem import Problem
+from linspec.solving.solution import Solution
+
+__all__ = ["of"]
+
+RUN = {"solver": "auto", "tol": None, "max_passes": None, "random_state": None, "solver_options": None}
+"""Parameters of every estimator, and their defaults."""
+
+OF_FIT = ("sample_weight", "confounds")
+"""Fields of a problem that belong to the rows, and not to the estimator."""
+
+COMPONENTS = "n_components"
+"""The parameter that holds k."""
+
+
+def _answers(method: str) -> Callable[[Any], bool]:
+    """Return a check whether the answers of an estimator's problem have a method."""
+    return lambda estimator: hasattr(estimator._problem.solution, method)
+
+
+class Generic(LinspecEstimator):
+    """Base of the estimators that `of` makes."""
+
+    _problem: ClassVar[type[Problem[Any]]]
+    _fields: ClassVar[dict[str, str]]
+    _one_column = False
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _empty, (self._problem,), self.__getstate__()
+
+    @property
+    def _several(self) -> bool:
+        """Whether the problem takes any number of views."""
+        return any(declared.several for declared in self._problem.stated.matrices.values())
+
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Any:
+        """Solve the problem for these rows.
+
+        Parameters
+        ----------
+        X : data of shape (n_samples, n_features)
+            Anything that scikit-learn or `linspec.as_operator` accepts; a list of it for problems of several views.
+        y : data of shape (n_samples, n_targets), optional
+            The second matrix, if the problem has one.
+        sample_weight : array of shape (n_samples,), optional
+            How often each row counts.
+
+        Returns
+        -------
+        estimator
+            The estimator itself.
+        """
+        numbers = {field: getattr(self, name) for name, field in self._fields.items()}
+        numbers |= {} if sample_weight is None else {"sample_weight": sample_weight}
+        given = {name: value for name, value in numbers.items() if value is not None}
+        matrices = self._matrices(X, y, sample_weight)
+        found = self.solution_ = self._solved(self._problem(*matrices, **given))
+        layout = found.layout
+        for name in layout.entries:
+            value = getattr(found, name)
+            if name == layout.value and layout.leading and is_array(getattr(found, layout.leading[0])):
+                value = like(getattr(found, layout.leading[0]), value)
+            setattr(self, f"{name}_", value)
+        if layout.value:
+            self.n_components_ = self._n_features_out = len(getattr(found, layout.value))
+        return self
+
+    def _matrices(self, X: Any, y: Any, sample_weight: Any) -> tuple[Any, ...]:
+        """Check the data of a fit, and return them as arguments of the problem."""
+        if self._several:
+            return ([_checked_view(self, each) for each in X],)
+        matrices = self._problem.stated.matrices
+        if len(matrices) == 1:
+            check_order({"X": X, "sample_weight": sample_weight})
+            return (self._rows(X, fitting=True),)
+        X, y = self._rows_and_targets(X, y, sample_weight=sample_weight)
+        self._one_column = is_array(y) and y.ndim == 1
+        vectors = [declared.vector for declared in matrices.values()]
+        return X, y if vectors[1] else with_columns(y)
+
+    @available_if(_answers("transform"))
+    def transform(self, X: Any, y: Any = None) -> Any:
+        """Compute the scores of rows.
+
+        Parameters
+        ----------
+        X : data of shape (n_samples, n_features)
+            Rows of the first matrix; a list for problems of several views.
+        y : data of shape (n_samples, n_targets), optional
+            Rows of the second matrix.
+
+        Returns
+        -------
+        array of shape (n_samples, n_components_), or a tuple of them for several matrices
+        """
+        return self._of_solution("transform", X, y)
+
+    @available_if(_answers("predict"))
+    def predict(self, X: Any) -> Any:
+        """Predict what the answer predicts of rows: targets, classes, or the other view.
+
+        Parameters
+        ----------
+        X : data of shape (n_samples, n_features)
+
+        Returns
+        -------
+        array of shape (n_samples, n_targets), or (n_samples,)
+        """
+        found = self._of_solution("predict", X, None)
+        return found[:, 0] if self._one_column and getattr(found, "ndim", 1) > 1 else found
+
+    def _of_solution(self, method: str, X: Any, y: Any) -> Any:
+        """Call a method of the answer with checked rows."""
+        act = getattr(self.solution_, method) if hasattr(self, "solution_") else None
+        if self._several:
+            check_is_fitted(self)
+            return act([_checked_view(self, each) for each in X])  # type: ignore[misc]  # it is fitted
+        rows = self._new_rows(X, method)
+        check_order({"X": X, "y": y})
+        return act(rows) if y is None else act(rows, second_rows(self, y, rows))  # type: ignore[misc]
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        if len(self._problem.stated.matrices) > 1:
+            tags.target_tags.required = True
+            tags.target_tags.two_d_labels = True
+            tags.target_tags.multi_output = True
+        return tags
+
+
+class _Scored(Generic):
+    """Base of estimators whose answers have `score`."""
+
+    def score(self, X: Any, y: Any = None) -> float:
+        """Compute the score of the answer on rows.
+
+        Parameters
+        ----------
+        X : data of shape (n_samples, n_features)
+        y : data of shape (n_samples, n_targets), optional
+
+        Returns
+        -------
+        float
+        """
+        found = self._of_solution("score", X, y)
+        return float(getattr(found, "total", found))
+
+
+def _checked_view(estimator: LinspecEstimator, X: Any) -> Any:
+    """Check one of several views, and return it as an array, a sparse matrix, or an operator."""
+    return (
+        checked_array(X, accept_sparse=True, input_name="X", estimator=estimator)
+        if known_to_scikit_learn(X)
+        else X
+    )
+
+
+def of(problem: str | type[Problem[Any]]) -> type[Generic]:
+    """Return the class of estimators that solve a problem.
+
+    Parameters
+    ----------
+    problem : str or type
+        A problem that declares its fields, by its name or its class.
+
+    Returns
+    -------
+    type
+        A class of scikit-learn's estimators. Its parameters are the numbers and flags of the problem, `n_components`
+        for k (by default 1 if the problem has no default), and `solver`, `tol`, `max_passes`, `random_state` and
+        `solver_options`. Attributes of a fitted estimator are the declared fields of the answer with "_" behind them,
+        and `solution_`.
+
+    Raises
+    ------
+    InvalidOption
+        It is no problem, or has more than two matrices that are no list of views.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import linspec as ls
+    >>> from linspec import estimators
+    >>> TruncatedSVD = estimators.of(ls.SVD)
+    >>> A = np.random.default_rng(0).standard_normal((50, 6))
+    >>> TruncatedSVD(n_components=2, center=True).fit_transform(A).shape
+    (50, 2)
+    """
+    found = registry.get_problem(problem) if isinstance(problem, str) else problem
+    if not (isinstance(found, type) and issubclass(found, Problem) and found.stated.matrices):
+        raise InvalidOption(
+            f"problem must be the name or the class of a problem with declared matrices; got {shown(problem)}."
+        )
+    if len(found.stated.matrices) > len("XY"):
+        raise InvalidOption(
+            f"an estimator takes X and y; {found.__name__} has {len(found.stated.matrices)} matrices. Declare them as "
+            "linspec.views()."
+        )
+    return _made(found)
+
+
+@lru_cache(maxsize=256)
+def _made(problem: type[Problem[Any]]) -> type[Generic]:
+    """Make the class of estimators of a problem."""
+    stated: Any = problem.stated
+    fields: dict[str, str] = {}
+    defaults: dict[str, Any] = {}
+    for field in dataclasses.fields(problem):  # type: ignore[arg-type]  # problems are dataclasses
+        if field.init and field.name not in stated.matrices and field.name not in OF_FIT:
+            name = COMPONENTS if field.name == stated.count else field.name
+            fields[name] = field.name
+            defaults[name] = None if field.default is dataclasses.MISSING else field.default
+    defaults |= RUN
+    if stated.count and not stated.fields[stated.count].optional:
+        defaults[COMPONENTS] = 1
+    leading = problem.solution.layout.leading
+    return type(
+        problem.__name__,
+        _bases(problem.solution),
+        {
+            "__init__": _constructor(defaults),
+            "__doc__": _docstring(problem, fields),
+            "__module__": __name__,
+            "_problem": problem,
+            "_fields": fields,
+            "_weights": f"{leading[0]}_" if leading else "solution_",
+        },
+    )
+
+
+def _bases(solution: type[Solution]) -> tuple[type, ...]:
+    """Return the base classes of an estimator, by the methods of its answers."""
+    own = _Scored if hasattr(solution, "score") else Generic
+    if hasattr(solution, "transform"):
+        return ClassNamePrefixFeaturesOutMixin, TransformerMixin, own
+    return (PairedRows, RegressorMixin, own) if hasattr(solution, "predict") else (own,)
+
+
+def _constructor(defaults: dict[str, Any]) -> Callable[..., None]:
+    """Make a constructor that stores its keyword arguments, with the signature that scikit-learn reads."""
+
+    def __init__(self: Any, **parameters: Any) -> None:  # noqa: N807  # it becomes a method of this name
+        unknown = parameters.keys() - defaults.keys()
+        if unknown:
+            raise TypeError(
+                f"{type(self).__name__} has no parameter {shown(min(unknown))}; it has {', '.join(defaults)}."
+            )
+        for name, default in defaults.items():
+            setattr(self, name, parameters.get(name, default))
+
+    kinds = inspect.Parameter
+    own = [kinds("self", kinds.POSITIONAL_OR_KEYWORD)]
+    own += [kinds(name, kinds.KEYWORD_ONLY, default=default) for name, default in defaults.items()]
+    __init__.__signature__ = inspect.Signature(own)  # type: ignore[attr-defined]  # functions may have one
+    return __init__
+
+
+def _docstring(problem: type[Problem[Any]], fields: dict[str, str]) -> str:
+    """Describe an estimator by the first sentence of its problem, its parameters and its attributes."""
+    summary = (inspect.getdoc(problem) or problem.__name__).partition("\n\n")[0]
+    attributes = "\n".join(f"{name}_" for name in problem.solution.layout.entries)
+    return (
+        f"{summary}\n\nParameters\n----------\n{', '.join([*fields, *RUN])}\n    As for `{problem.__name__}` and "
+        f"`linspec.solve`.\n\nAttributes\n----------\n{attributes}\nsolution_\n    The answer with its certificate."
+    )
+
+
+def _empty(problem: type[Problem[Any]]) -> Generic:
+    """Make an estimator without state, for unpickling."""
+    return of(problem)()
