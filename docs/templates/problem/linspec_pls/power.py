@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from linspec import Iterate, IterativeSolver, option, part
+from linspec import Iterate, IterativeSolver, limit_option, part, tol_option
 from linspec.arrays import to_host
 from linspec.cost import sweeps_estimate
 
@@ -24,19 +24,18 @@ OVERSAMPLE, STEPS = 10, 20
 class Power(IterativeSolver):
     """Power iteration with a block of vectors (Rutishauser 1970)."""
 
-    oversample: int = option(OVERSAMPLE, "vectors of the block beyond k", at_least=0)
     normalizer: Any = part("qr", "normalizer of the blocks", kind="normalizer")
-    tol: float | None = option(None, "residual to stop at; none: 1e-6, more for float32", above=0)
-    max_iterations: int = option(300, "steps at most, two sweeps each", at_least=1)
-    form: str = option("auto", "hold Gram matrices or sweep", choices=("auto", "dense", "sparse", "implicit"))
+    tol: float | None = tol_option()
+    max_iterations: int = limit_option(300)
 
     def iterates(self, problem, run, state=None):
-        width = min(problem.k + self.oversample, problem.X.shape[1], problem.Y.shape[1])
-        moments = run.moments(self.form, expect=(2 * STEPS, width))
-        normalizer, home = run.part(self.normalizer), moments.home
+        moments, normalizer = (
+            run.moments(expect=(2 * STEPS, problem.k + OVERSAMPLE)),
+            run.part(self.normalizer),
+        )
+        k, home, (_, p, q) = problem.k, moments.home, moments.shape
         if state is None:
-            run.plan(setup=moments.setup_cost + 2 * moments.sweep_cost)  # two sweeps before the first iterate
-            block = home.place(run.rng.standard_normal((problem.Y.shape[1], width)))
+            block = home.place(run.rng.standard_normal((q, min(k + OVERSAMPLE, p, q))))
         else:
             yield state
             block = state["CtU"]
@@ -44,14 +43,12 @@ class Power(IterativeSolver):
             V = normalizer.orthonormalize(block)[0]
             CV = moments.products(None, V)[1]
             U = normalizer.orthonormalize(CV)[0]
-            CtU = moments.products(U, None)[2]
+            block = moments.products(U, None)[2]  # CᵀU
             P, S, Zt = np.linalg.svd(to_host(U.T @ CV), full_matrices=False)
-            S, P, Z = S[: problem.k], home.place(P[:, : problem.k]), home.place(Zt[: problem.k].T)
-            u, v = U @ P, V @ Z
-            gaps = home.column_norms(CtU @ P - v * home.place(S))
-            residual = max(gaps) / S[0] if len(S) else 0.0
-            yield Iterate(float(residual), x_weights=u, y_weights=v, state={"CtU": CtU})
-            block = CtU
+            S, P, Z = S[:k], home.place(P[:, :k]), home.place(Zt[:k].T)
+            gaps = home.column_norms(block @ P - V @ Z * home.place(S))
+            residual = float(max(gaps) / S[0]) if len(S) else 0.0
+            yield Iterate(residual, x_weights=U @ P, y_weights=V @ Z, state={"CtU": block})
 
     @classmethod
     def estimate(cls, sizes):
