@@ -4,7 +4,8 @@ Problem: means, norms and spreads of columns are computed before any iteration, 
 type and stored in several parts.
 
 Method: one sweep over slabs of rows (`sparse_slabs`), which scatters the entries and their squares in float64. For
-deviations from a point, the stored entries deviate one by one, and those that are not stored deviate together.
+deviations from a point, stored entries are treated one by one; all zeros that are not stored deviate equally and are
+added together.
 
 Source: the deviations from a point near the mean are those of Chan, Golub & LeVeque, "Algorithms for computing the
 sample variance", The American Statistician 37(3), 1983.
