@@ -80,8 +80,7 @@ class InverseNorm(Protocol):
         """Squared lengths of the columns of a block of shape (p, k): a NumPy array of shape (k,)."""
 
     def squares_there(self, R: Array) -> Array:
-        """`squares` on the device of R, to be transferred together with other results; some norms return it on the
-        host."""
+        """`squares` on the device of R, for a transfer together with other results; or, for some norms, on the host."""
 
     def solve(self, R: Array) -> Array:
         """S⁻¹ R, or its approximation, of shape (p, k) on the device of R."""

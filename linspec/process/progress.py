@@ -96,8 +96,7 @@ def _state(progress: Any) -> str:
 
 @contextmanager
 def _on_line(name: str) -> Iterator[Callback]:
-    """Yield a callback that draws one line on standard error, at most five times a second; clear the line at the
-    end."""
+    """Yield a callback that draws a line on standard error, at most five times a second; clear it at the end."""
     stream = sys.stderr
     last = 0.0
     width = 0
