@@ -334,7 +334,7 @@ class GrowingBasis:
 
         Returns
         -------
-        numpy.ndarray of shape (k,), or less where there are fewer pairs
+        numpy.ndarray of shape (k,), or shorter if there are fewer pairs
         """
         y = self.ritz[1][self.newest :, :k]
         found: HostArray = np.sqrt(np.maximum(np.sum(y * (self.G @ y), axis=0), 0.0))

@@ -571,8 +571,8 @@ def laplacian(scale: float | str = "median", *, factor: float = 1.0) -> Laplacia
 
 
 def precomputed() -> Precomputed:
-    """The kernel whose values are the data: an n x n matrix; for new rows, the m x n matrix of their values with
-    training rows.
+    """The kernel whose values are the data: n x n values for training rows, m x n values of m new rows with training
+    rows.
 
     Examples
     --------

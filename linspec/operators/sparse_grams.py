@@ -185,7 +185,7 @@ def one_entry_rows(X: CSR) -> bool:
 
 
 def _diagonal_gram(X: CSR) -> CSR:
-    """XᵀX for float64 rows with at most one entry: diagonal, the sums of squares of the columns."""
+    """XᵀX for float64 rows with at most one entry each: a diagonal matrix of the sums of squares of the columns."""
     columns, stored = X.shape[1], int(X.indptr[-1])
     squares = np.bincount(X.indices[:stored], X.data[:stored] ** 2, minlength=columns)
     met = squares != 0

@@ -175,7 +175,7 @@ class Request:
         self.made = False
 
     def make(self) -> None:
-        """Make the request: the `notice` of `first_interrupt`."""
+        """Make the request; pass this method as `notice` to `first_interrupt`."""
         self.made = True
 
 

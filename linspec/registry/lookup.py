@@ -174,7 +174,7 @@ class Registry:
         return " ".join(parts)
 
     def _record(self, entry: Entry, what: str, fault: str) -> None:
-        """Record a fault `what` of a plugin's record; an empty text removes an earlier one."""
+        """Record the fault of an entry under the key `what`, such as "target"; an empty text removes the fault."""
         key = (entry.spec.qualified, what)
         with self.lock:
             entry.plugin.faults.pop(key, None)

@@ -132,7 +132,8 @@ def is_built_in(plugin: Plugin) -> bool:
 
 
 def _known_problem(spec: Spec, plugin: Plugin) -> list[str]:
-    """Return a list with the problem that a record shows to exist, as a problem's record or as a solver of linspec."""
+    """List of the problem that a record proves to exist: a `ProblemSpec` its own, a solver of linspec the one it
+    solves."""
     if isinstance(spec, ProblemSpec):
         return [spec.name]
     return [spec.problem] if isinstance(spec, SolverSpec) and is_built_in(plugin) else []

@@ -193,7 +193,7 @@ def _least_square(dtype: np.dtype[Any]) -> float:
 
 
 def _underflowing_columns(x: HostArray, columns: HostArray, largest: float, dtype: Any) -> tuple[int, ...]:
-    """Select, from the given columns, those so much smaller than `largest` that their squares underflow."""
+    """Return those of the given columns that are so small beside `largest` that their squares underflow."""
     if largest == 0:
         return ()
     found: list[int] = []

@@ -218,7 +218,7 @@ class RunningGram:
         return both
 
     def _merge(self, means: list[Array], count: float) -> None:
-        """Merge the means of new rows into `means`, and correct the Gram matrices for the difference."""
+        """Merge the means of new rows into `means`, and correct the Gram matrices for the difference of the means."""
         steps = [new - mean for new, mean in zip(means, self.means, strict=True)]
         weight, share = merged(self._count, count)
         if self._count:
