@@ -270,7 +270,7 @@ class SketchNorm:
         return self.P.solve(R + 0.0)
 
     def lengths(self, R: Array, Z: Array | None = None, SZ: Array | None = None) -> Lengths:
-        """Squared lengths, the larger of ϱᵀP⁻¹ϱ and the lower bound from Z, with bounds: see `InverseNorm.lengths`."""
+        """Squared lengths (the larger of ϱᵀP⁻¹ϱ and the lower bound from Z), with bounds: see `InverseNorm.lengths`."""
         by_sketch = self.squares(R)
         above = by_sketch / self.least if self.least > 0 else np.full_like(by_sketch, np.inf)
         below = np.zeros_like(by_sketch)

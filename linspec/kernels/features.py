@@ -217,7 +217,7 @@ class KernelMap(FeatureMap):
 
     @property
     def kernel(self) -> Kernel:
-        """The kernel, with all its parameters resolved."""
+        """The kernel; all its parameters are numbers."""
         return self.landmarks.kernel
 
     def features(self, rows: LinearOperator) -> Array:
@@ -525,7 +525,7 @@ def _points_of(rows: Any, kernel: Kernel) -> Points:
 
 
 def _by_number(chosen: Points, numbers: HostArray) -> Points:
-    """For a precomputed kernel, restrict rows to the columns of the landmarks: their kernel matrix; else no change."""
+    """Restrict rows of a precomputed kernel to the columns of the landmarks, which gives their kernel matrix."""
     if not chosen.kernel.precomputed:
         return chosen
     return Points(chosen.kernel.tile(chosen.rows, numbers), chosen.kernel)

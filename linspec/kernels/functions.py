@@ -752,8 +752,8 @@ def not_finite(A: LinearOperator, name: str) -> NonFiniteData:
 def centre_of(rows: Any, kernel: Kernel) -> HostArray | None:
     """The column medians of some dense rows, for kernels that depend on x − z; None for other kernels or sparse rows.
 
-    Means would not do: one row far from all others moves a mean far away, and distances between the other rows would
-    lose digits.
+    Medians are used because one row far from all others would move the means, and distances between the other rows
+    would lose digits.
     """
     if not kernel.differences or scipy.sparse.issparse(rows):
         return None
@@ -769,7 +769,7 @@ def middle_of(rows: HostArray) -> HostArray:
 
 
 def about(rows: Any, center: HostArray | None) -> Any:
-    """Subtract a point from rows, in float64; the result is dense and has the dtype of the rows."""
+    """Subtract a point (None: nothing) from rows, in float64; differences are dense, in the dtype of the rows."""
     if center is None:
         return rows
     if scipy.sparse.issparse(rows):

@@ -300,7 +300,7 @@ class Adjustment:
         explained: Array | None = None,
         squares: Array | None = None,
     ) -> None:
-        """Store the results of a sweep; parts that are already known are not replaced.
+        """Store the results of a sweep; results that are already known are not replaced.
 
         Parameters
         ----------
@@ -327,7 +327,7 @@ class Adjustment:
             self.squares = self._scaled(home, self._left(home, squares, count), count)
 
     def learn_from(self, gathered: ColumnStatistics) -> None:
-        """Take over the column statistics of all rows of A."""
+        """Compute the adjustment from the column statistics of all rows of A."""
         squares = gathered.spread if self.model.center else gathered.squares_about(self.shift)
         explained = self.explained_by(gathered)
         self.learn(gathered.home, gathered.count, mean=gathered.mean, explained=explained, squares=squares)
@@ -361,7 +361,7 @@ class Adjustment:
             self.learn(home, self.model.total(n), explained=explained)
 
     def explained_by(self, gathered: ColumnStatistics) -> Array | None:
-        """AᵀD²B for A less `row`, from the statistics of all rows."""
+        """AᵀD²B for A minus its subtracted row, from the statistics of all rows."""
         center = self.model.center
         return gathered.beside(None if center else self.shift, center=center)
 
@@ -477,7 +477,7 @@ class Adjustment:
 
 
 def scaled(array: Any, factors: Array | None) -> Any:
-    """Multiply entry i of a vector, or row i of an array, by the factor of column i of the data; None stays None."""
+    """Multiply entry i of a vector, or row i of an array, by the factor of column i of the data; None for None."""
     if array is None or factors is None:
         return array
     return array * (factors if array.ndim == 1 else factors[:, None])
@@ -570,7 +570,7 @@ class AdjustedOperator(Wrapper):
 
     @property
     def spent(self) -> bool:
-        """Whether the rows can no longer be read: an iterator that was used."""
+        """Whether the rows can no longer be read, because their iterator was used."""
         return bool(getattr(self.operator, "spent", False))
 
     def in_dtype(self, dtype: np.dtype[Any]) -> LinearOperator | None:
@@ -583,7 +583,7 @@ class AdjustedOperator(Wrapper):
         return made.with_names_of(self)
 
     def scaled_columns(self, scale: Array) -> LinearOperator:
-        """A copy with each column multiplied by a factor, which sweeps can see through as they do for this operator."""
+        """A copy with each column multiplied by a factor; sweeps can still multiply A and apply its adjustment."""
         self.settle()
         adjustment = self.adjustment.times(self.home.blocks.place(scale))
         return AdjustedOperator.with_adjustment(self.operator, adjustment, self._settle, self.name)

@@ -447,7 +447,7 @@ class _Composite(LinearOperator):
             part.enter_in(ledger)
 
     def _homes(self) -> tuple[Home, ...]:
-        """Library and device of the first operand, or others that the remaining operands may have."""
+        """The homes (library and device) that the operands after the first may have."""
         return (self.home,)
 
     @property

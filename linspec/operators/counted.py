@@ -31,7 +31,7 @@ wait_before_forks(_LOCK)
 
 
 class Ledger:
-    """The counted use of one matrix. Several threads may enter at the same time.
+    """Counter of the use of one matrix. Several threads may count at the same time.
 
     Attributes
     ----------

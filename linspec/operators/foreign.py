@@ -285,7 +285,7 @@ class CupySparseOperator(LinearOperator):
         return data, weights[xp.searchsorted(self.matrix.indptr, number, side="right") - 1]
 
     def _scattered(self, values: Array) -> Array:
-        """Sum the values given for the stored entries by column; shape (p,)."""
+        """Sum, by column, values that are given for the stored entries; shape (p,)."""
         A = self.matrix
         return type(A)((values, A.indices, A.indptr), shape=A.shape).T @ self.home.ones((self.shape[0],))
 

@@ -123,7 +123,7 @@ class PairedStream(StreamedOperator):
 
     @property
     def spent(self) -> bool:
-        """Whether the rows can no longer be read: an iterator that was used."""
+        """Whether the rows can no longer be read, because their iterator was used."""
         return self._pairs.spent
 
     def blocks(self) -> Iterator[LinearOperator]:
@@ -181,7 +181,7 @@ class _Pairs:
 
     @property
     def spent(self) -> bool:
-        """Whether the pairs can no longer be read: an iterator that was used."""
+        """Whether the pairs can no longer be read, because their iterator was used."""
         return self.sweeps == 1 and self._ready is None
 
     def reading(self, index: int) -> _Reading:

@@ -267,7 +267,7 @@ def formats() -> str:
 
 
 def names_of_columns(files: RowFiles) -> Sequence[str] | Sequence[int] | None:
-    """The names of all columns of files that are a table, without reading it.
+    """The names of all columns of files that are a table, without reading the rows.
 
     Parameters
     ----------

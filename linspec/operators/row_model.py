@@ -148,7 +148,7 @@ class RowModel(OfRows):
         return None if self.weights is None else home.place(self.weights[self._places(first, n)])
 
     def roots_of(self, first: int, n: int, home: Home) -> Array | None:
-        """Square roots of `weights_of` the same rows."""
+        """Square roots of the weights that `weights_of` returns."""
         return None if self.weights is None else home.place(np.sqrt(self.weights[self._places(first, n)]))
 
     def basis_of(self, first: int, n: int, home: Home) -> Array | None:
@@ -182,7 +182,7 @@ class RowModel(OfRows):
         return (q if roots is None else q * roots)[:, None]
 
     def taken_of(self, first: int, n: int, home: Home) -> Array:
-        """Rows `first` to `first` + n − 1 of D [1 B]; the column 1 is there only with `center`.
+        """Rows `first` to `first` + n − 1 of D [1 B]; the column of ones is included only with `center`.
 
         Shape (n, 0) if nothing is subtracted.
         """

@@ -37,7 +37,7 @@ from linspec.process import machine
 
 
 def column_statistics(A: CSR, weights: Block | None = None) -> tuple[Block, Block]:
-    """Sum the columns and the squares of the columns.
+    """Sum the entries of each column, and their squares.
 
     Parameters
     ----------
@@ -77,10 +77,10 @@ def column_statistics(A: CSR, weights: Block | None = None) -> tuple[Block, Bloc
 
 
 def column_deviations(A: CSR, point: Block, weights: Block | None = None) -> tuple[Block, Block]:
-    """Sum the deviations of the columns from a point, and the squares of the deviations: over all rows.
+    """Sum the deviations of each column from a point, and the squares of the deviations, over all rows.
 
-    An entry that is not stored is 0 and deviates like any other. If the point is near the mean, neither sum has
-    cancellation.
+    An entry that is not stored is 0 and deviates like any other. If the point is near the mean, no digits cancel in
+    the sums.
 
     Parameters
     ----------

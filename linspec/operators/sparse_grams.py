@@ -195,7 +195,7 @@ def _diagonal_gram(X: CSR) -> CSR:
 
 
 def _stacked(parts: list[CSR], kind: Any) -> CSR:
-    """Stack CSR matrices by rows. The list is emptied, so that at most one part is held twice."""
+    """Stack CSR matrices by rows. The list is emptied, so that at most one of them is in memory twice."""
     shape = sum(part.shape[0] for part in parts), parts[0].shape[1]
     total = sum(part.nnz for part in parts)
     index = np.int64 if total > np.iinfo(np.int32).max else parts[0].indices.dtype

@@ -213,7 +213,7 @@ class StreamedOperator(LinearOperator):
 
     @property
     def spent(self) -> bool:
-        """Whether the rows can no longer be read: an iterator that was used."""
+        """Whether the rows can no longer be read, because their iterator was used."""
         return self.sweeps == 1 and self._ready is None
 
     @property
@@ -429,7 +429,7 @@ class ConvertedStream(StreamedOperator):
 
     @property
     def spent(self) -> bool:
-        """Whether the rows can no longer be read: an iterator that was used."""
+        """Whether the rows can no longer be read, because their iterator was used."""
         return self.stream.spent
 
     @property  # type: ignore[misc]  # which is the other's to set
@@ -595,7 +595,7 @@ def _bytes(piece: LinearOperator) -> int:
 
 
 class _DenseBasket:
-    """A basket of dense slices on the host: rows copied into one array that is reused."""
+    """A basket that gathers small dense slices on the host: rows are copied into one array that is reused."""
 
     def __init__(self, width: int, dtype: np.dtype[Any], home: Home) -> None:
         self._rows = max(1, GATHERED_BYTES // max(1, width * dtype.itemsize))
@@ -603,23 +603,23 @@ class _DenseBasket:
         self.filled = 0
 
     def takes(self, piece: LinearOperator) -> bool:
-        """Whether there is room for a slice."""
+        """Whether the basket has room for a slice."""
         return self.filled + piece.shape[0] <= self._rows
 
     def add(self, piece: LinearOperator) -> None:
-        """Copy the rows of a slice."""
+        """Copy the rows of a slice into the basket."""
         self._array[self.filled : self.filled + piece.shape[0]] = piece.array  # type: ignore[attr-defined]
         self.filled += piece.shape[0]
         piece.release()
 
     def emptied(self) -> LinearOperator:
-        """Return the gathered rows and empty the basket; they are valid until it is filled again."""
+        """Return the gathered rows and empty the basket; the rows are valid until it is filled again."""
         count, self.filled = self.filled, 0
         return DenseOperator(self._array[:count])
 
 
 class _ArrayBasket:
-    """A basket of dense slices of another library, copied on their device."""
+    """A basket that gathers small dense slices of another library, copied on their device."""
 
     def __init__(self, width: int, dtype: np.dtype[Any], home: Home) -> None:
         self._rows = max(1, GATHERED_BYTES // max(1, width * dtype.itemsize))
@@ -628,11 +628,11 @@ class _ArrayBasket:
         self.filled = 0
 
     def takes(self, piece: LinearOperator) -> bool:
-        """Whether there is room for a slice."""
+        """Whether the basket has room for a slice."""
         return self.filled + piece.shape[0] <= self._rows and len(self._pieces) < GATHERED_SLICES
 
     def add(self, piece: LinearOperator) -> None:
-        """Copy the rows of a slice."""
+        """Copy the rows of a slice into the basket."""
         copied = self._home.xp.asarray(piece.array, copy=True)  # type: ignore[attr-defined]
         self._pieces.append(self._home.place(copied, self._dtype))
         self.filled += piece.shape[0]
@@ -645,7 +645,7 @@ class _ArrayBasket:
 
 
 class _SparseBasket:
-    """A basket of sparse slices, copied and then stacked."""
+    """A basket that gathers small sparse slices, which are copied and then stacked."""
 
     def __init__(self, home: Home) -> None:
         self._home = home
@@ -657,11 +657,11 @@ class _SparseBasket:
         return len(self._pieces)
 
     def takes(self, piece: LinearOperator) -> bool:
-        """Whether there is room for a slice."""
+        """Whether the basket has room for a slice."""
         return self._bytes + _bytes(piece) <= GATHERED_BYTES and self.filled < GATHERED_SLICES
 
     def add(self, piece: LinearOperator) -> None:
-        """Copy the rows of a slice."""
+        """Copy the rows of a slice into the basket."""
         self._pieces.append(piece.matrix.astype(piece.dtype))  # type: ignore[attr-defined]  # a copy
         self._bytes += _bytes(piece)
 

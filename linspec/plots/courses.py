@@ -185,7 +185,7 @@ def _curve_of(
 
 
 def _judges_itself(solver: str) -> bool:
-    """Whether a solver has the trait "approximate": its history may define residuals unlike the certificate."""
+    """Whether a solver has the trait "approximate": its own residuals may differ from those of the certificate."""
     for problem in registry.problems():
         try:
             if "approximate" in registry.get_spec("solver", solver, problem).traits:

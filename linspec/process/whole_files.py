@@ -163,7 +163,7 @@ def _give_name(stream: IO[bytes], draft: Path) -> None:
 
 
 def _locked(draft: Path) -> IO[bytes]:
-    """Create a draft and lock it, so that no other writer removes it as left behind."""
+    """Create a draft and lock it, so that no other writer takes it for an abandoned draft and removes it."""
     stream = draft.open("x+b")
     _lock(stream)
     if LOCKS and not draft.exists():  # removed by another in the instant before it was locked

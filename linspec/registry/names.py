@@ -132,8 +132,7 @@ def is_built_in(plugin: Plugin) -> bool:
 
 
 def _known_problem(spec: Spec, plugin: Plugin) -> list[str]:
-    """List of the problem that a record proves to exist: a `ProblemSpec` its own, a solver of linspec the one it
-    solves."""
+    """List of the problem whose existence a record proves (a `ProblemSpec` or a solver of linspec), else empty."""
     if isinstance(spec, ProblemSpec):
         return [spec.name]
     return [spec.problem] if isinstance(spec, SolverSpec) and is_built_in(plugin) else []

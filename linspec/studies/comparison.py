@@ -363,7 +363,7 @@ def measured(
     rows: Rows | None = None,
     **limits: Any,
 ) -> Entry:
-    """Solve a problem, and record the figures of the run.
+    """Solve a problem, and record the results and costs of the run.
 
     Parameters
     ----------

@@ -27,7 +27,7 @@ Found = dict[int, tuple[int, int, float]]
 
 @dataclass(frozen=True)
 class FirstNonFinite(Task[Found]):
-    """Task that finds row, column and value of the first entry of every view that is not finite."""
+    """Task that finds, in every view, the first entry that is not finite: its row, column and value."""
 
     def part(self, rows: Sequence[LinearOperator], first_row: int = 0, into: Found | None = None) -> Found:
         """Search some rows of those views that have no result in `into` yet."""

@@ -139,7 +139,7 @@ def _finite(look: FirstLook | None, name: str, A: LinearOperator) -> FirstLook:
 
 
 def _look_at_parts(name: str, A: LinearOperator, roots: HostArray | None) -> FirstLook:
-    """Look at A0 if A = c A0; mark any other operator as watched, a float32 file after a look at some rows."""
+    """For A = c B, look at B; any other operator is watched, and the first rows of float32 rows are measured."""
     if isinstance(A, ScaledOperator):
         look = look_at(name, A.parts[0], roots)
         size = Magnitude(look.size.largest * abs(A.factor), look.size.column)

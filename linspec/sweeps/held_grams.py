@@ -77,7 +77,7 @@ class DenseGram(HeldGram):
         self.upper = upper or []
 
     def add_rows(self, slabs: list[Array]) -> None:
-        """Add some rows of each view."""
+        """Add the products of some rows of all views to the matrices."""
         self._add([[X.T @ Z for Z in slabs[i:]] for i, X in enumerate(slabs)])
 
     def add_gram(self, S: Array) -> None:

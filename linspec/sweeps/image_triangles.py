@@ -58,7 +58,7 @@ class ImageTriangle(Task[TrianglePart]):
         return self._reduction.merge(left, right)
 
     def looked_at(self, part: TrianglePart) -> Iterable[Array]:
-        """The triangle R."""
+        """The triangle R, which is checked for finiteness."""
         return [part.R]
 
     def finished(self, part: TrianglePart) -> HostArray:

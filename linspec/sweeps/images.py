@@ -37,7 +37,7 @@ class Images(Task[list[Array]]):
         return left + right
 
     def looked_at(self, part: list[Array]) -> Iterable[Array]:
-        """All pieces."""
+        """All pieces, which are checked for finiteness."""
         return part
 
 
@@ -56,7 +56,7 @@ class AdjointImages(Task[Array]):
         return left + right
 
     def looked_at(self, part: Array) -> Iterable[Array]:
-        """The whole part."""
+        """The whole part, which is checked for finiteness."""
         return [part]
 
 
@@ -97,5 +97,5 @@ class ImageGram(Task[HostArray]):
         return replace(self, adjustment=self.adjustment.with_model(change))
 
     def looked_at(self, part: HostArray) -> Iterable[Array]:
-        """The whole part."""
+        """The whole part, which is checked for finiteness."""
         return [part]

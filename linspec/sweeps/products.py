@@ -38,8 +38,7 @@ class Identity:
     """The identity matrix of a given order, as a block that is never formed: a product with it has the entries of the
     matrix.
 
-    If it were formed, the identity matrix and the product would take more memory and time than the rows, if columns
-    are many.
+    With many columns, a formed identity matrix and its product would take more memory and time than the rows.
     """
 
     order: int
@@ -294,7 +293,7 @@ class FusedProducts(Task[Sums]):
         totals: list[Array],
         about: Sequence[Array | None],
     ) -> Sums:
-        """Make `Sums` from products about `about`: compute the means, and if centred move products to them."""
+        """Make `Sums` from products of rows minus `about`: compute means, and with centring correct products."""
         gaps = [total / (count or 1.0) for total in totals]
         points = [0.0 * g if a is None else a for a, g in zip(about, gaps, strict=True)]
         if self.center:
@@ -306,7 +305,7 @@ class FusedProducts(Task[Sums]):
         return Sums(count, products, gaps, points)
 
     def _along(self, steps: list[Array]) -> Array:
-        """The row [d₁ᵀV₁ d₂ᵀV₂ …] for one step dᵢ per view."""
+        """The row [d₁ᵀV₁ d₂ᵀV₂ …] for steps dᵢ of the means, one per view."""
         pairs = zip(steps, self.request.wide, strict=True)
         return self.home.xp.concat([combined(d, V) for d, V in pairs if V is not None], axis=0)
 
@@ -355,5 +354,5 @@ class FusedProducts(Task[Sums]):
         total.gaps = [gap + d * share for gap, d in zip(left.gaps, steps, strict=True)]
 
     def looked_at(self, part: Sums) -> Iterable[Array]:
-        """The products XᵢᵀP."""
+        """The products XᵢᵀP, which are checked for finiteness."""
         return [product for product in part.products if product is not None]

@@ -50,5 +50,5 @@ class Statistics(Task[list[ColumnStatistics]]):
         return both
 
     def looked_at(self, part: list[ColumnStatistics]) -> Iterable[Array]:
-        """The column means of every view."""
+        """The column means of every view, which are checked for finiteness."""
         return [statistics.mean for statistics in part]

@@ -25,8 +25,8 @@ Part = TypeVar("Part")
 class Task(ABC, Generic[Part]):
     """A computation over the rows of some matrices in one sweep: the part of a block, and the merge of two parts.
 
-    A derived class defines `part` and `merge`. It can be pickled, has no state, and modifies no argument except a part
-    that it made itself.
+    A derived class defines `part` and `merge`. Its instances can be pickled, have no state, and modify no argument
+    except a part that they made.
 
     Examples
     --------

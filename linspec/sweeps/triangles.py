@@ -130,7 +130,7 @@ class Triangle(Task[TrianglePart]):
         return TrianglePart(both, left.origin, self.taken, left.rows + right.rows)
 
     def looked_at(self, part: TrianglePart) -> Iterable[Array]:
-        """The triangle R."""
+        """The triangle R, which is checked for finiteness."""
         return [part.R]
 
     def finished(self, part: TrianglePart) -> Array:

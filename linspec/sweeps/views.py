@@ -97,7 +97,7 @@ class View:
 
     @property
     def model(self) -> RowModel:
-        """Weights of the rows, the confounds, and whether the means are subtracted."""
+        """The row model: weights, confounds, and whether the means are subtracted."""
         return self.adjustment.model
 
     @property

@@ -57,7 +57,7 @@ SMALLEST, LARGEST = 1e-50, 1e50
 """Smallest and largest magnitude of labels and weights for which float64 represents sums of their squares."""
 
 WORST_CANCELLATION = 1e4
-"""If a sparse label has a larger ratio of mean square to variance, entries are centred one by one."""
+"""If the ratio of mean square to variance of a sparse label is above this, entries are centred one by one."""
 
 
 # ---- the four targets ------------------------------------------------------------------------------

@@ -245,5 +245,5 @@ def _within(cell: HostArray, side: HostArray) -> bool:
 
 
 def _met(cell: HostArray, splits: Sequence[tuple[HostArray, HostArray]]) -> int:
-    """Index of the first split that holds out the cell: sorted by it, cell i of k folds is fold i."""
+    """Index of the first split that holds out the cell; sorting cells by it makes cell i of k folds fold i."""
     return next((i for i, split in enumerate(splits) if _within(cell, split[1])), len(splits))

@@ -91,7 +91,7 @@ class Images:
 
     @property
     def spread(self) -> HostArray:
-        """The Gram matrix about the means of these rows, shape (m, m)."""
+        """The Gram matrix of the combinations about their means over these rows, shape (m, m)."""
         spread: HostArray = self._weights.T @ self._products
         return spread
 

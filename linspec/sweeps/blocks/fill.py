@@ -29,12 +29,12 @@ WORTH_SAMPLING = 2**22
 
 @dataclass(frozen=True)
 class CountedColumns(Task[HostArray]):
-    """Task that counts the entries of each column of the last view Y, and the multiply-adds of XᵀY for the first X."""
+    """Task that counts the entries of each column of the last view Y, and the multiply-adds of XᵀY (X: first view)."""
 
     def part(
         self, rows: Sequence[LinearOperator], first_row: int = 0, into: HostArray | None = None
     ) -> HostArray:
-        """The entries of each column of Y in some rows, followed by the number of pairs; added to `into`."""
+        """The number of entries of each column of Y in some rows, then the multiply-adds; added to `into`."""
         *_, Y = (A.matrix for A in _any(rows))
         counts = np.bincount(Y.indices[: Y.indptr[-1]], minlength=Y.shape[1]).astype(np.int64)
         pairs = pair_count(_any(rows)[0].matrix, Y)

@@ -33,7 +33,7 @@ Sums = TypeVar("Sums")
 class Step(ABC, Generic[Sums]):
     """The computation of one sweep with "long rows": n-row vectors that `KeptRows` keeps beside the rows of matrices.
 
-    A derived class defines `made` and `merge`. It can be pickled, and has no state.
+    A derived class defines `made` and `merge`. Its instances can be pickled, and have no state.
 
     Examples
     --------
