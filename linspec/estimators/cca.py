@@ -148,8 +148,8 @@ class CCA(TwoViews):
 
         Returns
         -------
-        array of shape (n_samples, n_features), or, when y is given, a pair with an array of shape (n_samples,
-        n_targets)
+        array of shape (n_samples, n_features), or a pair of arrays when y is given
+            The second array has shape (n_samples, n_targets).
         """
         check_is_fitted(self)
         check_order({"X": X, "y": y})

@@ -212,9 +212,9 @@ def _total(sums: _Parts) -> Fraction:
 class CountedOperator(Wrapper):
     """An operator whose use is counted in a ledger.
 
-    A product counts as one sweep. Selected rows count as a fraction of a sweep when they are selected. Later products
-    with them count as columns, in proportion to the rows, and as no further sweep. The same holds for the blocks of
-    streamed data.
+    A product of all rows with k columns counts as one sweep and k columns. Selecting b of n rows counts as b/n of a
+    sweep; a later product of these rows with k columns counts as k b/n columns, and as no further sweep. The same
+    holds for the blocks of streamed data.
 
     Examples
     --------

@@ -250,7 +250,7 @@ class CupySparseOperator(LinearOperator):
 
     @at_home
     def column_statistics(self, weights: Array | None = None) -> tuple[Array, Array]:
-        """Sums of the columns and of their squares, as `sparse_columns.column_statistics` computes them."""
+        """Sums of the entries of each column, and of their squares, as in `sparse_columns.column_statistics`."""
         data, own = self._entries(weights)
         return self._scattered(own * data), self._scattered(own * data * data)
 

@@ -58,8 +58,9 @@ def mapped(path: str | os.PathLike[str]) -> HostArray:
 
     Raises
     ------
-    InvalidProblem When there is no such file; or the file is no `.npy` file, is broken, holds Python objects, or
-    continues after its array.
+    InvalidProblem
+        When there is no such file; or the file is no `.npy` file, is broken, holds Python objects, or continues after
+        its array.
 
     Examples
     --------

@@ -116,13 +116,13 @@ class SparseOperator(LinearOperator):
         return type(A)((data, A.indices[: len(data)], A.indptr), shape=A.shape)
 
     def column_statistics(self, weights: HostArray | None = None) -> tuple[HostArray, HostArray]:
-        """Sums of the columns, and of their squares."""
+        """Sums of the entries of each column, and of their squares."""
         return sparse_columns.column_statistics(self.matrix, weights)
 
     def column_deviations(
         self, point: HostArray, weights: HostArray | None = None
     ) -> tuple[HostArray, HostArray]:
-        """Sums of the deviations of the columns from a point, and of their squares."""
+        """Sums of the deviations of each column from a point, and of the squared deviations."""
         return sparse_columns.column_deviations(self.matrix, point, weights)
 
     def about(self, point: HostArray, B: HostArray) -> HostArray:

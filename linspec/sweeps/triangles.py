@@ -37,7 +37,7 @@ COLUMNS_AT_ONCE = 32
 
 @dataclass
 class TrianglePart:
-    """R of [ones, confounds, rows − `origin`], where ones and confounds are `taken` columns, and the number of rows."""
+    """R of [ones, confounds, rows − `origin`], with `taken` columns of ones and confounds, and the number of rows."""
 
     R: Array
     origin: Array | None

@@ -26,7 +26,8 @@ from linspec.process.pauses import admit
 from linspec.sweeps.witness import Witness
 
 GRAM_ROWS, GRAM_BYTES = 4096, 2**27
-"""Rows of a block for a Gram matrix, enough that adding its p x p product costs little; and most bytes of the block."""
+"""Usual number of rows of a block for a Gram matrix, with which adding its p x p product costs little, and the
+largest number of bytes of the block."""
 
 CONTRADICTS = 1e-4
 """Relative difference of ⟨Av, u⟩ and ⟨v, Aᵀu⟩ above which products with A and Aᵀ count as inconsistent."""
@@ -276,7 +277,7 @@ def gram_rows(operators: Sequence[LinearOperator], wanted: int = GRAM_ROWS) -> i
     ----------
     operators : sequence of LinearOperator
     wanted : int
-        Smallest number of rows of a block on the host, if they fit into memory.
+        Smallest number of rows of a block on the host, unless the rows take more than `GRAM_BYTES`.
     """
     row_bytes: int = 8 * max(sum(A.shape[1] for A in operators), 1)
     if not operators[0].home.on_host:
