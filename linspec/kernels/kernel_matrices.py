@@ -179,7 +179,7 @@ class KernelOperator(LinearOperator):
         return self.kernel
 
     def _largest(self, points: Points) -> Magnitude:
-        """The largest k(x, x); if float32 values overflow, the largest float32: the caller then uses float64."""
+        """The largest k(x, x); the largest float32 if float32 values overflow, so that the caller uses float64."""
         values = diagonal_of(points)
         single = np.finfo(np.float32)
         finite = self.tile_dtype != np.float32 or bool(np.isfinite(to_host(values)).all())

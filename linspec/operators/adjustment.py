@@ -446,7 +446,7 @@ class Adjustment:
         first : int, default 0
             The number of the first row.
         model : RowModel, optional
-            The model of these rows, where they are not consecutive.
+            The model of these rows, if they are not consecutive.
         """
         model, n, home, row = model or self.model, rows.shape[0], rows.home.blocks, self.row
         A = rows if row is None else rows.centered(row)

@@ -39,7 +39,7 @@ class Magnitude:
     largest : float
         NaN or infinity if an entry is not finite.
     column : int or None
-        The column of the largest entry, if this was searched for.
+        The column of the largest entry, if the entry was searched for.
     """
 
     largest: float = 0.0

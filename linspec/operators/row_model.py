@@ -1,7 +1,8 @@
 """The row model that all matrices of a problem share: weights, centring, and confounds.
 
 Problem: rows may count more than once, and the part of every column that nuisance variables explain must be subtracted.
-Method: one formula covers both in products. With weights w and D = diag(√w), a matrix A is replaced by
+Method: in products, one formula covers weights, means and confounds. With weights w and D = diag(√w), a matrix A is
+replaced by
 
     (I − QQᵀ) D A,    Q an orthonormal basis of the columns of D [1 Z],
 
@@ -10,9 +11,9 @@ matrix of the result is AᵀD²A − T Tᵀ for T = AᵀDQ: nothing with n rows 
 depends on w and Z alone and is known before a row of A is read. Without centring, Q spans D Z, and A may have large
 means, whose products would cancel. So with confounds the means are always subtracted first, and then the component q
 of D1 that D Z does not explain is added again: the constant is "kept". With Q₊ a basis of D [1 Z], whose span
-contains q, (I − QQᵀ) D A = (I − Q₊Q₊ᵀ) D A + q tᵀ for t = AᵀDq, and both parts are orthogonal.
-Source: Frisch & Waugh 1933, Econometrica 1:387; Lovell 1963, JASA 58:993: regressing on the residuals of both sides
-gives the coefficients of the regression that has Z among its columns.
+contains q, (I − QQᵀ) D A = (I − Q₊Q₊ᵀ) D A + q tᵀ for t = AᵀDq, and the two terms are orthogonal to each other.
+Source: Frisch & Waugh 1933, Econometrica 1:387; Lovell 1963, JASA 58:993: regressing the residuals of Y on those of X
+gives the same coefficients as the regression with Z among its columns.
 """
 
 from __future__ import annotations

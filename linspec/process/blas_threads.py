@@ -77,7 +77,7 @@ class _Hold:
         self._modules = -1
 
     def enter(self, key: object) -> None:
-        """Register a block, and set libraries that are not limited yet to one thread."""
+        """Register a `with` block, and limit every library that is not limited yet to one thread."""
         with self.lock:
             thread = threading.get_ident()
             self._inside[key] = thread
@@ -89,7 +89,7 @@ class _Hold:
                     _set_threads(library, 1)
 
     def leave(self, key: object) -> None:
-        """Remove a block, and restore the limits if no other block needs them."""
+        """Remove a `with` block, and restore the limits if no other block needs them."""
         with self.lock:
             self._inside.pop(key, None)
             self._restore()

@@ -1,7 +1,7 @@
 """Turns of threads that use one source of slices, or the same moments.
 
 Problem: a callable that returns a fresh iterator of slices may fill one buffer again and again, or seek in one file.
-Two threads that read from it at once would each get some rows of the other, without an error.
+Two threads that read from one source at once would each get some rows that the other needs, without an error.
 
 If threads share moments, each thread would form them, and the sweeps would be counted wrongly.
 

@@ -89,8 +89,8 @@ OF_SOLVE = (*sorted(RUN_ARGUMENTS - {"problem"}), "tol", "max_iterations")
 """Arguments of `linspec.solve` that are not parameters of a problem."""
 
 NEAR = 0.66
-"""If a parameter of the problem, such as `k`, is at least this similar to a parameter of the function, such as `ks`,
-the latter is suggested."""
+"""Least similarity of an unknown name such as `k`, a parameter of the problem, to a parameter of the function, such
+as `ks`, for which the error suggests the function's parameter."""
 
 NOTES: Mapping[str, str] = MappingProxyType(
     {

@@ -64,7 +64,7 @@ __all__ = [
 AUTO, FAILED = "auto", "FAILED"
 
 COLUMNS = ("problem", "solver", "score", "objective", "residual", "status", "passes", "products", "seconds")
-"""The columns of the printed table of a comparison; `Comparison.rows` has more."""
+"""The columns of the printed table of a comparison; `Comparison.rows` has more columns."""
 
 FEWEST = 2
 """The smallest number of rows that can be held out, because one row has no correlation."""

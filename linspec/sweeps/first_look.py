@@ -3,8 +3,8 @@
 Problem: methods multiply entries with each other (`linspec.operators.largest_entry`), and an entry that is not finite
 spoils every product.
 Method: arrays and sparse matrices in memory are read once before the solver begins. In files some rows are read, and
-all rows only if the entries of the first ones are far from 1. For streams and blocks the largest entry of some rows
-is known already. All rows are checked in the first sweep (`linspec.sweeps.first_sweep`). Operators that give only
+all rows only if the entries of these rows are far from 1. For streams and blocks the largest entry of some rows is
+known already. All rows are checked in the first sweep (`linspec.sweeps.first_sweep`). Operators that give only
 products are watched (`linspec.operators.watched`).
 """
 

@@ -122,7 +122,7 @@ class Sums:
     count : float
         The number of rows, or the sum of their weights.
     products : list of array or None
-        Per view XᵢᵀP, float64, if requested; if means are subtracted, those of these rows are.
+        Per view XᵢᵀP, float64, if requested; with centring, about the means of these rows.
     gaps, points : list of array, or None
         Per view the column means of these rows, if gathered, as mean = point + gap, so that means that are large
         compared with the spread lose no digits.

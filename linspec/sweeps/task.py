@@ -56,8 +56,8 @@ class Task(ABC, Generic[Part]):
         first_row : int, default 0
             The number of the first of these rows.
         into : optional
-            The part of the rows just before these. This call may overwrite it, and returns the part of those and
-            these rows.
+            The part of the earlier rows. This call may overwrite it, and returns the part of the earlier rows and
+            these rows together.
 
         Returns
         -------

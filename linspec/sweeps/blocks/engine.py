@@ -131,7 +131,7 @@ class Engine(ABC):
         """
 
     def keep(self, work: Work, calls: Sequence[Call]) -> list[Handle]:
-        """Like `map`, but the results must be stored, not recomputed when they are needed: later calls use them."""
+        """Like `map`, for results that later calls use: the engine must store them rather than recompute them."""
         return self.map(work, calls)
 
     def joins(self, other: Engine) -> bool:
