@@ -1,7 +1,7 @@
 """Small matrices on one machine: factors, norms, whitening and preconditioners of Gram matrices, and bases that grow.
 
-Nothing here sweeps data. Read `small_matrices` first: eigenvalues, whitening and canonical pairs of matrices as small
-as a block, with the ranks that rounding allows.
+No function of this package sweeps data, except `has_short_directions`. Read `small_matrices` first: eigenvalues,
+whitening and canonical pairs of k x k matrices, with ranks determined up to rounding.
 """
 
 from __future__ import annotations

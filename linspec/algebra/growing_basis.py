@@ -6,13 +6,14 @@ Method: block Lanczos (Golub & Underwood 1977). With V and a block Q that has no
 
     V ← [V Q],  W = M Q,  R = W − V VᵀW,  H = VᵀMV,  Q ← orth(R),
 
-where the caller computes W. A Ritz pair (θ, Vy) with Hy = θy has the residual R y_Q, with the part y_Q of y that
-belongs to the newest block of V, and ‖R y_Q‖² = y_Qᵀ G y_Q for G = RᵀR. A basis that is full is restarted from its
-leading Ritz vectors and the next block (thick restart: Wu & Simon 2000, doi:10.1137/S0895479898334605).
-Where we differ: (a) The projection is subtracted once, which keeps the basis semi-orthogonal (Simon 1984,
-doi:10.1090/S0025-5718-1984-0725988-X), and a second time if an estimate of the loss shows that once is not enough.
-(b) Directions of R that are rounding are left out, also those that become rounding by the second projection. (c) A step
-returns a new basis and leaves the old one unchanged. Both share the memory of their common vectors.
+where the caller computes W. A Ritz pair (θ, Vy) with Hy = θy has the residual R y_Q, where y_Q are the entries of y
+that belong to the newest block of V, and ‖R y_Q‖² = y_Qᵀ G y_Q for G = RᵀR. A basis that is full is restarted from
+its leading Ritz vectors and the next block (thick restart: Wu & Simon 2000, doi:10.1137/S0895479898334605).
+Where we differ: (a) The projection onto V is subtracted once, which keeps the basis semi-orthogonal (Simon 1984,
+doi:10.1090/S0025-5718-1984-0725988-X). It is subtracted a second time if an estimate of the loss of orthogonality
+shows that once is not enough. (b) Directions of R that are only rounding errors, before or after the second
+projection, are omitted. (c) A step returns a new basis and leaves the old basis unchanged. The two bases share the
+memory of their common vectors.
 """
 
 from __future__ import annotations
@@ -28,23 +29,23 @@ from linspec.arrays import Array, Home, HostArray, to_host, to_host_together
 from linspec.errors import InvalidProblem
 
 SMALL = 1e-3
-"""The rest of a product after projection is projected a second time if it is below this fraction of the largest
-product."""
+"""The remainder R of a product is projected a second time if its smallest direction is shorter than this fraction of
+the largest product."""
 
 LOUD = 1e3
-"""Small directions of a rest count as data, not as rounding, if they are longer than LOUD times the rounding of the
-largest product."""
+"""Small directions of a remainder R count as data, not as rounding, if they are longer than LOUD times the rounding
+error of the largest product."""
 
 OWN = 0.1
-"""A new direction is kept only if at least this fraction of its square is outside the basis; a smaller part is
+"""A new direction is kept only if at least this fraction of its squared length is outside the basis; otherwise it is
 amplified rounding."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class GrowingBasis:
-    """Orthonormal basis V, H = VᵀMV for a symmetric M, and the block to multiply next. `begin` returns the first.
+    """Orthonormal basis V, H = VᵀMV for a symmetric M, and the block to multiply next. `begin` makes an empty basis.
 
-    A basis does not change: each step returns a new one.
+    A basis does not change: each step returns a new basis.
 
     Attributes
     ----------
@@ -55,13 +56,13 @@ class GrowingBasis:
     most : int
         The largest number of vectors in V.
     widest : int
-        The largest number of columns in the next block; further ones are left out.
+        The largest number of columns in the next block; further columns are omitted.
     unit : float
-        The rounding of products with M, relative to the largest.
+        The rounding error of products with M, relative to the largest product.
     bearable : float
         The loss of orthogonality up to which one projection is enough.
     rows : array of shape (m, p)
-        Vᵀ: products with a vector in each row run along the rows.
+        Vᵀ, with a vector in each row, so that products read contiguous memory.
     H : numpy.ndarray of shape (m, m)
         VᵀMV.
     G : numpy.ndarray of shape (b, b)
@@ -75,7 +76,7 @@ class GrowingBasis:
     losses : pair of float
         The estimated loss of orthogonality of the last two blocks.
     largest_loss : float
-        The largest one so far.
+        The largest estimated loss of orthogonality so far.
     restarts : int
         Number of restarts so far.
 
@@ -129,7 +130,7 @@ class GrowingBasis:
         unit: float = EPS,
         bearable: float = 1e-10,
     ) -> GrowingBasis:
-        """Empty basis with its first block to multiply.
+        """Make an empty basis, with the first block to multiply.
 
         Parameters
         ----------
@@ -142,9 +143,9 @@ class GrowingBasis:
         widest : int, optional
             The largest number of columns in a later block; by default `most`.
         unit : float, default machine epsilon
-            The rounding of products, relative to the largest.
+            The rounding error of products, relative to the largest product.
         bearable : float, default 1e-10
-            The loss of orthogonality up to which one projection is enough. Residuals are accurate up to it.
+            The loss of orthogonality up to which one projection is enough. The error of residuals is of this order.
 
         Returns
         -------
@@ -175,23 +176,23 @@ class GrowingBasis:
 
     @property
     def is_full(self) -> bool:
-        """Whether there is no room for the next block: `restart` makes some."""
+        """Whether V has no room for the next block; `restart` makes room."""
         return self.count + int(self.next.shape[1]) > self.most
 
     @property
     def is_invariant(self) -> bool:
-        """Whether products with V are in its span, so that there is no next block."""
+        """Whether M V is in the span of V, so that there is no next block."""
         return int(self.next.shape[1]) == 0
 
     # ---- steps --------------------------------------------------------------------------------
 
     def grow(self, product: Array) -> GrowingBasis:
-        """Add the next block to the basis; the part of its product outside of the basis becomes the new next block.
+        """Add the next block Q to the basis; the part of M Q outside of the basis becomes the new next block.
 
         Parameters
         ----------
         product : array of shape (p, b)
-            M Q for Q = `next`. It is overwritten.
+            M Q for Q = `next`; overwritten.
 
         Returns
         -------
@@ -244,8 +245,8 @@ class GrowingBasis:
         Parameters
         ----------
         keep : int
-            Number of Ritz vectors; fewer if there are not that many, or if there is no room for the next
-            block beside them.
+            Number of Ritz vectors to keep. Fewer are kept if there are fewer, or if the next block would not fit
+            beside them.
         block : array of shape (p, b), optional
             Replacement of the next block: its part outside of the Ritz vectors is multiplied next.
 
@@ -275,7 +276,7 @@ class GrowingBasis:
         )
 
     def begin_again(self, keep: int, *, unit: float, bearable: float) -> GrowingBasis:
-        """Empty basis whose first block has the leading Ritz vectors: they are multiplied once more.
+        """Empty basis whose first block is the leading Ritz vectors, which are then multiplied again.
 
         Parameters
         ----------
@@ -300,7 +301,7 @@ class GrowingBasis:
         return replace(anew, restarts=self.restarts + 1, scale=self.scale, twice=self.twice)
 
     def projecting_twice(self) -> GrowingBasis:
-        """Copy of the basis that projects all later products twice."""
+        """Copy of the basis that will project all later products twice."""
         return self._with(self._room, twice=True)
 
     def outside(self, block: Array) -> Array:
@@ -333,7 +334,7 @@ class GrowingBasis:
 
         Returns
         -------
-        numpy.ndarray of shape (k,), or less where there are fewer pairs
+        numpy.ndarray of shape (k,), or shorter if there are fewer pairs
         """
         y = self.ritz[1][self.newest :, :k]
         found: HostArray = np.sqrt(np.maximum(np.sum(y * (self.G @ y), axis=0), 0.0))
@@ -358,7 +359,7 @@ class GrowingBasis:
     # ---- parts of a step -------------------------------------------------------------------
 
     def _with_rest(self, R: Array, slack: float) -> GrowingBasis:
-        """Set the next block to an orthonormal basis of the directions of the rest R that exceed rounding."""
+        """Basis whose next block spans the directions of the remainder R that exceed rounding."""
         T, lengths = _directions(self.G, 10 * self.unit * self.scale)
         Q = R @ self.home.place(T)
         least, twice = float(lengths.min(initial=np.inf)), self.twice
@@ -396,7 +397,7 @@ class GrowingBasis:
         return changed
 
     def _roomy(self) -> _Room:
-        """Memory that holds the vectors of this basis, with no others behind them."""
+        """Memory that holds the vectors of this basis, and no later vectors of another basis."""
         if self._room is not None and self._room.used == self.count:
             return self._room
         room = _Room(self.home, self.most, self.length)
@@ -406,14 +407,14 @@ class GrowingBasis:
 
 
 class _Room:
-    """Memory for vectors and for H, shared by bases grown from one another; `used` vectors belong to the largest."""
+    """Memory for Vᵀ and H, shared by bases grown from one another; the largest of these has `used` vectors."""
 
     def __init__(self, home: Home, most: int, length: int) -> None:
         self.rows, self.H, self.used = home.zeros((most, length)), np.zeros((most, most)), 0
 
 
 def orthonormal_columns(Y: Array, home: Home) -> Array:
-    """Orthonormal basis of the columns of a tall block, without directions of rounding.
+    """Orthonormal basis of the span of the columns of a tall block, without directions that are only rounding errors.
 
     Parameters
     ----------
@@ -424,7 +425,8 @@ def orthonormal_columns(Y: Array, home: Home) -> Array:
     Returns
     -------
     array of shape (p, r)
-        By Cholesky QR with eigenvalues, made twice because the condition number limits the first pass.
+        Computed by Cholesky QR with eigenvalues, twice, because the condition number limits the accuracy of the first
+        pass.
 
     Examples
     --------
@@ -449,12 +451,12 @@ def columns_outside(Y: Array, rows: Array, home: Home) -> Array:
     rows : array of shape (m, p)
         The orthonormal vectors.
     home : Home
-        Home of both.
+        Home of Y and `rows`.
 
     Returns
     -------
     array of shape (p, r)
-        Projected twice. Columns of Y within the span leave rounding, which is not distinguished from data here.
+        Computed by two projections. A column of Y within the span leaves rounding errors, which are treated like data.
 
     Examples
     --------
@@ -471,9 +473,9 @@ def columns_outside(Y: Array, rows: Array, home: Home) -> Array:
 
 
 def _directions(G: HostArray, noise: float) -> tuple[HostArray, HostArray]:
-    """T such that R T has orthonormal columns, for G = RᵀR, and the lengths of the directions of R that T scales.
+    """For G = RᵀR, return T such that R T has orthonormal columns, and the lengths of the directions that T normalizes.
 
-    Directions not longer than `noise` or the rounding of G are left out.
+    Directions that are not longer than `noise`, or than the rounding error of G, are omitted.
     """
     values, vectors = eigenpairs((G + G.T) / 2)
     keep = values > max(noise**2, len(values) * EPS * np.max(values, initial=0.0))

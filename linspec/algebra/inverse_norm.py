@@ -2,19 +2,18 @@
 
 Problem: compute ϱᵀS⁻¹ϱ for the columns ϱ of a thin block and S = XᵀX + rI, which may be held, factored, or
 known only by products.
-Method: the first of these that is possible with what is known of S.
+Method: the first of the following that the known facts about S permit.
 
 - *exact*: S has a factor; its triangular solve gives the length.
 - *quadrature*: S is held as a sparse matrix. j steps of conjugate gradients, preconditioned by P, are a Gauss rule with
-  j nodes for the length, which it approaches from below; the Gauss-Radau rule with a node at μ ≤ λ_min(P⁻¹S)
-  bounds it from above (Golub & Meurant 1994, "Matrices, moments and quadrature"; the recurrence of the upper
-  bound is that of Meurant & Tichý 2013, doi:10.1007/s11075-012-9591-9). The iteration ends when the last steps
-  show that the first digit of the sum is right.
+  j nodes for the length, which it approaches from below; the Gauss-Radau rule with a node at μ ≤ λ_min(P⁻¹S) bounds
+  it from above (Golub & Meurant 1994, "Matrices, moments and quadrature"; the recurrence of the upper bound is that
+  of Meurant & Tichý 2013, doi:10.1007/s11075-012-9591-9). The iteration ends when the last steps show that the first
+  digit of the sum is correct.
 - *preconditioned*: P = FFᵀ + E from one product with a random block (`linspec.algebra.preconditioner`) replaces S.
   FFᵀ is a Nyström approximation, which is at most XᵀX, so S ≥ FFᵀ + rI ≥ μP for μ = min(1, r / max E), and ϱᵀP⁻¹ϱ / μ
-  is an upper bound. For any block Z whose product is known, ϱᵀZ(ZᵀSZ)⁻¹Zᵀϱ is a lower bound: Galerkin's energy, which
-  is the Gauss rule with one node for Z = P⁻¹ϱ; with y its coefficients, it is too small by at most
-  ‖ϱ − SZy‖²_{P⁻¹} / μ.
+  is an upper bound. For any block Z whose product SZ is known, Galerkin's energy ϱᵀZ(ZᵀSZ)⁻¹Zᵀϱ = ϱᵀZy is a lower
+  bound; for Z = P⁻¹ϱ it is the Gauss rule with one node. It is too small by at most ‖ϱ − SZy‖²_{P⁻¹} / μ.
 """
 
 from __future__ import annotations
@@ -55,7 +54,7 @@ class Lengths:
 class InverseNorm(Protocol):
     """The norm of S⁻¹ for one Gram matrix S, its ridge included: (ϱᵀS⁻¹ϱ)^(1/2) for a column ϱ.
 
-    It turns residuals ϱ into losses. `FactorNorm`, `BasisNorm` and `SketchNorm` are such norms.
+    The norm of a residual ϱ is the loss that it causes. `FactorNorm`, `BasisNorm` and `SketchNorm` are such norms.
 
     Attributes
     ----------
@@ -81,7 +80,7 @@ class InverseNorm(Protocol):
         """Squared lengths of the columns of a block of shape (p, k): a NumPy array of shape (k,)."""
 
     def squares_there(self, R: Array) -> Array:
-        """`squares` on the device of the block, to be transferred together with other results; or on the host."""
+        """`squares` on the device of R, for a transfer together with other results; or, for some norms, on the host."""
 
     def solve(self, R: Array) -> Array:
         """S⁻¹ R, or its approximation, of shape (p, k) on the device of R."""
@@ -93,7 +92,7 @@ class InverseNorm(Protocol):
         ----------
         R : array of shape (p, k)
         Z, SZ : array of shape (p, m), optional
-            A block whose product with S, ridge included, is known: it may narrow the bounds.
+            A block and its product with S, ridge included, which may narrow the bounds.
 
         Returns
         -------
@@ -136,7 +135,7 @@ class FactorNorm:
         self.condition = factor.condition
 
     def coordinates(self, R: Array) -> Array:
-        """F⁻¹ R, of shape (r, k): the Euclidean lengths of its columns are the lengths in this norm."""
+        """F⁻¹ R, of shape (r, k): the Euclidean norms of its columns are the norms of the columns of R."""
         return self.factor.solve(R)
 
     def squares(self, R: Array) -> HostArray:
@@ -161,7 +160,7 @@ class FactorNorm:
 
 
 class BasisNorm:
-    """The norm of S⁻¹ from a basis W of the column space with WᵀSW = I, so that S⁻¹ = WWᵀ there.
+    """The norm of S⁻¹ from a basis W of the column space of S with WᵀSW = I, so that S⁻¹ = WWᵀ on this space.
 
     Parameters
     ----------
@@ -191,7 +190,7 @@ class BasisNorm:
         self.W, self.condition, self.home = W, condition, home
 
     def coordinates(self, R: Array) -> Array:
-        """WᵀR, of shape (r, k): the Euclidean lengths of its columns are the lengths in this norm."""
+        """WᵀR, of shape (r, k): the Euclidean norms of its columns are the norms of the columns of R."""
         return self.W.T @ R
 
     def squares(self, R: Array) -> HostArray:
@@ -216,7 +215,7 @@ class BasisNorm:
 class SketchNorm:
     """The norm of S⁻¹ approximated by a preconditioner P of S = XᵀX + ridge·I, from a product with a random block.
 
-    ϱᵀP⁻¹ϱ / μ with μ = min(1, ridge / max E) is an upper bound of ϱᵀS⁻¹ϱ; without a ridge there is none.
+    ϱᵀP⁻¹ϱ / μ with μ = min(1, ridge / max E) is an upper bound of ϱᵀS⁻¹ϱ; without a ridge no upper bound is known.
 
     Parameters
     ----------
@@ -271,7 +270,7 @@ class SketchNorm:
         return self.P.solve(R + 0.0)
 
     def lengths(self, R: Array, Z: Array | None = None, SZ: Array | None = None) -> Lengths:
-        """The larger of ϱᵀP⁻¹ϱ and the lower bound from Z, with bounds: see `InverseNorm.lengths`."""
+        """Squared lengths (the larger of ϱᵀP⁻¹ϱ and the lower bound from Z), with bounds: see `InverseNorm.lengths`."""
         by_sketch = self.squares(R)
         above = by_sketch / self.least if self.least > 0 else np.full_like(by_sketch, np.inf)
         below = np.zeros_like(by_sketch)
@@ -283,13 +282,13 @@ class SketchNorm:
 
 
 class DiagonalNorm(SketchNorm):
-    """The norm of diag(S)⁻¹: equal to that of S⁻¹ only if columns do not overlap, so no result is judged by it."""
+    """The norm of diag(S)⁻¹. It equals that of S⁻¹ only if S is diagonal, so no result is judged by it."""
 
     kind = "diagonal"
 
 
 NORMS = (FactorNorm, BasisNorm, SketchNorm, DiagonalNorm, Preconditioner, Whitener, DiagonalWhitener)
-"""Classes of norms, and of their parts, that consist of arrays alone and so may belong to the state of an iteration."""
+"""Classes of norms and of their attributes that consist of arrays alone, so that a checkpoint can store them."""
 
 
 def squares_together(norms: Sequence[InverseNorm], blocks: Sequence[Array]) -> list[HostArray]:
@@ -319,14 +318,14 @@ def squares_together(norms: Sequence[InverseNorm], blocks: Sequence[Array]) -> l
 
 
 def diagonal_norm(diagonal: Array, ridge: float, home: Home) -> InverseNorm:
-    """The norm of diag(S)⁻¹, equal to that of S⁻¹ only if columns do not overlap: no result is judged by it.
+    """The norm of diag(S)⁻¹. It equals that of S⁻¹ only if S is diagonal, so no result is judged by it.
 
     Parameters
     ----------
     diagonal : array of shape (p,)
-        The diagonal of S, ridge included; a zero gives its column the length 0.
+        The diagonal of S, ridge included; an entry of ϱ for a zero of the diagonal does not count.
     ridge : float
-        The ridge that it includes, for the upper bound: see `SketchNorm`.
+        The ridge that the diagonal includes, for the upper bound: see `SketchNorm`.
     home : Home
 
     Returns
@@ -347,7 +346,7 @@ def diagonal_norm(diagonal: Array, ridge: float, home: Home) -> InverseNorm:
 
 
 def galerkin(R: Array, Z: Array, SZ: Array, home: Home) -> tuple[HostArray, Array]:
-    """ϱᵀZ(ZᵀSZ)⁻¹Zᵀϱ, which is at most ϱᵀS⁻¹ϱ, and the remaining residual ϱ − SZy.
+    """For each column ϱ of R, with y = (ZᵀSZ)⁻¹Zᵀϱ: ϱᵀZy, which is at most ϱᵀS⁻¹ϱ, and the residual ϱ − SZy.
 
     Parameters
     ----------
@@ -383,19 +382,19 @@ class QuadratureNorm:
         self.condition = preconditioner.weights.shape[0] / self.least if self.least > 0 else np.inf
 
     def squares(self, R: Array) -> HostArray:
-        """Squared lengths of the columns of a block, by the Gauss rule: to the first digit, and not too large."""
+        """Squared lengths of the columns of a block by the Gauss rule: lower bounds, correct to the first digit."""
         return self._iterate(R)[1].squares
 
     def squares_there(self, R: Array) -> HostArray:
-        """`squares`, on the host, where the iteration keeps its sums."""
+        """`squares`, on the host, because the iteration keeps its sums there."""
         return self.squares(R)
 
     def solve(self, R: Array) -> Array:
-        """S⁻¹ R, to the first digit."""
+        """S⁻¹ R, by the iteration that computes squared lengths to the first digit."""
         return self._iterate(R)[0]
 
     def lengths(self, R: Array, Z: Array | None = None, SZ: Array | None = None) -> Lengths:
-        """Squared lengths, with bounds by Gauss rules from below and by Gauss-Radau rules from above."""
+        """Squared lengths, with lower bounds by Gauss rules and upper bounds by Gauss-Radau rules."""
         return self._iterate(R)[1]
 
     def solved(self, R: Array) -> tuple[Array, Lengths]:
@@ -403,7 +402,7 @@ class QuadratureNorm:
         return self._iterate(R)
 
     def _iterate(self, R: Array) -> tuple[Array, Lengths]:
-        """Run conjugate gradients for each column; every step is a quadrature rule for its squared length."""
+        """Run conjugate gradients for each column; every step improves a quadrature rule for the squared length."""
         xp = self.home.xp
         x, r = xp.zeros_like(R), R + 0.0
         z = self.P.solve(r + 0.0)
@@ -440,12 +439,12 @@ class QuadratureNorm:
 
 
 def _least_eigenvalue(P: Preconditioner, ridge: float, home: Home) -> float:
-    """μ = min(1, ridge / max E) ≤ λ_min(P⁻¹S): see the head of this file."""
+    """The lower bound μ = min(1, ridge / max E) of λ_min(P⁻¹S): see the head of this file."""
     largest = 1 / max(float(to_host(_least_positive(P.weights, home))), 1e-300)
     return min(1.0, ridge / largest) if largest > 0 else 1.0
 
 
 def _least_positive(weights: Array, home: Home) -> Array:
-    """The smallest nonzero weight (the weight of a column of zeros is zero)."""
+    """The smallest nonzero weight; a column of zeros has weight zero."""
     xp = home.xp
     return xp.min(xp.where(weights > 0, weights, xp.max(weights) * xp.ones_like(weights)))

@@ -1,18 +1,18 @@
-"""A preconditioner of one Gram matrix: a diagonal and a part of low rank, from one product with a thin block.
+"""A preconditioner of one Gram matrix, the sum of a diagonal and a low-rank matrix, from one product with a thin block.
 
 Problem: approximate S⁻¹ R for S = XᵀX + rI, if one product SΩ and the diagonal D are known.
-Method: the Nyström approximation N = FFᵀ, F = SΩ(ΩᵀSΩ)^(-1/2) without the ridge, has the large eigenvalues.
-The rest of the diagonal, E = D − diag N, replaces the other eigenvalues: P = FFᵀ + E, inverted by Woodbury's
+Method: the Nyström approximation N = FFᵀ, F = SΩ(ΩᵀSΩ)^(-1/2) without the ridge, approximates the large eigenvalues.
+The remainder of the diagonal, E = D − diag N, stands for the other eigenvalues: P = FFᵀ + E, inverted by Woodbury's
 identity.
 Source: Frangella, Tropp & Udell 2023, doi:10.1137/21M1466244, with a multiple of the identity for E.
-Where we differ: with a diagonal E, one form serves two kinds of data. For word counts, whose columns rarely
-share a row, N explains little of the diagonal, and P is Jacobi's. For pixels N explains nearly all of it, and
-P is Nyström's. The rank depends on the data: a direction of E^(-1/2) F is kept if it is several times longer
-than the diagonal alone explains.
+Where we differ: with a diagonal E, one form serves two kinds of data. For word counts, whose columns rarely have
+entries in the same row, N explains little of the diagonal, and P is close to Jacobi's preconditioner. For pixels N
+explains nearly all of the diagonal, and P is close to Nyström's. The rank depends on the data: a direction of
+E^(-1/2) F is kept if its squared length is at least `WORTH`.
 
-If the diagonal is known only from random signs Ω, each entry is the mean of z (Sz) over the signs plus twice
-its standard error. An entry that is too large costs almost nothing. An entry that is too small makes its
-column dominate every direction. (Measured with 60 signs: plain means cost a third more sweeps than the exact
+If the diagonal is known only from random signs Ω, each entry is the mean of z (Sz) over the signs plus twice its
+standard error. An entry that is too large costs almost no iterations. An entry that is too small makes its column
+dominate every search direction. (Measured with 60 signs: plain means cost a third more sweeps than the exact
 diagonal, and raised means cost no more.)
 """
 
@@ -26,10 +26,10 @@ from linspec.algebra.small_matrices import EPS, whitening
 from linspec.arrays import Array, Home, reciprocal, to_host
 
 WORTH = 3.0
-"""Squared length, in units of the diagonal, above which a direction of F is kept."""
+"""A direction of F is kept if its squared length is above this multiple of the diagonal E."""
 
 LEAST = 1e-4
-"""Smallest fraction of the diagonal that remains in E."""
+"""Smallest fraction of the diagonal D that E keeps."""
 
 ERRORS = 2.0
 """Number of standard errors that are added to an estimated diagonal."""
@@ -42,7 +42,7 @@ ROUNDING = 1e-12
 class Preconditioner:
     """An approximation P of a Gram matrix with its ridge, applied as P⁻¹ R = R / E − L Lᵀ R.
 
-    `preconditioner_from_sketch` makes it.
+    `preconditioner_from_sketch` and `jacobi` make such preconditioners.
 
     Parameters
     ----------
@@ -67,7 +67,7 @@ class Preconditioner:
 
     @property
     def rank(self) -> int:
-        """The number r of columns in the part of low rank."""
+        """The number r of columns of L."""
         return int(self.L.shape[1])
 
     def solve(self, R: Array) -> Array:
@@ -80,7 +80,7 @@ class Preconditioner:
 
 
 def jacobi(diagonal: Array, home: Home) -> Preconditioner:
-    """The preconditioner diag(S), for a diagonal with the ridge included."""
+    """The preconditioner diag(S); `diagonal` is the diagonal of S, ridge included."""
     return Preconditioner(home, reciprocal(diagonal), home.zeros((diagonal.shape[0], 0)))
 
 
@@ -89,7 +89,7 @@ def preconditioner_from_sketch(
 ) -> Preconditioner:
     """The preconditioner of S = XᵀX + ridge·I from the product of S with a thin block Ω: P = FFᵀ + E.
 
-    FFᵀ is the Nyström approximation of XᵀX by Ω, and E the rest of the diagonal, with the ridge.
+    FFᵀ is the Nyström approximation of XᵀX by Ω, and E the remainder of the diagonal, with the ridge.
 
     Parameters
     ----------
@@ -99,7 +99,7 @@ def preconditioner_from_sketch(
     diagonal : array of shape (p,)
         The diagonal of XᵀX, without the ridge; `raised_diagonal` estimates it.
     rank : int or None
-        The largest rank of the part of low rank. None: chosen by the data; 0: the diagonal alone.
+        The largest rank of FFᵀ. None: chosen by the data; 0: the diagonal alone.
     home : Home
 
     Returns
@@ -138,24 +138,24 @@ def preconditioner_from_sketch(
 
 
 def raised_diagonal(signs: Array, Ssigns: Array, ridge: float, home: Home) -> Array:
-    """An estimate of the diagonal of XᵀX, rarely too small, from the product of S = XᵀX + ridge·I with random signs.
+    """Estimate the diagonal of XᵀX, rarely too small, from the product of S = XᵀX + ridge·I with random signs.
 
-    Each entry is the mean over the signs plus twice its standard error, because a preconditioner suffers from entries
-    that are too small, not from entries that are too large.
+    Each entry is the mean over the signs plus twice its standard error: entries that are too small harm a
+    preconditioner, entries that are too large do not.
 
     Parameters
     ----------
     signs : array of shape (p, l)
         Entries −1 and 1.
     Ssigns : array of shape (p, l)
-        Their product with S, ridge included.
+        The product of S, ridge included, with the signs.
     ridge : float
     home : Home
 
     Returns
     -------
     array of shape (p,)
-        The estimates without the ridge; 0 where an entry is only rounding.
+        The estimates without the ridge; 0 for an entry that is only rounding.
 
     Examples
     --------

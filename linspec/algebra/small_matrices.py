@@ -1,6 +1,6 @@
 """Algebra of small matrices (k x k for blocks of k columns) on the host: whitening, and exact canonical pairs.
 
-All of it is NumPy float64. Larger arrays stay on the device of the data.
+All matrices here are NumPy float64. Larger arrays stay on the device of the data.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ EPS = float(np.finfo(np.float64).eps)
 """The machine epsilon of float64, 2⁻⁵²: the distance from 1 to the next number."""
 
 ALL_AT_ONCE = 16
-"""Order of a matrix up to which all eigenvectors are computed as quickly as some."""
+"""Up to this order of a matrix, computing all eigenvectors takes no longer than computing some."""
 
 CROOKED = 1e-12
-"""Largest entry of VᵀV − I for which eigenvectors V count as orthonormal up to rounding."""
+"""Eigenvectors V count as orthonormal if no entry of VᵀV − I is larger than this."""
 
 
 LEAST_LENGTH = 10.0
-"""Length of an image, in units of rounding, up to which a direction counts as null."""
+"""A direction counts as null if its image is not longer than this multiple of the rounding error."""
 
 
 def ratio(a: float, b: float) -> float:
@@ -53,7 +53,7 @@ def ratio(a: float, b: float) -> float:
 def raised(gap: HostArray, squares: HostArray) -> HostArray:
     """The larger eigenvalue of [[g, e], [e, 0]] minus g, for e² = squares; e if the gap g is not positive.
 
-    This is the increase of an eigenvalue by a coupling e to another one that is smaller by g.
+    The result is the increase of an eigenvalue by a coupling e to another eigenvalue that is smaller by g.
 
     Examples
     --------
@@ -69,15 +69,15 @@ def raised(gap: HostArray, squares: HostArray) -> HostArray:
 
 
 def rounding_of_rows(dtype: Any, ridge: float = 0.0) -> float:
-    """The relative rounding error of an entry of rows that are decomposed in float64.
+    """The relative rounding error of the entries of data rows that are decomposed in float64.
 
     Parameters
     ----------
     dtype : numpy.dtype
         The dtype of the data, float32 or float64.
     ridge : float, default 0.0
-        With a ridge, √ridge·I is appended below the rows: no direction is null, so the entries count as exact, and only
-        the decomposition rounds.
+        With a ridge, √ridge·I is appended below the rows. Then no direction is null, so the entries count as exact,
+        and only the decomposition has rounding errors.
 
     Returns
     -------
@@ -95,7 +95,8 @@ def rounding_of_rows(dtype: Any, ridge: float = 0.0) -> float:
 
 
 def rank_cut(shape: tuple[int, int], dtype: Any, ridge: float = 0.0) -> float:
-    """The fraction of the largest singular value below which others are rounding, for unit columns.
+    """Fraction of the largest singular value below which other singular values are rounding errors, for columns of
+    length 1.
 
     Rounding of every entry perturbs the singular values by about eps (√n + √p), and the largest one is at
     least √n. A factor of √p allows for the sums over columns in a decomposition.
@@ -131,7 +132,8 @@ def rank_cut(shape: tuple[int, int], dtype: Any, ridge: float = 0.0) -> float:
 def metric_rounding(columns: int, dtype: Any) -> float:
     """The relative rounding error of the entries of VᵀSV for a Gram matrix S = XᵀX known by products.
 
-    Sums are float64. Products with float32 data round V to float32, and the error does not grow with its length.
+    Sums are float64. Products with float32 data round V to float32, and the error does not grow with the number of
+    rows of V.
 
     Parameters
     ----------
@@ -143,7 +145,7 @@ def metric_rounding(columns: int, dtype: Any) -> float:
     Returns
     -------
     float
-        10 eps for float32, p eps for float64. It is a `cut` for `whitening_above_noise`.
+        10 eps for float32, p eps for float64: a value of `cut` for `whitening_above_noise`.
 
     Examples
     --------
@@ -159,13 +161,13 @@ def metric_rounding(columns: int, dtype: Any) -> float:
 def eigenpairs(G: HostArray) -> tuple[HostArray, HostArray]:
     """Eigenvalues, increasing, and orthonormal eigenvectors of a symmetric matrix.
 
-    They are computed by divide and conquer. LAPACK's routine may fail on a finite matrix if many off-diagonal entries
-    are only rounding. Then they are computed by QR iteration, which is slower.
+    LAPACK's divide and conquer computes them. It may fail on a finite matrix if many off-diagonal entries are only
+    rounding errors. Then QR iteration, which is slower, computes them.
 
     Parameters
     ----------
     G : numpy.ndarray of shape (k, k)
-        Its lower triangle is read.
+        Only the lower triangle is read.
 
     Returns
     -------
@@ -199,14 +201,14 @@ def eigenpairs(G: HostArray) -> tuple[HostArray, HostArray]:
 def leading_eigenpairs(G: HostArray, k: int) -> tuple[HostArray, HostArray]:
     """The k largest eigenvalues, increasing, and orthonormal eigenvectors of a symmetric matrix.
 
-    LAPACK's routine for some of the eigenvalues may fail if many are equal, as those of a matrix near the identity
-    are: it ends with an error, or returns fewer than requested, or eigenvectors that are not orthogonal. Then all are
+    LAPACK's routine for some of the eigenvalues may fail if many are equal, as for a matrix near the identity: it
+    reports an error, or returns too few eigenpairs, or eigenvectors that are not orthogonal. Then all eigenpairs are
     computed.
 
     Parameters
     ----------
     G : numpy.ndarray of shape (m, m)
-        Its lower triangle is read.
+        Only the lower triangle is read.
     k : int
         At most m.
 
@@ -245,12 +247,12 @@ def leading_eigenpairs(G: HostArray, k: int) -> tuple[HostArray, HostArray]:
 def whitening(G: HostArray, cut: float = EPS) -> HostArray:
     """T with Tᵀ G T = I over the numerical range of a symmetric positive semidefinite G.
 
-    The diagonal is scaled to ones first, so that columns of very different length count alike.
+    The diagonal is scaled to ones first, so that the rank does not depend on the lengths of columns.
 
     Parameters
     ----------
     G : numpy.ndarray of shape (k, k)
-        Rounding may have made it a little unsymmetric or indefinite.
+        G may be slightly unsymmetric or indefinite because of rounding.
     cut : float, default machine epsilon
         Eigenvalues of the scaled matrix up to k · cut times the largest count as zero.
 
@@ -279,19 +281,20 @@ def whitening(G: HostArray, cut: float = EPS) -> HostArray:
 def inverse_root(G: HostArray, cut: float = EPS) -> tuple[HostArray, float]:
     """G^(-1/2) of a symmetric positive semidefinite G on its numerical range, and the trace of G^(1/2).
 
-    Unlike `whitening` it turns nothing: V G^(-1/2) for G = VᵀV is the orthonormal block nearest to V.
+    Unlike the result of `whitening`, the root is symmetric: for G = VᵀV, V G^(-1/2) is the orthonormal block nearest
+    to V.
 
     Parameters
     ----------
     G : numpy.ndarray of shape (k, k)
-        Rounding may have made it a little unsymmetric or indefinite.
+        G may be slightly unsymmetric or indefinite because of rounding.
     cut : float, default machine epsilon
-        Eigenvalues up to k · cut times the largest are taken for zero.
+        Eigenvalues up to k · cut times the largest count as zero.
 
     Returns
     -------
     root : numpy.ndarray of shape (k, k)
-        Symmetric; of lower rank where G is.
+        Symmetric, with the numerical rank of G.
     trace : float
 
     Examples
@@ -313,22 +316,22 @@ def inverse_root(G: HostArray, cut: float = EPS) -> tuple[HostArray, float]:
 def whitening_above_noise(
     G: HostArray, H: HostArray, cut: float, dependent: float = EPS, least: float = 0.0
 ) -> HostArray:
-    """T with Tᵀ G T = I over the directions in which G is larger than the rounding of its factors.
+    """T with Tᵀ G T = I over the directions in which G = WᵀSW is larger than its rounding errors.
 
     Parameters
     ----------
     G : numpy.ndarray of shape (k, k)
         WᵀSW for a block W of k columns and a Gram matrix S.
     H : numpy.ndarray of shape (k, k)
-        Wᵀ diag(S) W. If S almost annihilates a vector, its G is far below its H, whatever its length, and G
-        is only rounding there.
+        Wᵀ diag(S) W. If S almost annihilates a vector Wv, vᵀGv is far below vᵀHv, whatever the length of Wv, and vᵀGv
+        is only rounding.
     cut : float
         Directions v with vᵀGv / vᵀHv below `cut` times the largest are omitted: see `metric_rounding`.
     dependent : float, default machine epsilon
-        The `cut` with which H is whitened: columns of W that differ by less differ only by rounding.
+        The `cut` with which H is whitened: it treats columns of W as dependent if they differ only by rounding.
     least : float, default 0.0
-        A lower limit for the largest value of vᵀGv / vᵀHv. The rounding of a product with S is relative to the whole
-        of S. If S annihilates a whole block, even the largest value is rounding.
+        A lower limit for the largest value of vᵀGv / vᵀHv. The rounding error of a product with S is relative to the
+        norm of S: if S annihilates all of W, even the largest value is rounding.
 
     Returns
     -------
@@ -352,15 +355,15 @@ def whitening_above_noise(
 
 
 def whitening_of_products(G: HostArray, H: HostArray, cut: float) -> HostArray:
-    """T with Tᵀ G T = I for G = (XW)ᵀ(XW) from products, whose rounding is relative to ‖X‖‖W‖.
+    """T with Tᵀ G T = I for G = (XW)ᵀ(XW) formed from the product XW, whose rounding error is relative to ‖X‖‖W‖.
 
-    G is then as accurate as XW in each direction, so small directions are found together with large ones.
+    In each direction G is as accurate as XW, so short directions are found together with long ones.
 
     Parameters
     ----------
     G : numpy.ndarray of shape (k, k)
     H : numpy.ndarray of shape (k, k)
-        Wᵀ diag(XᵀX) W, the squared lengths to which the rounding is relative.
+        Wᵀ diag(XᵀX) W: the rounding error of XWv is relative to √(vᵀHv).
     cut : float
         Directions v are omitted if √(vᵀGv / vᵀHv) is below `cut`.
 
@@ -383,7 +386,8 @@ def canonical_rotation(
     k: int,
     noise: tuple[tuple[HostArray, float], tuple[HostArray, float]] | None = None,
 ) -> tuple[tuple[HostArray, HostArray], HostArray]:
-    """Canonical correlation analysis within two spans, exact, from their metrics and their cross products.
+    """Exact canonical correlation analysis within two subspaces, from the Gram matrices and cross products of their
+    bases.
 
     Parameters
     ----------
@@ -394,12 +398,12 @@ def canonical_rotation(
     k : int
         The number of pairs to compute.
     noise : pair of (numpy.ndarray, float), optional
-        For each span the `H` and `cut` of `whitening_above_noise`; by default `whitening` finds the ranks.
+        For each subspace, `H` and `cut` for `whitening_above_noise`; by default `whitening` determines the ranks.
 
     Returns
     -------
     (Tx, Ty) : pair of numpy.ndarray of shapes (a, j), (b, j)
-        Wx Tx and Wy Ty are canonical weights, of at most k pairs: j is less than k if a span has lower rank.
+        Wx Tx and Wy Ty are the canonical weights of j pairs; j is less than k if a subspace has a lower dimension.
     correlations : numpy.ndarray of shape (j,)
         Decreasing, between 0 and 1.
 

@@ -1,4 +1,4 @@
-"""The normal form of returned vectors: unit length in a metric, fixed signs, and their order."""
+"""The normal form of returned vectors: unit length in a metric, fixed signs, and a fixed order."""
 
 from __future__ import annotations
 
@@ -9,27 +9,28 @@ import numpy as np
 from linspec.arrays import Array, Home, HostArray, reciprocal, to_host
 
 TIE = 1e-6
-"""Relative difference up to which entries count as equally large when signs are fixed."""
+"""When signs are fixed, entries count as equally large up to this relative difference."""
 
 CACHED_NUMBERS = 2**17
-"""Number of entries that are read together on the host: a megabyte."""
+"""Number of entries of a run of rows that the host processes together: one megabyte."""
 
 
 def lengths_in(W: Array, MW: Array, dtype: np.dtype[Any], home: Home) -> HostArray:
-    """Lengths √(wᵀMw) of columns w in a metric M, from their products with it.
+    """Lengths √(wᵀMw) of the columns w of W in a metric M, from the product MW.
 
     Parameters
     ----------
     W, MW : array of shape (p, k)
         Columns, and their products with M.
     dtype : numpy.dtype
-        The dtype of the data: for float32, lengths within a thousandth of 1 differ from it by rounding, and become 1.
+        The dtype of the data. For float32, lengths within a thousandth of 1 are replaced by 1: the difference is
+        rounding.
     home : Home
 
     Returns
     -------
     numpy.ndarray of shape (k,)
-        Divisors: a length of 0 becomes 1, too.
+        The lengths, for use as divisors: a length of 0 is replaced by 1.
 
     Examples
     --------
@@ -47,7 +48,7 @@ def lengths_in(W: Array, MW: Array, dtype: np.dtype[Any], home: Home) -> HostArr
 
 
 def selection_matrix(count: int, order: HostArray) -> HostArray:
-    """The matrix T that selects columns in an order: V T = V[:, order].
+    """The matrix T that selects columns of V in a given order: V T = V[:, order].
 
     Parameters
     ----------
@@ -107,7 +108,7 @@ def signs_of_columns(V: Array, home: Home) -> HostArray:
 
 
 def _host_signs(V: HostArray) -> HostArray:
-    """Signs of a host array in one reading: the largest entries of all runs of rows locate the run of the entry."""
+    """`signs_of_columns` for a host array: finds the run of rows with the entry first, then the entry in that run."""
     runs = row_runs(V)
     if len(runs) == 1 and V.size:
         sizes = np.abs(V)
@@ -127,7 +128,7 @@ def _host_signs(V: HostArray) -> HostArray:
 
 
 def row_runs(V: HostArray) -> list[slice]:
-    """Slices of rows short enough to stay in the private cache of a core."""
+    """Slices of rows of V, each short enough to stay in the private cache of a core."""
     rows = max(CACHED_NUMBERS // max(V.shape[1], 1), 1)
     return [slice(start, start + rows) for start in range(0, V.shape[0], rows)]
 

@@ -1,11 +1,11 @@
-"""Whitening by a factor of a Gram matrix: the inverse of the factor of S + ridge·I makes the matrix an identity.
+"""Whitening by a factor F of a Gram matrix, S + ridge·I = F Fᵀ: F⁻¹ transforms the matrix into the identity.
 
 Problem: methods that keep a Gram matrix in memory work in coordinates in which it is the identity. The matrix may be
 singular, or so nearly singular that its Cholesky factor is dominated by rounding.
 Method: the matrix is scaled to unit diagonal and factorised by Cholesky. If its condition number is too large, an
 eigen-decomposition with a rank cut replaces the factor.
 Source: Golub & Van Loan 2013, Matrix Computations, 4th edition, sections 4.2 and 8.7.
-Where we differ: the condition number is kept, so that a solver can report the loss by squaring.
+Where we differ: the condition number is kept, so that a solver can report how much accuracy the squared data lose.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ from linspec.algebra.small_matrices import EPS, LEAST_LENGTH, leading_eigenpairs
 from linspec.arrays import Array, Home, HostArray, reciprocal, to_host
 
 SMALL = 500
-"""Order of a matrix up to which all singular vectors take a few hundredths of a second."""
+"""Up to this order of a matrix, computing all singular vectors takes at most a few hundredths of a second."""
 
 TINY = 100
-"""Order of a matrix up to which all singular vectors take less than a hundredth of a second."""
+"""Up to this order of a matrix, computing all singular vectors takes less than a hundredth of a second."""
 
 FEW = 4
 """Above `TINY`, only the leading singular vectors are computed if FEW times their number is below the order."""
@@ -32,10 +32,10 @@ SQUARED_AWAY = 1e-5
 """A singular value below this fraction of the largest is inaccurate if it is computed from the squared matrix."""
 
 SHORT = 0.1
-"""Fraction of the largest eigenvalue below which kept eigenvectors are checked again, together with the cut ones."""
+"""Fraction of the largest eigenvalue below which a kept eigenvector is checked again, together with omitted ones."""
 
 OF_SUMS = 4.0
-"""Bound on the error of a sum of p numbers in units of √p roundings; about one sum in 1,500 exceeds it."""
+"""The error of a sum of p numbers is taken to be at most this many times √p roundings; one sum in 1,500 exceeds it."""
 
 CHOLESKY_LIMIT = 1e-12
 """Reciprocal condition number of the scaled Gram matrix below which its eigenvalues determine the rank."""
@@ -79,25 +79,26 @@ class Whitener:
         Eigenvalues of the scaled matrix up to this fraction of the largest count as zero: see `squared_cut`.
     home : Home
     noise : float, default 0.0
-        The same fraction for a matrix with a ridge. The ridge raises all eigenvalues above the rounding of the data, so
-        it is needed only if S was computed by products less accurate than float64.
+        The fraction that replaces `cut` if there is a ridge. The ridge raises all eigenvalues above the rounding of
+        the data, so `noise` is needed only if S was computed by products less accurate than float64.
 
     Attributes
     ----------
     rank : int
         Order r of the numerical range.
     condition : float
-        Condition number of the scaled matrix on that range; an estimate if a Cholesky factor was used.
+        Condition number of the scaled matrix on the numerical range; an estimate if a Cholesky factor was used.
     cut : array of shape (p, m) or None
-        The directions that were omitted as null, of length 1 in the norm of the diagonal. After squaring it is unknown
-        whether they are null, or have only the length that the ridge gives them. None if there are none.
+        The directions that were omitted as null, of length 1 in the norm of the diagonal; None if no direction was
+        omitted. The rounding of S hides whether X maps them to zero or only to short vectors: see
+        `has_short_directions`.
     short : array of shape (p, l) or None
-        The short directions that were kept, of length 1 in the norm of S. Rounding mixes them with the eigenvectors
-        that were cut. None if `cut` is None.
+        The kept eigenvectors with small eigenvalues, of length 1 in the norm of S; None if `cut` is None. Rounding
+        mixes them with the omitted eigenvectors.
     largest : float
         The largest eigenvalue of the scaled matrix; 1 if a Cholesky factor was used.
     rounding : float
-        The rounding error of the images of `cut`, in units of that of one number.
+        The rounding error of the images of `cut`, in units of the rounding error of one number.
 
     Examples
     --------
@@ -159,7 +160,7 @@ class Whitener:
 
 
 class DiagonalWhitener:
-    """The factor F of a diagonal matrix less one of low rank, D + ridge·I − L Lᵀ = F Fᵀ, on its numerical range.
+    """The factor F of a diagonal minus a low-rank matrix, D + ridge·I − L Lᵀ = F Fᵀ, on its numerical range.
 
     Parameters
     ----------
@@ -175,8 +176,8 @@ class DiagonalWhitener:
     Attributes
     ----------
     rank, condition, cut, short, largest, rounding
-        See `Whitener`. Columns of zeros do not count as directions that were cut. `rounding` is √p, because an image
-        has a sum over all columns subtracted.
+        See `Whitener`. Columns of zeros do not count as omitted directions. `rounding` is √p, because a sum over all
+        columns is subtracted from an image.
     root : numpy.ndarray of shape (p,)
         (D + ridge·I)^(-1/2), so that F⁻¹ = (I − QΣ²Qᵀ)^(-1/2) diag(root).
 
@@ -222,7 +223,7 @@ class DiagonalWhitener:
 
 
 def _cholesky(S: HostArray, cut: float) -> tuple[HostArray | None, float]:
-    """Return the Cholesky factor of a scaled Gram matrix, or None if ill-conditioned, and its reciprocal condition."""
+    """Cholesky factor of a scaled Gram matrix (None if ill-conditioned), and its reciprocal condition number."""
     lower, info = scipy.linalg.lapack.dpotrf(S, lower=1, clean=1)
     if info != 0:
         return None, 0.0
@@ -231,10 +232,10 @@ def _cholesky(S: HostArray, cut: float) -> tuple[HostArray | None, float]:
 
 
 def has_short_directions(moments: Any, index: int, factor: Whitener | DiagonalWhitener) -> bool:
-    """Whether images of the directions that a factor has cut are longer than rounding, by one product with a view.
+    """Whether the directions that a factor has omitted have images longer than rounding, by one product with a view.
 
-    Eigenvectors of a Gram matrix have its rounding errors, so the cut directions contain parts of the kept ones.
-    These parts are removed by means of the images of both.
+    Rounding errors of the Gram matrix mix omitted directions with the short directions that were kept. So the images
+    of the kept directions are projected out of the images of the omitted ones.
 
     Parameters
     ----------
@@ -242,7 +243,7 @@ def has_short_directions(moments: Any, index: int, factor: Whitener | DiagonalWh
     index : {0, 1}
         The view.
     factor : Whitener or DiagonalWhitener
-        A factor with cut directions.
+        A factor that has omitted directions: its `cut` is not None.
     """
     assert factor.cut is not None and factor.short is not None  # noqa: S101, PT018
     m = factor.cut.shape[1]
@@ -262,8 +263,8 @@ def has_short_directions(moments: Any, index: int, factor: Whitener | DiagonalWh
 def leading_svd(T: Array, k: int, home: Home) -> tuple[Array, HostArray, Array]:
     """The leading singular triplets of a matrix that fits into memory.
 
-    Large matrices are squared, and their leading left and right vectors corrected by a second step. If a requested
-    value is too small for that, all triplets are computed.
+    For a large T, eigenvectors of T Tᵀ or TᵀT are computed and improved by a second step. If a requested singular
+    value is too small for this method, all triplets are computed.
 
     Parameters
     ----------
@@ -303,10 +304,10 @@ def leading_svd(T: Array, k: int, home: Home) -> tuple[Array, HostArray, Array]:
 
 
 def _by_square(T: Array, k: int, home: Home) -> tuple[Array, HostArray, Array]:
-    """Leading triplets from eigenvectors of the smaller of T Tᵀ and Tᵀ T; accurate for values near the largest.
+    """Leading singular triplets from eigenvectors of the smaller of T Tᵀ and TᵀT; accurate for values near the largest.
 
-    Squaring gives a value s an error of eps s₁²/s, which the second step reduces to eps s₁; subspaces have an error of
-    eps s₁² / (s² − t²), where t is the first value that is omitted.
+    Squaring gives a singular value s an error of eps s₁²/s, which the second step reduces to eps s₁. Singular
+    subspaces have an error of eps s₁² / (s² − t²), where t is the largest omitted singular value.
     """
     wide = T.shape[0] > T.shape[1]
     A = T.T if wide else T

@@ -4,7 +4,7 @@ Problem: use linspec's solvers in the pipelines and grid searches of scikit-lear
 Method: each estimator creates a problem of linspec, solves it, and stores the results under the names of scikit-learn.
 `solution_` is the solution of linspec with its certificate.
 Where we differ from scikit-learn's estimators: sparse data are centred implicitly, data may also be files, operators
-and slices of rows, the solver is chosen by name, and a fit that has not converged warns.
+and slices of rows, the solver is chosen by name, and a fit that has not converged issues a warning.
 
 scikit-learn is required, and imported only by this package: ``pip install 'linspec[sklearn]'``. Read `base` first.
 """

@@ -1,10 +1,11 @@
-"""The base class of all estimators: checks of rows, the solve, and results in the library and on the device of X.
+"""The base class of all estimators: it checks rows, solves the problem, and returns results in the library and on the
+device of X.
 
 Problem: an estimator of scikit-learn stores its parameters unchanged, checks the rows at every call, counts
 their columns, and returns arrays in the library of X. linspec has options, problems and solutions.
-Method: rows that scikit-learn knows are checked by it, which also stores the names of columns. All other data of
-linspec (files, operators, slices of rows) are passed on unchanged. Numbers that linspec keeps on the host are copied
-to the device of the weights.
+Method: scikit-learn checks the rows of types that it knows, and stores the names of columns. Other data (files,
+operators, slices of rows) are passed on to linspec unchanged. Numbers that linspec keeps on the host are copied to
+the device of the weights.
 Source: scikit-learn's guide for developers of estimators; its array-API support, which the setting
 `array_api_dispatch` turns on.
 """
@@ -46,7 +47,7 @@ from linspec.solving.solve import solve
 from linspec.solving.solver import Solver
 
 SPARSE = ("csr", "csc")
-"""Sparse formats that are used without conversion; others are converted to the first."""
+"""Sparse formats that are used without conversion; other formats are converted to the first of these."""
 
 S = TypeVar("S", bound=Solution)
 
@@ -72,7 +73,7 @@ class ConvergenceWarning(
 
 
 class PairedRows:
-    """Mixin for regressors and classifiers: `score` with a check that X and y have their rows in the same order."""
+    """Mixin for regressors and classifiers: `score` checks that the rows of X and y are in the same order."""
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Score the predictions of rows: R² for regressors, accuracy for classifiers.
@@ -87,14 +88,14 @@ class PairedRows:
         Returns
         -------
         float
-            The score of scikit-learn. Frames with the same row labels in different orders raise an error.
+            The score as scikit-learn computes it. Frames with the same row labels in different orders raise an error.
         """
         check_order({"X": X, "y": y, "sample_weight": sample_weight})
         return float(super().score(X, y, sample_weight))  # type: ignore[misc]  # scikit-learn's mixin comes next
 
 
 class LinspecEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
-    """Base of every estimator. `_weights` names the attribute that is on the device of the fitted X."""
+    """Base class of all estimators. `_weights` is the name of an array attribute on the device of the fitted X."""
 
     _weights: ClassVar[str]
 
@@ -117,7 +118,7 @@ class LinspecEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn has
         return solution
 
     def _settings(self, problem: Problem[Any]) -> dict[str, Any]:
-        """The arguments of `solve` that are set, except the seed."""
+        """The arguments of `linspec.solve` that the parameters of the estimator set, except the seed."""
         settings = dict(self.solver_options or {})
         if self.tol is not None and _takes_tol(self.solver, problem):
             settings.setdefault("tol", self.tol)
@@ -142,7 +143,7 @@ class LinspecEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn has
     def _rows_and_targets(
         self, X: Any, y: Any, *, least: int = 2, numeric: bool = True, **others: Any
     ) -> tuple[Any, Any]:
-        """Check X, y and `others` of a fit, and return X and y, y in the library and on the device of X."""
+        """Check X, y and `others` of a fit; return X, and y in the library and on the device of X."""
         check_order({"X": X, "y": y, **others})
         if y is None:  # the check raises the error for a missing y
             validate_data(self, X, y, skip_check_array=True)
@@ -158,13 +159,13 @@ class LinspecEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn has
         return X, y
 
     def _new_rows(self, X: Any, method: str) -> Any:
-        """Check rows for a fitted estimator: columns, library and device must be those of the fit."""
+        """Check and return rows for a fitted estimator: columns, library and device must be those of the fit."""
         check_is_fitted(self)
         self._check_place(X, method)
         return self._rows(X)
 
     def _check_place(self, X: Any, method: str) -> None:
-        """With array-API dispatch, raise if rows are in another library or on another device than in the fit."""
+        """With array-API dispatch, raise if rows are in another library or on another device than the fitted rows."""
         if not get_config()["array_api_dispatch"]:
             return
         here = Home.of(X) if is_array(X) else HOST
@@ -176,7 +177,7 @@ class LinspecEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn has
             )
 
     def _operator(self, X: Any, *, fitting: bool) -> LinearOperator:
-        """Return data that scikit-learn does not know as an operator, after a check of its columns."""
+        """Return data of a type that scikit-learn does not know as an operator, after a check of its columns."""
         A = as_operator(X, "X")
         if fitting:
             self.__dict__.pop("feature_names_in_", None)
@@ -211,7 +212,7 @@ def beside(y: Any, X: Any) -> Any:
 
 
 checked_array = at_home(check_array)
-"""scikit-learn's `check_array`, run on the device of the array."""
+"""scikit-learn's `check_array`, run with the device of the array as the current device."""
 
 
 def seed_of(random_state: Any) -> Any:
@@ -227,12 +228,12 @@ def seed_of(random_state: Any) -> Any:
 
 
 def checked_number(name: str, value: Any) -> float:
-    """Check that a ridge is one number, and return it.
+    """Return a ridge as a float; raise if it is not one number.
 
     Raises
     ------
     InvalidOption
-        If it is not one number.
+        If the ridge is not one number.
     """
     if np.ndim(value) != 0 or isinstance(value, str | bool) or value is None:
         raise InvalidOption(f"{name} must be one number; got {shown(value)}. RidgeCV chooses among several.")
@@ -240,14 +241,14 @@ def checked_number(name: str, value: Any) -> float:
 
 
 def _takes_tol(solver: Any, problem: Problem[Any]) -> bool:
-    """Whether `tol` can be passed to the solver; not to instances and exact solvers."""
+    """Whether `tol` can be passed to the solver; False for instances and for exact solvers."""
     if isinstance(solver, Solver):
         return False
     return solver == "auto" or any(field.name == "tol" for field in fields(get_solver(solver, problem)))
 
 
 def known_to_scikit_learn(X: Any) -> bool:
-    """Whether scikit-learn can check the data: arrays, frames, sparse matrices, sequences."""
+    """Whether data are of a type that scikit-learn can check: arrays, frames, sparse matrices, sequences."""
     if isinstance(X, LinearOperator | str):
         return False
     known = is_array(X) or scipy.sparse.issparse(X) or isinstance(X, Sequence) or np.isscalar(X) or X is None

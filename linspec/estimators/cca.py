@@ -1,4 +1,4 @@
-"""Canonical correlations, as an estimator."""
+"""Canonical correlation analysis as an estimator."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class CCA(TwoViews):
         The number of pairs. By default the smallest of the numbers of rows and of columns of each view, if at most
         4096.
     ridge : float or pair of floats, default 0.0
-        Added to the unnormalised Gram matrices of X and y.
+        The ridge that is added to the unnormalised Gram matrices of X and y.
     center : bool, default True
         Whether to centre the columns; sparse rows stay sparse.
     scale : bool, default False
@@ -30,7 +30,7 @@ class CCA(TwoViews):
     solver : str or linspec.Solver, default "auto"
         A solver of `linspec.CCA`, by name.
     tol : float, optional
-        The residual at which to stop. By default the tolerance of the problem, 1e-6; exact solvers have none.
+        The residual at which to stop; by default 1e-6. Exact solvers, and solvers passed as instances, ignore it.
     max_passes : float, optional
         The largest number of passes over the data.
     random_state : None, int, numpy.random.RandomState or numpy.random.Generator
@@ -41,10 +41,10 @@ class CCA(TwoViews):
     Attributes
     ----------
     x_weights_ : array of shape (n_features, n_components_)
-        Weights of the columns of X. Variates of the training rows have unit length, up to the ridge.
+        Weights of the columns of X. Without a ridge, variates of the training rows have unit length.
     y_weights_ : array of shape (n_targets, n_components_)
     correlations_ : array of shape (n_components_,)
-        Canonical correlations in decreasing order, with the ridge.
+        Canonical correlations in decreasing order, computed with the ridge.
     n_components_ : int
     n_features_in_ : int
     feature_names_in_ : numpy.ndarray of shape (n_features,)
@@ -100,7 +100,7 @@ class CCA(TwoViews):
         X : data of shape (n_samples, n_features)
             Anything that scikit-learn or `linspec.as_operator` accepts.
         y : data of shape (n_samples, n_targets) or (n_samples,)
-            The second view, of the same kinds.
+            The second view, of any kind that X may have.
         sample_weight : array of shape (n_samples,), optional
             How often each row counts.
 
@@ -122,7 +122,7 @@ class CCA(TwoViews):
         return self
 
     def predict(self, X: Any) -> Array:
-        """Predict the second view of rows by least squares on their variates.
+        """Predict the second view of rows from the variates of X, by least squares.
 
         Parameters
         ----------
@@ -148,7 +148,8 @@ class CCA(TwoViews):
 
         Returns
         -------
-        array of shape (n_samples, n_features), or a pair of it and (n_samples, n_targets) when y is given
+        array of shape (n_samples, n_features), or a pair of arrays when y is given
+            The second array has shape (n_samples, n_targets).
         """
         check_is_fitted(self)
         check_order({"X": X, "y": y})

@@ -1,8 +1,9 @@
 """Prediction errors for a path of ridges, by folds or by generalized cross-validation.
 
-Problem: which ridge gives the best predictions for rows that were not fitted?
+Problem: estimate for each ridge how well it predicts rows that were not fitted.
 Method: `linspec.cross_validate`.
-Where we differ: squared errors are weighted by the weights of the rows, also when folds are averaged.
+Where we differ: squared errors are multiplied by the weights of the rows, and folds are averaged with the sums of
+their weights.
 """
 
 from __future__ import annotations
@@ -29,11 +30,11 @@ def errors_of_ridges(
     y : data of shape (n,) or (n, m)
         The targets, for splitters that stratify.
     cv : None, int, splitter or iterable of splits
-        None for generalized cross-validation, which is infinite if no degrees of freedom are left.
+        The folds; None for generalized cross-validation, whose errors are infinite if no degrees of freedom are left.
     groups : array of shape (n,), or None
     rng : None, int or numpy.random.Generator
     settings : dict
-        Arguments of `linspec.solve`. If empty, `cross_validate` chooses whether to run a solver.
+        Arguments of `linspec.solve`. If empty, `linspec.cross_validate` decides whether to run a solver.
 
     Returns
     -------

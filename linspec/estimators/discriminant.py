@@ -1,4 +1,4 @@
-"""Discriminant directions of classes and labels, and the classifier in their subspace, as an estimator."""
+"""Discriminant directions of classes or labels, and a classifier in their span, as an estimator."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ TARGETS: Mapping[str, tuple[Any, dict[str, Any]]] = MappingProxyType(
         "hsl-star": (targets.hsl, {"laplacian": "star"}),
     }
 )
-"""By name, the function that makes targets from labels, and its options."""
+"""For each value of `target`, the function that makes targets from labels, and its options."""
 
 
 class Discriminant(
@@ -42,28 +42,28 @@ class Discriminant(
     TransformerMixin,  # type: ignore[misc]
     LinspecEstimator,
 ):
-    """Discriminant directions of labels: LDA, orthonormal PLS, CCA with labels, hypergraphs.
+    """Discriminant directions of labels: LDA, orthonormalised PLS, CCA with labels, hypergraph spectral learning.
 
-    With a class for every row it is also a classifier: linear discriminant analysis of the variates.
+    If every row has a class, the estimator is also a classifier, by linear discriminant analysis of the variates.
 
     Parameters
     ----------
     n_components : int, optional
-        The number of directions. By default the numerical rank of XᵀH for targets H.
+        The number of directions. By default the numerical rank of XᵀH, where H are the targets.
     target : {"lda", "opls", "cca", "hsl", "hsl-clique", "hsl-star"}, default "lda"
-        The function of `linspec.targets` that makes targets from labels; "hsl" is the hypergraph of Zhou, Huang &
-        Schölkopf, the other two those of the clique and of the star expansion.
+        The function of `linspec.targets` that makes targets from labels; "hsl" uses the hypergraph Laplacian of Zhou,
+        Huang & Schölkopf, "hsl-clique" and "hsl-star" those of the clique and star expansions.
     ridge : float, default 1.0
-        Added to the unnormalised Gram matrix of X. With 0 and more columns than rows, any labels are fitted exactly,
-        and the scatter within classes is zero, so that no classifier exists.
+        The ridge that is added to the unnormalised Gram matrix of X. With ridge 0 and more columns than rows, any
+        labels are fitted exactly; then the scatter within classes is zero and no classifier exists.
     priors : None, "uniform" or sequence of positive numbers, optional
-        Probabilities of the classes, in sorted order. By default their frequencies.
+        Prior probabilities of the classes, in sorted order of the classes. By default the frequencies of the classes.
     scale : bool, default False
         Whether to divide columns by their standard deviations before the ridge is added.
     solver : str or linspec.Solver, default "auto"
         A solver of `linspec.Discriminant`, by name.
     tol : float, optional
-        The residual at which to stop. By default the tolerance of the problem, 1e-6; exact solvers have none.
+        The residual at which to stop; by default 1e-6. Exact solvers, and solvers passed as instances, ignore it.
     max_passes : float, optional
         The largest number of passes over the data.
     random_state : None, int, numpy.random.RandomState or numpy.random.Generator
@@ -196,7 +196,7 @@ class Discriminant(
         Returns
         -------
         array of shape (n_samples,)
-            Labels as in the fit: numbers in the library of X, strings on the host.
+            Classes of the same type as in the fit: numbers in the library of X, strings on the host.
         """
         X = self._new_rows(X, "predict")
         D = self._classes_known().decision(X)
@@ -213,7 +213,7 @@ class Discriminant(
         Returns
         -------
         array of shape (n_samples, n_classes), or (n_samples,) for two classes
-            For two classes the function of the second minus that of the first.
+            For two classes, the function of the second class minus that of the first.
         """
         X = self._new_rows(X, "decision_function")
         D = self._classes_known().decision(X)
@@ -258,7 +258,7 @@ class Discriminant(
         return TARGETS[target]
 
     def _find_classifier(self, X: Any, labels: HostArray, w: HostArray | None) -> None:
-        """Store a classifier, or the reason why there is none; rows are read only if the solution has no classes."""
+        """Store a classifier, or the reason why none exists; read rows only if the solution does not store classes."""
         self._classifier = None
         if self.classes_ is None:
             self._why_none = (
@@ -293,7 +293,7 @@ def _labels(y: Any) -> Any:
 
 
 def _classes(labels: Any, w: HostArray | None) -> tuple[HostArray | None, Any]:
-    """Classes of rows with positive weight and each row's class number; (None, labels) for matrices of labels."""
+    """Classes of rows with positive weight, and the class index of each row; (None, labels) for a matrix of labels."""
     if labels.ndim == 2:
         return None, labels
     classes = np.unique(labels if w is None else labels[w > 0])
@@ -304,7 +304,7 @@ def _classes(labels: Any, w: HostArray | None) -> tuple[HostArray | None, Any]:
 
 
 def _beside_rows(labels: Any, X: Any) -> Any:
-    """Copy labels to the library and device of X; unchanged if X is on the host."""
+    """Copy labels to the library and device of X; return them unchanged if X is on the host."""
     if scipy.sparse.issparse(X) or isinstance(X, np.ndarray):
         return labels
     there = X if is_array(X) else X.home.zeros((1,), np.float32)

@@ -1,4 +1,4 @@
-"""Kernel canonical correlations, as an estimator."""
+"""Kernel canonical correlation analysis as an estimator."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from linspec.kernels.functions import as_kernel
 from linspec.registry import get_problem
 
 SHARE = 1e-4
-"""The default ridge divided by the number of rows, suited to kernels with k(x, x) = 1."""
+"""The default ridge is this number times the number of rows, which suits kernels with k(x, x) = 1."""
 
 
 class KernelCCA(TwoViews):
@@ -22,15 +22,17 @@ class KernelCCA(TwoViews):
     kernel_x : linspec kernel, str or callable, default "rbf"
         A kernel of `linspec.kernels`, its name, or a function of two blocks of rows.
     kernel_y : linspec kernel, str or callable, optional
-        By default the kernel of X. A precomputed one does not work with cross-validation, which selects only rows of y.
+        The kernel of y; by default that of X. A precomputed kernel does not work with cross-validation, which selects
+        rows of y but not columns.
     ridge : float or pair of floats, optional
-        Positive, added to the unnormalised Gram matrices of the features. By default 1e-4 times the number of rows.
+        Positive numbers that are added to the unnormalised Gram matrices of the features. By default 1e-4 times the
+        number of rows.
     center : bool, default True
         Whether to centre the features.
     solver : str or linspec.Solver, default "auto"
         A solver of the problem "kernel-cca", by name.
     tol : float, optional
-        The residual at which to stop. By default the tolerance of the problem, 1e-6; exact solvers have none.
+        The residual at which to stop; by default 1e-6. Exact solvers, and solvers passed as instances, ignore it.
     max_passes : float, optional
         The largest number of passes over the data and the kernel matrices.
     random_state : None, int, numpy.random.RandomState or numpy.random.Generator
@@ -41,9 +43,10 @@ class KernelCCA(TwoViews):
     Attributes
     ----------
     x_weights_, y_weights_ : array of shape (m, n_components_)
-        Coefficients of the functions: m is the number of training rows, landmarks, or features.
+        Coefficients of the functions; m is the number of training rows, of landmarks, or of features, as the solver
+        has it.
     correlations_ : array of shape (n_components_,)
-        Canonical correlations in decreasing order, with the ridge.
+        Canonical correlations in decreasing order, computed with the ridge.
     n_components_ : int
     n_features_in_ : int
     feature_names_in_ : numpy.ndarray of shape (n_features,)
@@ -54,7 +57,7 @@ class KernelCCA(TwoViews):
     Warns
     -----
     ConvergenceWarning
-        If the residual of the solution is above the tolerance, or there is no residual.
+        If the residual of the solution is above the tolerance, or the solver computes no residual.
 
     Examples
     --------
@@ -101,7 +104,7 @@ class KernelCCA(TwoViews):
         X : data of shape (n_samples, n_features)
             Anything that scikit-learn or `linspec.as_operator` accepts and whose entries can be read.
         y : data of shape (n_samples, n_targets) or (n_samples,)
-            The second view, of the same kinds.
+            The second view, of any kind that X may have.
 
         Returns
         -------

@@ -1,4 +1,4 @@
-"""Principal components and truncated SVD, as an estimator."""
+"""Principal component analysis and truncated SVD as an estimator."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, LinspecEstimator): 
     Parameters
     ----------
     n_components : int, optional
-        The number of components. By default the smaller of the numbers of rows and columns, if at most 4096. If the
-        data have lower rank, `n_components_` is smaller.
+        The number of components. By default the smaller of the numbers of rows and columns, if it is at most 4096. If
+        the rank of the data is lower, `n_components_` is smaller.
     center : bool, default True
         Whether to centre the columns; sparse rows stay sparse. False gives a truncated SVD.
     scale : bool, default False
@@ -31,7 +31,7 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, LinspecEstimator): 
     solver : str or linspec.Solver, default "auto"
         A solver of `linspec.SVD`, by name.
     tol : float, optional
-        The residual at which to stop. By default the tolerance of the problem, 1e-6; exact solvers have none.
+        The residual at which to stop; by default 1e-6. Exact solvers, and solvers passed as instances, ignore it.
     max_passes : float, optional
         The largest number of passes over the data.
     random_state : None, int, numpy.random.RandomState or numpy.random.Generator
@@ -46,12 +46,12 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, LinspecEstimator): 
     explained_variance_ : array of shape (n_components_,) or None
         Variances of the scores; None without centring.
     explained_variance_ratio_ : array of shape (n_components_,) or None
-        Their shares of the total variance; without centring, the shares of the sum of squares. None for
-        operators that only give products.
+        The fractions of the total variance; without centring, the fractions of the sum of squares. None for operators
+        that only give products.
     singular_values_ : array of shape (n_components_,)
     mean_ : array of shape (n_features,) or None
     scale_ : array of shape (n_features,) or None
-        The numbers that the columns are divided by.
+        The numbers by which the columns are divided.
     n_components_ : int
     n_features_in_ : int
     feature_names_in_ : numpy.ndarray of shape (n_features,)
@@ -145,7 +145,7 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, LinspecEstimator): 
         return scores / like(scores, self._deviations()) if self.whiten else scores
 
     def inverse_transform(self, X: Any) -> Array:
-        """Compute the rows in the subspace with the given scores.
+        """Compute the rows that belong to given scores, in the span of the components.
 
         Parameters
         ----------
@@ -163,7 +163,7 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, LinspecEstimator): 
         return self.solution_.inverse_transform(scores)
 
     def _deviations(self) -> Any:
-        """Standard deviations of the training scores, bounded below by rounding."""
+        """Standard deviations of the training scores, raised to at least the rounding error of the largest."""
         S = to_host(self.solution_.S)
         least = np.finfo(np.float64).eps * max(float(S.max(initial=0.0)), np.finfo(np.float64).tiny)
         return np.maximum(S, least) / np.sqrt(max(self.solution_.rows - 1, 1))

@@ -1,4 +1,4 @@
-"""Ridge regression as estimators, with a given ridge or one chosen by cross-validation."""
+"""Ridge regression as estimators: with a given ridge, or with a ridge chosen by cross-validation."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from linspec.families.least_squares.problem import LeastSquares
 
 
 class LinearRegressor(PairedRows, MultiOutputMixin, RegressorMixin, LinspecEstimator):  # type: ignore[misc]
-    """Base of linear regressors, with coefficients, an intercept, and predictions."""
+    """Base class of linear regressors, with coefficients, an intercept, and predictions."""
 
     _weights = "coef_"
 
@@ -57,14 +57,15 @@ class Ridge(LinearRegressor):
     alpha : float, default 1.0
         The ridge, added to the unnormalised Gram matrix, as in scikit-learn. 0 gives the solution of least norm.
     fit_intercept : bool, default True
-        Whether to fit an intercept c, which no ridge shrinks; sparse rows stay sparse.
+        Whether to fit an intercept c, which the ridge does not shrink; sparse rows stay sparse.
     scale : bool, default False
-        Whether to divide columns by their standard deviations before the ridge is added. `coef_` belongs to the
-        undivided columns.
+        Whether to divide columns by their standard deviations before the ridge is added. `coef_` are the coefficients
+        of the undivided columns.
     solver : str or linspec.Solver, default "auto"
         A solver of `linspec.LeastSquares`, by name.
     tol : float, optional
-        The residual at which to stop. By default the tolerance of the problem; exact solvers have none.
+        The residual at which to stop; by default the tolerance of the problem. Exact solvers, and solvers passed as
+        instances, ignore it.
     max_passes : float, optional
         The largest number of passes over the data.
     random_state : None, int, numpy.random.RandomState or numpy.random.Generator
@@ -119,7 +120,7 @@ class Ridge(LinearRegressor):
         self.solver_options = solver_options
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Fit coefficients.
+        """Fit the coefficients and the intercept.
 
         Parameters
         ----------
@@ -147,18 +148,19 @@ class RidgeCV(LinearRegressor):
     Parameters
     ----------
     alphas : sequence of floats, default (0.1, 1.0, 10.0)
-        The ridges to choose from.
+        The ridges from which one is chosen.
     cv : None, int, splitter of scikit-learn, or iterable of splits
-        The folds. By default generalized cross-validation (Golub, Heath & Wahba 1979) on all rows in one run, while
-        scikit-learn leaves out one row at a time.
+        The folds. By default generalized cross-validation (Golub, Heath & Wahba 1979) on all rows in one run;
+        scikit-learn's default leaves out one row at a time.
     fit_intercept : bool, default True
-        Whether to fit an intercept, which no ridge shrinks; sparse rows stay sparse.
+        Whether to fit an intercept, which the ridge does not shrink; sparse rows stay sparse.
     scale : bool, default False
         Whether to divide columns by their standard deviations before the ridge is added.
     solver : str or linspec.Solver, default "auto"
         A solver of `linspec.LeastSquares` that accepts a path of ridges, by name.
     tol : float, optional
-        The residual at which to stop. By default the tolerance of the problem; exact solvers have none.
+        The residual at which to stop; by default the tolerance of the problem. Exact solvers, and solvers passed as
+        instances, ignore it.
     max_passes : float, optional
         The largest number of passes over the data in each solve. If none of `solver`, `tol`, `max_passes` and
         `solver_options` is set, folds of data with few columns are scored from one pass, without a solver.
@@ -170,11 +172,11 @@ class RidgeCV(LinearRegressor):
     Attributes
     ----------
     alpha_ : float
-        The ridge with the smallest error; the largest one if errors are equal.
+        The ridge with the smallest error; if errors are equal, the largest of these ridges.
     errors_ : array of shape (n_alphas,)
-        The estimated mean squared error of prediction for each ridge, over targets and rows.
+        For each ridge, the estimated mean squared error of prediction over targets and rows.
     coef_, intercept_, solution_, n_features_in_, feature_names_in_
-        The attributes of `Ridge` with this ridge, fitted on all rows.
+        The attributes of `Ridge`, fitted on all rows with the chosen ridge.
 
     Warns
     -----
@@ -220,7 +222,7 @@ class RidgeCV(LinearRegressor):
         self.solver_options = solver_options
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None) -> Self:
-        """Choose the ridge, and fit coefficients with it on all rows.
+        """Choose the ridge, and fit coefficients with the chosen ridge on all rows.
 
         Parameters
         ----------

@@ -1,4 +1,4 @@
-"""The base class of estimators of two views, where y is the second view, a matrix or one column."""
+"""The base class of estimators of two views X and y; y is a matrix or one column."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ from linspec.solving.problem import Problem
 
 
 class TwoViews(ClassNamePrefixFeaturesOutMixin, TransformerMixin, LinspecEstimator):  # type: ignore[misc]
-    """Base of estimators of two views: canonical variates of rows of X, or of X and y, and their score."""
+    """Base class of estimators of two views: it computes canonical variates of rows, and their score."""
 
     _weights = "x_weights_"
 
     def _views(self, X: Any, y: Any, **others: Any) -> tuple[Any, Any]:
-        """Check X and y of a fit, and return them, y with two dimensions."""
+        """Check X and y of a fit; return X, and y with two dimensions."""
         X, y = self._rows_and_targets(X, y, **others)
         self._one_column = is_array(y) and y.ndim == 1
         return X, with_columns(y)
@@ -55,7 +55,7 @@ class TwoViews(ClassNamePrefixFeaturesOutMixin, TransformerMixin, LinspecEstimat
         )
 
     def score(self, X: Any, y: Any) -> float:
-        """Compute the sum of the correlations of the pairs on rows, usually on new rows.
+        """Compute the sum of the correlations of the canonical pairs on given rows, usually new ones.
 
         Parameters
         ----------

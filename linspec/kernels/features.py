@@ -1,15 +1,16 @@
 """Feature maps: a nonlinear problem as a linear one, on columns that are computed when rows are read.
 
-Problem: methods for kernels need n² numbers, and methods for columns need O(n). Features whose inner products
-approximate those of a kernel turn a kernel method into a linear one.
+Problem: kernel methods need n² kernel values, and linear methods need O(n) numbers. Features whose inner products
+approximate a kernel turn a kernel method into a linear one.
 Method: a feature map maps rows to rows of features. Applied to data it returns data: an operator whose rows are
-computed slice by slice, so every problem and solver accepts it, including weights, confounds and streams of slices, and
-no n x D array is kept. *Nyström*: the kernel with m landmarks, times a factor that makes the inner products among the
-landmarks exact. *Fourier*: cosines of random frequencies, for kernels of differences.
+computed slice by slice, so every problem and solver accepts it, including weights, confounds and streams of slices,
+and no n x D array is kept. *Nyström*: the kernel values with m landmarks, times a matrix that makes the inner
+products among the landmarks exact. *Fourier*: cosines of random frequencies, for kernels that depend on x − z alone.
 Source: Williams & Seeger 2001, NIPS 13, for Nyström; Chen, Epperly, Tropp & Webber 2022, arXiv:2207.06503, for
 randomly pivoted Cholesky; Rahimi & Recht 2007, NIPS 20, for Fourier.
-Where we differ: with `differences` the functions are differences of those of the landmarks. They then belong to the
-span of the features of the training rows after centring, where a solution for the kernel itself can be judged.
+Where we differ: with `differences`, features are linear combinations of differences k(x, zᵢ) − k(x, zⱼ) for landmarks
+z. They then belong to the span of the centred kernel functions of the training rows, where a solution for the kernel
+itself can be judged.
 """
 
 from __future__ import annotations
@@ -53,13 +54,14 @@ from linspec.registry.options import is_number
 __all__ = ["FeatureMap", "FeatureOperator", "FourierMap", "KernelMap", "fourier", "nystrom"]
 
 JITTER = 10.0
-"""Multiple of the machine epsilon of the landmarks' dtype, times the mean diagonal, that is added to their kernel."""
+"""JITTER times the machine epsilon of the landmarks' dtype times the mean diagonal entry is added to the diagonal of
+the landmarks' kernel matrix."""
 
 LANDMARKS = ("uniform", "rpcholesky")
 
 
 class FeatureMap(ABC):
-    """A map from rows of p numbers to rows of D features; `map(data)` is data.
+    """A map from rows of p numbers to rows of D features; called with data, it returns an operator of features.
 
     Attributes
     ----------
@@ -117,7 +119,7 @@ class FeatureMap(ABC):
         InvalidProblem
             The data have another number of columns.
         MissingCapability
-            The data are an operator known by its products, without rows.
+            The data are an operator that is known by its products only.
         """
         A = as_operator(data, name)
         if A.shape[1] != self.inputs:
@@ -178,15 +180,15 @@ class KernelMap(FeatureMap):
     Parameters
     ----------
     landmarks : Points
-        The landmarks, less the point that is subtracted from rows before the kernel.
+        The landmarks, with the same point subtracted that is subtracted from rows before the kernel is evaluated.
     turn : numpy.ndarray of shape (m, D), optional
         B; None: the identity.
     inputs : int, optional
-        The number of columns of the data; by default that of the landmarks.
+        The number of columns of the data; by default the number of columns of the landmarks.
     numbers : numpy.ndarray of shape (m,), optional
         The numbers of the landmarks among the training rows.
     rows : int, optional
-        The number of training rows; by default that of the landmarks.
+        The number of training rows; by default m.
 
     Examples
     --------
@@ -215,7 +217,7 @@ class KernelMap(FeatureMap):
 
     @property
     def kernel(self) -> Kernel:
-        """The kernel, with all its parameters resolved."""
+        """The kernel; all its parameters are numbers."""
         return self.landmarks.kernel
 
     def features(self, rows: LinearOperator) -> Array:
@@ -225,7 +227,7 @@ class KernelMap(FeatureMap):
         return tile if self.turn is None else tile @ home.place(self.turn, rows.dtype)
 
     def _points(self, rows: LinearOperator) -> Points:
-        """Rows as points: dense or sparse as the landmarks are, and less the same point."""
+        """Convert rows to `Points`: dense or sparse like the landmarks, with the same point subtracted."""
         bare, _ = uncounted(rows)
         own: Any = bare.matrix.astype(rows.dtype) if isinstance(bare, SparseOperator) else rows.dense()
         if not self.kernel.precomputed and self._sparse != scipy.sparse.issparse(own):
@@ -294,13 +296,13 @@ def nystrom(
     landmarks: str = "uniform",
     differences: bool = False,
 ) -> KernelMap:
-    """Nyström features: those of a kernel, projected onto the span of m landmarks.
+    """Nyström features: the features of a kernel, projected onto the span of m landmarks.
 
     Parameters
     ----------
     X : data of shape (n, p)
-        The rows from which landmarks are drawn. With "uniform" only the landmarks are read, and the rows from which a
-        scale is computed; with "rpcholesky" all rows are read and kept.
+        The rows from which landmarks are drawn. With "uniform" only the landmarks and the rows from which a scale is
+        computed are read; with "rpcholesky" all rows are read and kept in memory.
     kernel : Kernel, str or callable
         Any argument of `linspec.kernels.as_kernel`. For a precomputed kernel X is its n x n matrix.
     m : int
@@ -311,7 +313,7 @@ def nystrom(
         proportional to the residual of k(x, x) after projection onto the previous landmarks, which finds small groups
         of rows.
     differences : bool, default False
-        Whether the functions are differences of those of the landmarks; then there are m − 1 features.
+        Whether features are built from differences k(x, zᵢ) − k(x, zⱼ) of landmarks; then there are m − 1 features.
 
     Returns
     -------
@@ -371,7 +373,7 @@ def landmark_map(
     chosen : Points
         The landmarks.
     numbers : numpy.ndarray of shape (m,)
-        Their numbers among the training rows.
+        The row numbers of the landmarks among the training rows.
     inputs : int
         The number of columns of the data.
     differences : bool, default False
@@ -385,12 +387,12 @@ def landmark_map(
 
 
 def turn_of(chosen: Points, *, differences: bool, own: Array | None = None) -> HostArray:
-    """B with Bᵀ k(z, z) B = I for the landmarks z: B = Q R⁻¹, with Q = I or a basis of their differences.
+    """B with Bᵀ k(z, z) B = I for the landmarks z: B = Q R⁻¹, where Q = I, or a basis of differences of landmarks.
 
     Raises
     ------
     InvalidProblem
-        k(z, z) has eigenvalues that are negative, beyond rounding.
+        k(z, z) has an eigenvalue that is negative by more than rounding.
     """
     dtype = np.dtype(str(chosen.rows.dtype).rpartition(".")[2])
     K = np.asarray(to_host(_in_double(chosen)) if own is None else to_host(own), dtype=np.float64)
@@ -429,7 +431,7 @@ def fourier(kernel: Any, p: int, D: int, rng: Any = None) -> FourierMap:
     Parameters
     ----------
     kernel : Kernel
-        `linspec.kernels.rbf` or `laplacian`, with a scale that is a number.
+        `linspec.kernels.rbf` or `linspec.kernels.laplacian`, with a scale that is a number.
     p : int
         The number of columns of the data.
     D : int
@@ -439,14 +441,14 @@ def fourier(kernel: Any, p: int, D: int, rng: Any = None) -> FourierMap:
     Returns
     -------
     FourierMap
-        The expectation of the inner products of its features is the kernel.
+        The expected value of the inner product of the features of x and z is k(x, z).
 
     Raises
     ------
     InvalidProblem
         p or D is out of range.
     MissingCapability
-        The kernel has no such features.
+        The kernel has no random Fourier features.
     UnsupportedData
         The scale of the kernel is not a number.
 
@@ -523,7 +525,7 @@ def _points_of(rows: Any, kernel: Kernel) -> Points:
 
 
 def _by_number(chosen: Points, numbers: HostArray) -> Points:
-    """Restrict rows of a precomputed kernel to the columns of the landmarks: the kernel matrix among them."""
+    """Restrict rows of a precomputed kernel to the columns of the landmarks, which gives their kernel matrix."""
     if not chosen.kernel.precomputed:
         return chosen
     return Points(chosen.kernel.tile(chosen.rows, numbers), chosen.kernel)

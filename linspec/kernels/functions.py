@@ -1,13 +1,16 @@
-"""Kernels: functions of two rows that are inner products of features, evaluated a tile at a time.
+"""Kernels: functions of two rows that are inner products of features. Their values are computed tile by tile.
 
-Problem: a kernel method needs k(x, z) for all pairs of n rows, n² numbers, and has room for some of them at a time.
-Method: a kernel is a frozen record with one function, the tile of some rows against others. The linear, polynomial
-and Gaussian kernels compute a tile by one matrix product and a function of its entries; the Laplacian one sums absolute
-differences. Rows may be arrays of any library or SciPy sparse matrices. A scale that is not given is computed once from
-the distances between some of the rows, and the solution keeps the kernel with that scale.
+Problem: a kernel method needs k(x, z) for all pairs of n rows, n² numbers, and memory often holds only some of them
+at a time.
+Method: a kernel is a frozen dataclass, whose method `tile` returns the values k(X, Z) of some rows X and Z. The
+linear, polynomial and Gaussian kernels compute a tile by one matrix product and a function of its entries; the
+Laplacian kernel sums absolute differences. Rows may be arrays of any library or SciPy sparse matrices. If the scale
+is not given, it is computed once from the distances between some of the rows, and the solution keeps the kernel with
+this scale.
 Source: Schölkopf & Smola 2002, Learning with Kernels; Rahimi & Recht 2007 for the Gaussian and the Laplacian kernel.
-Where we differ: kernels that depend on differences alone are evaluated on dense rows less the medians of the columns.
-Distances are computed from inner products, and for rows far from the origin these would cancel, especially in float32.
+Where we differ: for kernels that depend on x − z alone, the medians of the columns are first subtracted from dense
+rows. Distances are computed from inner products, which for rows far from the origin would lose digits to
+cancellation, especially in float32.
 """
 
 from __future__ import annotations
@@ -50,21 +53,21 @@ __all__ = [
 ]
 
 SAMPLE = 1000
-"""Most rows from whose distances, or lengths, a scale is computed."""
+"""Largest number of rows from whose distances or lengths a scale is computed."""
 
 MIDDLE = 2**22
-"""Most numbers in the rows from which the medians of the columns are computed."""
+"""Largest number of entries in the rows from which column medians are computed."""
 
 SPARSE_COLUMNS = 4096
-"""Number of columns of sparse rows that are made dense at once, for sums of absolute differences."""
+"""Number of columns of sparse rows that are converted to dense at once, for sums of absolute differences."""
 
 
 @dataclass(frozen=True)
 class Kernel(ABC):
     """A positive semidefinite function of two rows.
 
-    A subclass is a frozen dataclass and defines `tile` and `diagonal`. It may define `statistics`, numbers of each
-    row that tiles use repeatedly.
+    A subclass is a frozen dataclass and defines `tile` and `diagonal`. It may define `statistics`: numbers of each
+    row, such as |x|², that tiles use repeatedly.
 
     Attributes
     ----------
@@ -75,7 +78,7 @@ class Kernel(ABC):
     projects : bool
         Whether k(x, z) is a function of xᵀz and of the lengths of x and z. Such kernels define `along` and `pullback`.
     is_resolved : bool
-        Whether all its parameters are numbers.
+        Whether all parameters are numbers, and none is a rule such as "median".
 
     Examples
     --------
@@ -105,7 +108,7 @@ class Kernel(ABC):
         return True
 
     def resolved(self, sample: Any) -> Kernel:
-        """The kernel with the parameters that were not given computed from rows.
+        """The kernel with all parameters as numbers: rules such as "median" are evaluated on sample rows.
 
         Parameters
         ----------
@@ -141,7 +144,7 @@ class Kernel(ABC):
         X, Z : arrays or SciPy sparse matrices of shape (n, p) and (m, p)
             Rows of one library and dtype.
         sx, sz : arrays of shape (n,) and (m,), optional
-            Their `statistics`, if the kernel has any; None: computed here.
+            The `statistics` of X and Z, if the kernel has any; None: computed here.
 
         Returns
         -------
@@ -150,7 +153,7 @@ class Kernel(ABC):
         """
 
     def along(self, T: Array, sx: Array | None, U: Array) -> Array:
-        """k(xᵢ, uⱼ) from the products xᵢᵀuⱼ, for rows that are known by their products only.
+        """k(xᵢ, uⱼ) computed from the products xᵢᵀuⱼ, so that the rows xᵢ themselves are not needed.
 
         Parameters
         ----------
@@ -159,7 +162,7 @@ class Kernel(ABC):
         sx : array of shape (n,) or None
             The `statistics` of X, if the kernel has any.
         U : array of shape (p, m)
-            Points of the library of T.
+            Points, one in each column, in the array library of T.
 
         Returns
         -------
@@ -168,7 +171,7 @@ class Kernel(ABC):
         Raises
         ------
         InvalidProblem
-            The kernel is no function of products and lengths.
+            The kernel is not a function of xᵀz and of the lengths of x and z.
         """
         raise InvalidProblem(self._is_no_function_of_products())
 
@@ -179,7 +182,7 @@ class Kernel(ABC):
         ----------
         X : LinearOperator of shape (n, p)
         T, K : arrays of shape (n, m)
-            XU, and the result of `along` for it.
+            T = XU, and K, the result of `along` for T.
         S : array of shape (n, m)
         U : array of shape (p, m)
 
@@ -190,7 +193,7 @@ class Kernel(ABC):
         Raises
         ------
         InvalidProblem
-            The kernel is no function of products and lengths.
+            The kernel is not a function of xᵀz and of the lengths of x and z.
         """
         raise InvalidProblem(self._is_no_function_of_products())
 
@@ -304,7 +307,7 @@ class Polynomial(Kernel):
 
 @dataclass(frozen=True)
 class _OfDistances(Kernel):
-    """A kernel that decreases from 1 with the distance of two rows, in units of a scale."""
+    """Base class of kernels that decrease from 1 with the distance of two rows, measured in units of a scale."""
 
     scale: float | str = "median"
     factor: float = 1.0
@@ -408,8 +411,8 @@ class Laplacian(_OfDistances):
 class Precomputed(Kernel):
     """k(x, z) read from a matrix: the data are the n x n values for pairs of training rows.
 
-    X then has rows of that matrix or, for new rows, of the matrix of their values with the training rows; Z is an array
-    of numbers of training rows.
+    In `tile`, X holds rows of this matrix or, for new rows, of the matrix of their kernel values with the training
+    rows. Z is an array of row numbers of training rows.
 
     Examples
     --------
@@ -443,8 +446,8 @@ class Precomputed(Kernel):
 class Function(Kernel):
     """A kernel defined by a function that takes X (n x p) and Z (m x p) and returns the n x m values.
 
-    It must be symmetric and positive semidefinite. Rows are passed unchanged: arrays of the library of the data, or
-    SciPy sparse matrices.
+    The function must be symmetric and positive semidefinite. Rows are passed unchanged, as arrays in the library of
+    the data or as SciPy sparse matrices.
 
     Examples
     --------
@@ -479,7 +482,7 @@ class Function(Kernel):
 
 
 def linear() -> Linear:
-    """The linear kernel xᵀz: kernel methods with it are the linear methods.
+    """The linear kernel xᵀz, with which kernel methods become linear methods.
 
     Examples
     --------
@@ -503,7 +506,7 @@ def polynomial(degree: int = 2, offset: float = 1.0, gamma: float | str = "scale
     offset : float, default 1.0
         c, at least 0.
     gamma : float or "scale", default "scale"
-        "scale" is one over the mean of |x|² over at most 1,000 rows, drawn by the generator of the run.
+        γ. "scale" is 1 / (mean of |x|²) over at most 1,000 rows, which the generator of the run draws.
 
     Examples
     --------
@@ -527,7 +530,7 @@ def rbf(scale: float | str = "median", *, factor: float = 1.0) -> RBF:
         s, in the units of the data. "median" is the median distance between at most 1,000 rows (if most pairs are
         equal, between those that differ), drawn by the generator of the run.
     factor : float, default 1.0
-        The factor by which the median is multiplied.
+        With "median", the scale is `factor` times the median.
 
     Examples
     --------
@@ -552,7 +555,7 @@ def laplacian(scale: float | str = "median", *, factor: float = 1.0) -> Laplacia
         s, in the units of the data. "median" is the median of Σ|xⱼ − zⱼ| over pairs of at most 1,000 rows, drawn by the
         generator of the run.
     factor : float, default 1.0
-        The factor by which the median is multiplied.
+        With "median", the scale is `factor` times the median.
 
     Examples
     --------
@@ -568,7 +571,8 @@ def laplacian(scale: float | str = "median", *, factor: float = 1.0) -> Laplacia
 
 
 def precomputed() -> Precomputed:
-    """The kernel whose values are the data: an n x n matrix, or for new rows their values with the n training rows.
+    """The kernel whose values are the data: n x n values for training rows, m x n values of m new rows with training
+    rows.
 
     Examples
     --------
@@ -584,7 +588,7 @@ def precomputed() -> Precomputed:
 
 
 def function(of: Callable[[Any, Any], Any]) -> Function:
-    """Make a kernel of a function.
+    """Make a kernel from a function that computes its values.
 
     Parameters
     ----------
@@ -612,11 +616,11 @@ NAMED: dict[str, Callable[[], Kernel]] = {
     "laplacian": laplacian,
     "precomputed": precomputed,
 }
-"""Kernels with their defaults, by name."""
+"""Functions that make kernels with default parameters, by name."""
 
 
 def as_kernel(given: Any, name: str = "kernel") -> Kernel:
-    """Make a kernel of a kernel, a name or a function.
+    """Return the kernel that a kernel object, a name or a function stands for.
 
     Parameters
     ----------
@@ -628,7 +632,7 @@ def as_kernel(given: Any, name: str = "kernel") -> Kernel:
     Raises
     ------
     InvalidProblem
-        It is none of these.
+        `given` is neither a kernel, nor such a name, nor a function.
 
     Examples
     --------
@@ -658,7 +662,7 @@ class Points:
     rows : array, SciPy sparse matrix, or numbers of rows for a precomputed kernel
     kernel : Kernel
     center : numpy.ndarray of shape (p,) or None
-        The point that was subtracted from the rows, and must be subtracted from others.
+        The point that was subtracted from the rows, and that must be subtracted from other rows as well.
     statistics : array of shape (n,), optional
         The `statistics` of the kernel; computed by default.
 
@@ -686,7 +690,7 @@ class Points:
 
     @property
     def home(self) -> Home:
-        """The home of tiles with these rows."""
+        """The library and device of tiles with these rows."""
         return Home.of(np.empty(0) if scipy.sparse.issparse(self.rows) else self.rows)
 
     def at(self, selection: Any) -> Points:
@@ -746,9 +750,10 @@ def not_finite(A: LinearOperator, name: str) -> NonFiniteData:
 
 
 def centre_of(rows: Any, kernel: Kernel) -> HostArray | None:
-    """The column medians of some dense rows, for kernels of differences; None for others.
+    """The column medians of some dense rows, for kernels that depend on x − z; None for other kernels or sparse rows.
 
-    A mean would be moved by a row far from all others, and the distances of the rest would lose their digits.
+    Medians are used because one row far from all others would move the means, and distances between the other rows
+    would lose digits.
     """
     if not kernel.differences or scipy.sparse.issparse(rows):
         return None
@@ -764,7 +769,7 @@ def middle_of(rows: HostArray) -> HostArray:
 
 
 def about(rows: Any, center: HostArray | None) -> Any:
-    """Subtract a point from rows, in float64, and return them in their own dtype; sparse rows become dense."""
+    """Subtract a point (None: nothing) from rows, in float64; differences are dense, in the dtype of the rows."""
     if center is None:
         return rows
     if scipy.sparse.issparse(rows):
@@ -778,7 +783,7 @@ def about(rows: Any, center: HostArray | None) -> Any:
 
 
 def resolved(kernel: Kernel, rows: Any, rng: Any) -> Kernel:
-    """The kernel with all parameters as numbers, those not given computed from some of the rows.
+    """The kernel with all parameters as numbers; rules such as "median" are evaluated on some random rows.
 
     Parameters
     ----------
@@ -833,13 +838,13 @@ def _chosen(rows: Any, selection: Any) -> Any:
 
 
 def _inner(X: Any, Z: Any) -> Array:
-    """xᵀz for all pairs of rows, as an array in new memory."""
+    """xᵀz for all pairs of a row x of X and a row z of Z, in new memory."""
     T = X @ Z.T
     return np.asarray(T.toarray()) if scipy.sparse.issparse(T) else T
 
 
 def _squares(X: Any) -> Array:
-    """|x|² for each row."""
+    """|x|² for each row x of X."""
     if scipy.sparse.issparse(X):
         return np.asarray(X.multiply(X).sum(axis=1)).reshape(-1)
     return namespace(X).sum(X * X, axis=1)
@@ -853,7 +858,7 @@ def _power(base: Array, degree: int) -> Array:
 
 
 def _absolute_differences(X: Any, Z: Any) -> Array:
-    """Σ|xⱼ − zⱼ| for all pairs of rows."""
+    """Σ|xⱼ − zⱼ| for all pairs of a row x of X and a row z of Z."""
     if scipy.sparse.issparse(X) or scipy.sparse.issparse(Z):
         X, Z = (scipy.sparse.csc_array(A) for A in (X, Z))
         total = np.zeros((X.shape[0], Z.shape[0]))
@@ -888,7 +893,7 @@ def _exponential_of_negative(T: Array) -> Array:
 
 
 SAME_ROWS = 1e-7
-"""Share of the largest distance up to which rows count as equal."""
+"""Rows count as equal if their distance is at most this fraction of the largest distance."""
 
 
 def _with_median(kernel: _OfDistances, distances: HostArray) -> Kernel:
@@ -908,7 +913,7 @@ def _with_median(kernel: _OfDistances, distances: HostArray) -> Kernel:
 
 
 SCALES = (1e-150, 1e150)
-"""The smallest and the largest scale, so that its square and the inverse of it neither over- nor underflow."""
+"""The smallest and the largest scale s for which s² and 1/s² neither over- nor underflow."""
 
 
 def _check_scale(kernel: Any, what: str) -> None:

@@ -1,11 +1,11 @@
 """The kernel matrix of n rows, as an operator: kept in memory if it fits, else formed tile by tile in each product.
 
-Problem: methods for kernels multiply H k(X, X) H with thin blocks, where H subtracts means, and n² numbers may not fit
-into memory.
-Method: the matrix is cut into square tiles. If it fits into its share of the memory it is kept. Otherwise each product
-computes the tiles again; a tile off the diagonal is used twice, as itself and transposed. Tiles have the dtype of the
-data, and sums over them are float64. A product takes one *pass*: every entry of the matrix is used once, however many
-columns the block has; m columns of the matrix take m/n of a pass.
+Problem: kernel methods multiply H k(X, X) H with thin blocks, where H = I − 11ᵀ/n subtracts means, and the n² entries
+may not fit into memory.
+Method: the matrix is cut into square tiles. If the matrix fits into a fixed share of the memory, it is kept.
+Otherwise each product computes the tiles again; a tile off the diagonal is used twice, once transposed. Tiles have
+the dtype of the data, and sums over them are float64. A product takes one *pass*: every entry of the matrix is used
+once, however many columns the block has; m columns of the matrix take m/n of a pass.
 Source: Rudi, Carratino & Rosasco 2017, NIPS 30 (FALKON), for products by tiles.
 Where we differ: the operator is symmetric and centred, and it counts its passes together with the reading of the rows.
 """
@@ -47,16 +47,18 @@ __all__ = ["KernelOperator"]
 FORMS = ("auto", "held", "tiled")
 
 HOST_TILE, DEVICE_TILE = 1024, 8192
-"""Rows of a tile: on the host a few megabytes, which stay in the cache of a core; more keep an accelerator busy."""
+"""Rows of a tile, on the host and on a device: a few megabytes stay in the cache of a core, and an accelerator needs
+more to be busy."""
 
 PROBED = 32
-"""Number of rows with which the symmetry of a function, or of precomputed values, is checked."""
+"""Number of rows on which the symmetry of a user's function, or of precomputed values, is checked."""
 
 
 class KernelOperator(LinearOperator):
-    """H k(X, X) H for n rows: symmetric, n x n, never formed unless it is held.
+    """The symmetric n x n matrix H k(X, X) H of n rows X, where H subtracts means; it is formed only if it fits into
+    memory.
 
-    Nothing is read before the first product.
+    No rows are read before the first product.
 
     Parameters
     ----------
@@ -68,8 +70,8 @@ class KernelOperator(LinearOperator):
     center : bool, default True
         Whether the features are centred; False: H is the identity.
     form : {"auto", "held", "tiled"}, default "auto"
-        "held" keeps the matrix in memory, "tiled" forms its tiles in each product; "auto" keeps it if it fits into
-        three sixteenths of the available memory.
+        "held" keeps the matrix in memory, "tiled" forms its tiles in each product; "auto" is "held" if the matrix
+        fits into three sixteenths of the available memory.
     tile : int, optional
         The number of rows of a tile; by default 1024 on the host.
     rng : None, int or numpy.random.Generator
@@ -80,7 +82,7 @@ class KernelOperator(LinearOperator):
     Attributes
     ----------
     kernel : Kernel
-        The kernel; all its parameters are numbers once rows have been read (`settle`).
+        The kernel; all parameters are numbers once rows have been read (`settle`).
     dtype : numpy.dtype
         The dtype of products: float64, whatever the dtype of the tiles.
     ledger : Ledger
@@ -149,7 +151,7 @@ class KernelOperator(LinearOperator):
         Parameters
         ----------
         rng : None, int or numpy.random.Generator, optional
-            Replaces the generator of the constructor.
+            A generator to use instead of that of the constructor.
 
         Returns
         -------
@@ -177,7 +179,7 @@ class KernelOperator(LinearOperator):
         return self.kernel
 
     def _largest(self, points: Points) -> Magnitude:
-        """The largest value k(x, x); the largest float32 if float32 values overflow, which selects float64."""
+        """The largest k(x, x); the largest float32 if float32 values overflow, so that the caller uses float64."""
         values = diagonal_of(points)
         single = np.finfo(np.float32)
         finite = self.tile_dtype != np.float32 or bool(np.isfinite(to_host(values)).all())
@@ -190,7 +192,7 @@ class KernelOperator(LinearOperator):
 
     @property
     def points(self) -> Points:
-        """The rows in memory, less their medians if the kernel depends on differences."""
+        """The rows in memory, minus the column medians if the kernel depends on x − z alone."""
         self.settle()
         assert self._points is not None  # noqa: S101  # settle has set it
         return self._points
@@ -211,7 +213,7 @@ class KernelOperator(LinearOperator):
 
     @cached_property
     def witness(self) -> Witness:
-        """The witness that identifies the rows, which are read if they have not been."""
+        """The witness that identifies the rows; the rows are read if they have not been read yet."""
         return witness(as_operator(self.points.rows)).on_host()
 
     def _check_symmetry(self, points: Points) -> None:
@@ -237,7 +239,7 @@ class KernelOperator(LinearOperator):
 
     @at_home
     def product(self, V: Array) -> tuple[Array, HostArray]:
-        """H k(X, X) H V, and the column means of k(X, X) H V that H subtracts.
+        """H k(X, X) H V, and the column means of k(X, X) H V, which the left H subtracts.
 
         Parameters
         ----------
@@ -373,7 +375,7 @@ class KernelOperator(LinearOperator):
         Parameters
         ----------
         data : data of shape (m, p)
-            The new rows; with a precomputed kernel their m x n values with the rows of X.
+            The new rows; for a precomputed kernel, the m x n kernel values of the new rows with the rows of X.
         name : str, default "data"
             The name of the data in messages.
         """

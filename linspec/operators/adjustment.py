@@ -3,14 +3,15 @@ of columns.
 
 Problem: the weights, means and confounds of `linspec.operators.row_model` must act on every product with a matrix,
 whichever code multiplies.
-Method: (I − QQᵀ) D (A − 1 rowᵀ) diag(f) has the rows of A minus their mean, times √w, minus a matrix of low rank; each
-column is then multiplied by a factor. An `Adjustment` holds the parts that depend on A: it computes them in the first
-sweep of moments, is applied to rows, and corrects products. `AdjustedOperator` is the adjusted matrix itself. Sweeps of
-`linspec.Moments` see through it and multiply A; for other callers the first product makes one sweep more. Large means:
-dense rows are centred entry by entry. Of sparse rows products are corrected, which cancels digits where means are large
-beside the deviations. A column in which every entry is stored has one of its own values subtracted from them instead
-(`about_a_row`): the difference of nearly equal numbers is exact, and nothing is filled up. A column with zeros that are
-not stored has a mean of at most √n times its deviation.
+Method: (I − QQᵀ) D (A − 1 rowᵀ) diag(f): the mean is subtracted from the rows of A, each row is multiplied by its √w,
+and a matrix of low rank is subtracted. Each column is then multiplied by a factor. An `Adjustment` holds the parts
+that depend on A: it computes them in the first sweep of moments, is applied to rows, and corrects products.
+`AdjustedOperator` is the adjusted matrix itself. Sweeps of `linspec.Moments` multiply A itself and correct the
+products. For other callers the first product makes one more sweep, to compute the adjustment. Large means: dense rows
+are centred entry by entry. For sparse rows the products are corrected instead, which loses digits if means are much
+larger than the deviations. From a sparse column that stores every entry, one of its own values is therefore
+subtracted first (`about_a_row`): differences of nearly equal numbers are exact, and the column stays sparse. A column
+with zeros that are not stored has a mean of at most √n times its deviation.
 """
 
 from __future__ import annotations
@@ -32,17 +33,18 @@ from linspec.operators.wrapper import Wrapper
 from linspec.process.pauses import admit
 
 EXPLAINED = 1e-13
-"""A column counts as zero if the confounds leave at most this share of its squared length, which is rounding."""
+"""A column counts as zero if the confounds leave at most this share of its squared length: a share this small is
+rounding."""
 
 ENTRIES = (2.0**-46) ** 2
-"""Share of a column's squared length before centring that rounding of its entries may leave after centring."""
+"""Squared length that rounding of the entries may leave in a centred column, as a share of the length before."""
 
 NEARLY = 1e-8
 """A column is reported as explained if the confounds leave at most this share of its squared length."""
 
 
 SQUARES = 1e-280
-"""Sum of squares below which its smaller terms may have lost digits to underflow."""
+"""If a sum of squares is below this number, its smaller terms may have lost digits to underflow."""
 
 SAMPLED_ROWS = 16
 """The number of evenly spread rows that are read to find columns with large means."""
@@ -126,7 +128,7 @@ class Adjustment:
     mean : array of shape (p,) or None
         The column means of A, once they are known.
     explained : array of shape (p, r) or None
-        T = AᵀD²B: the confounds explain D B Tᵀ. AᵀDq is appended as the last column if the constant is put back.
+        T = AᵀD²B: the confounds explain D B Tᵀ. If the model keeps the constant q, the last column is AᵀDq.
     factors : array of shape (p,) or None
         The factors of the columns: 1/σ with scaling, 0 for columns that the confounds explain.
     squares : array of shape (p,) or None
@@ -140,7 +142,7 @@ class Adjustment:
     ledger : Ledger or None
         The ledger that counts the sweep in which the adjustment is computed.
     unrecorded : float
-        Sweeps that were made before there was a ledger.
+        Number of sweeps made before `ledger` was set.
 
     Examples
     --------
@@ -218,7 +220,7 @@ class Adjustment:
 
     @property
     def kept(self) -> Array | None:
-        """The row (AᵀDq)ᵀ that is appended to triangles where the constant is put back, else None."""
+        """The row (AᵀDq)ᵀ, to be appended to triangular factors R, if the model keeps the constant q; else None."""
         return self.explained[:, -1:].T if self.model.keeps_constant and self.explained is not None else None
 
     # ---- what a solution keeps -----------------------------------------------------------------
@@ -229,8 +231,8 @@ class Adjustment:
         Returns
         -------
         dict from str to array
-            Shapes (p,), (c, p), (c,) and (p,); `slopes` has one row for each confound. Parts that do not apply are left
-            out.
+            Shapes (p,), (c, p), (c,) and (p,); `slopes` has one row for each confound. An array that is not needed is
+            left out.
         """
         model, found = self.model, {}
         constant, turn, mean = model.constant, model.turn, model.confound_mean
@@ -252,7 +254,7 @@ class Adjustment:
     def learnt_by(
         cls, mean: Array | None, slopes: Array | None, scale: Array | None, confounds: HostArray | None
     ) -> Adjustment:
-        """The adjustment of new rows, whose confounds are the basis of its model.
+        """The adjustment of new rows, from the arrays that training has found and the confounds of the new rows.
 
         Parameters
         ----------
@@ -298,7 +300,7 @@ class Adjustment:
         explained: Array | None = None,
         squares: Array | None = None,
     ) -> None:
-        """Store the results of a sweep; parts that are already known are not replaced.
+        """Store the results of a sweep; results that are already known are not replaced.
 
         Parameters
         ----------
@@ -325,7 +327,7 @@ class Adjustment:
             self.squares = self._scaled(home, self._left(home, squares, count), count)
 
     def learn_from(self, gathered: ColumnStatistics) -> None:
-        """Take over the column statistics of all rows of A."""
+        """Compute the adjustment from the column statistics of all rows of A."""
         squares = gathered.spread if self.model.center else gathered.squares_about(self.shift)
         explained = self.explained_by(gathered)
         self.learn(gathered.home, gathered.count, mean=gathered.mean, explained=explained, squares=squares)
@@ -359,12 +361,12 @@ class Adjustment:
             self.learn(home, self.model.total(n), explained=explained)
 
     def explained_by(self, gathered: ColumnStatistics) -> Array | None:
-        """AᵀD²B for A less `row`, from the statistics of all rows."""
+        """AᵀD²B for A minus its subtracted row, from the statistics of all rows."""
         center = self.model.center
         return gathered.beside(None if center else self.shift, center=center)
 
     def _with_constant(self, home: Home, explained: Array, count: float) -> Array:
-        """Append the column AᵀDq to T if the constant is put back; else return T."""
+        """Append the column AᵀDq to T if the model keeps the constant q; else return T."""
         constant = self.model.constant
         if constant is None or constant.kept is None:
             return explained
@@ -415,19 +417,19 @@ class Adjustment:
     # ---- use ----------------------------------------------------------------------------------
 
     def with_model(self, change: Change) -> Adjustment:
-        """The adjustment with another model of the rows."""
+        """A copy of the adjustment with its row model replaced by `change(model)`."""
         other = copy.copy(self)
         other.model, other.ledger = change(self.model), None
         return other
 
     def with_known_row(self) -> Adjustment:
-        """The adjustment with its known row as a plain shift instead of means: nothing is left to compute."""
+        """A copy that subtracts the known row as a fixed shift instead of the means: no sweep has to compute it."""
         other = copy.copy(self)
         other.model, other.shift, other.scale, other.ledger = PLAIN, self.row, False, None
         return other
 
     def times(self, factors: Array) -> Adjustment:
-        """The adjustment with the columns multiplied by further factors."""
+        """A copy of the adjustment whose column factors are multiplied by `factors`."""
         other = copy.copy(self)
         other.scale, other.ledger = False, None  # it is known
         other.factors = factors if self.factors is None else self.factors * factors
@@ -444,7 +446,7 @@ class Adjustment:
         first : int, default 0
             The number of the first row.
         model : RowModel, optional
-            The model of these rows, where they are not consecutive.
+            The model of these rows, if they are not consecutive.
         """
         model, n, home, row = model or self.model, rows.shape[0], rows.home.blocks, self.row
         A = rows if row is None else rows.centered(row)
@@ -475,7 +477,7 @@ class Adjustment:
 
 
 def scaled(array: Any, factors: Array | None) -> Any:
-    """Multiply entry i of a vector, or row i of an array, by the factor of column i of the data; None stays None."""
+    """Multiply entry i of a vector, or row i of an array, by the factor of column i of the data; None for None."""
     if array is None or factors is None:
         return array
     return array * (factors if array.ndim == 1 else factors[:, None])
@@ -568,7 +570,7 @@ class AdjustedOperator(Wrapper):
 
     @property
     def spent(self) -> bool:
-        """Whether the rows can no longer be read: an iterator that was used."""
+        """Whether the rows can no longer be read, because their iterator was used."""
         return bool(getattr(self.operator, "spent", False))
 
     def in_dtype(self, dtype: np.dtype[Any]) -> LinearOperator | None:
@@ -581,7 +583,7 @@ class AdjustedOperator(Wrapper):
         return made.with_names_of(self)
 
     def scaled_columns(self, scale: Array) -> LinearOperator:
-        """A copy with each column multiplied by a factor; sweeps see through it as well."""
+        """A copy with each column multiplied by a factor; sweeps can still multiply A and apply its adjustment."""
         self.settle()
         adjustment = self.adjustment.times(self.home.blocks.place(scale))
         return AdjustedOperator.with_adjustment(self.operator, adjustment, self._settle, self.name)
@@ -629,7 +631,7 @@ class AdjustedOperator(Wrapper):
         return self.adjustment.applied(rows, 0, self.model.chosen(selection))
 
     def drawn(self, selection: HostArray) -> LinearOperator:
-        """Rows that were drawn in proportion to their weights; each of them gets the same weight, the mean."""
+        """Rows that were drawn in proportion to their weights; each gets the mean of all weights as its weight."""
         self.settle()
         chosen, weights = self.model.chosen(selection), self.model.weights
         if weights is not None:
@@ -653,7 +655,7 @@ class AdjustedOperator(Wrapper):
 
 
 def about_a_row(A: SparseOperator) -> tuple[SparseOperator, HostArray | None]:
-    """Subtract a row from the columns that have large means and store every entry; return the matrix and that row.
+    """Subtract a row of A where columns have large means and store every entry; return the matrix and the row.
 
     A sparse matrix without such columns is returned unchanged, with None.
     """
@@ -688,7 +690,7 @@ def about_a_row(A: SparseOperator) -> tuple[SparseOperator, HostArray | None]:
 
 
 def _in_all_rows(matrix: Any, rows: HostArray) -> set[int]:
-    """Columns that have a stored entry in each of the given rows."""
+    """Set of the columns that have a stored entry in each of the given rows."""
     found: set[int] | None = None
     for start, stop in zip(matrix.indptr[rows].tolist(), matrix.indptr[rows + 1].tolist(), strict=True):
         columns = matrix.indices[start:stop].tolist()
@@ -699,7 +701,7 @@ def _in_all_rows(matrix: Any, rows: HostArray) -> set[int]:
 
 
 def _canonical(matrix: Any) -> Any:
-    """Return the matrix with every entry stored once: the matrix itself if this is already so."""
+    """Return the matrix with duplicate entries summed; the matrix itself if it has none."""
     if matrix.has_canonical_format:
         return matrix
     matrix = matrix.copy()

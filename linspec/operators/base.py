@@ -68,21 +68,22 @@ class LinearOperator(ABC):
     gathers : bool
         Whether a few rows can be selected by their numbers, as minibatches need.
     centres_entries : bool
-        Whether column means are subtracted from the entries of its rows, which loses nothing, and not from products.
+        Whether column means are subtracted from the entries of the rows, which loses no digits, instead of from
+        products.
     concurrent : bool
         Whether several threads may take rows and multiply them at once, each product on one thread.
     sweeps : float
         Number of times that the rows can be read: 1 for an iterator of slices, infinity for all other data.
     rows_together : int
-        Number of neighbouring rows that are best read together: 1 in memory, more in files, such as those of a chunk
-        that is decoded as a whole.
+        Number of neighbouring rows that are best read together: 1 in memory; in a file, for example, the rows of a
+        chunk that is decoded as a whole.
     statistics : ColumnStatistics or None
         Means and spreads of the columns, if the sweep that counted the rows has computed them; None otherwise.
     resident : bool
         Whether the entries are in memory.
     adjustment : Adjustment or None
-        For an adjusted operator, what it applies to the rows of its attribute `operator`: sweeps may multiply that one
-        instead, and apply the adjustment themselves. None otherwise.
+        For an adjusted operator, the adjustment of the rows of its attribute `operator`: sweeps may multiply
+        `operator` and apply the adjustment themselves. None otherwise.
     column_names : tuple of str or None
         The names of the columns of a frame; None for other data, and for sums, products and parts of operators.
     row_names : sequence or None
@@ -136,7 +137,7 @@ class LinearOperator(ABC):
 
     @property
     def centres_entries(self) -> bool:
-        """Whether column means are subtracted from the entries of its rows, and not from products."""
+        """Whether column means are subtracted from the entries of the rows instead of from products."""
         return False
 
     @abstractmethod
@@ -214,7 +215,7 @@ class LinearOperator(ABC):
         MissingCapability
             When the operator is known by its products only.
         InvalidProblem
-            When there are no such rows.
+            When a row number is out of range.
         """
         if not self.gathers:
             raise MissingCapability(
@@ -226,10 +227,10 @@ class LinearOperator(ABC):
             return self._rows(_selected(selection, self.shape[0]))
 
     def drawn(self, selection: HostArray) -> LinearOperator:
-        """Rows whose numbers were drawn at random in proportion to their weights, where the rows have weights.
+        """Rows whose numbers were drawn at random, in proportion to the weights if the rows have weights.
 
-        For the m returned rows A_S, (n/m) A_SᵀA_S is an unbiased estimate of AᵀA: rows with a larger probability are
-        scaled down. `linspec.sweeps.minibatches` draws the numbers; without weights this is `rows`.
+        For the m returned rows A_S, (n/m) A_SᵀA_S is an unbiased estimate of AᵀA: rows that are drawn with a larger
+        probability are scaled down. `linspec.sweeps.minibatches` draws the numbers; without weights this is `rows`.
 
         Parameters
         ----------
@@ -254,22 +255,22 @@ class LinearOperator(ABC):
         return self._dense()
 
     def stored(self) -> Array:
-        """The entries in their stored dtype, not rounded to the working dtype; `dense()` for other operators."""
+        """The entries in their stored dtype, not rounded to the working dtype; `dense()` if no entries are stored."""
         return self.dense()
 
     @property
     def stored_dtype(self) -> np.dtype[Any]:
-        """The dtype in which the entries are stored, where that is known, else that of the products."""
+        """The dtype in which the entries are stored; the dtype of the products if that is unknown."""
         return self.dtype
 
     @property
     def rounded_dtype(self) -> np.dtype[Any]:
-        """The dtype to which entries were rounded: float32 even if products with them are float64."""
+        """The dtype to which entries were rounded: float32 if they are stored so, else the dtype of products."""
         return self.stored_dtype if self.stored_dtype == np.float32 else self.dtype
 
     @property
     def stored_array(self) -> Any:
-        """The array, memory map or sparse matrix that holds exactly these rows; None where there is none."""
+        """The array, memory map or sparse matrix that holds exactly these rows, or None."""
         return None
 
     def in_memory(self, most: float) -> LinearOperator:
@@ -283,7 +284,7 @@ class LinearOperator(ABC):
         Returns
         -------
         LinearOperator
-            Itself where nothing is gained, or where the rows would take more.
+            This operator itself if nothing is gained, or if the rows would take more than `most` bytes.
         """
         return self
 
@@ -309,7 +310,7 @@ class LinearOperator(ABC):
         MissingCapability
             When the data are not streamed.
         SweptOnce
-            When they can be read once, and were.
+            When the rows could be read only once, and have been read.
         """
         raise MissingCapability(f"{type(self).__name__} is not read slice by slice; take `rows` or products.")
 
@@ -405,7 +406,7 @@ def _selected(selection: Any, n: int) -> Selection:
 
 
 class _Composite(LinearOperator):
-    """An operator made of others, with the capabilities that all of them have."""
+    """An operator made of other operators; it has the capabilities that all of them have."""
 
     def __init__(self, parts: Sequence[LinearOperator], shape: tuple[int, int]) -> None:
         if math.inf in shape:
@@ -446,7 +447,7 @@ class _Composite(LinearOperator):
             part.enter_in(ledger)
 
     def _homes(self) -> tuple[Home, ...]:
-        """Homes that the parts may have."""
+        """The homes (library and device) that the operands after the first may have."""
         return (self.home,)
 
     @property
@@ -613,7 +614,7 @@ class ProductOperator(_Composite):
 
 
 class _WithRow(_Composite):
-    """An operator with one number for each of its columns."""
+    """Base class of operators that hold a vector with one number for each column."""
 
     def _row(self, x: Array, what: str) -> Array:
         """Check that there is one number for each column, and move these numbers to `home.blocks` in float64."""
@@ -657,7 +658,7 @@ class CenteredOperator(_WithRow):
         return self.parts[0].stored_dtype
 
     def centered(self, mean: Array) -> LinearOperator:
-        """The operator with another row subtracted as well: one correction by the sum of both rows."""
+        """The operator with `mean` subtracted as well: one correction by the sum of the old row and `mean`."""
         return CenteredOperator(self.parts[0], self.mean + self._row(mean, "a column mean"))
 
     def _dense(self) -> Array:
@@ -667,14 +668,14 @@ class CenteredOperator(_WithRow):
 
 
 def less_outer(P: HostArray, x: HostArray, y: HostArray) -> HostArray:
-    """Subtract x yᵀ from a float64 P in place: a new block as large as P would take longer than the arithmetic."""
+    """Subtract x yᵀ from a float64 P in place: allocating a new block takes longer than the arithmetic."""
     for rows in row_runs(P):
         P[rows] -= x[rows, None] * y
     return P
 
 
 def _column_sums(U: Array, home: Home) -> Array:
-    """Sum over rows in float64; on a device without float64, over stretches of rows that the host adds up."""
+    """Column sums in float64; a device without float64 sums stretches of rows, and the host adds the results."""
     if home.blocks == home:
         return home.column_sums(U)
     total = home.blocks.zeros((U.shape[1],))
@@ -755,7 +756,7 @@ class LowRankUpdate(_Composite):
         return self.parts[0].rmatmat(U) + self.V @ self._product_over_rows(self._cast(U))
 
     def _product_over_rows(self, U: Array) -> Array:
-        """(left factor)ᵀ U, with float32 sums over stretches of rows short enough to lose nothing."""
+        """(left factor)ᵀ U; float32 sums run over stretches of rows that are short enough to lose no digits."""
         stretch = max(self.shape[0], 1) if self.dtype == np.float64 else LONGEST_STRETCH
         total = self.home.blocks.zeros((self.U.shape[1], U.shape[1]))
         for start in range(0, self.shape[0], stretch):

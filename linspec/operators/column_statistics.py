@@ -1,12 +1,12 @@
 """Column means and sums of squares about them, gathered over blocks of rows.
 
-Method: each block is summed about its own mean and merged into the rest (Chan, Golub & LeVeque 1983,
-doi:10.1080/00031305.1983.10483115). So nothing cancels if means are large compared with their spread. Sparse
-blocks are summed over their stored entries, about zero. If that cancels, they are summed again about the mean
-found first, and the zeros that are not stored are added.
-Where we differ: the very first row is subtracted before any sum. Then a constant column has a spread of
-exactly zero, however its value is rounded. Otherwise its spread would be noise, and a later division would
-amplify it. Also, the running means are small, so merging many blocks loses no digits. Rows may have weights, and the
+Method: each block is summed about its own mean and merged into the sums of the earlier blocks (Chan, Golub & LeVeque
+1983, doi:10.1080/00031305.1983.10483115). So no digits cancel if means are large compared with the spread. Sparse
+blocks are summed over their stored entries, about zero. If digits cancel there, the entries are summed again about
+the mean found first, and the zeros that are not stored are added.
+Where we differ: the very first row is subtracted before any sum. Then a constant column has a spread of exactly zero,
+however its value is rounded. Without this step its spread would be rounding noise, which a later division would
+amplify. Also, the running means are small, so merging many blocks loses no digits. Rows may have weights, and the
 products of the columns with a basis of confounds are gathered about the same row.
 """
 
@@ -30,9 +30,9 @@ from linspec.operators import (
 from linspec.operators.row_blocks import RowBuffer, row_blocks
 
 CANCELLED, REPEATS = 1e-2, 3
-"""The fraction of a sum of squares that must remain when the mean is subtracted afterwards, and the number of times
-that the sum is otherwise formed again about a better point. The second sum is accurate to rounding; the third reveals
-constant columns."""
+"""Fraction of a column's sum of squares that must remain after its mean is subtracted, and how often the sum is
+formed again about a better point if less remains. The second sum is accurate to rounding; the third reveals constant
+columns."""
 
 
 GATHERED = ("count", "spread", "_origin", "_mean", "_beside", "_sums")
@@ -66,7 +66,7 @@ class ColumnStatistics:
 
     @classmethod
     def again(cls, learnt: Mapping[str, Any], home: Home) -> ColumnStatistics:
-        """Restore the statistics that `learnt` returned, whose arrays are on the host."""
+        """Restore statistics from the attributes that `learnt` returned, whose arrays are on the host."""
         made = cls(home)
         for name in GATHERED:
             value = learnt[name]
@@ -79,14 +79,14 @@ class ColumnStatistics:
         return None if self._mean is None else self._origin + self._mean
 
     def beside(self, point: Array | None, *, center: bool) -> Array | None:
-        """(A − 1 pointᵀ)ᵀD²B, shape (p, r), for the basis B passed with the rows; with `center` about the mean."""
+        """(A − 1 pointᵀ)ᵀD²B, shape (p, r), for the basis B of the rows; `center`: with the mean as point."""
         if self._beside is None or center:  # B is orthogonal to the constant then
             return self._beside
         step = self._origin if point is None else self._origin - point
         return self._beside + step[:, None] * self._sums[None, :]
 
     def add(self, block: LinearOperator, weights: Array | None = None, basis: Array | None = None) -> None:
-        """Add the rows of an operator whose entries can be read.
+        """Add the rows of a block to the statistics; the entries of the block must be readable.
 
         Parameters
         ----------
@@ -217,7 +217,8 @@ def merged(count: float, more: float) -> tuple[float, float]:
     Returns
     -------
     weight, share : float
-        As in Chan, Golub & LeVeque (1983, doi:10.1080/00031305.1983.10483115): nothing large is subtracted.
+        As in Chan, Golub & LeVeque (1983, doi:10.1080/00031305.1983.10483115): no large numbers are subtracted from
+        each other.
     """
     share = more / ((count + more) or 1.0)
     return count * share, share
@@ -252,7 +253,7 @@ def without_mean(rows: Array, home: Home, weights: Array | None = None) -> tuple
 
 
 def block_mean(block: LinearOperator, home: Home, weights: Array | None = None) -> Array:
-    """(Weighted) column means of a block, accurate enough as a point about which sums do not cancel."""
+    """(Weighted) column means of a block, rounded to its working dtype: sums about this point lose no digits."""
     if weights is None:
         ones = block.home.ones((block.shape[0], 1), block.dtype)
     else:

@@ -1,10 +1,10 @@
 """Operators that count their use: sweeps over the rows, column products and floating-point operations.
 
-Problem: a run reports how much was read and multiplied, also if a solver selects rows and multiplies them.
-Method: every product counts automatically. b of n rows count as b/n of a sweep when they are taken, and never again; a
-product of b of n rows with k columns counts as k b/n columns, so that the products of all blocks of rows count as much
-as one product of all rows. Code that multiplies arrays instead of operators calls `Ledger.record`.
-Sums of such fractions are exact: a sweep by blocks is 1, which a budget of passes can rely on.
+Problem: a run reports how many rows were read and multiplied, also if a solver multiplies only some of the rows.
+Method: every product counts automatically. When b of n rows are selected they count as b/n of a sweep, and never
+again; a product of b of n rows with k columns counts as k b/n columns, so that the products of all blocks of rows
+count as much as one product of all rows. Code that multiplies arrays instead of operators calls `Ledger.record`. Sums
+of such fractions are exact: a sweep by blocks is 1, which a budget of passes can rely on.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ wait_before_forks(_LOCK)
 
 
 class Ledger:
-    """The counted use of one matrix. Several threads may enter at the same time.
+    """Counter of the use of one matrix. Several threads may count at the same time.
 
     Attributes
     ----------
@@ -70,7 +70,7 @@ class Ledger:
 
     @property
     def own_sweeps(self) -> float:
-        """Sweeps that the calling thread has made; other threads may use the same moments at the same time."""
+        """Sweeps that the calling thread has made; other threads may use the same matrix at the same time."""
         return _as_float(self._by_thread.get(threading.get_ident(), {}))
 
     def record(
@@ -81,7 +81,7 @@ class Ledger:
         Parameters
         ----------
         A : LinearOperator
-            The operator that was multiplied: the matrix of this ledger, or the rows of this ledger.
+            The operator that was multiplied: the matrix, or the rows, that this ledger counts.
         columns : float
             Columns of the products, forward and adjoint together.
         sweeps : float, default 0
@@ -129,7 +129,7 @@ class Ledger:
             self._add(0, count, 0.0, of)
 
     def of_rows(self, share: Fraction) -> Ledger:
-        """A ledger for some rows. Products of these rows also count in this ledger, in proportion; sweeps do not.
+        """A ledger for some rows. Products with these rows also count in this ledger, in proportion; sweeps do not.
 
         Parameters
         ----------
@@ -139,7 +139,7 @@ class Ledger:
         return _RowsLedger(self, share)
 
     def _add(self, sweeps: float, columns: float, flops: float, of: int = 1) -> None:
-        """Add flops, and sweeps / of and columns / of."""
+        """Add `flops`, the fraction `sweeps / of` and the fraction `columns / of` to the counts."""
         with _LOCK:
             if sweeps:
                 _add_to(self._sweeps, sweeps, of)
@@ -157,7 +157,7 @@ class Ledger:
 
 
 class _RowsLedger(Ledger):
-    """The ledger of some rows: it counts sweeps of these rows itself, and passes products on to the whole ledger."""
+    """Ledger of some rows: sweeps of these rows count here alone, and products also count in the ledger of all rows."""
 
     def __init__(self, whole: Ledger, share: Fraction) -> None:
         super().__init__()
@@ -174,7 +174,7 @@ class _RowsLedger(Ledger):
 
 
 class _StreamLedger(Ledger):
-    """The ledger of a stream's blocks, which counts columns x rows until the number of all rows is known."""
+    """Ledger of a stream's blocks: it sums columns x rows until the number of all rows is known."""
 
     def __init__(self, whole: Ledger) -> None:
         super().__init__()
@@ -185,14 +185,14 @@ class _StreamLedger(Ledger):
         self._whole._add(0, 0, flops)
 
     def conclude(self, rows: int) -> None:
-        """Divide the counted columns x rows by the number of all rows, now known, and add them to the whole ledger."""
+        """Divide the sum of columns x rows by the number of all rows, and add it to the ledger of the stream."""
         for of, count in self._columns.items():
             self._whole._add(0, count, 0.0, of * max(rows, 1))
 
 
 _Parts: TypeAlias = dict[int, float]
-"""An exact sum Σ count/of, stored by the denominator `of`: counts are usually integers, whose sums Python does not
-round."""
+"""Exact sum Σ count/of as a map from each denominator `of` to its summed counts. Counts are usually integers, whose
+sums Python does not round."""
 
 
 def _add_to(sums: _Parts, count: float, of: int) -> None:
@@ -212,8 +212,9 @@ def _total(sums: _Parts) -> Fraction:
 class CountedOperator(Wrapper):
     """An operator whose use is counted in a ledger.
 
-    A product counts as one sweep. Rows that are taken count as a fraction of a sweep; they count their own products,
-    in proportion, and no further sweep. The same holds for the blocks of streamed data.
+    A product of all rows with k columns counts as one sweep and k columns. Selecting b of n rows counts as b/n of a
+    sweep; a later product of these rows with k columns counts as k b/n columns, and as no further sweep. The same
+    holds for the blocks of streamed data.
 
     Examples
     --------
@@ -277,7 +278,7 @@ class CountedOperator(Wrapper):
         return self.operator.dense()
 
     def loaded(self, buffer: RowBuffer | None = None, about: Array | None = None) -> LinearOperator:
-        """All rows, read and converted once. This counts as one sweep, and later products with them as none."""
+        """All rows, read and converted once. Loading counts as one sweep, and later products with the rows as none."""
         if about is not None:
             return super().loaded(buffer, about)
         loaded = self.operator.loaded(buffer)
@@ -288,9 +289,9 @@ class CountedOperator(Wrapper):
         return CountedOperator(loaded, self.ledger.of_rows(Fraction(1)))
 
     def blocks(self) -> Iterator[LinearOperator]:
-        """The blocks of streamed data. Reading them is one sweep; their use costs no further sweep.
+        """The blocks of streamed data. Reading all blocks is one sweep; multiplying them is no further sweep.
 
-        While the number of rows is unknown, the columns of their products are counted at the end of the sweep.
+        While the number of rows is unknown, products with the blocks are counted at the end of the sweep.
         """
         admit(self.ledger, 1.0)
         blocks = self.operator.blocks()
@@ -317,10 +318,11 @@ def _share(rows: LinearOperator, of: int) -> Fraction:
 
 
 def uncounted(operator: LinearOperator) -> tuple[LinearOperator, Ledger]:
-    """An operator without its counter, and its ledger (a new one if it had none).
+    """Return an operator without its counter, and its ledger (a new one if the operator was not counted).
 
-    A counter inside a centred operator is removed, too. For rows taken from a counted operator, the ledger is that of
-    these rows, which counts their share in the ledger of the whole: see `Ledger.record`.
+    A counter inside a centred operator is removed, too. For rows selected from a counted operator, the ledger of
+    these rows is returned. It also counts their products, in proportion, in the ledger of all rows: see
+    `Ledger.record`.
 
     Examples
     --------

@@ -3,10 +3,10 @@
 Reading by blocks has three purposes: integers and bools become floats one block at a time, never as a whole
 copy; sums over rows are gathered in float64; and the pages of a file in memory are released after each block.
 
-Centring. A block of float64 rows has the mean subtracted while it is in the cache, which costs almost
-nothing and cancels no digits. A block of float32 rows has the mean rounded to float32 subtracted, which
-loses no more than storing the difference does; the rest of the mean is so small that a rank-one correction
-of the product subtracts it without loss.
+Centring. From a block of float64 rows, the mean is subtracted while the block is in the cache, which costs almost
+nothing and cancels no digits. From a block of float32 rows, the mean rounded to float32 is subtracted, which loses no
+more than storing the difference does. The remainder of the mean is so small that a rank-one correction of the product
+subtracts it without loss.
 """
 
 from __future__ import annotations
@@ -112,7 +112,7 @@ class DenseOperator(LinearOperator):
         return bool(stored == getattr(self.home.xp, self.dtype.name))
 
     def loaded(self, buffer: RowBuffer | None = None, about: Array | None = None) -> LinearOperator:
-        """The same rows converted and centred once; all of them are copied, so use it for a block of rows."""
+        """A converted and centred copy of the rows; call it for a block of rows, because all rows are copied."""
         mean = self.mean
         if about is not None:
             about = self.home.blocks.place(about)
@@ -127,7 +127,7 @@ class DenseOperator(LinearOperator):
         return CenteredOperator(block, mean - self.home.blocks.place(coarse))
 
     def _blocks(self) -> Iterator[tuple[slice, LinearOperator]]:
-        """Pairs (slice, rows), the rows converted and centred; each is valid until the next is requested."""
+        """Yield pairs (slice, rows), the rows converted and centred; a pair is valid until the next is requested."""
         buffer = RowBuffer()
         for rows in row_blocks(self.shape[0], self.row_bytes, self.home):
             pause()
@@ -209,8 +209,8 @@ def _fits_blas(array: HostArray) -> bool:
 class MappedOperator(DenseOperator):
     """Rows of a memory-mapped file: after each block the pages that were read are released.
 
-    Pages of a map that have been touched count as resident memory until they are released, so a sweep
-    without this would grow to the size of the file.
+    Pages of a map that have been read count as resident memory until they are released. Without the release, the
+    memory of a sweep would grow to the size of the file.
 
     Examples
     --------
@@ -260,9 +260,9 @@ class MappedOperator(DenseOperator):
     def _check_length(self) -> None:
         """Raise an error if the file has been cut since it was mapped.
 
-        Bytes beyond its new end read as zeros up to the next page; beyond that page, reading ends the process by a
-        signal. So the length is checked before and after a block is read. A file that was replaced by another of the
-        same name is still mapped.
+        Beyond the new end of the file, bytes up to the end of the page read as zeros; reading a later page ends the
+        process by a signal. So the length is checked before and after a block is read. If another file took the name
+        of this one, the old file is still mapped.
         """
         try:
             size = self._map.size() if self._map is not None else self._end
@@ -302,9 +302,9 @@ class MappedOperator(DenseOperator):
 
 
 def memory_map(array: Any) -> mmap.mmap | None:
-    """The memory map that an array is a view of, if releasing its pages loses nothing; else None.
+    """The memory map of which an array is a view, if its pages can be released without loss; else None.
 
-    For a copy-on-write map it returns None: such a map keeps a user's changes in the pages that a release would drop.
+    None for a copy-on-write map, too: its pages hold a user's changes, which a release would drop.
     """
     mode = None
     while isinstance(array, np.ndarray):
@@ -315,7 +315,7 @@ def memory_map(array: Any) -> mmap.mmap | None:
 
 
 def _end_in_file(array: HostArray) -> int:
-    """Number of bytes that the file of a mapped array must have; 0 if it is not mapped."""
+    """Number of bytes that the file of a mapped array must have; 0 for an array that is not mapped."""
     whole = _whole(array)
     return int(whole.offset + whole.nbytes) if isinstance(whole, np.memmap) else 0
 
@@ -352,8 +352,8 @@ def open_npy(path: str | os.PathLike[str]) -> MappedOperator:
     Raises
     ------
     InvalidProblem
-        When the file is missing, truncated or empty, or is no `.npy` file; the message names what it is.
+        When the file is missing, truncated or empty, or is no `.npy` file; the message names the kind of file.
     UnsupportedData
-        When it holds no real numbers.
+        When the file holds no real numbers.
     """
     return MappedOperator(mapped(path))

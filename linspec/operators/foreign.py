@@ -16,7 +16,7 @@ from linspec.operators.row_blocks import longest_stretch
 from linspec.process.forks import cached_property
 
 LOOKED_AT = 64
-"""Number of first rows compared to detect that an operator changed its block, or returned one column repeatedly."""
+"""Number of leading rows that are compared to detect an operator that changes its argument or repeats one column."""
 
 
 def quacks(source: Any) -> bool:
@@ -28,8 +28,8 @@ def quacks(source: Any) -> bool:
 class ForeignOperator(LinearOperator):
     """An object that only has `matmat` and `rmatmat`; its products are NumPy arrays.
 
-    Its methods may return the same array at every product, or the given block, or a view of it. A result is therefore
-    copied if other code may still write to its memory.
+    The methods may return the same array at every product, or the given block, or a view of the block. A result is
+    therefore copied if other code may still write to its memory.
 
     Examples
     --------
@@ -56,7 +56,7 @@ class ForeignOperator(LinearOperator):
         return stored
 
     def in_dtype(self, dtype: np.dtype[Any]) -> LinearOperator | None:
-        """The same operator; its blocks are converted to this dtype first. Never None."""
+        """The same operator, which converts blocks to `dtype` before it multiplies them. Never None."""
         return self if dtype == self.dtype else ForeignOperator(self.source, dtype)
 
     def _matmat(self, V: Array) -> Array:
@@ -126,7 +126,7 @@ def _stated_shape(shape: Any) -> tuple[int, int]:
 
 
 def _own(given: list[Any], label: str) -> HostArray:
-    """Return the only element of a list as an array; a copy if other code also holds its memory."""
+    """Return the only element of a list as an array, copied if other code also holds its memory."""
     if _is_sole(given):
         product: HostArray = given[0]
         return product
@@ -157,7 +157,7 @@ def _is_sole(given: list[Any]) -> bool:
 
 
 def _one_column_for_all(block: HostArray) -> bool:
-    """Whether there are several columns and all are equal; usually decided by the first rows."""
+    """Whether a block has several columns and all are equal; usually the first rows already show that they differ."""
     if block.shape[1] < 2:
         return False
     first = block[:LOOKED_AT]
@@ -242,7 +242,7 @@ class CupySparseOperator(LinearOperator):
         return self._blocks[cut]
 
     def _shared(self, rows: slice) -> Any:
-        """The rows of a slice, whose entries share the memory of the whole matrix."""
+        """The rows of a slice, as a sparse matrix that shares the memory of the whole matrix."""
         ends = self.matrix.indptr[rows.start : rows.stop + 1]
         first, last = (int(end) for end in to_host(ends[[0, -1]]))
         parts = self.matrix.data[first:last], self.matrix.indices[first:last], ends - ends[0]
@@ -250,13 +250,13 @@ class CupySparseOperator(LinearOperator):
 
     @at_home
     def column_statistics(self, weights: Array | None = None) -> tuple[Array, Array]:
-        """Sums of the columns and of their squares, as `sparse_columns.column_statistics` computes them."""
+        """Sums of the entries of each column, and of their squares, as in `sparse_columns.column_statistics`."""
         data, own = self._entries(weights)
         return self._scattered(own * data), self._scattered(own * data * data)
 
     @at_home
     def column_deviations(self, point: Array, weights: Array | None = None) -> tuple[Array, Array]:
-        """Sums of the deviations from a point and of their squares, as in `sparse_columns.column_deviations`."""
+        """Sums of deviations from a point and of squared deviations, as in `sparse_columns.column_deviations`."""
         data, own = self._entries(weights)
         gap = data - point[self.matrix.indices]
         counts, stored = self._scattered(own + 0.0 * gap), self._scattered(1.0 + 0.0 * gap)
@@ -285,13 +285,13 @@ class CupySparseOperator(LinearOperator):
         return data, weights[xp.searchsorted(self.matrix.indptr, number, side="right") - 1]
 
     def _scattered(self, values: Array) -> Array:
-        """Sum the values given for the stored entries by column; shape (p,)."""
+        """Sum, by column, values that are given for the stored entries; shape (p,)."""
         A = self.matrix
         return type(A)((values, A.indices, A.indptr), shape=A.shape).T @ self.home.ones((self.shape[0],))
 
 
 def _in_order(matrix: Any) -> Any:
-    """Mark a transpose of sorted rows as sorted, so that CuPy does not check it again."""
+    """Mark a transposed matrix as sorted and free of duplicates, so that CuPy does not check it again."""
     matrix.has_canonical_format = True
     return matrix
 

@@ -1,7 +1,8 @@
 """Labels of rows for data of every kind.
 
-Problem: people, words and days have names, and tables of scores should show them. A pandas frame has an index; frames
-of other libraries have a column of labels, and arrays, sparse matrices and files have none.
+Problem: rows stand for people, words or days, which have names, and tables of scores should show these names. A
+pandas frame has an index; frames of other libraries have a column of labels, and arrays, sparse matrices and files
+have none.
 Method: `labelled` makes an operator with `row_names`. A problem takes its labels from its first matrix that has some,
 and tables of scores show the labels of their rows.
 """
@@ -35,13 +36,13 @@ def labelled(data: Any, labels: Any) -> LinearOperator:
     Returns
     -------
     LinearOperator of shape (n, p)
-        With `row_names`. Problems, `transform` and `scores_table` take it like the data. The labels themselves are
-        not copied.
+        The data with `row_names`. Problems, `transform` and `scores_table` accept it like the data themselves. The
+        labels themselves are not copied.
 
     Raises
     ------
     InvalidProblem
-        There is no such column, there are not as many labels as rows, or the number of rows is not known yet.
+        The named column does not exist, the numbers of labels and rows differ, or the number of rows is not known yet.
 
     Examples
     --------

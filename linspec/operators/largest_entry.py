@@ -21,7 +21,7 @@ from linspec.operators.row_blocks import row_blocks
 from linspec.operators.sparse import SparseOperator
 
 SQUARED = 1e16
-"""A device without float64 can square entries of sizes between 1 / SQUARED and SQUARED."""
+"""float32 squares neither over- nor underflow if the entries are between 1 / SQUARED and SQUARED in size."""
 
 
 def magnitude_of(A: LinearOperator, roots: Array | None = None, *, exact: bool = False) -> Magnitude:
@@ -30,7 +30,7 @@ def magnitude_of(A: LinearOperator, roots: Array | None = None, *, exact: bool =
     Parameters
     ----------
     A : LinearOperator
-        Without a counter, and without a row that it subtracts from all rows.
+        An operator that neither counts its use nor subtracts a row from all rows.
     roots : array of shape (n,), optional
         The roots √w of the weights.
     exact : bool, default False
@@ -61,7 +61,7 @@ def magnitude_of(A: LinearOperator, roots: Array | None = None, *, exact: bool =
 
 
 def in_float64(name: str, A: LinearOperator, *sizes: Magnitude) -> LinearOperator:
-    """Return a float32 matrix with products in float64, converted block by block; itself on a device without float64.
+    """Return a float32 matrix with products in float64, converted block by block; A itself on a device without float64.
 
     Parameters
     ----------
@@ -74,7 +74,7 @@ def in_float64(name: str, A: LinearOperator, *sizes: Magnitude) -> LinearOperato
     Raises
     ------
     UnsupportedData
-        The device has no float64, and squares of these sizes are no numbers in float32.
+        The device has no float64, and squares of these sizes over- or underflow in float32.
     """
     if A.home.blocks == A.home:
         return A.in_dtype(np.dtype(np.float64)) or A
@@ -116,7 +116,7 @@ def _is_ordinary(size: float, dtype: np.dtype[Any]) -> bool:
 
 
 def _sum_of_squares(x: HostArray, roots: Array | None) -> float:
-    """Compute Σ w a², which may overflow or be NaN."""
+    """Compute Σ w a² over the entries a with row weights w; the sum may overflow or be NaN."""
     if roots is not None:
         return float(np.einsum("ij,ij->i", x, x).astype(np.float64, copy=False) @ to_host(roots) ** 2)
     if x.flags.c_contiguous or x.flags.f_contiguous:
@@ -139,12 +139,12 @@ def _column_magnitudes(x: HostArray, roots: Array | None) -> HostArray:
 
 
 def _representable(size: float, x: HostArray) -> float:
-    """Return the size; the largest float64 if it is infinite only because a finite entry was multiplied by √w."""
+    """Return the size; the largest float64 if the size is infinite only because a finite entry was multiplied by √w."""
     return float(np.finfo(np.float64).max) if math.isinf(size) and bool(np.isfinite(x).all()) else size
 
 
 def _of_device_array(x: Array, roots: Array | None) -> Magnitude:
-    """Magnitude of an array of another library.
+    """Magnitude of an array that is not NumPy's.
 
     For weighted rows, the largest entry of each row is copied to the host.
     """

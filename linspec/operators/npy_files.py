@@ -59,8 +59,8 @@ def mapped(path: str | os.PathLike[str]) -> HostArray:
     Raises
     ------
     InvalidProblem
-        When there is no such file, or it is no `.npy` file, or is broken, holds Python objects, or continues after its
-        array.
+        When there is no such file; or the file is no `.npy` file, is broken, holds Python objects, or continues after
+        its array.
 
     Examples
     --------
@@ -137,7 +137,7 @@ def checked_header(file: IO[bytes]) -> tuple[tuple[int, ...], bool, np.dtype[Any
     Raises
     ------
     Exception
-        With a message about the header, if it is broken; or whatever reading raises.
+        With a message about the header, if the header is broken; or any error that reading raises.
     """
     file.seek(0)
     version = tuple(file.read(npy.MAGIC_LEN)[-2:])
@@ -167,7 +167,7 @@ def checked_header(file: IO[bytes]) -> tuple[tuple[int, ...], bool, np.dtype[Any
 
 
 def _what_it_is(head: bytes) -> str:
-    """Describe a file that is no `.npy` file by its first bytes, with the remedy, for a message."""
+    """Text of a message about a file that is no `.npy` file: its kind, found by its first bytes, and the remedy."""
     for first, kind, remedy in KINDS:
         if head.startswith(first):
             return f"it is {kind}. {remedy}."

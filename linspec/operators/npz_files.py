@@ -1,4 +1,4 @@
-"""NumPy's archives `.npz`: one array of several, or the arrays that are the parts of a sparse matrix.
+"""NumPy's archives `.npz`, which hold several arrays, or the arrays that make up a sparse matrix.
 
 Problem: an archive of a few bytes may declare arrays of any size. Compiled code uses indices of a sparse matrix that
 are negative or too large without a check, and fractional indices would be truncated.
@@ -40,7 +40,7 @@ def read_npz(path: str | os.PathLike[str], member: str = "") -> Any:
     path : path
         The file.
     member : str, default ""
-        The name of an array; empty for the only one, or for the sparse matrix whose parts are the arrays.
+        The name of an array. Empty: the only array, or the sparse matrix that the arrays make up.
 
     Returns
     -------
@@ -50,8 +50,8 @@ def read_npz(path: str | os.PathLike[str], member: str = "") -> Any:
     Raises
     ------
     InvalidProblem
-        It is no such archive, it is damaged or encrypted, it has no such array, its parts make no matrix, or its
-        contents do not fit into memory.
+        The file is no `.npz` archive, is damaged or encrypted, or has no array of that name; or its parts make no
+        matrix, or its contents do not fit into memory.
     UnsupportedData
         The array holds no real numbers.
 
@@ -120,7 +120,7 @@ class _Arrays:
 
 
 def _chosen(path: str, member: str, names: list[str]) -> str:
-    """Return the name of the array to read: `member`, or the only one."""
+    """Return the name of the array to read: `member`, or the only name."""
     if member in names:
         return member
     more = f", ... ({len(names)} in all)" if len(names) > LISTED else ""
@@ -159,7 +159,7 @@ def _unreadable(name: str, what: str, error: BaseException) -> InvalidProblem:
 
 
 def _sparse(arrays: _Arrays) -> Any:
-    """Assemble the sparse matrix whose parts are the arrays."""
+    """Assemble the sparse matrix that the arrays of an archive make up."""
     kind = arrays.read("format")
     text = kind.tobytes().decode("utf-32-le" if kind.dtype.kind == "U" else "latin-1", "replace")
     reader = _SPARSE.get(text if kind.dtype.kind in "SU" else "")
@@ -182,14 +182,14 @@ def _sparse(arrays: _Arrays) -> Any:
 
 
 class _Parts:
-    """Checked access to the parts of a sparse matrix; an error names the part that is invalid."""
+    """Checked access to the arrays that make up a sparse matrix; an error names the invalid array."""
 
     def __init__(self, arrays: _Arrays) -> None:
         self.arrays = arrays
         self.path = arrays.path
 
     def check_names(self, needed: tuple[str, ...]) -> None:
-        """Raise an error if the matrix lacks a part."""
+        """Raise an error if the archive lacks one of the `needed` arrays."""
         names = self.arrays.names
         known = {*names, "row", "col"} if "coords" in names else {*names}
         missing = [name for name in needed if name not in known]
@@ -197,7 +197,7 @@ class _Parts:
             raise self.fault(f"lacks {', '.join(map(repr, missing))}")
 
     def fault(self, what: str) -> InvalidProblem:
-        """Make the error for an invalid part."""
+        """Make the error for an archive that holds no valid sparse matrix; `what` says why."""
         remedy = "Save it again with scipy.sparse.save_npz."
         return InvalidProblem(f"{self.path} holds no valid sparse matrix: it {what}. {remedy}")
 
@@ -214,11 +214,11 @@ class _Parts:
         )
 
     def indices(self, name: str, end: int | None = None, count: int | None = None) -> Any:
-        """Read integers of a part, int64, checked to be from 0 to end - 1 and `count` in number."""
+        """Read the array `name` as int64, after a check that it has `count` integers from 0 to end - 1."""
         return self.checked(self.arrays.read(name), name, end, count)
 
     def checked(self, values: Any, name: str, end: int | None = None, count: int | None = None) -> Any:
-        """Check integers as `indices` does, after they have been read; return them as int64."""
+        """Check that `values` are `count` integers from 0 to end - 1, and return them as int64."""
         if values.dtype.kind not in "iu" or values.ndim != 1:
             raise self.fault(
                 f"must have whole numbers in {name!r}; got dtype {values.dtype} in {values.ndim} dimensions"

@@ -1,4 +1,4 @@
-"""Operators of any data: `as_operator` of objects, `open_rows` of files.
+"""Operators made from any data: by `as_operator` from objects, by `open_rows` from files.
 
 Problem: data come as arrays, sparse matrices, frames, lists, streams, files and objects of other libraries, and each
 must become one of the few kinds of matrices that solvers know.
@@ -52,14 +52,13 @@ def as_operator(
     data : array, sparse matrix, frame, memory map, path of a file, operator, list, iterator or callable
         NumPy, CuPy, torch and array-api-strict arrays; `scipy.sparse` and `cupyx.scipy.sparse` matrices;
         `numpy.memmap`; a linspec or SciPy LinearOperator, or any object with `shape`, `dtype`, `matmat` and
-        `rmatmat`; and the data of the adapters of installed plugins. Nothing is copied; integers and bools
-        become floats block by block. Frames and series of pandas, polars and pyarrow, and lists of rows, are
-        copied into one array, but for pandas frames of one NumPy dtype; sparse columns of pandas stay sparse. An
-        iterator of row slices (dense arrays, SciPy sparse matrices or frames with equally many columns) is read
-        once. A list of slices, and a callable that takes no arguments and returns a new iterator, can
-        be read several times. Their first slice is read here. The number of rows is known after the first
-        sweep; until then `shape[0]` is `math.inf`. The indices of a sparse matrix are read once, to check that
-        its arrays fit together.
+        `rmatmat`; and the data of the adapters of installed plugins. Nothing is copied; integers and bools become
+        floats block by block. Frames and series of pandas, polars and pyarrow, and lists of rows, are copied into one
+        array, except pandas frames of one NumPy dtype; sparse columns of pandas stay sparse. An iterator of row
+        slices (dense arrays, SciPy sparse matrices or frames with equally many columns) is read once. A list of
+        slices, and a callable that takes no arguments and returns a new iterator, can be read several times. Their
+        first slice is read here. The number of rows is known after the first sweep; until then `shape[0]` is
+        `math.inf`. The indices of a sparse matrix are read once, to check that its arrays fit together.
     name : str, default "data"
         The name of the data in messages.
     rows : int, optional
@@ -120,12 +119,12 @@ def open_rows(
     path : path, pattern, or list of these
         Such as ``"people.csv"``, ``"counts.zarr"`` or ``"parts/*.parquet"``, or a folder of Parquet files. Files of a
         pattern or a folder come in the order of their names, with numbers in these by value (``part.2`` before
-        ``part.10``); their rows are one matrix. A file with other columns than the first, or of another dtype, is
-        refused by its name.
+        ``part.10``); their rows are one matrix. A file whose columns or dtype differ from those of the first is
+        refused, with its name in the message.
     columns : sequence of str or int, optional
-        Columns by name, or by place from 0: they become the columns of the matrix, in this order. Delimited text with a
-        line of names, Parquet and AnnData (the names of its variables) have names. By default all, but for the index of
-        a pandas frame in a Parquet file.
+        Columns by name, or by place from 0: they become the columns of the matrix, in this order. Delimited text with
+        a line of names, Parquet and AnnData (the names of its variables) have names. By default all, except the index
+        of a pandas frame in a Parquet file.
     part : str, optional
         The array or the group within a file: ``"layers/counts"`` or ``"obsm/X_pca"`` of AnnData, whose ``X`` is read
         by default; any path within a zarr group or an HDF5 file, and the name of an array in an `.npz` file, which may
@@ -139,19 +138,19 @@ def open_rows(
     Returns
     -------
     LinearOperator of shape (n, p)
-        With `column_names` where the files have some. Only the metadata of the files is read at first. Rows are
+        It has `column_names` if the files name their columns. Only the metadata of the files is read at first. Rows are
         decoded some at a time and one slice ahead, again in every pass. Text, a matrix that is compressed by columns
         (`csc_matrix`) and arrays in `.npz` files are read as a whole, and kept in memory.
 
     Raises
     ------
     InvalidProblem
-        There is no such file, it is damaged or does not fit into memory, or files of one pattern have different
+        There is no such file, a file is damaged or does not fit into memory, or files of one pattern have different
         columns.
     NonFiniteData
         A value of text or Parquet is missing; the message names its row and column.
     UnsupportedData
-        A column or an array holds no numbers, or its rows can neither be read some at a time nor be held.
+        A column or an array holds no numbers, or its rows can neither be read in parts nor be held in memory.
     MissingPackage
         The library that reads the format is not installed.
 
@@ -302,7 +301,7 @@ def _adapted(data: Any) -> tuple[LinearOperator | None, str]:
 
 
 def _first_match(adapters: Iterable[Any], data: Any) -> tuple[Any, list[tuple[Any, str]]]:
-    """Return the first adapter that takes the data (or None), and the earlier ones that failed, with their faults."""
+    """Return the first adapter that takes the data (or None), and a list of (failed adapter, fault) pairs."""
     faults = []
     for adapter in adapters:
         matched = False
@@ -317,7 +316,7 @@ def _first_match(adapters: Iterable[Any], data: Any) -> tuple[Any, list[tuple[An
 
 
 def _made_by(adapter: Any, data: Any, others: Iterable[Any]) -> LinearOperator:
-    """Make the operator by one adapter; errors of linspec pass through, others become a `BrokenPlugin`."""
+    """Make the operator by one adapter; errors of linspec are raised unchanged, other errors as a `BrokenPlugin`."""
     operator: Any = None
     with Contained() as containment:
         operator = adapter.adapt(data)
@@ -337,7 +336,7 @@ def _made_by(adapter: Any, data: Any, others: Iterable[Any]) -> LinearOperator:
 
 
 def adapter_of_labels(data: Any) -> Any:
-    """The adapter that takes class labels of this type in blocks.
+    """Find the adapter that can read class labels of this type in blocks.
 
     Parameters
     ----------
@@ -347,7 +346,7 @@ def adapter_of_labels(data: Any) -> Any:
     Returns
     -------
     OperatorSpec or None
-        None for labels that no adapter with `labels` knows.
+        None if no adapter for labels knows the type.
     """
     from linspec.registry import operator_adapters
 

@@ -1,12 +1,12 @@
 """Two matrices whose rows come in pairs of slices, from one iterator or from one callable that returns a fresh one.
 
-Problem: one source often yields the rows of X together with those of Y: a file with both, a query, a simulation. Two
-streams would read it twice, and an iterator cannot be read twice.
-Method: each half is a stream, and both share their readings. A sweep of both opens one reading and takes blocks from it
-by turns; a sweep of one half drops the slices of the other half. Small slices of both are gathered together, so that
-blocks of both have the same rows.
-Where we differ from `itertools.tee`: nothing is kept for a half that falls behind. If a callable made the pairs, that
-half continues in a separate reading; the rows of an iterator are lost for it.
+Problem: one source, such as a file, a query or a simulation, often yields the rows of X together with those of Y. Two
+streams would read the source twice, and an iterator cannot be read twice.
+Method: each half is a stream, and one reading of the source serves both halves. A sweep over X and Y together opens
+one reading and takes blocks of X and of Y from it by turns; a sweep over one half drops the slices of the other half.
+Small slices of X and Y are gathered together, so that their blocks have the same rows.
+Where we differ from `itertools.tee`: no slices are kept for a half that falls behind. If a callable made the pairs,
+that half continues in a separate reading; if an iterator made them, that half has lost its rows.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from linspec.operators.streamed import (
 from linspec.process.turns import in_turn
 
 Slices = tuple[LinearOperator, ...]
-"""Operators with the same rows of both halves."""
+"""A tuple (X, Y) of operators with the same rows of the two halves."""
 
 OF = "pairs of row slices"
 
@@ -44,7 +44,7 @@ OF = "pairs of row slices"
 def paired(
     source: Any, *, rows: int | None = None, names: tuple[str, str] = ("X", "Y")
 ) -> tuple[LinearOperator, LinearOperator]:
-    """Make two matrices of a source that yields pairs of slices: some rows of X, and the same rows of Y.
+    """Make two matrices from a source that yields pairs of slices: some rows of X, and the same rows of Y.
 
     ``X, Y = linspec.paired(pairs)`` and then ``CCA(X, Y, k)`` or ``LeastSquares(X, Y)``: a pass over both reads every
     pair once. A pass over one of them reads every pair and drops the other half.
@@ -68,7 +68,7 @@ def paired(
     Raises
     ------
     UnsupportedData
-        The source is neither a callable nor an iterator, or yields something else than pairs, or a half cannot be
+        The source is neither a callable nor an iterator, or yields something other than pairs, or one half cannot be
         multiplied.
     InvalidProblem
         There are no rows, or the halves of a pair have different numbers of rows; the message has the number of the
@@ -123,7 +123,7 @@ class PairedStream(StreamedOperator):
 
     @property
     def spent(self) -> bool:
-        """Whether the rows can no longer be read: an iterator that was used."""
+        """Whether the rows can no longer be read, because their iterator was used."""
         return self._pairs.spent
 
     def blocks(self) -> Iterator[LinearOperator]:
@@ -142,7 +142,7 @@ class PairedStream(StreamedOperator):
 
 
 class _Pairs:
-    """A source of pairs.
+    """The source of pairs that two `PairedStream` share.
 
     Attributes
     ----------
@@ -181,11 +181,11 @@ class _Pairs:
 
     @property
     def spent(self) -> bool:
-        """Whether the pairs can no longer be read: an iterator that was used."""
+        """Whether the pairs can no longer be read, because their iterator was used."""
         return self.sweeps == 1 and self._ready is None
 
     def reading(self, index: int) -> _Reading:
-        """Return the reading that a sweep of one half joins: the calling thread's last, if still open, or a new one."""
+        """Return the reading for a sweep of one half: the calling thread's last one if still open, or a new one."""
         thread = threading.get_ident()
         last = self._begun.get(thread)
         reading = None if last is None else last()
@@ -245,7 +245,7 @@ class _Reading:
     Attributes
     ----------
     halves : set of int
-        Indices of the halves that take part.
+        Indices (0 for X, 1 for Y) of the halves that take part.
     """
 
     def __init__(self, pairs: _Pairs) -> None:
@@ -255,7 +255,7 @@ class _Reading:
         self.halves: set[int] = set()
 
     def open_to(self, index: int) -> bool:
-        """Whether a half may still join this reading: it has not joined, and its first block has not been dropped."""
+        """Whether a half may still join: it has not joined this reading, and its first block is not dropped yet."""
         return index not in self.halves and self._count <= 1
 
     def blocks_of(self, index: int) -> Iterator[LinearOperator]:
@@ -273,7 +273,7 @@ class _Reading:
             del block
 
     def _read(self) -> bool:
-        """Read the next pair of blocks; a half whose last block is still waiting falls behind. False at the end."""
+        """Read the next blocks, or return False at the end; a half that has not used its last block is dropped."""
         pair = next(self._blocks, None)
         if self._count:
             self.halves -= {i for i, block in enumerate(self._waiting) if block is not None}

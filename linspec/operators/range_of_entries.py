@@ -1,12 +1,11 @@
 """The range in which the largest entry of a matrix must lie.
 
-Problem: methods multiply entries with each other, and stopping laws square the products: fourth powers, summed over
-rows and columns. For entries of 1e-90 these are zeros, and for 1e90 infinities. An answer of zeros with a residual of
-zero then looks like the exact one.
-Method: where the largest entry lies between `SMALLEST` and `LARGEST`, such sums are numbers. A matrix in other units is
-refused, with the power of ten to multiply it by. Smaller entries and columns may have any size.
-float32 has a shorter range: rows whose largest entry is not between 1 / `SINGLE` and `SINGLE` are multiplied in
-float64.
+Problem: methods multiply entries with each other, and stopping rules square the products. So they sum fourth powers
+over rows and columns, which are zero for entries of 1e-90 and infinite for 1e90. A zero answer with a zero residual
+then looks exact.
+Method: where the largest entry lies between `SMALLEST` and `LARGEST`, such sums are numbers. A matrix in other units
+is refused, with the power of ten to multiply it by. Smaller entries and columns may have any size. float32 has a
+shorter range: rows whose largest entry is not between 1 / `SINGLE` and `SINGLE` are multiplied in float64.
 """
 
 from __future__ import annotations
@@ -26,21 +25,21 @@ MOST_DIGITS = 300
 """10 to this power and to minus this power are normal floating-point numbers."""
 
 ORDINARY = 1e40
-"""A root of a sum of squares between 1 / ORDINARY and ORDINARY shows that the largest entry is in the range."""
+"""If the root of the sum of squares is between 1 / ORDINARY and ORDINARY, the largest entry is in the range."""
 
 
 @dataclass(frozen=True)
 class Magnitude:
     """Size of the largest √w·|entry| of some rows.
 
-    It is exact if far from 1; otherwise it may be the root of the sum of squares.
+    A size far from 1 is exact; another may be the root of the sum of squares of the entries.
 
     Attributes
     ----------
     largest : float
         NaN or infinity if an entry is not finite.
     column : int or None
-        The column of the largest entry, if this was searched for.
+        The column of the largest entry, if the entry was searched for.
     """
 
     largest: float = 0.0
@@ -52,7 +51,7 @@ class Magnitude:
 
     @property
     def fits_single(self) -> bool:
-        """Whether products in float32 keep their digits."""
+        """Whether the size is in the range in which products in float32 lose no digits to over- or underflow."""
         return self.largest == 0 or 1 / SINGLE <= self.largest <= SINGLE
 
 
@@ -67,7 +66,7 @@ def check_magnitude(name: str, found: Magnitude, *, complete: bool = True, ridge
     complete : bool, default True
         Whether `found` covers all rows. If not, only a magnitude that is too large is an error.
     ridge : bool, default True
-        Whether the matrix may have a ridge, which the remedy then mentions.
+        Whether the problem can have a ridge; if so, the remedy in the message mentions the ridge.
 
     Raises
     ------
@@ -86,7 +85,7 @@ def check_magnitude(name: str, found: Magnitude, *, complete: bool = True, ridge
 
 
 def _factor(power: int) -> str:
-    """Text of 10**power, as a product of factors that are floating-point numbers."""
+    """Text of 10**power, split into factors that do not overflow or underflow."""
     return (
         f"1e{power}"
         if abs(power) <= MOST_DIGITS

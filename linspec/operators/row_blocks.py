@@ -1,8 +1,8 @@
 """Blocks of rows: their number of rows, and the memory into which they are read one after the other.
 
-A block should stay in the cache of a processor core, or keep an accelerator busy; and it should be larger than the sum
-to which its product is added. Sums in float32 run over few enough rows to lose nothing before they are added into
-float64.
+A block should stay in the cache of a processor core, or keep an accelerator busy; and it should be larger than the
+sum to which its product is added. Sums in float32 run over so few rows that they lose no digits before they are added
+into float64.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ LONGEST_DEVICE_STRETCH = 2**17
 """Largest number of rows over which an accelerator sums in float32; fewer rows would not keep it busy."""
 
 FEWEST_ROWS = 256
-"""With fewer rows, adding a block's product to the sum costs as much as the product itself; blocks of very wide rows
-have fewer rows nevertheless."""
+"""Smallest number of rows of a block, unless the rows are very wide. With fewer rows, adding a block's product to the
+sum costs as much as the product."""
 
 
 def row_blocks(n: int, row_bytes: int, home: Home, sum_bytes: int = 0) -> Iterator[slice]:
@@ -54,7 +54,7 @@ def row_blocks(n: int, row_bytes: int, home: Home, sum_bytes: int = 0) -> Iterat
 
 
 def rows_per_block(row_bytes: int, home: Home, sum_bytes: int = 0) -> int:
-    """Number of rows in each block of `row_blocks`."""
+    """Number of rows in each block that `row_blocks` yields, except the last."""
     usual, largest = (HOST_BLOCK_BYTES, LARGEST_HOST_BLOCK) if home.on_host else (DEVICE_BLOCK_BYTES,) * 2
     row_bytes = max(row_bytes, 1)
     rows = max(min(max(usual, 4 * sum_bytes), largest) // row_bytes, min(FEWEST_ROWS, largest // row_bytes))
@@ -77,7 +77,7 @@ class RowBuffer:
         self._memory = np.empty(0)
 
     def less(self, block: Array, row: Array | None, dtype: np.dtype[Any], home: Home) -> Array:
-        """Copy a block minus a row to `dtype` at `home`; on the host the result is valid until the next call."""
+        """Return a block minus a row, in `dtype` at `home`; on the host the result is valid until the next call."""
         if not isinstance(block, np.ndarray):
             block = home.place(block, dtype)
             return block if row is None else block - row[None, :]

@@ -1,10 +1,10 @@
 """Files of rows in formats that adapters read: delimited text, Matrix Market, svmlight, Parquet, zarr, HDF5 and others.
 
 Problem: rows are in one file or in many, and linspec itself does not read their formats.
-Method: the object `RowFiles` states what to read: paths, columns, and the part of a file that holds the matrix. It is
-offered to the adapters of plugins like any other data, and the one that knows the suffix makes an operator of it. No
-file is opened before. An adapter whose files are tables can also return the names of all columns, and the texts of one
-column.
+Method: the object `RowFiles` states what to read: paths, columns, and the part of a file that holds the matrix. The
+object is offered to the adapters of plugins like any other data, and the adapter that knows the suffix makes an
+operator of the files. Before that no file is opened. An adapter whose files are tables can also return the names of
+all columns, and the texts of one column.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class RowFiles:
     columns : tuple of str or int, or None
         The columns in this order, by name or by place from 0; None for all.
     part : str
-        The array within a file that holds several, such as ``"layers/counts"``; "" for the usual one.
+        The name of the array within a file that holds several, such as ``"layers/counts"``; "" for the default array.
     missing : {"warn", "fill", "refuse", "nan"}
         How to treat missing chunks, which their formats read as a fill value. ``"nan"``: missing values of tables
         become NaN; otherwise they are an error.
@@ -64,7 +64,7 @@ class RowFiles:
 
     @property
     def suffix(self) -> str:
-        """The suffix of the first file, in lower case; both of two suffixes if the last is ``".gz"``."""
+        """The suffix of the first file, in lower case; the last two suffixes if the last is ``".gz"``."""
         return _suffix(self.paths[0])
 
     @property
@@ -74,7 +74,7 @@ class RowFiles:
         return f"{printable(self.paths[0])}{more}"
 
     def places(self, names: Sequence[str] | None, count: int, where: str = "") -> list[int] | None:
-        """The places of the requested columns in a file with the given columns; None for all.
+        """Places, from 0, of the requested columns in a file whose columns are `names`; None if all are requested.
 
         Parameters
         ----------
@@ -88,7 +88,7 @@ class RowFiles:
         Raises
         ------
         InvalidProblem
-            There is no such column, a name belongs to several, or one is requested twice.
+            A requested column does not exist or is requested twice, or its name belongs to several columns.
 
         Examples
         --------
@@ -117,7 +117,7 @@ class RowFiles:
 
     @staticmethod
     def _place(name: str, names: Sequence[str] | None, known: dict[str, int], where: str) -> int:
-        """Return the place of the only column with a name; raise if there is no such column, or several."""
+        """Return the place of the column with this name; raise if no column or several columns have it."""
         if names is None:
             raise InvalidProblem(
                 f"{where}: its columns have no names, or names that occur several times, so none can be picked by "
@@ -167,12 +167,12 @@ def row_files(
 
 
 def _is_column(one: Any) -> bool:
-    """Whether an object is the name of a column, or a place from 0 on."""
+    """Whether an object is the name of a column (a string) or the place of a column (an integer from 0)."""
     return isinstance(one, str) or (isinstance(one, int) and not isinstance(one, bool) and one >= 0)
 
 
 def _suffix(path: str) -> str:
-    """Return the suffix of a file, in lower case; both of two suffixes if the last is ``".gz"``."""
+    """Return the suffix of a file, in lower case; the last two suffixes if the last is ``".gz"``."""
     found = [one.lower() for one in Path(path).suffixes[-2:]]
     return "".join(found if found[-1:] == [".gz"] else found[-1:])
 
@@ -210,7 +210,7 @@ def in_order(paths: Iterable[str]) -> list[str]:
 
 
 def columns_but_index(schema: Any) -> list[str]:
-    """The columns of a file without those that are the index of a pandas frame, whose labels are not data.
+    """The names of the columns of a file, without the columns that hold the index of a pandas frame.
 
     Parameters
     ----------
@@ -250,7 +250,7 @@ def is_pattern(path: str) -> bool:
 
 
 def record_of(files: RowFiles) -> Any:
-    """The record of the adapter that reads files of this suffix, or None."""
+    """The registered record of the adapter that reads files of this suffix, or None."""
     from linspec.registry import operator_adapters
 
     return next((each for each in operator_adapters() if files.suffix in each.suffixes), None)
@@ -267,7 +267,7 @@ def formats() -> str:
 
 
 def names_of_columns(files: RowFiles) -> Sequence[str] | Sequence[int] | None:
-    """The names of all columns of files that are a table, without reading it.
+    """The names of all columns of files that are a table, without reading the rows.
 
     Parameters
     ----------
@@ -276,7 +276,7 @@ def names_of_columns(files: RowFiles) -> Sequence[str] | Sequence[int] | None:
     Returns
     -------
     sequence of str, or of int, or None
-        The numbers from 1 on if a table has no names; None for files that are no table.
+        The numbers from 1 on if the columns of a table have no names; None for files that are no table.
 
     Raises
     ------
@@ -296,7 +296,7 @@ def names_of_columns(files: RowFiles) -> Sequence[str] | Sequence[int] | None:
 
 
 def texts_of_column(files: RowFiles) -> Sequence[str | None] | None:
-    """The texts of the only requested column: labels, which cannot be made an operator.
+    """The texts of the only requested column, such as labels, which are no numbers of a matrix.
 
     Parameters
     ----------

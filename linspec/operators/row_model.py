@@ -1,18 +1,19 @@
 """The row model that all matrices of a problem share: weights, centring, and confounds.
 
 Problem: rows may count more than once, and the part of every column that nuisance variables explain must be subtracted.
-Method: one formula covers both in products. With weights w and D = diag(√w), a matrix A is replaced by
+Method: in products, one formula covers weights, means and confounds. With weights w and D = diag(√w), a matrix A is
+replaced by
 
     (I − QQᵀ) D A,    Q an orthonormal basis of the columns of D [1 Z],
 
 where 1 is included if the columns are centred and Z holds the confounds. Centring is the case without Z. The Gram
-matrix of the result is AᵀD²A − T Tᵀ for T = AᵀDQ: nothing with n rows is formed, and sparse rows stay sparse. Q depends
-on w and Z alone and is known before a row of A is read.
-Without centring, Q spans D Z, and A may have large means, whose products would cancel. So with confounds the means are
-always subtracted first, and the component q of D1 that D Z does not explain is put back. With Q₊ a basis of D [1 Z],
-whose span contains q, (I − QQᵀ) D A = (I − Q₊Q₊ᵀ) D A + q tᵀ for t = AᵀDq, and both parts are orthogonal.
-Source: Frisch & Waugh 1933, Econometrica 1:387; Lovell 1963, JASA 58:993: regressing on the residuals of both sides
-gives the coefficients of the regression that has Z among its columns.
+matrix of the result is AᵀD²A − T Tᵀ for T = AᵀDQ: nothing with n rows is formed, and sparse rows stay sparse. Q
+depends on w and Z alone and is known before a row of A is read. Without centring, Q spans D Z, and A may have large
+means, whose products would cancel. So with confounds the means are always subtracted first, and then the component q
+of D1 that D Z does not explain is added again: the constant is "kept". With Q₊ a basis of D [1 Z], whose span
+contains q, (I − QQᵀ) D A = (I − Q₊Q₊ᵀ) D A + q tᵀ for t = AᵀDq, and the two terms are orthogonal to each other.
+Source: Frisch & Waugh 1933, Econometrica 1:387; Lovell 1963, JASA 58:993: regressing the residuals of Y on those of X
+gives the same coefficients as the regression with Z among its columns.
 """
 
 from __future__ import annotations
@@ -31,17 +32,17 @@ from linspec.frames import is_frame, is_series, numbers_of
 from linspec.operators.range_of_entries import Magnitude, check_magnitude
 
 DEPENDENT = 64
-"""A direction of the confounds is null if its length is at most DEPENDENT · eps · (number of confounds) times that of
-the longest."""
+"""A combination of the confounds counts as zero if its length is at most DEPENDENT · eps · (number of confounds)
+times that of the longest."""
 
 
 class OfRows(ABC):
-    """Data that belong to rows, beside the entries: weights, for example. A sweep of some rows needs only theirs.
+    """Data of rows other than the entries, such as weights. A sweep over some rows needs only the data of these rows.
 
     Attributes
     ----------
     first : int
-        The number of the first row that it covers.
+        The number of the first row that these data cover.
     """
 
     first: int
@@ -49,16 +50,16 @@ class OfRows(ABC):
     @property
     @abstractmethod
     def rows(self) -> float:
-        """The number of rows; infinity if it fits any number."""
+        """The number of rows that these data cover; infinity if they fit any number of rows."""
 
     @property
     @abstractmethod
     def is_plain(self) -> bool:
-        """Whether the rows have no such data, so that entries are used unchanged."""
+        """Whether there are no data to apply, so that entries are used unchanged."""
 
     @abstractmethod
     def of_rows(self, start: int, stop: int) -> Self:
-        """The part for rows start to stop - 1, which keep their numbers.
+        """The data of rows start to stop - 1; the rows keep their numbers.
 
         Parameters
         ----------
@@ -73,7 +74,7 @@ class OfRows(ABC):
 
 @dataclass(frozen=True, eq=False)
 class Constant:
-    """The constant beside confounds, in columns that are not centred.
+    """The part of the constant column 1 that is kept if columns have confounds but are not centred.
 
     Attributes
     ----------
@@ -89,7 +90,7 @@ class Constant:
 
 
 Change = Callable[[Any], Any]
-"""Function that maps an `OfRows` to its replacement."""
+"""Function that maps data of rows (an `OfRows`, such as a `RowModel`) to their replacement."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -109,9 +110,9 @@ class RowModel(OfRows):
     turn : numpy.ndarray of shape (c, r), or None
         B = (Z − confound_mean) turn.
     first : int, default 0
-        The number of the row with which weights and basis begin, where they belong to some rows only.
+        The number of the first row of `weights` and `basis`, if they belong to some rows only.
     constant : Constant or None
-        The part of the constant that is put back, where the means are subtracted for accuracy alone.
+        The part q of the constant that is added again after the means were subtracted for accuracy alone.
     condition : float, default 1
         The condition number of the confounds with columns of length 1. Rounding errors of the explained part of a
         column grow by this factor.
@@ -128,7 +129,7 @@ class RowModel(OfRows):
 
     @property
     def rows(self) -> float:
-        """The number of rows that weights and confounds have; infinity without any."""
+        """The number of rows of the weights and confounds; infinity if there are none."""
         for array in (self.weights, self.basis):
             if array is not None:
                 return len(array)
@@ -148,7 +149,7 @@ class RowModel(OfRows):
         return None if self.weights is None else home.place(self.weights[self._places(first, n)])
 
     def roots_of(self, first: int, n: int, home: Home) -> Array | None:
-        """Square roots of `weights_of` the same rows."""
+        """Square roots of the weights that `weights_of` returns."""
         return None if self.weights is None else home.place(np.sqrt(self.weights[self._places(first, n)]))
 
     def basis_of(self, first: int, n: int, home: Home) -> Array | None:
@@ -157,13 +158,13 @@ class RowModel(OfRows):
 
     @property
     def signs(self) -> HostArray:
-        """1 for each column of B, whose products are subtracted, and -1 for q, whose products are added."""
+        """Vector with 1 for each column of B, whose products are subtracted, and -1 for q, whose products are added."""
         columns = 0 if self.basis is None else self.basis.shape[1]
         return np.append(np.ones(columns), [-1.0] * self.keeps_constant)
 
     @property
     def keeps_constant(self) -> bool:
-        """Whether q is put back."""
+        """Whether the unit vector q along the unexplained part of D1 is added again."""
         return self.constant is not None and self.constant.kept is not None
 
     @property
@@ -182,7 +183,7 @@ class RowModel(OfRows):
         return (q if roots is None else q * roots)[:, None]
 
     def taken_of(self, first: int, n: int, home: Home) -> Array:
-        """Rows `first` to `first` + n − 1 of D [1 B]; the column 1 is there only with `center`.
+        """Rows `first` to `first` + n − 1 of D [1 B]; the column of ones is included only with `center`.
 
         Shape (n, 0) if nothing is subtracted.
         """
@@ -233,7 +234,7 @@ def row_model(
     confounds : numpy.ndarray of shape (n, c), or None
         As `weights_and_confounds` returns them.
     about_means : bool, default False
-        Subtract the means for accuracy, and put the constant back, if columns that are not centred have confounds.
+        For columns with confounds and without centring: subtract the means for accuracy, and add q again.
     """
     if confounds is None:
         return RowModel(center=center, weights=weights)
@@ -260,7 +261,7 @@ def weights_and_confounds(
     Raises
     ------
     InvalidProblem
-        A negative weight, weights that are all zero, or another number of rows.
+        A weight is negative, all weights are zero, or the number of rows differs from `rows`.
     NonFiniteData
         A weight or a confound is not finite.
     DataOutOfRange
@@ -362,7 +363,7 @@ def column_units(Z: HostArray) -> HostArray:
 
 
 def _constant(Z: HostArray, w: HostArray | None, basis: HostArray) -> Constant:
-    """Compute the part of the constant that the confounds do not explain, and its regression on them."""
+    """Compute the part of D1 that the confounds do not explain, and the regression of the constant on them."""
     roots = np.ones(len(Z)) if w is None else np.sqrt(w)
     units = column_units(Z * roots[:, None])
     total = float(np.linalg.norm(roots))

@@ -13,9 +13,9 @@ from linspec.operators.row_blocks import row_blocks
 class RowOperator(LinearOperator):
     """An n x p matrix defined by its rows.
 
-    A subclass sets `shape`, `dtype` and, where its arrays are not NumPy's, `home`, and defines `_rows`. It is then
-    read as an array is: block by block, in one pass for each product. It sets `sparse` if its rows are
-    sparse. It may set `concurrent`, so that several threads read blocks at once, and define `release`.
+    A subclass sets `shape`, `dtype` and, where its arrays are not NumPy's, `home`, and defines `_rows`. The rows are
+    then read like those of an array: block by block, in one pass for each product. A subclass sets `sparse` if its
+    rows are sparse. It may set `concurrent`, so that several threads read blocks at once, and define `release`.
 
     Examples
     --------
@@ -40,7 +40,7 @@ class RowOperator(LinearOperator):
 
     @abstractmethod
     def _rows(self, selection: Selection) -> LinearOperator:
-        """Some rows, as a `DenseOperator` or a `SparseOperator`.
+        """The selected rows, as a `DenseOperator` or a `SparseOperator`.
 
         Parameters
         ----------

@@ -32,7 +32,7 @@ from linspec.operators.sparse import SparseOperator
 from linspec.process import machine
 
 Tile = Any
-"""Some columns of a random matrix, float64: a NumPy array or a `scipy.sparse.csr_array`."""
+"""A range of columns of a random matrix, float64: a NumPy array or a `scipy.sparse.csr_array`."""
 
 TILE_ENTRIES = 2**22
 """Number of stored entries of a tile (32 MiB). Do not change it: the random numbers of a seed depend on it."""
@@ -82,7 +82,7 @@ class Sketch(LinearOperator):
         """Yield ranges of consecutive columns with their entries: all columns, in order, and the same in every call."""
 
     def held(self) -> Sketch:
-        """The same matrix with its tiles in memory, for products with one block of rows after the other."""
+        """The same random matrix with its tiles kept in memory, to multiply many blocks of rows."""
         return HeldSketch(*self.shape, list(self.tiles()), sparse=self.sparse)
 
     @at_home
@@ -115,7 +115,7 @@ class Sketch(LinearOperator):
         return self._sketch(A)
 
     def sparse_sketch(self, A: SparseOperator) -> scipy.sparse.csr_array:
-        """A Ω of sparse data and a sparse random matrix, as compressed rows in the working dtype of A."""
+        """A Ω for sparse A and sparse Ω, as compressed rows in the working dtype of A."""
         tiles = self._tiles_in(A.dtype)
 
         def multiplied(rows: slice) -> Any:
@@ -183,7 +183,7 @@ class Sketch(LinearOperator):
         return [(columns, tile.astype(dtype, copy=False)) for columns, tile in self.tiles()]
 
     def _sparse_blocks(self, A: SparseOperator) -> list[slice]:
-        """Slices of rows of A whose sparse products take little memory."""
+        """Slices of rows of A, so short that each sparse product takes little memory."""
         n, p = A.shape
         pairs = A.nnz * self.nnz / max(n * p, 1)
         size = int(min(max(PAIRS_PER_BLOCK / max(pairs, 1.0), 1), max(n, 1)))
@@ -203,9 +203,9 @@ class Sketch(LinearOperator):
         return product
 
     def _tile_by_tile(self, A: DenseOperator) -> bool:
-        """Whether to multiply all rows by one tile after the other, so that only one tile is in memory.
+        """Whether to multiply all rows by one tile before the next tile is drawn, so that one tile is in memory.
 
-        Not for a file, which should be read only once, nor for sparse products, whose temporary memory must be
+        False for a file, which should be read only once, and for sparse products, whose temporary memory must be
         bounded.
         """
         return not isinstance(A, MappedOperator) and not (self.sparse and A.home.on_host)
@@ -282,7 +282,7 @@ class SeededSketch(Sketch):
     rows, columns : int
         The shape.
     rng : numpy.random.Generator
-        Draws the seed, two integers, and is not kept.
+        The generator that draws the seed (two integers); it is not kept.
     draw : callable
         `draw(rows, columns, rng)` makes a tile: a float64 array, or a `csr_array`.
     width : int, optional

@@ -29,7 +29,7 @@ class SparseOperator(LinearOperator):
     matrix : SciPy sparse matrix or array
     dtype : float32 or float64, optional
     checked : bool, default False
-        Whether the arrays of the matrix are known to be consistent, as in a part or a copy of a checked matrix.
+        Whether the arrays of the matrix are known to be consistent, as for rows or a copy of a checked matrix.
 
     Raises
     ------
@@ -75,12 +75,12 @@ class SparseOperator(LinearOperator):
         return stored
 
     def in_dtype(self, dtype: np.dtype[Any]) -> LinearOperator | None:
-        """The same rows, converted slab by slab in products."""
+        """The same rows with products in `dtype`; entries are converted slab by slab."""
         return self if dtype == self.dtype else SparseOperator(self.matrix, dtype, checked=True)
 
     @cached_property
     def worth_transposing(self) -> bool:
-        """Whether products with Aᵀ gain from `transposed` and memory has room for it; computed once."""
+        """Whether `transposed` makes products with Aᵀ faster and fits into memory; computed once."""
         return sparse_products.worth_transposing(self.matrix, self.dtype)
 
     @cached_property
@@ -106,7 +106,7 @@ class SparseOperator(LinearOperator):
 
     @cached_property
     def transposed(self) -> Any:
-        """The transposed matrix as compressed rows, made at the first use and kept; it doubles the memory."""
+        """The transposed matrix as compressed rows, made at the first use and kept, which doubles the memory."""
         return self.matrix.T.tocsr()
 
     def times_rows(self, factors: HostArray) -> Any:
@@ -116,13 +116,13 @@ class SparseOperator(LinearOperator):
         return type(A)((data, A.indices[: len(data)], A.indptr), shape=A.shape)
 
     def column_statistics(self, weights: HostArray | None = None) -> tuple[HostArray, HostArray]:
-        """Sums of the columns, and of their squares."""
+        """Sums of the entries of each column, and of their squares."""
         return sparse_columns.column_statistics(self.matrix, weights)
 
     def column_deviations(
         self, point: HostArray, weights: HostArray | None = None
     ) -> tuple[HostArray, HostArray]:
-        """Sums of the deviations of the columns from a point, and of their squares."""
+        """Sums of the deviations of each column from a point, and of the squared deviations."""
         return sparse_columns.column_deviations(self.matrix, point, weights)
 
     def about(self, point: HostArray, B: HostArray) -> HostArray:
@@ -162,8 +162,8 @@ def is_scipy_sparse(source: Any) -> bool:
 def checked_rows(matrix: Any) -> Any:
     """Check that the arrays of a sparse matrix are consistent, and return it as compressed rows.
 
-    The matrix is not modified; one in compressed rows is returned itself, unless its numbers are float16 or not in the
-    byte order of the machine. The indices are read once.
+    The matrix is not modified. A matrix in compressed rows is returned itself, unless its numbers are float16 or not
+    in the byte order of the machine. The indices are read once.
 
     Raises
     ------
@@ -264,7 +264,7 @@ def _fault_of_lists(matrix: Any) -> str:
 
 
 def _arrays(matrix: Any, *names: str) -> tuple[Any, ...]:
-    """The named attributes of a matrix, of any type; None for one that is missing."""
+    """The attributes of a matrix with the given names, whatever their type; None for a missing attribute."""
     return tuple(getattr(matrix, name, None) for name in names)
 
 

@@ -4,7 +4,8 @@ Problem: means, norms and spreads of columns are computed before any iteration, 
 type and stored in several parts.
 
 Method: one sweep over slabs of rows (`sparse_slabs`), which scatters the entries and their squares in float64. For
-deviations from a point, the stored entries deviate one by one, and those that are not stored deviate together.
+deviations from a point, stored entries are treated one by one; all zeros that are not stored deviate equally and are
+added together.
 
 Source: the deviations from a point near the mean are those of Chan, Golub & LeVeque, "Algorithms for computing the
 sample variance", The American Statistician 37(3), 1983.
@@ -36,7 +37,7 @@ from linspec.process import machine
 
 
 def column_statistics(A: CSR, weights: Block | None = None) -> tuple[Block, Block]:
-    """Sum the columns and the squares of the columns.
+    """Sum the entries of each column, and their squares.
 
     Parameters
     ----------
@@ -76,10 +77,10 @@ def column_statistics(A: CSR, weights: Block | None = None) -> tuple[Block, Bloc
 
 
 def column_deviations(A: CSR, point: Block, weights: Block | None = None) -> tuple[Block, Block]:
-    """Sum the deviations of the columns from a point, and the squares of the deviations: over all rows.
+    """Sum the deviations of each column from a point, and the squares of the deviations, over all rows.
 
-    An entry that is not stored is 0 and deviates like any other. If the point is near the mean, neither sum has
-    cancellation.
+    An entry that is not stored is 0 and deviates like any other. If the point is near the mean, no digits cancel in
+    the sums.
 
     Parameters
     ----------

@@ -1,7 +1,6 @@
 """Sparse Gram matrices XᵀX and XᵀY of SciPy sparse rows (CSR), and estimates of their cost.
 
-Problem: direct methods need the Gram matrix itself. Whether it fits into memory, and whether it pays, must be known
-before it is formed.
+Problem: direct methods need the Gram matrix itself. Its memory and its cost must be known before it is formed.
 
 Method: rows of Xᵀ multiply Y. Each thread computes its own rows of the result, about equal in multiply-adds, so no
 partial results are added up. The multiply-adds are counted exactly from the lengths of the rows; the entries of the
@@ -12,7 +11,7 @@ Source: the product by rows is Gustavson, "Two fast algorithms for sparse matric
 transposition", ACM TOMS 4(3), 1978, as SciPy implements it.
 
 Where we differ: sums are in float64 whatever the precision of the data. The columns of the estimate are not random:
-they are taken at equal steps of the order by frequency, so that the estimate is the same at each call.
+they are ordered by frequency and taken at equal steps, so the estimate is the same at each call.
 """
 
 from __future__ import annotations
@@ -40,7 +39,8 @@ SAMPLED_COLUMNS = 64
 """The number of columns of a Gram matrix from which the number of its entries is estimated.
 
 Measured by docs/evidence/measure_sparse_constants.py: the error is 4 % on "posts", 11 % on "titles", 10 % on "zipf".
-With a quarter it is up to 23 %; four times as many take 1.4 to 1.6 times as long.
+With a quarter of the columns the error is up to 23 %; with four times as many the estimate takes 1.4 to 1.6 times as
+long.
 """
 
 
@@ -57,7 +57,7 @@ def pair_count(X: CSR, Y: CSR | None = None) -> int:
     Returns
     -------
     int
-        It bounds the entries of the Gram matrix, too.
+        The count is also an upper bound for the entries of the Gram matrix.
 
     Raises
     ------
@@ -84,7 +84,8 @@ def pair_count(X: CSR, Y: CSR | None = None) -> int:
 def gram_entries(X: CSR, Y: CSR) -> float:
     """Estimate the entries of the sparse XᵀY from some of its columns.
 
-    The non-empty columns of Y are ordered by frequency and taken at equal steps, because their entries depend on it.
+    The non-empty columns of Y are ordered by their number of entries and sampled at equal steps, because the size of
+    a column of XᵀY depends on that number.
 
     Parameters
     ----------
@@ -184,7 +185,7 @@ def one_entry_rows(X: CSR) -> bool:
 
 
 def _diagonal_gram(X: CSR) -> CSR:
-    """XᵀX for float64 rows with at most one entry: diagonal, the sums of squares of the columns."""
+    """XᵀX for float64 rows with at most one entry each: a diagonal matrix of the sums of squares of the columns."""
     columns, stored = X.shape[1], int(X.indptr[-1])
     squares = np.bincount(X.indices[:stored], X.data[:stored] ** 2, minlength=columns)
     met = squares != 0
@@ -194,7 +195,7 @@ def _diagonal_gram(X: CSR) -> CSR:
 
 
 def _stacked(parts: list[CSR], kind: Any) -> CSR:
-    """Stack CSR matrices by rows. The list is emptied, so that at most one part is held twice."""
+    """Stack CSR matrices by rows. The list is emptied, so that at most one of them is in memory twice."""
     shape = sum(part.shape[0] for part in parts), parts[0].shape[1]
     total = sum(part.nnz for part in parts)
     index = np.int64 if total > np.iinfo(np.int32).max else parts[0].indices.dtype

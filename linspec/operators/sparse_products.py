@@ -5,15 +5,15 @@ k columns, many times over. SciPy computes them on one thread, in one piece, and
 
 Method: slabs of rows (`sparse_slabs`), shared among threads. For A V each slab writes its own rows of one result. For
 Aᵀ U the CSR arrays of A are the CSC arrays of Aᵀ. Each part of the rows is scattered into a p x k accumulator of its
-own, and the accumulators are added up in their order. Nothing is transposed, unless A has few rows and U many columns.
-Then Aᵀ is made for this product, and its rows gather from the short U. The fused sweep multiplies a slab to P = X Vx
-and immediately to Xᵀ P, so no n x k block ever exists, and the data are read from memory once.
+own, and the accumulators are added up in their order. A is not transposed, unless A has few rows and U many columns.
+Then Aᵀ is made for this product, and each of its rows sums rows of the short U. The fused sweep multiplies a slab to
+P = X Vx and immediately to Xᵀ P, so no n x k block ever exists, and the data are read from memory once.
 
 Source: the row-slab and scatter forms are folklore of sparse linear algebra (Saad, "Iterative Methods for
 Sparse Linear Systems", section 3.5).
 
-Where we differ: for sums over rows the assignment of rows to accumulators is fixed, not first come, first served: the
-same data on the same number of threads give the same bits. No BLAS is called inside the threads.
+Where we differ: for sums over rows the assignment of rows to accumulators is fixed: the same data on the same number
+of threads give the same bits. No BLAS is called inside the threads.
 """
 
 from __future__ import annotations
@@ -147,8 +147,8 @@ def rmatmat(A: CSR, U: Block, dtype: DTypeLike) -> Block:
 def worth_transposing(A: CSR, dtype: np.dtype[Any]) -> bool:
     """Whether Aᵀ U is faster with a transposed copy of A, and memory has room for the copy.
 
-    The rows of the copy gather from U, which is much smaller than the result here, and no sums are added up between
-    threads. The sums over the rows of A have the precision of the product, so this form is not for float32.
+    A product with the copy reads rows of U, which is much smaller than the result here, and needs no sums over
+    threads. Its sums over the rows of A have the precision of the product, so the result is False for float32.
     """
     if dtype != np.float64 or 2 * A.shape[0] > A.shape[1]:
         return False
@@ -237,7 +237,7 @@ def gram_matmat(
 
 
 class _View(NamedTuple):
-    """One matrix of a fused sweep and the block that it multiplies."""
+    """One matrix X of a fused sweep, with its block V and the shift to subtract from X V."""
 
     matrix: CSR
     V: Block | None
@@ -266,14 +266,14 @@ class _View(NamedTuple):
         return 0 if self.V is None else int(self.V.shape[1])
 
     def columns(self, run: slice) -> _View:
-        """The same view with a range of the columns of V."""
+        """The same view, with V restricted to a range of its columns."""
         if self.V is None:
             return self
         shift = None if self.shift is None else self.shift[run]
         return self._replace(V=np.ascontiguousarray(self.V[:, run]), shift=shift)
 
     def multiply(self, slab: Slab, out: Block) -> None:
-        """Write the rows of the slab of matrix · V − 1 shiftᵀ."""
+        """Write slab · V − 1 shiftᵀ, for a slab of rows of the matrix, into `out`."""
         if self.V is None or not self.width:
             return
         # The kernels need a block without gaps: a part of a wider one, or one of another precision, is a
@@ -295,7 +295,7 @@ def _sweep(
     summed: bool,
     onto: Sequence[int],
 ) -> tuple[list[Block | None], Block]:
-    """Form the products of one tile of columns in one pass over the rows, cut into `count` parts."""
+    """Form the products of one tile of columns in one pass over the rows, which threads share in `count` ranges."""
     matrices = tuple(view.matrix for view in views)
     ends = np.cumsum([view.width for view in views]).tolist()
     width = ends[-1]
@@ -343,7 +343,7 @@ def _column_sums(block: Block) -> Block:
 
 
 def _columns(views: list[_View], run: slice) -> Iterator[_View]:
-    """Yield the views, each Vᵢ with only those of its columns that are in a given range of the columns of [V₁ V₂ …]."""
+    """Yield the views, each Vᵢ restricted to its columns within the range `run` of the columns of [V₁ V₂ …]."""
     before = 0
     for view in views:
         yield view.columns(slice(max(run.start - before, 0), max(run.stop - before, 0)))
@@ -351,5 +351,5 @@ def _columns(views: list[_View], run: slice) -> Iterator[_View]:
 
 
 def _run(width: int, index: int, count: int) -> slice:
-    """The `index`-th of `count` ranges of consecutive columns."""
+    """The `index`-th of `count` equal ranges of `width` consecutive columns."""
     return slice(width * index // count, width * (index + 1) // count)

@@ -4,11 +4,12 @@ Problem: kernels on sparse rows need equal work for each thread, pieces that fit
 thread, and products that add into a given array.
 
 Method: contiguous slabs of rows, balanced by their stored entries, run on the process's thread pool; SciPy's compiled
-kernels release the interpreter lock. There are more parts than threads, and any thread takes any of them, so that
-a core that is busy with other work does not hold up the others. A float32 sum over rows runs over a stretch of rows and
-is then added into float64. Columns of the block are cut into tiles only if the memory that all threads together access
-at random is more than half of the cache, and if tiles that fit there are not narrow: every tile reads the matrix again.
-Rows of the block that are seldom used do not count: most entries of word counts are in a few columns.
+kernels release the interpreter lock. There are more parts than threads, and each thread takes the next free part, so
+that a core that is busy with other work does not delay the other cores. A float32 sum over rows runs over a stretch
+of rows and is then added into float64. Columns of the block are cut into tiles only if the memory that all threads
+together access at random is more than half of the cache, and if tiles that fit there are not narrow: every tile reads
+the matrix again. Rows of the block that are seldom used do not count: in word counts, for example, most entries are
+in a few columns.
 
 Source: Higham, "Accuracy and Stability of Numerical Algorithms", chapter 4, explains why a blocked sum is more
 accurate.
@@ -172,7 +173,7 @@ def slab_limits(matrices: tuple[CSR, ...], k: int, dtype: np.dtype[Any]) -> tupl
 
 
 def stretch(A: CSR) -> int:
-    """Choose the number of rows over which a float32 sum may run."""
+    """Choose the largest number of rows of A over which a float32 sum runs before it is added into float64."""
     rows = ENTRIES_PER_FOLD * A.shape[1] * A.shape[0] // max(1, A.nnz)
     return int(min(max(rows, SHORTEST_STRETCH), LONGEST_STRETCH))
 
@@ -181,7 +182,7 @@ def _tile_count(k: int, matrices: tuple[CSR, ...], copies: int, dtype: np.dtype[
     """Choose the number of tiles of k columns so that the memory accessed at random stays in half of the cache.
 
     This memory consists of `copies` blocks with a row for each column of the matrices; only rows that are used often
-    count. If tiles would be narrow, there is only one.
+    count. If the tiles would be narrow, the result is 1.
     """
     room = machine.cache_size() // 2
     if k * copies * _columns(matrices) * dtype.itemsize <= room:
@@ -212,10 +213,10 @@ def shares(
 ) -> tuple[int, int]:
     """Choose the numbers of parts of the rows and of tiles of columns for a sum over rows with k columns.
 
-    Each part has accumulators, which are filled with zeros, held and added up. Any thread takes any part, and there are
-    more parts than threads if accumulators are updated often enough: a core that is busy with other work takes fewer.
-    Two parts would leave one thread with half of the work, however busy its core is: so if not even three parts justify
-    their accumulators, there is one.
+    Each part costs the zeroing, memory and addition of its accumulators. If accumulators are updated often enough
+    there are more parts than threads, and each thread takes the next free part: a core that is busy with other work
+    takes fewer. With two parts, a busy core would still have half of the work: if not even three parts justify their
+    accumulators, there is one part.
     """
     entries, columns = sum(int(matrix.nnz) for matrix in matrices), _columns(matrices)
     threads = thread_count(entries * k)
@@ -249,7 +250,7 @@ class Slab(NamedTuple):
 
     @classmethod
     def of(cls, A: CSR, start: int, stop: int, dtype: np.dtype[Any]) -> Slab:
-        """The slab of rows start to stop - 1; they are selected before the conversion, so only a slab is converted."""
+        """The slab of rows start to stop - 1 of A; only these rows are converted to `dtype`."""
         first, last = int(A.indptr[start]), int(A.indptr[stop])
         indptr = A.indptr[start : stop + 1] - A.indptr[start]
         data = np.ascontiguousarray(A.data[first:last], dtype)
@@ -270,7 +271,7 @@ class Slab(NamedTuple):
         return self._replace(indptr=matrix.indptr, indices=matrix.indices, data=matrix.data)
 
     def gather(self, V: Block, out: Block) -> None:
-        """Add slab · V to `out`. All have one dtype; `V` and `out` are C-contiguous."""
+        """Add slab · V to `out`. All three have the same dtype; `V` and `out` are C-contiguous."""
         kernels = _compiled()
         if kernels is None:
             out += self.matrix @ V
@@ -280,7 +281,7 @@ class Slab(NamedTuple):
             kernels.gather(self.rows, self.columns, V.shape[1], *self[2:], V.ravel(), out.ravel())
 
     def scatter(self, block: Block, out: Block) -> None:
-        """Add slabᵀ · block to `out`. All have one dtype; `block` and `out` are C-contiguous."""
+        """Add slabᵀ · block to `out`. All three have the same dtype; `block` and `out` are C-contiguous."""
         kernels = _compiled()
         # The arrays of the rows of a matrix are the arrays of the columns of its transpose.
         if kernels is None:
@@ -312,7 +313,7 @@ class Accumulator:
         self._rows += slab.rows
 
     def parts(self) -> list[Block]:
-        """Return the one or two arrays whose sum is the result."""
+        """Return one or two arrays; their sum is the accumulated product."""
         return [self._current] if self._folded is None else [self._folded, self._current]
 
 
@@ -335,7 +336,7 @@ def add_up(blocks: list[Block], shape: tuple[int, ...]) -> Block:
 
 
 class _Kernels(NamedTuple):
-    """SciPy's compiled loops that add CSR times, and CSC times, a block or one column into a given array."""
+    """SciPy's compiled loops that add the product of a CSR or CSC matrix with a block or a column to a given array."""
 
     gather: Callable[..., None]
     scatter: Callable[..., None]
@@ -372,7 +373,7 @@ def _as_expected(kernels: _Kernels) -> bool:
 
 
 def assembled(kind: Any, shape: tuple[int, int], indptr: Block, indices: Block, data: Block) -> CSR:
-    """Make a CSR matrix of one of SciPy's two kinds that shares the given arrays."""
+    """Make a `csr_array` or a `csr_matrix` (`kind`) that shares the given arrays."""
     # The constructor would copy 64-bit indices that fit 32 bits; setting the three arrays shares them.
     matrix = kind(shape, dtype=data.dtype)
     matrix.data, matrix.indices, matrix.indptr = data, indices, indptr
@@ -380,7 +381,7 @@ def assembled(kind: Any, shape: tuple[int, int], indptr: Block, indices: Block, 
 
 
 def kind_of(A: CSR) -> Any:
-    """The class of SciPy to which a CSR matrix belongs: `csr_array` or `csr_matrix`."""
+    """The SciPy class of a CSR matrix: `csr_array` or `csr_matrix`."""
     return sparse.csr_array if isinstance(A, sparse.sparray) else sparse.csr_matrix
 
 

@@ -3,11 +3,11 @@
 Problem: data that are generated, that arrive over time, or that are spread over many files are never in memory as a
 whole; their number of rows is known only after they have been read.
 Method: the first slice is read when the operator is made and determines columns, dtype and library; the rest is read
-in order, one slice after the other, by `blocks`. Small slices are copied into one block until it is worth multiplying.
-Large ones are passed on uncopied. Every slice is compared with the first.
-Where we differ from a loop over `next`: a slice is copied or used before the next is requested, so that a generator
-may fill one buffer again and again. The first slice, which is used only in the first sweep, is copied when it is read:
-another problem may read the same source meanwhile.
+in order, one slice after the other, by `blocks`. Small slices are copied into one block until the block is large
+enough to multiply. Large slices are passed on uncopied. Every slice is compared with the first.
+Where we differ from a loop over `next`: a slice is copied or used before the next is requested, so a generator may
+reuse one buffer. The first slice, which is used only in the first sweep, is copied when it is read: another problem
+may read the same source meanwhile.
 """
 
 from __future__ import annotations
@@ -43,16 +43,16 @@ from linspec.process.pauses import pause
 from linspec.process.turns import in_turn
 
 SPARSE = SparseOperator | CupySparseOperator
-"""Operators of sparse slices."""
+"""The operator classes of sparse slices."""
 
 GATHERED_BYTES = 32 << 20
-"""Size up to which small slices are gathered, in bytes: several blocks for each of a few threads."""
+"""Largest size of a block of gathered small slices, in bytes: several cache-sized blocks for each of a few threads."""
 
 GATHERED_SLICES = 2**12
-"""Largest number of small slices that are gathered, of sparse matrices and of arrays on a device."""
+"""Largest number of small slices in a gathered block, for sparse matrices and arrays on a device."""
 
 ONCE = "an iterator can be read once. Pass a callable that returns a fresh iterator of the slices"
-"""Text of messages about data that can no longer be read, with the remedy."""
+"""Text for messages about an iterator that was used, with the remedy."""
 
 
 _END = object()
@@ -146,7 +146,7 @@ class StreamedOperator(LinearOperator):
         self.largest = largest_magnitude(first.matrix.data if self._sparse else first.array)  # type: ignore[attr-defined]
 
     def __getstate__(self) -> dict[str, Any]:
-        """The state for pickling, without slices in memory, which a callable can make again.
+        """The state for pickling, without slices that a callable can make again.
 
         An iterator is kept, so that pickling fails with Python's own error.
         """
@@ -154,12 +154,12 @@ class StreamedOperator(LinearOperator):
         return {**self.__dict__, **dict.fromkeys(made_again), "_given_out": {}}
 
     def learnt(self) -> dict[str, Any]:
-        """The facts that readings have found so far, for a checkpoint."""
+        """Numbers of rows and entries and the column statistics, as far as sweeps have found them, for a checkpoint."""
         gathered = None if self.statistics is None else self.statistics.learnt()
         return {"rows": self._counted, "entries": self._entries, "statistics": gathered}
 
     def take_up(self, learnt: Mapping[str, Any], statistics: Any) -> None:
-        """Restore the facts that `learnt` returned.
+        """Restore the numbers and statistics that `learnt` returned.
 
         Parameters
         ----------
@@ -170,7 +170,7 @@ class StreamedOperator(LinearOperator):
         self._counted, self._entries, self.statistics = learnt["rows"], learnt["entries"], statistics
 
     def expect(self, rows: int) -> None:
-        """Declare the number of rows unless one was declared: a sweep that finds another number raises an error."""
+        """Declare the number of rows, unless it was declared before; a sweep with another number raises an error."""
         self._declared = rows if self._declared is None else self._declared
 
     # ---- facts --------------------------------------------------------------------------------
@@ -185,7 +185,7 @@ class StreamedOperator(LinearOperator):
     def nnz(self) -> int:
         """Number of stored entries.
 
-        Before the first sweep it is estimated from the first slice, or 0 if n is unknown.
+        Before the first sweep the number is estimated from the first slice; 0 if n is unknown.
         """
         n, p = self.shape
         if self._counted is not None:
@@ -213,7 +213,7 @@ class StreamedOperator(LinearOperator):
 
     @property
     def spent(self) -> bool:
-        """Whether the rows can no longer be read: an iterator that was used."""
+        """Whether the rows can no longer be read, because their iterator was used."""
         return self.sweeps == 1 and self._ready is None
 
     @property
@@ -231,7 +231,7 @@ class StreamedOperator(LinearOperator):
     # ---- reading ------------------------------------------------------------------------------
 
     def blocks(self) -> Iterator[LinearOperator]:
-        """All rows in order, as operators that are valid until the next is requested; one thread at a time.
+        """Yield all rows in order, block by block; a block is valid until the next is requested. One thread at a time.
 
         Raises
         ------
@@ -264,7 +264,7 @@ class StreamedOperator(LinearOperator):
         self._conclude(rows, entries)
 
     def _conclude(self, rows: int, entries: int) -> None:
-        """Record the rows and entries counted by a whole sweep; raise if the rows differ from an earlier count."""
+        """Record the rows and entries of a whole sweep; raise if an earlier sweep counted another number of rows."""
         if self._counted is not None and rows != self._counted:
             raise InvalidProblem(
                 f"{self.name} had {self._counted} rows and has {rows} in a later sweep. The callable must return a "
@@ -326,13 +326,13 @@ class StreamedOperator(LinearOperator):
     # ---- small slices -------------------------------------------------------------------------
 
     def _basket(self) -> _SparseBasket | _DenseBasket | _ArrayBasket:
-        """Make an empty basket, which gathers small slices of this kind."""
+        """Make an empty basket that gathers small slices of this stream's kind (sparse, dense, or on a device)."""
         if self._sparse:
             return _SparseBasket(self.home)
         return (_DenseBasket if self.home.on_host else _ArrayBasket)(self._width, self.dtype, self.home)
 
     def _of_one_dtype(self, piece: LinearOperator) -> LinearOperator:
-        """Convert a large slice to the working dtype of the first: float32 may follow float64."""
+        """Convert a large slice to the working dtype of the first slice: a later slice may have float32."""
         if piece.dtype == self.dtype:
             return piece
         if isinstance(piece, SPARSE):
@@ -369,7 +369,7 @@ class StreamedOperator(LinearOperator):
         return total
 
     def _finite(self, product: Array, factor: Array, block: LinearOperator, start: int) -> Array:
-        """Return a product of some rows; raise if it is not finite because of an entry of these rows."""
+        """Return a product of a block of rows; raise if it is not finite because of an entry of the block."""
         if all_finite(product):
             return product
         matrix = block.matrix if isinstance(block, SparseOperator) else None
@@ -403,19 +403,19 @@ class ConvertedStream(StreamedOperator):
         self.statistics = None
 
     def learnt(self) -> dict[str, Any]:
-        """The facts that readings of the stream have found, with the statistics of the converted slices."""
+        """Numbers of rows and entries of the stream, and the statistics of the converted slices, for a checkpoint."""
         return {
             **self.stream.learnt(),
             "statistics": None if self.statistics is None else self.statistics.learnt(),
         }
 
     def take_up(self, learnt: Mapping[str, Any], statistics: Any) -> None:
-        """Restore the facts that `learnt` returned."""
+        """Restore the numbers and statistics that `learnt` returned."""
         self.stream.take_up(learnt, None)
         self.statistics = statistics
 
     def expect(self, rows: int) -> None:
-        """Declare the number of rows unless one was declared."""
+        """Declare the number of rows, unless it was declared before."""
         self.stream.expect(rows)
 
     @property
@@ -429,7 +429,7 @@ class ConvertedStream(StreamedOperator):
 
     @property
     def spent(self) -> bool:
-        """Whether the rows can no longer be read: an iterator that was used."""
+        """Whether the rows can no longer be read, because their iterator was used."""
         return self.stream.spent
 
     @property  # type: ignore[misc]  # which is the other's to set
@@ -446,7 +446,7 @@ class ConvertedStream(StreamedOperator):
 
 
 def check_stream(source: Any, name: str, of: str) -> None:
-    """Raise an error unless a source is an iterator or a callable."""
+    """Raise an error unless a source of slices is an iterator or a callable."""
     if not is_stream(source):
         raise UnsupportedData(
             f"{name} must be an iterator of {of} or a callable that returns one; got {type(source).__name__}. Pass "
@@ -491,7 +491,7 @@ def _called(source: Callable[..., Any], name: str, of: str) -> Iterator[Any]:
 def gathered(
     streams: Sequence[StreamedOperator], slices: Iterator[tuple[LinearOperator, ...]]
 ) -> Iterator[tuple[LinearOperator, ...]]:
-    """Yield blocks worth multiplying: small slices copied together, large ones uncopied.
+    """Yield blocks large enough to multiply: small slices copied together, large slices uncopied.
 
     Parameters
     ----------
@@ -576,7 +576,7 @@ def _as_slice(given: Any, what: str, name: str, start: int) -> LinearOperator:
 
 
 def held(slice_: LinearOperator) -> LinearOperator:
-    """Copy a slice that is kept for later, because the source may fill the same memory again."""
+    """Return a copy of a slice that is kept, because the source may fill its memory again."""
     if isinstance(slice_, MappedOperator):
         return slice_
     if isinstance(slice_, SPARSE):
@@ -595,7 +595,7 @@ def _bytes(piece: LinearOperator) -> int:
 
 
 class _DenseBasket:
-    """A basket of dense slices on the host: rows copied into one array that is reused."""
+    """A basket that gathers small dense slices on the host: rows are copied into one array that is reused."""
 
     def __init__(self, width: int, dtype: np.dtype[Any], home: Home) -> None:
         self._rows = max(1, GATHERED_BYTES // max(1, width * dtype.itemsize))
@@ -603,23 +603,23 @@ class _DenseBasket:
         self.filled = 0
 
     def takes(self, piece: LinearOperator) -> bool:
-        """Whether there is room for a slice."""
+        """Whether the basket has room for a slice."""
         return self.filled + piece.shape[0] <= self._rows
 
     def add(self, piece: LinearOperator) -> None:
-        """Copy the rows of a slice."""
+        """Copy the rows of a slice into the basket."""
         self._array[self.filled : self.filled + piece.shape[0]] = piece.array  # type: ignore[attr-defined]
         self.filled += piece.shape[0]
         piece.release()
 
     def emptied(self) -> LinearOperator:
-        """Return the gathered rows and empty the basket; they are valid until it is filled again."""
+        """Return the gathered rows and empty the basket; the rows are valid until it is filled again."""
         count, self.filled = self.filled, 0
         return DenseOperator(self._array[:count])
 
 
 class _ArrayBasket:
-    """A basket of dense slices of another library, copied on their device."""
+    """A basket that gathers small dense slices of another library, copied on their device."""
 
     def __init__(self, width: int, dtype: np.dtype[Any], home: Home) -> None:
         self._rows = max(1, GATHERED_BYTES // max(1, width * dtype.itemsize))
@@ -628,11 +628,11 @@ class _ArrayBasket:
         self.filled = 0
 
     def takes(self, piece: LinearOperator) -> bool:
-        """Whether there is room for a slice."""
+        """Whether the basket has room for a slice."""
         return self.filled + piece.shape[0] <= self._rows and len(self._pieces) < GATHERED_SLICES
 
     def add(self, piece: LinearOperator) -> None:
-        """Copy the rows of a slice."""
+        """Copy the rows of a slice into the basket."""
         copied = self._home.xp.asarray(piece.array, copy=True)  # type: ignore[attr-defined]
         self._pieces.append(self._home.place(copied, self._dtype))
         self.filled += piece.shape[0]
@@ -645,7 +645,7 @@ class _ArrayBasket:
 
 
 class _SparseBasket:
-    """A basket of sparse slices, copied and then stacked."""
+    """A basket that gathers small sparse slices, which are copied and then stacked."""
 
     def __init__(self, home: Home) -> None:
         self._home = home
@@ -657,11 +657,11 @@ class _SparseBasket:
         return len(self._pieces)
 
     def takes(self, piece: LinearOperator) -> bool:
-        """Whether there is room for a slice."""
+        """Whether the basket has room for a slice."""
         return self._bytes + _bytes(piece) <= GATHERED_BYTES and self.filled < GATHERED_SLICES
 
     def add(self, piece: LinearOperator) -> None:
-        """Copy the rows of a slice."""
+        """Copy the rows of a slice into the basket."""
         self._pieces.append(piece.matrix.astype(piece.dtype))  # type: ignore[attr-defined]  # a copy
         self._bytes += _bytes(piece)
 

@@ -39,7 +39,7 @@ def of_frame(data: Any, name: str, first: int = 0) -> LinearOperator:
 
 
 def is_flat_list(data: Any) -> bool:
-    """Whether `data` is a list or a tuple of numbers, or of texts, that is, a vector."""
+    """Whether `data` is a list or a tuple of numbers or of texts: a vector, not a matrix."""
     return isinstance(data, list | tuple) and not any(map(_is_row, data))
 
 
@@ -57,7 +57,7 @@ def array_of_list(data: Sequence[Any]) -> HostArray:
     Raises
     ------
     InvalidProblem
-        It is empty, or its rows have different lengths.
+        The list is empty, or its rows have different lengths.
     NonFiniteData
         An entry is None.
     UnsupportedData

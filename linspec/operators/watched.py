@@ -2,11 +2,11 @@
 
 Problem: the range of entries (`linspec.operators.largest_entry`) cannot be read from an operator that gives only
 products.
-Method: a column z of random signs is appended to the block of the first product, a forward one, say. The largest entry
-of A is between max |Az| / p and, with high probability, max |Az|. A unit vector of the row where |Az| is largest is
-appended to the block of the first adjoint product, which thus returns the entries of this row. float32 operators with
-entries far from 1 are multiplied in float64 from then on, because products of products would over- or underflow.
-Products are also checked for entries that are not finite.
+Method: a column z of random signs is appended to the block of the first product, assumed here to be a forward one.
+The largest entry of A is between max |Az| / p and, with high probability, max |Az|. A unit vector of the row where
+|Az| is largest is appended to the block of the first adjoint product, which thus returns the entries of this row. A
+float32 operator whose entries are far from 1 is multiplied in float64 from then on, because products of products
+would over- or underflow. Products are also checked for entries that are not finite.
 """
 
 from __future__ import annotations
@@ -26,8 +26,7 @@ from linspec.operators.range_of_entries import Magnitude, check_magnitude
 from linspec.operators.wrapper import Wrapper
 
 ORDINARY_SHARE = 0.25
-"""Exponent: entries of a block below (largest float) ** ORDINARY_SHARE are ordinary, and products with it must be
-finite."""
+"""Exponent: if all entries of a block are below (largest float) ** ORDINARY_SHARE, its product must be finite."""
 
 
 class WatchedOperator(Wrapper):
@@ -44,9 +43,9 @@ class WatchedOperator(Wrapper):
     Raises
     ------
     DataOutOfRange
-        From the first forward or the first adjoint product, if it shows that entries are out of the range.
+        From the first forward or the first adjoint product, if it shows that entries of the operator are out of range.
     NonFiniteData
-        From a product that is not finite although the numbers of its block are ordinary.
+        From a product that is not finite although its block has entries of ordinary size (see `ORDINARY_SHARE`).
     """
 
     def __init__(self, operator: LinearOperator, name: str, roots: HostArray | None = None) -> None:
@@ -78,7 +77,7 @@ class WatchedOperator(Wrapper):
         return entries
 
     def shown(self, entries: Array) -> None:
-        """Check the range of all entries of the operator, once they are known; later products need no probe."""
+        """Check the range of all entries when the caller knows them; later products then need no probe."""
         check_magnitude(self.name, magnitude_of(DenseOperator(entries), self._roots))
         self._seen |= {"matmat", "rmatmat"}
 
@@ -104,8 +103,8 @@ class WatchedOperator(Wrapper):
     def _probe(self, method: str, count: int) -> HostArray:
         """Column to append to a block, from which the size of the entries is estimated.
 
-        It has random signs for the first kind of product (forward or adjoint). For the second kind it is the unit
-        vector of the largest entry in the first probe's product.
+        The column has random signs for the first kind of product (forward or adjoint). For the second kind it is the
+        unit vector at the largest entry of the first probe's product.
         """
         roots = np.ones(count) if self._roots is None or method == "matmat" else self._roots
         if self._largest is None:
@@ -114,7 +113,7 @@ class WatchedOperator(Wrapper):
         return row
 
     def _measured(self, method: str, sizes: HostArray, count: int) -> Magnitude:
-        """Estimate the size of the entries by a product with a probe; raise if it proves them out of the range."""
+        """Estimate the size of the entries from the product with a probe; raise if the size is surely out of range."""
         at, second = int(np.argmax(sizes)), self._largest is not None
         column = at if method == "rmatmat" else self._largest
         self._seen.add(method)
@@ -136,7 +135,7 @@ class WatchedOperator(Wrapper):
     def _finite(self, product: Array, block: Array, method: str) -> Array:
         """Return a product; raise if it is not finite although its block has ordinary entries.
 
-        Blocks of a diverging solver may have other entries.
+        Blocks of a diverging solver may have huge entries, whose products may overflow.
         """
         self._products += 1
         if all_finite(product):

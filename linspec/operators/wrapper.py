@@ -10,7 +10,7 @@ from linspec.operators.base import LinearOperator
 
 
 class Wrapper(LinearOperator):
-    """An operator around another operator, whose shape, home and ways of access it has.
+    """An operator around another operator, with the same shape, home and ways of access.
 
     Parameters
     ----------

@@ -1,6 +1,7 @@
-"""Plots of solutions: values compared with chance, loadings, scores, variates, ridges, folds, and convergence.
+"""Plots of solutions: values compared with those of permuted rows, loadings, scores, variates, scores over ridges and
+folds, and convergence.
 
-Each function draws into given matplotlib axes, or into those of a new figure, and returns them:
+Each function draws into the given matplotlib axes, or into axes of a new figure, and returns the axes:
 ``ls.plots.scree(solution).figure.savefig("scree.pdf")``. matplotlib is required: ``pip install 'linspec[plots]'``.
 pyplot is not used, and settings of matplotlib are not changed permanently. Read `answers` first.
 """

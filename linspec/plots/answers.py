@@ -1,11 +1,12 @@
 """Plots of the values of a solution, of its weights or loadings, and of the rows in its subspace.
 
-Problem: how many components are there, which columns contribute to them, and how are the rows distributed?
-Method: values over their number (Cattell's scree) with values due to chance; bars or a map of signed numbers on
-a scale that is symmetric about 0; rows as points.
-Source: Cattell 1966, doi:10.1207/s15327906mbr0102_10; Horn 1965, doi:10.1007/BF02289447 (comparison with values of data
-without structure).
-Where we differ: the null values come from permuted rows (`linspec.null_correlations`), not from normal random numbers.
+Problem: show how many components there are, which columns contribute to them, and how the rows are distributed.
+Method: values are drawn over their number (Cattell's scree), beside values that arise by chance. Signed numbers are
+drawn as bars or as a map, on a scale that is symmetric about 0. Rows are drawn as points.
+Source: Cattell 1966, doi:10.1207/s15327906mbr0102_10; Horn 1965, doi:10.1007/BF02289447 (comparison with values of
+data without structure).
+Where we differ: the null values come from permuted rows (`linspec.null_correlations`), not from normal random
+numbers.
 """
 
 from __future__ import annotations
@@ -49,28 +50,29 @@ if TYPE_CHECKING:
 __all__ = ["MOST_POINTS", "Cloud", "loadings", "scores", "scree", "variates"]
 
 MOST_POINTS = 2000
-"""Largest number of rows drawn; of more rows, evenly spaced ones are drawn."""
+"""Largest number of rows that are drawn; if there are more, evenly spaced rows are drawn."""
 
 LEAST_HEIGHT = 2.9
-"""Smallest height of a map in inches, which the label of its colour scale needs."""
+"""Smallest height of a map in inches, so that the label of the colour scale fits."""
 
 FEW_ROWS = 40
-"""Largest number of data columns for which a map has text in its cells and names of full size."""
+"""Largest number of data columns for which a map has text in cells and column names in full size."""
 
 SHORT = (-2, 4)
-"""Range of powers of ten in tick labels; other powers are written once, beside the axis."""
+"""Range of powers of ten within which tick labels are written in full; other powers are written once, beside the
+axis."""
 
 FAINT = 0.1
-"""Cells of a map whose magnitude is below this fraction of the largest get no minus sign."""
+"""Cells of a map whose magnitude is below this fraction of the largest magnitude get no minus sign."""
 
 NUMBERED = 6
 """Largest number of components for which a map shows numbers in its cells."""
 
 LABELS = ("row", "column", "feature")
-"""Headings of label columns without a name in tables of a solution."""
+"""Headings that tables of a solution give to the column of labels, if the labels have no name."""
 
 CLOUD_MARKERS = ("o", "^")
-"""Markers of fitted and of held-out rows, which also differ in black and white."""
+"""Markers of fitted rows and of held-out rows; they can be distinguished without colours."""
 
 GOLDEN = 0.6180339887
 """The golden ratio − 1; the fractional parts of its multiples are evenly distributed (Weyl)."""
@@ -87,7 +89,7 @@ def scree(
     alpha: float = 0.05,
     ax: Axes | None = None,
 ) -> Axes:
-    """Draw the values of a solution in decreasing order, compared with values due to chance.
+    """Draw the values of a solution in decreasing order, beside values that arise by chance.
 
     Parameters
     ----------
@@ -95,14 +97,15 @@ def scree(
         A solution with a list of values (correlations, singular values, eigenvalues), a permutation test, whose
         correlations are drawn, or the values themselves.
     null : array of shape (permutations, k), or PermutationTest, optional
-        Values without structure, as `linspec.null_correlations` returns them: a band between their quantiles `alpha`
-        and 1 − `alpha`, and their median, are drawn. Or a test: values with a p-value above `alpha` get hollow marks.
+        Values of data without structure, as `linspec.null_correlations` returns them: their median and a band between
+        their quantiles `alpha` and 1 − `alpha` are drawn. For a `PermutationTest`, values with a p-value above
+        `alpha` get hollow marks.
     held_out : sequence of float, optional
         The same values on rows that were not fitted.
     alpha : float, default 0.05
         The quantile of the band, or the level of the test.
     ax : matplotlib.axes.Axes, optional
-        The axes to draw into. By default those of a new figure.
+        The axes to draw into; by default axes of a new figure.
 
     Returns
     -------
@@ -162,7 +165,7 @@ def scree(
 
 
 def _values(solution: Any) -> tuple[HostArray, str, float | None]:
-    """The values, the name of a value, and the upper limit of values (or None)."""
+    """The values of a solution, the name of a value, and the upper limit of values (or None)."""
     layout = getattr(type(solution), "layout", None)
     if layout is not None and layout.value:
         return _numbers(getattr(solution, layout.value)), layout.value_label, layout.at_most
@@ -182,7 +185,7 @@ def _values(solution: Any) -> tuple[HostArray, str, float | None]:
 
 
 def _legend_above(axes: Axes) -> None:
-    """Add a legend above the axes, in two columns, so that it hides nothing."""
+    """Add a legend above the axes, in two columns, where it does not cover data."""
     style: dict[str, Any] = {"loc": "lower left", "bbox_to_anchor": (0.0, 1.0), "borderaxespad": 0.2}
     axes.legend(ncols=2, columnspacing=1.2, handletextpad=0.5, **style)
 
@@ -198,7 +201,7 @@ def _null(null: Any) -> HostArray:
 
 
 def _band(axes: Axes, null: HostArray, alpha: float) -> None:
-    """Draw the band of the null values and their median; for one permutation only a line."""
+    """Draw the band of the null values and their median; for a single permutation, only a line."""
     places = np.arange(1, null.shape[1] + 1)
     if len(null) > 1:
         low, high = np.quantile(null, [alpha, 1 - alpha], axis=0)
@@ -221,7 +224,7 @@ def loadings(
     label: str = "",
     ax: Axes | None = None,
 ) -> Axes:
-    """Draw weights or loadings, as a map of all components or as bars of one.
+    """Draw weights or loadings, as a map of all components or as bars of one component.
 
     Parameters
     ----------
@@ -231,19 +234,20 @@ def loadings(
     view : str, optional
         For a solution, the name of the matrix, such as "X" or "Y". By default the first.
     data : data of shape (n, p), optional
-        For a solution with a method `loadings`: rows of the view. Instead of the weights, the correlations of their
-        columns with the variates are drawn, which do not depend on the units of the columns.
+        For a solution with a method `loadings`: rows of the view. Then loadings are drawn instead of weights: the
+        correlations of the columns with the variates, which do not depend on the units of the columns.
     names : sequence of str, optional
-        A name for each of the p columns. By default the names of the solution, of the table or of the data, if there
-        are any, otherwise numbers from 0.
+        A name for each of the p columns. By default the names that the solution, the table or the data have; without
+        names, numbers from 0.
     component : int, optional
-        Draw bars of this component, counted from 0, the largest first. A single component always has bars.
+        Draw bars of this component, counted from 0, with the largest bar first. A single component is always drawn as
+        bars.
     most : int, default 25
-        The largest number of columns drawn: those with the largest absolute values.
+        The largest number of columns to draw; columns with the largest absolute values are chosen.
     label : str, optional
-        The label of the numbers.
+        The label of the axis or of the colour scale.
     ax : matplotlib.axes.Axes, optional
-        The axes to draw into. By default those of a new figure.
+        The axes to draw into; by default axes of a new figure.
 
     Returns
     -------
@@ -309,7 +313,7 @@ def loadings(
 
 
 def _numbers_of_columns(of: Any, view: str, data: Any) -> tuple[HostArray, str, Sequence[str] | None]:
-    """The numbers, their label, and the names of the columns if they are known."""
+    """The numbers to draw, their label, and the names of the columns if they are known."""
     if is_frame(of):
         labels, _, values = _of_table(of)
         return values, "value", labels
@@ -338,7 +342,7 @@ def _numbers_of_columns(of: Any, view: str, data: Any) -> tuple[HostArray, str, 
 
 
 def _size(rows: int, columns: int) -> tuple[float, float]:
-    """Width and height in inches of a figure with this number of names (rows) and components (columns)."""
+    """Width and height in inches of a figure with `rows` names and `columns` components."""
     return (4.8 if columns == 1 else min(3.2 + 0.55 * columns, 12.0)), min(
         max(1.1 + 0.24 * rows, LEAST_HEIGHT), 14.0
     )
@@ -357,10 +361,10 @@ def _bars(axes: Axes, values: HostArray, label: str) -> None:
 
 
 def _map(axes: Axes, values: HostArray, label: str, vector: str) -> None:
-    """Draw a map of numbers: red and blue are opposite signs, and 0 is white.
+    """Draw a matrix as a map: red and blue are opposite signs, and 0 is white.
 
-    With few components the cells also show the numbers, otherwise a minus sign if negative, as red and blue look alike
-    without colours.
+    Red and blue look alike in black and white. So with few components the cells also show the numbers; otherwise
+    cells with negative numbers have a minus sign.
     """
     scale = float(np.nanmax(np.abs(values))) or 1.0
     image = axes.imshow(values, cmap="RdBu_r", vmin=-scale, vmax=scale, aspect="auto")
@@ -380,7 +384,7 @@ def _map(axes: Axes, values: HostArray, label: str, vector: str) -> None:
 
 
 def _in_cell(value: float, scale: float) -> str:
-    """Format a number of a map with the digits that the largest one needs, and without a minus before zero."""
+    """Format a number of a map with the digits that the largest number needs, and without a minus before zero."""
     if not 1e-3 <= scale < 100:
         return f"{value:.0e}".replace("-", "−")
     digits = 2 if scale >= 0.1 else 3
@@ -410,9 +414,10 @@ def scores(
     components : sequence of two int, default (0, 1)
         The two columns to draw, counted from 0.
     label : str, optional
-        The name of a column, without its number. By default the column name of a table, otherwise "direction".
+        The axis label without the number of the component. By default the column name of a table, otherwise
+        "direction".
     ax : matplotlib.axes.Axes, optional
-        The axes to draw into. By default those of a new figure.
+        The axes to draw into; by default axes of a new figure.
 
     Returns
     -------
@@ -469,7 +474,7 @@ def scores(
 
 
 def _called(j: int, label: str, columns: Sequence[str] | None) -> str:
-    """The axis label of component j; a table column "direction1" becomes "direction 1"."""
+    """The axis label of component j; the column name "direction1" of a table becomes "direction 1"."""
     if label or columns is None:
         return f"{label or 'direction'} {j + 1}"
     name = columns[j]
@@ -495,7 +500,7 @@ def _of_table(given: Any) -> tuple[Sequence[str] | None, Sequence[str] | None, H
 
 
 def _codes(classes: Any, rows: int) -> tuple[list[str], HostArray]:
-    """The names of the classes in sorted order, and the class number of each row; -1 without a class."""
+    """The names of the classes in sorted order, and for each row the index of its class (-1 without a class)."""
     if classes is None:
         return [""], np.zeros(rows, int)
     if is_series(classes):
@@ -533,7 +538,7 @@ class Cloud:
 
     @property
     def correlations(self) -> list[float]:
-        """The correlation of each pair over these rows; 0 if a variate does not vary."""
+        """The correlation of each pair of variates over these rows; 0 if a variate is constant."""
         P, Q = (np.asarray(block, dtype=np.float64) for block in (self.P, self.Q))
         P, Q = P - P.mean(axis=0), Q - Q.mean(axis=0)
         lengths = np.linalg.norm(P, axis=0) * np.linalg.norm(Q, axis=0)
@@ -561,13 +566,13 @@ def variates(
     pair : int, default 0
         The pair to draw, counted from 0.
     ax : matplotlib.axes.Axes, optional
-        The axes to draw into. By default those of a new figure.
+        The axes to draw into; by default axes of a new figure.
 
     Returns
     -------
     matplotlib.axes.Axes
-        Variates in standard deviations of the fitted rows, with their regression line; the title has the correlations.
-        Of more than 2000 rows, evenly spaced ones are drawn.
+        Variates are drawn in units of the standard deviations of the fitted rows, with a regression line; the title
+        states the correlations. If there are more than 2000 rows, evenly spaced rows are drawn.
 
     Raises
     ------
@@ -612,7 +617,7 @@ def variates(
 
 
 def cloud_panel(axes: Axes, clouds: Sequence[Cloud], pair: int) -> None:
-    """Draw one pair of variates of one or more sets of rows, in standard deviations of the first set."""
+    """Draw one pair of variates for one or more sets of rows, in units of the standard deviations of the first set."""
     scales = [float(np.std(block[:, pair])) or 1.0 for block in (clouds[0].P, clouds[0].Q)]
     reached = [cloud.correlations[pair] for cloud in clouds]
     for cloud, colour, marker in zip(clouds, COLOURS, CLOUD_MARKERS, strict=False):
@@ -628,7 +633,7 @@ def cloud_panel(axes: Axes, clouds: Sequence[Cloud], pair: int) -> None:
 
 
 def opaque(legend: Any) -> None:
-    """Enlarge the points of a legend, and make them opaque."""
+    """Enlarge the marks in a legend, and make them opaque."""
     for handle in legend.legend_handles:
         handle.set_alpha(1.0)
         handle.set_sizes([24.0])

@@ -1,9 +1,10 @@
-"""Convergence plots: residuals and scores of runs over their cost.
+"""Convergence plots: residuals and scores of runs over the cost of the runs.
 
-Residuals are drawn on a logarithmic axis. A direct solver has no history, only an end: it is a diamond at its cost.
-If its residual is far below those of the others, the diamond is drawn on the lower edge with the residual written
-beside it, so that rounding errors do not compress the rest of the plot. The end of other curves is a point, filled
-if the run converged. If it is far below the tolerance, it is drawn on the edge, too.
+Residuals are drawn on a logarithmic axis. A direct solver has no history, only a final residual, drawn as a diamond
+at the cost of the run. If this residual is far below those of other solvers, the diamond is drawn on the lower edge
+with the residual written beside it, so that rounding errors do not compress the rest of the plot. The curve of an
+iterative solver ends in a point, which is filled if the run converged. A final point far below the tolerance is drawn
+on the lower edge, too.
 """
 
 from __future__ import annotations
@@ -47,13 +48,13 @@ FEW = 15
 """Largest number of points for which each point of a curve is marked."""
 
 DASHES = ("-", (0, (6, 2)), (0, (6, 2, 1.5, 2)), (0, (1.5, 1.5)))
-"""Line styles of successive runs, so that lines also differ in black and white."""
+"""Line styles of successive runs, so that lines can be distinguished in black and white."""
 
 FAR = 1e-8
-"""Residuals below this fraction of the tolerance are written as text and not drawn to scale."""
+"""A residual below this fraction of the tolerance is drawn on the lower edge, with its value as text."""
 
 WIDE = 30
-"""Ratio of the largest to the smallest cost above which the axis is logarithmic."""
+"""The cost axis is logarithmic if the ratio of the largest to the smallest cost is above this."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -66,7 +67,7 @@ class Curve:
     cost : str
         The unit of the abscissae, one of `COSTS`.
     residuals, scores : (sequence of float, sequence of float)
-        Abscissae and values; the last ones belong to the solution.
+        Costs and values over the course of the run; the last entries belong to the solution.
     end : float
         The total cost.
     residual, tol : float or None
@@ -96,11 +97,12 @@ def convergence(
     solutions : Solution, mapping from str to Solution, or sequence of Solution
         The keys of a mapping are the labels; otherwise the labels are the names of the solvers.
     against : {"passes", "seconds", "iterations"}, optional
-        By default passes; seconds if an iterative solver holds Gram matrices, because its passes do not increase.
+        The cost on the horizontal axis. By default passes; seconds if an iterative solver keeps Gram matrices in
+        memory, because then the number of passes does not increase.
     tol : float, optional
-        A tolerance to draw as a line. By default the tolerance of each run.
+        A tolerance to draw as a line; by default the tolerance of each run.
     ax : matplotlib.axes.Axes, optional
-        The axes to draw into. By default those of a new figure.
+        The axes to draw into; by default axes of a new figure.
 
     Returns
     -------
@@ -149,7 +151,7 @@ def convergence(
 
 
 def cost_of(ways: Sequence[Mapping[str, Sequence[float]]], against: str | None) -> str:
-    """The requested cost; by default passes, or seconds if some run iterates without reading the data again."""
+    """The cost to draw: `against`; if None, passes, or seconds if some run iterates without reading data again."""
     still = any(len(set(way["passes"])) == 1 < len(way["passes"]) for way in ways)
     return against or ("seconds" if still else "passes")
 
@@ -157,7 +159,7 @@ def cost_of(ways: Sequence[Mapping[str, Sequence[float]]], against: str | None) 
 def closed(
     way: Mapping[str, Sequence[float]], name: str, cost: str, end: float, last: float | None
 ) -> tuple[Sequence[float], Sequence[float]]:
-    """Costs and values of a history, followed by the total cost and the value of the solution if there is one."""
+    """Costs and values of a history, followed by the total cost and the value of the solution, if it has one."""
     xs = list(way.get("iteration" if cost == "iterations" else cost, ()))
     ys = list(way.get(name, ()))
     return (xs, ys) if last is None else ([*xs, max([end, *xs[-1:]])], [*ys, last])
@@ -183,7 +185,7 @@ def _curve_of(
 
 
 def _judges_itself(solver: str) -> bool:
-    """Whether residuals in the history may be measured differently from the final one (trait "approximate")."""
+    """Whether a solver has the trait "approximate": its own residuals may differ from those of the certificate."""
     for problem in registry.problems():
         try:
             if "approximate" in registry.get_spec("solver", solver, problem).traits:
@@ -218,7 +220,7 @@ def residual_panel(axes: Axes, curves: Sequence[Curve]) -> None:
 
 
 def score_panel(axes: Axes, curves: Sequence[Curve], best: float, label: str) -> None:
-    """Draw scores in per cent of the best one."""
+    """Draw scores in per cent of the score `best`."""
     lowest = PERCENT
     for number, curve in enumerate(curves):
         xs, ys = curve.scores
@@ -247,7 +249,7 @@ def dot_panel(
     *,
     best: bool = False,
 ) -> None:
-    """Draw one number for each run, each in its own row; with `best` also a vertical line at the largest."""
+    """Draw one number for each run, each in a row of its own; `best` adds a vertical line at the largest."""
     there = [value for value in values if value is not None and 0 < value < math.inf]
     if not best and there and max(there) > WIDE * min(there):
         axes.set_xscale("log")
@@ -271,7 +273,7 @@ def dot_panel(
 
 
 def legend_below(figure: Any, axes: Axes) -> None:
-    """Add one legend for all panels below them, with an explanation of the marks."""
+    """Add one legend below all panels of a figure, with an explanation of the marks."""
     from matplotlib.lines import Line2D
 
     handles, labels = axes.get_legend_handles_labels()
@@ -295,20 +297,20 @@ def _residual_range(curves: Sequence[Curve]) -> tuple[float, float]:
 
 
 def _diamond(axes: Axes, curve: Curve, residual: float, low: float) -> None:
-    """Draw a direct solver at its residual, or on the lower edge with the residual as text."""
+    """Draw the diamond of a direct solver at its residual, or on the lower edge with the residual as text."""
     axes.plot([curve.end], [max(residual, low)], label=curve.label, **_diamond_style(curve))
     _written(axes, curve, residual, low)
 
 
 def _written(axes: Axes, curve: Curve, residual: float, low: float) -> None:
-    """Write a residual below the lower edge as text."""
+    """If a residual is below the lower edge of the axes, write it there as text."""
     if residual < low:
         place: Any = {"xytext": (7, 5), "textcoords": "offset points"}
         axes.annotate(f"{residual:.0e}", (curve.end, low), fontsize=8, color=curve.colour, **place)
 
 
 def _line_style(xs: Sequence[float], number: int) -> dict[str, Any]:
-    """The style of a line, with dashes by its number, and marks if it has few points."""
+    """The style of a line: dashes chosen by its number, and marks if the line has few points."""
     few = len(xs) <= FEW
     dashes = DASHES[number % len(DASHES)]
     return {"linewidth": 1.6, "linestyle": dashes, "marker": "." if few else "", "markersize": 6}
@@ -326,14 +328,14 @@ def _diamond_style(curve: Curve) -> dict[str, Any]:
 
 
 def _end(axes: Axes, curve: Curve, x: float, y: float) -> None:
-    """Draw the end of a curve, filled if the run converged."""
+    """Draw the last point of a curve, filled if the run converged."""
     fill = curve.colour if curve.converged else "white"
     style: Any = {"markersize": 6, "markerfacecolor": fill, "zorder": 4, "clip_on": False}
     axes.plot([x], [y], "o", color=curve.colour, **style)
 
 
 def _cost_axis(axes: Axes, curves: Sequence[Curve]) -> None:
-    """Set up the horizontal axis, logarithmic if costs vary by a large factor."""
+    """Set up the horizontal axis of costs, logarithmic if costs vary by a large factor."""
     from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
     axes.set_xlabel(COST_WORDS[curves[0].cost])

@@ -1,10 +1,11 @@
 """Plots over the ridge: values, scores or coefficients of a path, and the scores of cross-validation.
 
-Problem: which ridge and which k should be chosen?
+Problem: show which ridge and which k should be chosen.
 Method: the ridge is on a logarithmic axis, with 0 at its left end; pairs of different ridges are drawn side by side.
-Means over splits have bars of one standard error, and lines mark the best setting and the simplest one that is within
-one standard error of it.
-Source: Breiman, Friedman, Olshen & Stone 1984, Classification and Regression Trees, section 3.4.3 (one standard error).
+Means over splits have bars of one standard error. Lines mark the best setting, and the simplest setting within one
+standard error of the best.
+Source: Breiman, Friedman, Olshen & Stone 1984, Classification and Regression Trees, section 3.4.3 (one standard
+error).
 """
 
 from __future__ import annotations
@@ -25,19 +26,19 @@ if TYPE_CHECKING:
 __all__ = ["cross_validation", "ridge_path"]
 
 NAMED = 8
-"""Largest number of lines with their own colours and names."""
+"""Largest number of lines in a plot that get a colour and a name each."""
 
 MARKED = 10
-"""Approximate number of markers on a named line, so that lines also differ in black and white."""
+"""Approximate number of markers on a named line, so that lines can be distinguished in black and white."""
 
 WIDTH = 0.07
 """Width of a letter in a legend, in inches."""
 
 MANY_DIGITS = 4
-"""Powers of ten with at least this exponent (in magnitude) are written as powers."""
+"""A power of ten is written as a power if the magnitude of its exponent is at least this."""
 
 ZERO = 10.0
-"""The ridge 0 is drawn this factor below the smallest positive one."""
+"""The ridge 0 is drawn at the smallest positive ridge divided by this factor."""
 
 
 def ridge_path(
@@ -52,15 +53,15 @@ def ridge_path(
     Parameters
     ----------
     path : RidgePath or LeastSquaresSolution
-        For a result of `linspec.ridge_path` the scores on the test rows are drawn, with the best ridge marked; without
-        test rows the values (correlations or eigenvalues), which only fall as the ridge grows. For least squares with
-        several ridges the coefficients are drawn.
+        For a result of `linspec.ridge_path` with test rows, the scores on these rows are drawn and the best ridge is
+        marked. Without test rows, the values (correlations or eigenvalues) are drawn, which always fall as the ridge
+        grows. For least squares with several ridges, the coefficients are drawn.
     ridges : sequence of float, optional
-        For least squares, the ridges of the problem in its order, because the solution does not store them.
+        For least squares, the ridges in the order of the problem, because the solution does not store them.
     names : sequence of str, optional
-        For least squares, a name for each coefficient. By default `column_names` of the solution, if there are any.
+        For least squares, a name for each coefficient; by default the `column_names` of the solution, if it has names.
     ax : matplotlib.axes.Axes, optional
-        The axes to draw into. By default those of a new figure.
+        The axes to draw into; by default axes of a new figure.
 
     Returns
     -------
@@ -121,7 +122,7 @@ def ridge_path(
 
 
 def _of_path(path: Any) -> tuple[Sequence[Any], HostArray, str]:
-    """The ridges, an array with a column for each line, and the label of the values."""
+    """The ridges of a path, an array with a column for each line to draw, and the label of the values."""
     cls = type(path.solutions[0])
     if path.totals is not None:
         return path.ridges, np.asarray(path.totals)[:, None], f"{cls.layout.score}, test rows"
@@ -164,23 +165,25 @@ def _names(solution: Any, names: Sequence[str] | None, count: int) -> list[str]:
 
 
 def cross_validation(result: Any, *, folds: bool = True, ax: Axes | None = None) -> Axes:
-    """Draw the scores of cross-validation over the ridge, with a line for each k, or over k if there is one ridge.
+    """Draw the scores of cross-validation over the ridge, with a line for each k; over k if there is only one ridge.
 
     Parameters
     ----------
     result : object
-        A result as `linspec.cross_validate` returns it: with `scores` of shape (splits, ridges, ks), `mean` and
-        `standard_error` of shape (ridges, ks), `ridges`, `ks`, `label`, `best` and `one_standard_error`.
+        A result of `linspec.cross_validate`, or an object with the same attributes: `scores` of shape (splits,
+        ridges, ks), `mean` and `standard_error` of shape (ridges, ks), `ridges`, `ks`, `label`, `best` and
+        `one_standard_error`.
     folds : bool, default True
-        Whether to draw the scores of the splits as thin lines behind their mean, if there is one line.
+        Whether to draw the scores of the splits as thin lines behind the line of their mean; only if there is one
+        such line.
     ax : matplotlib.axes.Axes, optional
-        The axes to draw into. By default those of a new figure.
+        The axes to draw into; by default axes of a new figure.
 
     Returns
     -------
     matplotlib.axes.Axes
-        Means with bars of one standard error. Lines mark the best setting, and the simplest one within one standard
-        error of it.
+        Means are drawn with bars of one standard error. Lines mark the best setting, and the simplest setting within
+        one standard error of the best.
 
     Raises
     ------
@@ -243,7 +246,7 @@ def cross_validation(result: Any, *, folds: bool = True, ax: Axes | None = None)
 
 
 def _settings(axes: Axes, result: Any, xs: HostArray, *, over_k: bool) -> None:
-    """Mark the best setting, and the simplest one within one standard error, by lines."""
+    """Mark by lines the best setting, and the simplest setting within one standard error of the best."""
 
     def place(setting: Any) -> float:
         at = result.ks.index(setting.k) if over_k else result.ridges.index(setting.ridge)
@@ -272,7 +275,7 @@ def _settings(axes: Axes, result: Any, xs: HostArray, *, over_k: bool) -> None:
 
 
 def _places(ridges: Sequence[Any]) -> tuple[HostArray, HostArray]:
-    """Abscissae of ridges, and their order.
+    """Abscissae of ridges, and the order of the ridges from the smallest to the largest.
 
     The abscissae are the ridges, or the positions 0, 1, … if some ridge is a pair of different numbers.
     """
@@ -296,7 +299,7 @@ def _pairs(ridges: Sequence[Any]) -> bool:
 
 
 def _in_words(ridge: Any, *, in_full: bool) -> str:
-    """Format a ridge, as a pair if `in_full`, otherwise by its first number."""
+    """Format a ridge: as a pair of numbers if `in_full`, otherwise only its first number."""
     found = np.atleast_1d(np.asarray(ridge, dtype=float)).tolist()
     return f"{found[0]:g}" if not in_full else f"({', '.join(f'{value:g}' for value in found)})"
 
@@ -328,7 +331,7 @@ def _ridge_axis(axes: Axes, ridges: Sequence[Any], xs: HostArray) -> None:
 
 
 def _mark(axes: Axes, x: float, text: str, *, right: bool = True) -> None:
-    """Draw a vertical line at an abscissa, with text at the top."""
+    """Draw a vertical line at the abscissa x, with text at its top."""
     axes.axvline(x, zorder=1, **THIN)
     place: Any = {"xycoords": ("data", "axes fraction"), "textcoords": "offset points"}
     side: Any = {"xytext": (4 if right else -4, -2), "ha": "left" if right else "right", "va": "bottom"}

@@ -2,8 +2,9 @@
 
 Problem: plots should have the same style, be readable in print and with every kind of colour vision, and change no
 setting of the program that draws them.
-Method: settings hold within a context while artists are created, and axes passed by the caller are styled one by one.
-Figures are created without pyplot, so there is no list of open figures and no window.
+Method: settings of matplotlib are changed only within a `with` block in which artists are created, and axes passed by
+the caller are styled one by one. Figures are created without pyplot, so there is no list of open figures and no
+window.
 Source: Okabe & Ito 2008, Color Universal Design (the first six colours).
 """
 
@@ -58,7 +59,7 @@ STYLE: dict[Any, Any] = {
 
 @contextmanager
 def new_figure(size: tuple[float, float]) -> Iterator[Any]:
-    """Create a figure of this size in inches; artists created within the context have the style, too."""
+    """Yield a new figure of the given size in inches; artists created within the `with` block have the style, too."""
     with styled():
         from matplotlib.figure import Figure
 
@@ -67,7 +68,7 @@ def new_figure(size: tuple[float, float]) -> Iterator[Any]:
 
 @contextmanager
 def styled() -> Iterator[None]:
-    """Apply the settings of this style within a context.
+    """Apply the settings of the style `STYLE` within a `with` block.
 
     Raises
     ------
@@ -86,7 +87,7 @@ def styled() -> Iterator[None]:
 
 @contextmanager
 def axes_for(ax: Axes | None, size: tuple[float, float] = (4.8, 3.6)) -> Iterator[Axes]:
-    """Style the given axes, or create those of a new figure, within the context of this style."""
+    """Yield the given axes with the style applied, or axes of a new figure; the style holds within the `with` block."""
     with styled():
         if ax is None:
             with new_figure(size) as figure:
@@ -97,7 +98,7 @@ def axes_for(ax: Axes | None, size: tuple[float, float] = (4.8, 3.6)) -> Iterato
 
 
 def _dress(ax: Axes) -> None:
-    """Apply the style to axes that were created without it."""
+    """Apply the style to axes that were created with other settings."""
     for side, spine in ax.spines.items():
         spine.set_visible(side not in ("top", "right"))
         spine.set_linewidth(STYLE["axes.linewidth"])
@@ -122,7 +123,7 @@ def bare(ax: Axes) -> None:
 
 
 def legend_beside(ax: Axes, title: str = "") -> None:
-    """Add a legend to the right of the axes, so that it hides nothing, with opaque marks."""
+    """Add a legend with opaque marks to the right of the axes, where it does not cover data."""
     entries = len(ax.get_legend_handles_labels()[1])
     style: dict[str, Any] = {"loc": "upper left", "bbox_to_anchor": (1.0, 1.0), "borderaxespad": 0.0}
     legend = ax.legend(ncols=1 + (entries - 1) // IN_A_COLUMN, title=title or None, **style)

@@ -1,8 +1,8 @@
 """The process in which linspec runs: its cores, memory, threads, files, interrupts and log.
 
-Nothing here depends on matrices. Read `machine` first: the resources of this machine that this process may use. `room`
-checks memory before it is allocated, `interrupts` and `pauses` end a run early, `blas_threads` and `turns` coordinate
-threads, and `whole_files` writes a file completely or not at all.
+This package does not depend on matrices. Read `machine` first: the resources of this machine that this process may
+use. `room` checks memory before it is allocated, `interrupts` and `pauses` end a run early, `blas_threads` and
+`turns` coordinate threads, and `whole_files` writes a file completely or not at all.
 """
 
 from __future__ import annotations

@@ -1,14 +1,14 @@
 """The threads of the BLAS: limited to one while several threads of linspec multiply, and restored afterwards.
 
-Problem: the limit on the threads of a BLAS belongs to the process, and solves overlap. If each remembered the limit
-that it found and put it back, the second would find the one thread of the first, and whichever ended last might leave
-it there for the rest of the process.
+Problem: the limit on the threads of a BLAS belongs to the process, and solves overlap. Suppose that each solve
+restored the limit that it found. The second solve would find the limit of one thread that the first has set; if it
+ended last, it would restore that limit, and the process would keep one thread.
 
-Method: one record for the whole process, under one lock, of the blocks that are active. The first to enter stores the
-limits and sets them to one; the last to leave restores them, in whatever order they leave. Each entry has its own key,
-so that leaving twice, or without having entered, does nothing: an interrupt may come at any point. Some libraries have
-a limit for each thread instead (those on OpenMP, MKL through threadpoolctl 3.8): there the first entry of a thread sets
-it, and its last exit restores it.
+Method: one record for the whole process, under one lock, lists the active `with` blocks. The first block to enter
+stores the limits and sets them to one; the last block to leave restores them, in whatever order blocks leave. Each
+entry has its own key, so that leaving twice, or without having entered, does nothing: an interrupt may come at any
+point. Some libraries have a limit for each thread instead (those on OpenMP, MKL through threadpoolctl 3.8): there the
+first entry of a thread sets the limit, and its last exit restores it.
 
 Where we differ from `threadpoolctl.threadpool_limits`, whose handles we use: a limit that is no longer 1 was changed by
 other code and is kept; libraries that were loaded later are found; any thread may restore a limit that another has set,
@@ -33,12 +33,12 @@ __all__ = ["one_blas_thread", "usual_blas_threads"]
 
 @contextmanager
 def one_blas_thread(*, needed: bool) -> Iterator[None]:
-    """Limit the BLAS to one thread within a block.
+    """Limit the BLAS to one thread within a `with` block.
 
     Parameters
     ----------
     needed : bool
-        Whether to limit it; if not, nothing is done.
+        Whether to limit the BLAS; if False, nothing is done.
     """
     if not needed:
         yield
@@ -55,7 +55,7 @@ def one_blas_thread(*, needed: bool) -> Iterator[None]:
 
 
 def usual_blas_threads() -> int:
-    """The number of threads that the BLAS would use for the calling thread, regardless of limits by other solves.
+    """Number of threads that the BLAS would use for the calling thread if no other solve limited it.
 
     Returns
     -------
@@ -66,7 +66,7 @@ def usual_blas_threads() -> int:
 
 
 class _Hold:
-    """The active blocks, and the thread limits of the libraries before them."""
+    """Record of the active `one_blas_thread` blocks, and of the thread limits that the libraries had before them."""
 
     def __init__(self) -> None:
         self.lock = threading.RLock()
@@ -77,7 +77,7 @@ class _Hold:
         self._modules = -1
 
     def enter(self, key: object) -> None:
-        """Register a block, and set libraries that are not limited yet to one thread."""
+        """Register a `with` block, and limit every library that is not limited yet to one thread."""
         with self.lock:
             thread = threading.get_ident()
             self._inside[key] = thread
@@ -89,13 +89,13 @@ class _Hold:
                     _set_threads(library, 1)
 
     def leave(self, key: object) -> None:
-        """Remove a block, and restore the limits if no other block needs them."""
+        """Remove a `with` block, and restore the limits if no other block needs them."""
         with self.lock:
             self._inside.pop(key, None)
             self._restore()
 
     def usual(self) -> int:
-        """The largest number of threads of a library, as the calling thread would find it without other blocks."""
+        """Largest number of threads of a BLAS library for the calling thread, if no other block limited it."""
         with self.lock:
             if threading.get_ident() in self._inside.values():
                 return 1
@@ -127,7 +127,7 @@ class _Hold:
             del self._before[path, owner]
 
     def _loaded(self) -> dict[str, Any]:
-        """The BLAS libraries of this process, searched again (some milliseconds) only after modules were imported."""
+        """The BLAS libraries of this process by path; the search (some milliseconds) is repeated only after imports."""
         if self._modules != len(sys.modules):
             self._modules = len(sys.modules)
             for library in ThreadpoolController().select(user_api="blas").lib_controllers:
@@ -136,12 +136,12 @@ class _Hold:
 
 
 def _of_process(library: Any) -> bool:
-    """Whether the limit of a library applies to the whole process; if unknown, it is treated as one per thread."""
+    """Whether the limit of a library applies to the whole process; False (a limit per thread) if this is unknown."""
     return bool(library.internal_api == "openblas" and library.threading_layer != "openmp")
 
 
 def _set_threads(library: Any, threads: int) -> None:
-    """Set a limit, even if another thread has set it before."""
+    """Set the number of threads of a library, even if another thread has set it before."""
     clear = getattr(library, "clear_controlling_thread", None)
     if clear is not None:
         clear(force=True)

@@ -1,7 +1,7 @@
 """Containment of exceptions of plugins, so that a broken plugin harms nothing else.
 
-A process that reaches a limit, of memory or of open files for instance, raises in whatever code allocates next. That is
-not the fault of a plugin, so it is neither contained nor recorded.
+If a process reaches a limit, such as that of memory or of open files, whichever code allocates next raises an
+exception. A plugin that raises it is not at fault, so the exception is neither contained nor recorded.
 """
 
 from __future__ import annotations
@@ -27,17 +27,17 @@ NO_SPACE = "failed to map segment from shared object"
 
 
 class Contained:
-    """A context in which a plugin's code runs. It keeps the exception and does not raise it.
+    """A context in which a plugin's code runs: an exception of the code is kept in `error` and not raised.
 
-    Rust extensions raise classes that derive only from BaseException, so these are kept, too. An interrupt
-    comes from the user and is raised. So is an exit while the program runs, because a signal handler may have
-    requested it. A limit of the process is no fault of the plugin, and its exception is raised: see `is_at_limit`;
-    also too deep a recursion if the caller has used more than half of the depth.
+    Exceptions that derive only from BaseException are kept, too, because Rust extensions raise such classes.
+    Exceptions that are no fault of the plugin are raised: KeyboardInterrupt, which comes from the user; SystemExit,
+    which a signal handler may raise; those of a limit of the process (see `is_at_limit`); and RecursionError if the
+    caller has used more than half of the depth.
 
     Parameters
     ----------
     exits : bool, default False
-        Whether SystemExit is kept as well. During an import it comes from the plugin.
+        Whether SystemExit is kept as well: during an import it comes from the plugin.
 
     Attributes
     ----------
@@ -71,19 +71,19 @@ INTERRUPTS = (KeyboardInterrupt, GeneratorExit, SystemExit)
 
 
 def is_out_of_memory(error: BaseException) -> bool:
-    """Whether memory ran out.
+    """Whether an exception means that memory ran out.
 
     Parameters
     ----------
     error : BaseException
-        MemoryError of Python and NumPy, OutOfMemoryError of torch and CuPy, recognized by name, and an OSError with
-        that number count; so does an ImportError caused by one of these.
+        These count: MemoryError of Python and NumPy; OutOfMemoryError of torch and CuPy, recognized by name; an
+        OSError with the number ENOMEM; and an ImportError caused by one of these.
     """
     return any(_lacks_memory(one) for one in _origins(error))
 
 
 def is_at_limit(error: BaseException) -> bool:
-    """Whether the process or the machine reached a limit: of memory, open files, threads, or disk space.
+    """Whether an exception means that a limit was reached: of memory, open files, threads, or disk space.
 
     Parameters
     ----------
@@ -94,7 +94,7 @@ def is_at_limit(error: BaseException) -> bool:
 
 
 def _origins(error: BaseException) -> Iterator[BaseException]:
-    """Yield the error and, as long as it is an ImportError, its cause."""
+    """Yield the error; if it is an ImportError, then its cause, and so on along the chain."""
     seen: set[int] = set()
     found: BaseException | None = error
     while found is not None and id(found) not in seen:
@@ -112,7 +112,7 @@ def _lacks_memory(error: BaseException) -> bool:
 
 
 def _limit_of(error: BaseException) -> int | None:
-    """Error number of the limit behind an OSError, a failed thread start or an ImportError; None for others."""
+    """Error number of the limit that caused an OSError, a failed thread start or an ImportError; None for others."""
     if isinstance(error, OSError):
         return error.errno if error.errno in LIMITS else None
     if type(error) is RuntimeError and str(error) == "can't start new thread":

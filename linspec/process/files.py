@@ -1,7 +1,7 @@
 """A check of every path before it is opened.
 
 Problem: opening a pipe waits for its writer, a device may never end, and a metadata file of a terabyte is read as a
-whole by the library that parses it. Untrusted files may be links to any of these, and so may the parts of a folder.
+whole by the library that parses it. An untrusted file, or a file in an untrusted folder, may be a link to any of these.
 Method: every path that is read, from Python, from the command line and within a folder, is checked by one function.
 """
 
@@ -15,7 +15,7 @@ from linspec.errors import InvalidProblem, printable
 __all__ = ["looked_at"]
 
 LONGEST_NAME = 300
-"""Most characters of a name that a message shows."""
+"""Largest number of characters of a file name that a message shows."""
 
 KINDS = (
     (stat.S_ISFIFO, "a named pipe"),
@@ -30,7 +30,7 @@ def looked_at(
 ) -> os.stat_result:
     """Check that a path is a readable regular file, before it is opened, and return its status.
 
-    Links are followed. Nothing is opened, so this never waits for the other end of a pipe.
+    Links are followed. No file is opened, so the check never waits for the other end of a pipe.
 
     Parameters
     ----------
@@ -48,8 +48,8 @@ def looked_at(
     Raises
     ------
     InvalidProblem
-        Nothing is there, or something that is no regular file: a pipe, a socket, a device, a folder; or a file that is
-        empty, not readable, or too large.
+        The path does not exist, or is a pipe, a socket, a device or a folder; or the file is empty, not readable, or
+        too large.
 
     Examples
     --------
@@ -77,7 +77,7 @@ def looked_at(
 
 
 def _fault(path: str | os.PathLike[str], found: os.stat_result, folder: bool, most: int | None) -> str:
-    """Describe the reason why a file cannot be read; "" if there is none."""
+    """Describe why a file cannot be read; "" if it can be read."""
     if stat.S_ISDIR(found.st_mode):
         return "" if folder else "it is a folder. Pass the path of one file."
     if not stat.S_ISREG(found.st_mode):

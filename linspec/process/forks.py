@@ -1,8 +1,8 @@
 """Locks that are free in a forked child.
 
-A child has only the thread that forked. A lock that another thread held at that time would stay held in the child
-forever. So a lock that is held only briefly is acquired before each fork; one that is held for long is replaced by a
-new one in the child.
+A child process has only the thread that forked. A lock that another thread held at the fork would stay held in the
+child forever. So a lock that is held only briefly is acquired before each fork; a lock that is held for long is
+replaced by a new lock in the child.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ def wait_before_forks(lock: Any, in_child: Callable[[], Any] | None = None) -> N
     lock : threading.Lock, threading.RLock or threading.Condition
         A global lock that is held only briefly.
     in_child : callable, optional
-        Called in the child, which holds the lock, to release it; by default it is released.
+        Called in the child, which holds the lock, and must release it. By default the lock is only released.
     """
     if hasattr(os, "register_at_fork"):
         os.register_at_fork(

@@ -1,15 +1,15 @@
-"""Ctrl-C: the first ends a computation with its best answer so far, the second raises KeyboardInterrupt.
+"""Handling of Ctrl-C: the first ends a computation with its best answer so far, the second raises KeyboardInterrupt.
 
 Problem: a user who presses Ctrl-C in a long solve wants the best answer so far; in a loop of solves, the user wants the
 loop to end, although each solve could absorb one interrupt.
-Method: a handler of SIGINT that acts once. It first restores the previous handler, so none is ever lost, and then
-notifies the computation. A previous handler that is not Python's default is called as well, so that its owner receives
-the signal. The answer that an interrupt has ended is remembered. As long as no code has read how it ended, and after
-that as long as the answer is kept and the same code calls again, the next Ctrl-C is left to Python, which raises
-KeyboardInterrupt. So a loop ends at the second one, whether it reads its answers or not; another function, or the next
-cell of a notebook, starts afresh.
+Method: a handler of SIGINT that acts once. It first restores the previous handler, so that no handler is lost, and
+then notifies the computation. A previous handler that is not Python's default is called as well, so that its owner
+receives the signal. The answer that an interrupt has ended is remembered. The next Ctrl-C is left to Python, which
+raises KeyboardInterrupt, in two cases: no code has read how the answer ended, or the answer still exists and the same
+code calls again. So a loop ends at the second Ctrl-C, whether it reads its answers or not. In another function, or
+the next cell of a notebook, the next Ctrl-C counts as the first.
 
-The remembered answer is global, like the handler of a signal; only the main thread uses either.
+The remembered answer is global, like the handler of a signal; only the main thread uses the two.
 """
 
 from __future__ import annotations
@@ -39,9 +39,9 @@ class _Interrupted:
 
 
 def _program(frame: FrameType) -> CodeType:
-    """The code that the user has started: of a script, a statement at a prompt, or a cell of a notebook.
+    """The outermost code that the user has started: a script, a statement at a prompt, or a cell of a notebook.
 
-    The last two are freed after they have run.
+    The code of a statement or a cell is freed after it has run.
     """
     main, found = getattr(sys.modules.get("__main__"), "__dict__", None), frame.f_code
     above: FrameType | None = frame
@@ -56,14 +56,14 @@ _last: _Interrupted | None = None
 
 
 def remember(answer: Any, *, read: bool = False) -> None:
-    """Record that an interrupt has ended the computation of an answer, which is about to be returned.
+    """Record that an interrupt has ended the computation of an answer, just before the answer is returned.
 
     Parameters
     ----------
     answer : object
         An object with a field `HowItEnded`, unless `read` is true.
     read : bool, default False
-        Whether the caller learns of the interrupt in another way.
+        Whether the caller is informed of the interrupt in another way.
     """
     global _last  # noqa: PLW0603  # global, as the handler is
     if threading.current_thread() is threading.main_thread():
@@ -76,7 +76,7 @@ def _forget() -> None:
 
 
 class HowItEnded:
-    """A field of an answer with the way in which it ended: code that reads it has learnt of the interrupt.
+    """A field that states how the computation of an answer ended; reading it marks the interrupt as noticed.
 
     Parameters
     ----------
@@ -107,7 +107,7 @@ class HowItEnded:
 
 
 def _outstanding() -> bool:
-    """Whether the next interrupt counts as the second one, which is left to Python."""
+    """Whether the next interrupt counts as the second one and is left to Python."""
     if _last is None or _last.program() is None:
         return False
     kept = _last.answer() is not None and _last.code() is calling_frame().f_code
@@ -117,7 +117,7 @@ def _outstanding() -> bool:
 class first_interrupt:  # noqa: N801  # a context, read as one: with first_interrupt(...)
     """A context in which the first Ctrl-C calls `notice`; later ones go to the previous handler.
 
-    In threads other than the main one, and if the signal is ignored, or ends the process, nothing is changed.
+    The context changes nothing in threads other than the main one, or if SIGINT is ignored or ends the process.
 
     Parameters
     ----------
@@ -156,7 +156,7 @@ class first_interrupt:  # noqa: N801  # a context, read as one: with first_inter
         return self._usual is signal.default_int_handler
 
     def _put_back(self) -> None:
-        """Restore the previous handler, unless other code has set another one since."""
+        """Restore the previous handler of SIGINT, unless other code has set a handler since."""
         if signal.getsignal(signal.SIGINT) == self._handle:
             signal.signal(signal.SIGINT, self._usual)
 
@@ -175,12 +175,12 @@ class Request:
         self.made = False
 
     def make(self) -> None:
-        """Make the request: the `notice` of `first_interrupt`."""
+        """Make the request; pass this method as `notice` to `first_interrupt`."""
         self.made = True
 
 
 def nothing_yet() -> KeyboardInterrupt:
-    """Make the error that a first interrupt raises if there is no answer yet; forget an inner answer that it ended."""
+    """Make the error for a first interrupt before there is an answer; forget any remembered answer."""
     _forget()
     error = KeyboardInterrupt()
     vars(error)["linspec_had_nothing"] = True
@@ -188,7 +188,7 @@ def nothing_yet() -> KeyboardInterrupt:
 
 
 def had_nothing(error: KeyboardInterrupt) -> bool:
-    """Whether an error is that of `nothing_yet`: a caller with other answers can return those."""
+    """Whether `nothing_yet` made an error: a caller that has earlier answers can then return these."""
     return "linspec_had_nothing" in vars(error)
 
 
@@ -201,7 +201,7 @@ def repeated(call: Callable[[int], None], count: int, stop: Request, *, until: f
         Called with the number of the call. A call that raises `nothing_yet` ends the calls, and does not count.
     count : int
     stop : Request
-        The request whose `make` is the `notice` of the `first_interrupt` around this.
+        The request whose `make` is the `notice` of the `first_interrupt` context around this call.
     until : float, default infinity
         The time of `time.perf_counter` after which no call begins.
     """

@@ -1,6 +1,6 @@
 """Names of a package that are loaded at their first use.
 
-Problem: a package exports names of many files, and code that needs one of them should not import all.
+Problem: a package exports names of many files, and code that needs one name should not import all files.
 Method: a module-level ``__getattr__`` (PEP 562) over a table from name to the module that defines it. Type checkers
 read the ``.pyi`` beside the package, which a test compares with the table.
 Source: SPEC 1 (lazy loading) of the scientific Python ecosystem.
@@ -32,7 +32,7 @@ def lazy_names(
     Returns
     -------
     getattr, dir : functions
-        The functions of PEP 562. A name that was loaded is stored in the package, so that its next use is direct.
+        The functions of PEP 562. A loaded name is stored in the package, so that later uses do not call `getattr`.
     """
 
     def load(name: str) -> object:

@@ -17,13 +17,13 @@ LOG.addHandler(logging.NullHandler())
 
 
 def tells() -> bool:
-    """Whether DEBUG messages are read: collecting their contents may take time."""
+    """Whether DEBUG messages are enabled; if not, callers need not collect their contents."""
     return LOG.isEnabledFor(logging.DEBUG)
 
 
 @contextmanager
 def timed(what: str, *details: Any) -> Iterator[None]:
-    """Log the work of the block with its duration, once it is done."""
+    """Log, at the end of a `with` block, the work done in it and its duration."""
     if not tells():
         yield
         return

@@ -11,10 +11,10 @@ usable cores, from sysfs. On systems without these, portable defaults are used.
 Source: the Linux documents proc(5), sched_setaffinity(2), getrlimit(2), cgroups(7), "Control Group v2", "CFS
 Bandwidth Control" and "cpu/cache" of the sysfs ABI.
 
-Where we differ: page cache that the kernel can drop at once (`inactive_file`) does not count as used memory
-in a control group, so that reading a file does not seem to use up the memory. In `map_parallel` the caller works, too,
-and takes back items that no thread has begun, so that a parallel function may call another one without any risk of a
-deadlock, and so that the caller does all items if no thread can be started.
+Where we differ: page cache that the kernel can drop at once (`inactive_file`) does not count as used memory in a
+control group, so that reading a file does not seem to use up the memory. In `map_parallel` the caller works, too, and
+takes back items that no thread has begun. So a parallel function may call another one without a deadlock, and the
+caller does all items if no thread can be started.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ _threads: ContextVar[int] = ContextVar("linspec_threads", default=0)
 
 @contextmanager
 def counting(threads: int) -> Iterator[None]:
-    """Make `cpu_count` return a number in this thread, such as that of the machine on which a run began.
+    """Make `cpu_count` return `threads` in this thread, such as the number of the machine on which a run began.
 
     Parameters
     ----------
@@ -69,9 +69,9 @@ def counting(threads: int) -> Iterator[None]:
 def cpu_count() -> int:
     """Return the number of threads that linspec may run at once.
 
-    It is the environment variable `LINSPEC_NUM_THREADS` if it is set, else the number of cores in the affinity
-    mask of the process (or of the machine, if the system has no such mask), but no more than the CPU quota of its
-    control groups, rounded up.
+    The environment variable `LINSPEC_NUM_THREADS` sets the number. By default it is the number of cores in the
+    affinity mask of the process (or of the machine, if the system has no such mask), but no more than the CPU quota
+    of its control groups, rounded up.
 
     Returns
     -------
@@ -91,7 +91,7 @@ def cpu_count() -> int:
 
 
 def one_thread() -> AbstractContextManager[None]:
-    """Run no more than one thread within a block, so that sums do not depend on the number of cores."""
+    """Make `cpu_count` return 1 within a `with` block, so that sums do not depend on the number of cores."""
     return counting(1)
 
 
@@ -100,9 +100,8 @@ def available_memory() -> int:
 
     On Linux this is `MemAvailable` of /proc/meminfo, lowered to the remainder under the memory limits of each control
     group (version 1 or 2) of the process. On other systems it is the free, or else the whole, physical memory that
-    `sysconf` reports, and 2 GiB if it reports none. If there are resource limits, it is at most the remainder of the
-    address space and of the data segment of the process. If the environment variable `LINSPEC_MAX_MEMORY` is set, it
-    is at most that.
+    `sysconf` reports, or 2 GiB if `sysconf` reports none. The result is never more than the resource limits leave of
+    the address space and the data segment, nor more than the environment variable `LINSPEC_MAX_MEMORY`.
 
     Returns
     -------
@@ -162,12 +161,12 @@ def worker_pool() -> ThreadPoolExecutor:
 
 
 def map_parallel(function: Callable[[T], R], items: Iterable[T]) -> list[R]:
-    """Apply a function to every item, on the calling thread and on those of the pool.
+    """Apply a function to every item, on the calling thread and the threads of the pool.
 
     Parameters
     ----------
     function : callable
-        Called once for each item. It gains from threads only while it releases the interpreter lock.
+        Called once for each item. Calls run in parallel only while they release the interpreter lock.
     items : iterable
         The arguments.
 
@@ -204,7 +203,7 @@ def map_parallel(function: Callable[[T], R], items: Iterable[T]) -> list[R]:
 
 
 def _hand_out(function: Callable[[T], R], items: list[T], futures: list[Future[R]]) -> None:
-    """Submit items to the pool, as far as it accepts them."""
+    """Submit items to the pool until it refuses one."""
     try:
         pool = worker_pool()
         for item, future in zip(items, futures, strict=True):
@@ -216,7 +215,7 @@ def _hand_out(function: Callable[[T], R], items: list[T], futures: list[Future[R
 
 
 def _work(function: Callable[[T], R], item: T, future: Future[R]) -> None:
-    """Do one item, unless the caller has taken it back."""
+    """Apply the function to one item and set its future, unless the caller has taken the item back."""
     if not future.set_running_or_notify_cancel():
         return
     try:
@@ -322,7 +321,7 @@ def _resource_limits(root: Path) -> Iterator[int]:
 
 
 def _control_group_memory(root: Path) -> Iterator[int]:
-    """Yield the bytes that each control group of the process, of either version, still allows."""
+    """Yield the bytes that each control group of the process, of version 1 or 2, still allows."""
     for version, group in _control_groups(root, "memory"):
         # A group above "memory.high" is slowed down until it has given memory back.
         limits, usage, cache = (
@@ -337,7 +336,7 @@ def _control_group_memory(root: Path) -> Iterator[int]:
 
 
 def _control_groups(root: Path, controller: str) -> Iterator[tuple[int, Path]]:
-    """Yield version and folder of each control group of the process on which a controller acts."""
+    """Yield (version, folder) of each control group that limits the process by a controller, such as memory."""
     for line in _lines(root / "proc/self/cgroup"):
         _, controllers, path = line.split(":", 2) if line.count(":") >= 2 else ("", "-", "")
         if controllers == "":
@@ -379,7 +378,7 @@ def _number(path: Path) -> int | None:
 
 
 def _whole(text: str) -> int | None:
-    """Parse a whole number; None for any other text, such as "max" and -1, which stand for no limit."""
+    """Parse a whole number; None for any other text, such as "max" and "-1", which mean no limit."""
     text = text.strip()
     return int(text) if re.fullmatch("[0-9]{1,30}", text) else None
 

@@ -3,11 +3,11 @@
 Problem: a sweep over large data takes minutes, and over an endless stream it never ends. The run handles time limits,
 interrupts and the budget of passes; the loops over blocks are in operators and kernels, which do not know the run.
 Method: every product, every selection of rows, every slice of a stream and every sparse slab is preceded by `pause`,
-and every sweep by `admit`. A run sets by `looking` the functions that are called there. They are kept in context
-variables, so each thread and each nested run has its own, and nothing is shared;
-`linspec.process.machine.map_parallel` passes them to its threads.
-Where we differ from a flag that each loop checks: the loop is left by an exception, so the code between it and the run
-has nothing to pass on, and user code, which does not know of pauses, is left in the same way.
+and every sweep by `admit`. A run sets by `looking` the functions that `pause` and `admit` call. They are kept in
+context variables, so each thread and each nested run has its own; `linspec.process.machine.map_parallel` passes them
+to its threads.
+Where we differ from a flag that each loop checks: an exception leaves the loop, so the code between the loop and the
+run need not pass on a result. User code, which does not know of pauses, is left in the same way.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ _admit: ContextVar[Callable[[Any, float], None] | None] = ContextVar("linspec_ad
 
 
 class Ended(BaseException):
-    """The exception that ends a sweep early. `linspec.solve` catches it; no `except Exception` on the way does.
+    """The exception that ends a sweep early. `linspec.solve` catches it; `except Exception` does not.
 
     Attributes
     ----------
     interrupted : bool
-        Whether an interrupt ended it; if not, the time limit or the budget of passes.
+        True if an interrupt ended the sweep, False if the time limit or the budget of passes did.
     """
 
     def __init__(self, *, interrupted: bool) -> None:
@@ -36,12 +36,12 @@ class Ended(BaseException):
 
 
 class OutOfPasses(Ended):
-    """The exception before a sweep that would leave too few passes for the certificate.
+    """The exception that refuses a sweep, because it would leave too few passes for the certificate.
 
     Attributes
     ----------
     least : float
-        The passes that would be enough for the sweep and the certificate.
+        The smallest number of passes that is enough for the sweep and the certificate.
     """
 
     def __init__(self, least: float) -> None:
@@ -82,10 +82,10 @@ def admit(ledger: Any, sweeps: float) -> None:
     Parameters
     ----------
     ledger : Ledger
-        The ledger that the sweep is entered into.
+        The ledger that will count the sweep.
     sweeps : float
-        Readings of all rows, without those that learn the means or form what is held: these are counted with the
-        certificate, as long as they have not been made.
+        Number of readings of all rows. Sweeps that compute the means, or matrices to be kept in memory, are not
+        included: until they have been made, they are counted with the certificate.
 
     Raises
     ------
@@ -101,14 +101,14 @@ def admit(ledger: Any, sweeps: float) -> None:
 def looking(
     look: Callable[[], None] | None, admitted: Callable[[Any, float], None] | None = None
 ) -> Iterator[None]:
-    """Call `look` at each pause inside the block, and `admitted` before each sweep; None: call nothing.
+    """Call `look` at each pause inside the `with` block, and `admitted` before each sweep; None: call nothing.
 
     Parameters
     ----------
     look : callable or None
         Called by any thread; it raises `Ended` if the run is over.
     admitted : callable, optional
-        Called with a ledger and sweeps; it raises `OutOfPasses` if the budget does not allow them.
+        Called with a ledger and a number of sweeps; it raises `OutOfPasses` if the budget does not allow the sweeps.
     """
     before = _look.set(look)
     try:
@@ -120,7 +120,7 @@ def looking(
 
 @contextmanager
 def admitting(admitted: Callable[[Any, float], None] | None) -> Iterator[None]:
-    """Call `admitted` before each sweep inside the block, as `looking` does."""
+    """Call `admitted` before each sweep inside the `with` block; None: call nothing."""
     before = _admit.set(admitted)
     try:
         yield

@@ -1,12 +1,14 @@
 """Progress of a run: a bar in a notebook and on a terminal, one line of text elsewhere.
 
-Problem: `linspec.solve(..., progress=True)` is called in scripts, at prompts and in notebooks, and output that suits
-one of them is noise in another.
+Problem: `linspec.solve(..., progress=True)` is called in scripts, at prompts and in notebooks, and each needs another
+form of output.
 Method: a notebook gets one element of HTML that is updated in place, through IPython, which every notebook has. A
-terminal gets a bar by rich, or the line if rich is not installed. A direct solver reports nothing while it runs, so its
-bar only shows that time passes. For an iterative one the bar shows the finished share of the criterion that will end
-the run first: the budget of passes or seconds, or the decrease of the residual to the tolerance, measured in digits.
-Where we differ: rich draws in notebooks by ipywidgets, which may not be installed. The element needs nothing more.
+terminal gets a bar drawn by the package rich, or one line of text if rich is not installed. A direct solver reports
+nothing while it runs, so its bar only shows that time passes. For an iterative solver the bar shows the finished share
+of the criterion that will end the run first: the budget of passes or seconds, or the decrease of the residual to the
+tolerance, measured in digits.
+Where we differ: rich draws in notebooks by ipywidgets, which may not be installed. The element of HTML needs no
+further package.
 """
 
 from __future__ import annotations
@@ -25,7 +27,7 @@ from linspec.process.plurals import count_of
 __all__ = ["Goal", "report_progress"]
 
 INTERVAL = 0.2
-"""Fewest seconds between two drawings."""
+"""Smallest number of seconds between two drawings."""
 
 Callback = Callable[[Any], None]
 
@@ -39,7 +41,7 @@ class Goal:
     tol : float
         Tolerance; 0 if it is not known.
     max_passes, max_seconds : float
-        Budgets, infinite if there is none.
+        Budgets; infinite without a limit.
     first : float
         The first residual that was reported.
     """
@@ -60,7 +62,7 @@ class Goal:
 
 @contextmanager
 def report_progress(name: str, wanted: bool | None, goal: Goal) -> Iterator[tuple[Callback, ...]]:
-    """Yield a tuple with the callback that shows the progress of a run, empty if progress is off.
+    """Yield a tuple with the callback that shows the progress of a run; an empty tuple if progress is off.
 
     Parameters
     ----------
@@ -94,7 +96,7 @@ def _state(progress: Any) -> str:
 
 @contextmanager
 def _on_line(name: str) -> Iterator[Callback]:
-    """Yield a callback that draws one line on standard error, at most five times a second; it is cleared at the end."""
+    """Yield a callback that draws a line on standard error, at most five times a second; clear it at the end."""
     stream = sys.stderr
     last = 0.0
     width = 0
@@ -136,7 +138,7 @@ def _on_terminal(bar: Any, name: str, goal: Goal) -> Iterator[Callback]:
 
 
 def _rich_bar() -> Any:
-    """Make a bar of rich that vanishes at the end; None if rich is not installed."""
+    """Make a progress bar of the package rich that vanishes at the end; None if rich is not installed."""
     try:
         from rich.console import Console
         from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
@@ -167,7 +169,7 @@ def _notebook_display() -> Any:
 
 
 class _Markup:
-    """An element of HTML, with a text for front ends without HTML."""
+    """An object that a notebook shows as HTML, and front ends without HTML as text."""
 
     def __init__(self, html: str, text: str) -> None:
         self._html, self._text = html, text
@@ -181,7 +183,7 @@ class _Markup:
 
 @contextmanager
 def _in_notebook(display: Any, name: str, goal: Goal) -> Iterator[Callback]:
-    """Yield a callback that updates an element below the cell; at the end it shows the last state."""
+    """Yield a callback that updates an element below the notebook cell; at the end the element shows the last state."""
 
     def drawn(share: str, state: str) -> _Markup:
         text = f"{name}: {state}"

@@ -1,7 +1,7 @@
 """A check, before a file is read, that its contents fit into memory.
 
-Problem: a header, an index or compressed data of a few bytes can require more memory than there is, and the process is
-killed, or the machine swaps, long before an error could be raised.
+Problem: a header, an index or compressed data of a few bytes can require more memory than the machine has. Then the
+process is killed, or the machine swaps, before an error could be raised.
 Method: each reader computes the memory that it will need from the declarations in the file, and compares it with the
 memory that this process may still use.
 """
@@ -16,7 +16,7 @@ from linspec.process import machine
 __all__ = ["check_memory", "check_memory_for_sparse"]
 
 MOST = 2**63
-"""Bytes that no machine has; messages do not give larger sizes exactly."""
+"""Number of bytes that no machine has; a message gives a larger size only as "more than" this number."""
 
 
 def check_memory(path: Any, needed: int, what: str, remedy: str = "") -> None:
@@ -27,9 +27,9 @@ def check_memory(path: Any, needed: int, what: str, remedy: str = "") -> None:
     path : path
         The file.
     needed : int
-        The least number of bytes that reading it takes.
+        The smallest number of bytes that reading the file takes.
     what : str
-        A phrase for the data that take them.
+        A phrase that names the data in the message.
     remedy : str, optional
         The remedy in the message. By default: use a machine with more memory, or a ``.npy`` file, which is read in
         blocks.
@@ -73,8 +73,8 @@ def check_memory_for_sparse(path: Any, shape: tuple[int, int], entries: int) -> 
     Raises
     ------
     InvalidProblem
-        Less memory is available than compressed rows take, with one vector as long as the rows are wide, which every
-        solver needs.
+        Less memory is available than the matrix in compressed rows and one vector with an entry for each column take;
+        every solver needs such a vector.
 
     Examples
     --------

@@ -1,12 +1,13 @@
-"""Threads that use one source of slices, or the same moments, take turns.
+"""Turns of threads that use one source of slices, or the same moments.
 
 Problem: a callable that returns a fresh iterator of slices may fill one buffer again and again, or seek in one file.
-Two threads that read from it at once would each get some rows of the other, without an error.
+Two threads that read from one source at once would each get some rows that the other needs, without an error.
 
-Moments that threads share would be formed by each of them, and their sweeps would be counted wrongly.
+If threads share moments, each thread would form them, and the sweeps would be counted wrongly.
 
 Method: a thread that uses a source owns it until the sweep ends; other threads wait. Within one thread sweeps may
-overlap. A turn ends with its thread, so that neither a thread that has died nor a fork keeps others waiting.
+overlap. A turn ends at the latest with its thread, so that other threads do not wait for a thread that has died or
+that a forked child lacks.
 """
 
 from __future__ import annotations
@@ -25,7 +26,8 @@ SECONDS = 0.5
 class in_turn:  # noqa: N801  # a context, read as one: with in_turn(source)
     """A context in which no other thread uses a source.
 
-    Small solves enter it dozens of times, so it is a class: a generator would take several times as long.
+    The context is a class, because small solves enter it dozens of times, and a generator would take several times as
+    long.
     """
 
     __slots__ = ("_key", "_source")
@@ -49,13 +51,13 @@ class in_turn:  # noqa: N801  # a context, read as one: with in_turn(source)
 
 
 def _identity(source: Any) -> tuple[int, ...]:
-    """The identity of a source while it is alive: its id, or those of the object and the function of a method."""
+    """A key of a source, valid while it exists: its id, or for a bound method the ids of its object and function."""
     bound = isinstance(source, MethodType)
     return (id(source.__self__), id(source.__func__)) if bound else (id(source),)
 
 
 class _Turns:
-    """The running sweeps: source and thread, by a key for each sweep."""
+    """Record of the running sweeps: the source and the thread of each sweep."""
 
     def __init__(self) -> None:
         self.changed = threading.Condition()
@@ -63,7 +65,7 @@ class _Turns:
         self._made: dict[object, tuple[tuple[int, ...], threading.Thread]] = {}
 
     def take(self, source: tuple[int, ...], key: object) -> None:
-        """Wait until no other thread sweeps the source."""
+        """Wait until no other thread uses the source, then record that this thread does."""
         thread = threading.current_thread()
         with self.changed:
             while self._made and any(self._others(source, thread)):
@@ -75,7 +77,7 @@ class _Turns:
             self._made[key] = source, thread
 
     def give_back(self, key: object) -> None:
-        """End a sweep, if it has begun, and wake waiting threads."""
+        """Remove a sweep from the record, if it is there, and wake waiting threads."""
         if key not in self._made:
             return
         with self.changed:

@@ -1,13 +1,13 @@
 """Files that are written completely or not at all.
 
-Problem: if the disk fills, the folder is removed, or an interrupt or a signal comes, the previous file must remain, and
-nothing else. A device, a pipe or a read-only file must not be replaced by a file.
-Method: the path is checked first. Then a draft is written in the same folder, flushed to the disk, given the
-permissions of the file that it replaces or those of a new one, and renamed; a symbolic link is followed. If the system
-has files without a name (Linux), the draft gets one only for the instant of its renaming, so that no signal leaves it
-behind. On other systems it is called ``.linspec-*.part`` meanwhile: SIGKILL, a loss of power, and a signal while
-another thread writes, can leave it. Its writer holds a lock on it, which the system releases when the writer dies; the
-next writer into the folder removes drafts without a lock.
+Problem: if the disk fills, the folder is removed, or an interrupt or a signal comes, the previous file must remain,
+and no other file may be left. A device, a pipe or a read-only file must not be replaced by a file.
+Method: the path is checked first. Then a draft is written in the same folder and flushed to the disk. The draft gets
+the permissions of the file that it replaces, or those of a new file, and is renamed; a symbolic link is followed. If
+the system has files without a name (Linux), the draft gets a name only for the instant of its renaming, so that no
+signal leaves it behind. On other systems the draft is called ``.linspec-*.part``: SIGKILL, a loss of power, and a
+signal while another thread writes, can leave it behind. The writer holds a lock on the draft, which the system
+releases when the writer dies; the next writer into the folder removes drafts without a lock.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ PERMISSIONS, WRITABLE = 0o777, 0o222
 DRAFT = re.compile(r"\.linspec-[0-9a-f]{8}\.part")
 
 LONGEST_NAME = 4096
-"""Longest path in bytes that is tried; no system allows more."""
+"""Length, in bytes, of the longest path that is tried; no system allows longer paths."""
 
 OWN_FILES = Path("/proc/self/fd")
 """Folder in which Linux lists the open files of a process, including those without a name."""
@@ -62,7 +62,7 @@ def named_file(path: Any, what: str = "path") -> Path:
     Raises
     ------
     InvalidOption
-        It is no text or path, it is empty, or no file can have that name.
+        The argument is neither text nor a path, or is empty, or no file can have that name.
     """
     name = os.fspath(path) if isinstance(path, str | os.PathLike) else None
     if not isinstance(name, str) or not name:
@@ -77,7 +77,7 @@ def named_file(path: Any, what: str = "path") -> Path:
 
 
 def check_replaceable(path: Path) -> None:
-    """Raise an error if a path is something else than a regular file, or a file that may not be written.
+    """Raise an error if a path is something other than a regular file, or a file that may not be written.
 
     Raises
     ------
@@ -98,7 +98,8 @@ def check_replaceable(path: Path) -> None:
 
 @contextmanager
 def replaced(path: Path) -> Iterator[IO[bytes]]:
-    """Yield a stream whose content replaces a file at the end of the block, unless an exception is raised in it.
+    """Yield a stream whose content replaces a file at the end of the `with` block, unless the block raises an
+    exception.
 
     Raises
     ------
@@ -153,7 +154,7 @@ def _nameless(folder: Path) -> IO[bytes] | None:
 
 
 def _give_name(stream: IO[bytes], draft: Path) -> None:
-    """Link a file without a name into its folder, under the name of the draft."""
+    """Give the path `draft` to an open file without a name."""
     folder = os.open(draft.parent, os.O_RDONLY)
     try:  # with a folder, the system follows the link to the open file
         os.link(OWN_FILES / str(stream.fileno()), draft.name, src_dir_fd=folder, dst_dir_fd=folder)
@@ -162,7 +163,7 @@ def _give_name(stream: IO[bytes], draft: Path) -> None:
 
 
 def _locked(draft: Path) -> IO[bytes]:
-    """Open a new draft under a lock, so that no other writer removes it as left behind."""
+    """Create a draft and lock it, so that no other writer takes it for an abandoned draft and removes it."""
     stream = draft.open("x+b")
     _lock(stream)
     if LOCKS and not draft.exists():  # removed by another in the instant before it was locked
@@ -202,7 +203,7 @@ def _remove_if_left(draft: Path) -> None:
 
 @contextmanager
 def _undone_if_killed(undo: Callable[[], Any]) -> Iterator[None]:
-    """Call a function before SIGTERM or SIGHUP ends the process; signals with other handlers are left to these."""
+    """Call a function before SIGTERM or SIGHUP ends the process; a signal with a handler of its own is left to it."""
     ending = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]
     if threading.current_thread() is not threading.main_thread():
         ending = []

@@ -1,8 +1,8 @@
-"""The registry: records of solvers and other parts, the options of classes, and the search for a name.
+"""The registry: records of solvers and other components, the options of classes, and the search for a name.
 
-Read `spec` first, which has the records, then `options`; `kinds` lists the kinds of records, and `hookspecs` the hooks
-by which a package hands them over. `queries` has the functions to call, which this package exports, too. They are
-loaded on first use: code that reads data needs options, but not the list of installed plugins.
+Read `spec` first, which defines the records, then `options`; `kinds` lists the kinds of records, and `hookspecs` the
+hooks by which a package declares its records. `queries` has the functions to call, which this package exports, too.
+These functions are loaded on first use: code that reads data needs options, but not the list of installed plugins.
 """
 
 from __future__ import annotations

@@ -20,26 +20,26 @@ class Description:
     Parameters
     ----------
     kind : {"solver", "normalizer", "test-matrix", "operator", "problem"}
-        The kind of the record; "" for namesakes of several kinds.
+        The kind of the record; "" if records of several kinds share the name.
     name, summary, reference, traits
         The fields of the record.
     problem : str or None
         For a solver: the problem it solves.
     needs : Needs or None
-        For a solver: its needs of the data.
+        For a solver: the access to the data that it needs.
     provider : str
         ``distribution:entry`` of the plugin that registers it.
     version : str
         Version of the provider, or "".
     options : tuple of Option
-        In order of declaration.
+        The options in order of declaration.
     statement : str, default ""
         For a problem: its constructor, ``"SVD(A, k, center=False, left=False)"``.
     solvers : tuple of str, default ()
         For a problem: the names of its solvers.
     namesakes : tuple of (str, str), default ()
-        For a name that several records share: the full name and the summary of each. Then `summary` says how many
-        there are, and the fields of a single record are empty.
+        For a name that several records share: the full name and the summary of each record. Then `summary` states the
+        number of records, and the fields that describe one record are empty.
     """
 
     kind: str
@@ -80,7 +80,7 @@ class Description:
 
 
 def of_one(entry: Entry, **found: Any) -> Description:
-    """Return the description of a record, with the facts `found` from its class."""
+    """Return the description of a record; `found` has the fields that are read from its class."""
     spec = entry.spec
     return Description(
         kind=spec.kind,

@@ -14,7 +14,7 @@ Method: pluggy hooks. A package has an entry point in the group ``linspec`` that
             )
         ]
 
-Source: pluggy; the form of the hooks (plural nouns that take no arguments and return records) is that of conda.
+Source: pluggy; the hooks have the form of those of conda: plural nouns that take no arguments and return records.
 Where we differ: the module is a table of contents. It must not import an array library, because every listing of
 names imports it. The implementation is imported when it is first used.
 """

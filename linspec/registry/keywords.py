@@ -1,10 +1,10 @@
-"""Unknown keywords of a call: the error suggests the right one.
+"""Errors for unknown keywords of a call, which suggest the right keyword.
 
-Problem: other libraries use other names, and a call that passes options to a solver would report its own misspelt
-parameter as an option of the solver: `bootstrap(problem, samples=200)`.
-Method: a keyword that is neither a parameter of the call nor an option of the solver is looked up in one table of the
-names that others use, and among the parameters themselves by likeness. If it is a parameter of the problem, or of
-`linspec.solve`, the error says so.
+Problem: other libraries use other names for parameters. And a function that passes options to a solver would report a
+misspelt parameter of its own as an unknown option of the solver: `bootstrap(problem, samples=200)`.
+Method: a keyword that is neither a parameter of the function nor an option of the solver is looked up in a table of
+names that other libraries use, and compared with the spelling of the parameters. If it is a parameter of the problem,
+or of `linspec.solve`, the error says so.
 """
 
 from __future__ import annotations
@@ -71,7 +71,8 @@ _BY_NAME_HERE: Mapping[tuple[str, ...], str] = {
     ("rows",): "index row_names rownames sample_names n_rows",
     ("test_matrix",): "sketch projection random_matrix density kind",
 }
-"""Names in other libraries, in lower case, for each tuple of parameters here; a call suggests the first that it has."""
+"""For each tuple of parameters of linspec, the names that other libraries use, in lower case. An error suggests the
+first parameter of the tuple that the called function has."""
 
 
 def _by_name_elsewhere() -> Mapping[str, tuple[str, ...]]:
@@ -85,10 +86,11 @@ def _by_name_elsewhere() -> Mapping[str, tuple[str, ...]]:
 ELSEWHERE = _by_name_elsewhere()
 
 OF_SOLVE = (*sorted(RUN_ARGUMENTS - {"problem"}), "tol", "max_iterations")
-"""Arguments of `linspec.solve` that are no parameters of a problem."""
+"""Arguments of `linspec.solve` that are not parameters of a problem."""
 
 NEAR = 0.66
-"""Likeness above which a parameter of the problem, such as `k`, is taken for one of the call, such as `ks`."""
+"""Least similarity of an unknown name such as `k`, a parameter of the problem, to a parameter of the function, such
+as `ks`, for which the error suggests the function's parameter."""
 
 NOTES: Mapping[str, str] = MappingProxyType(
     {
@@ -96,7 +98,7 @@ NOTES: Mapping[str, str] = MappingProxyType(
         "level": " It is the coverage of the intervals, such as 0.95.",
     }
 )
-"""Sentences on parameters that other libraries define in another way."""
+"""Sentences added to a message about parameters that other libraries define differently."""
 
 
 def unknown_parameter(
@@ -119,16 +121,16 @@ def unknown_parameter(
     known : sequence of str
         The parameters of the owner.
     options : collection of str
-        Keywords that the owner passes on: options of the solver, arguments of `linspec.solve`.
+        Keywords that the owner passes on to a solver or to `linspec.solve`.
     of_solve : bool, default False
-        Whether arguments of `linspec.solve` can be passed to that function instead.
+        Whether the message may advise to pass the argument to `linspec.solve` instead.
     problem : type, optional
         The class of the problem that the owner takes.
 
     Returns
     -------
     str, bool
-        The message, and whether it says more than that there is no such parameter.
+        The message, and whether it has a suggestion or an explanation beyond "there is no such parameter".
     """
     none = f"{owner} has no parameter {name!r}"
     listed = f" Its parameters: {', '.join(known)}."
@@ -151,7 +153,7 @@ def unknown_parameter(
 
 
 def _meant(name: str, known: Sequence[str], options: Collection[str], stated: Collection[str]) -> list[str]:
-    """Return the names here that a name may stand for, the likeliest first."""
+    """Return the parameters of linspec that a name may stand for, the likeliest first."""
     word = name.lower().strip("_")
     own = {each.lower(): each for each in (*options, *known)}
     if word in own:
@@ -164,7 +166,7 @@ def _meant(name: str, known: Sequence[str], options: Collection[str], stated: Co
 
 @lru_cache(maxsize=256)
 def parameters_of(function: Any) -> tuple[tuple[str, ...], bool]:
-    """Return the names of the parameters of a function or method, and whether it takes any others."""
+    """Return the names of the parameters of a function or method, and whether it takes other keywords as well."""
     known = inspect.signature(function).parameters
     kinds = inspect.Parameter
     names = tuple(
@@ -176,12 +178,12 @@ def parameters_of(function: Any) -> tuple[tuple[str, ...], bool]:
 
 
 def hinted(function: Callable[P, R]) -> Callable[P, R]:
-    """Decorate a function so that its error for an unknown keyword suggests the right one.
+    """Decorate a function so that its error for an unknown keyword suggests the right keyword.
 
     Parameters
     ----------
     function : callable
-        The function. If it takes ``**options``, these go to its solver or test matrix.
+        The function. If it takes ``**options``, it passes them to its solver or test matrix.
 
     Returns
     -------
@@ -203,7 +205,7 @@ def hinted(function: Callable[P, R]) -> Callable[P, R]:
 def _check_strangers(
     function: Callable[..., Any], strangers: Sequence[str], args: Sequence[Any], given: Mapping[str, Any]
 ) -> None:
-    """Refuse unknown keywords that are no option of the solver, or for which there is a suggestion."""
+    """Raise an error for unknown keywords that are no options of the solver, or for which there is a suggestion."""
     known, takes_any = parameters_of(function)
     try:
         bound: Mapping[str, Any] = (
@@ -229,7 +231,7 @@ def _check_strangers(
 
 
 def _listed(given: Any) -> list[Any]:
-    """Return the values of an argument, which may be None, one or several, as a list."""
+    """Return an argument as a list; it may be None, one value or several values."""
     if given is None:
         return []
     if isinstance(given, Mapping):
@@ -240,7 +242,7 @@ def _listed(given: Any) -> list[Any]:
 def _options_taken(
     bound: Mapping[str, Any], known: Collection[str], problems: Iterable[Any]
 ) -> set[str] | None:
-    """Return the keywords that a call passes on; None if a solver that would take them is unknown."""
+    """Return the keywords that a call passes on to its solvers; None if one of these solvers is unknown."""
     from linspec import registry  # here: it loads pluggy, which data do not need
 
     if "test_matrix" in known:

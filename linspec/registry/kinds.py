@@ -1,8 +1,8 @@
-"""The kinds of records that plugins declare: one table, and all other tables of kinds follow from it.
+"""The kinds of records that plugins declare: one table, from which all other tables of kinds are made.
 
-A kind has a record class and a hook that returns such records. If its records name implementations, it has the base
-class of all implementations. If an implementation can be an option of another one (a part), a method identifies its
-instances.
+A kind has a record class and a hook that returns such records. If its records name implementing classes, it has the
+base class of these. If an instance of such a class can be an option of another class (a "part"), the kind names a
+method that identifies these instances.
 """
 
 from __future__ import annotations
@@ -18,20 +18,21 @@ __all__ = ["KINDS", "Kind", "resolve"]
 
 @dataclass(frozen=True, kw_only=True)
 class Kind:
-    """The facts about one kind.
+    """The facts about one kind of records.
 
     Parameters
     ----------
     record : type
-        Class of its records, whose ``kind`` is the name of the kind.
+        Class of the records, whose attribute ``kind`` is the name of the kind.
     hook : str
-        Function of a plugin's table that returns them; :mod:`linspec.registry.hookspecs` declares it.
+        Name of the function in a plugin's table that returns the records; :mod:`linspec.registry.hookspecs` declares
+        it.
     base : str, default ""
-        Base class of the implementations, as ``"package.module:Class"``. It is imported with the first of them. Empty
-        if a kind has only records.
+        Base class of the implementing classes, as ``"package.module:Class"``. It is imported with the first such
+        class. Empty if the records name no classes.
     method : str, default ""
-        The method that identifies an instance when it is an option of another implementation. Such implementations
-        have options themselves. Empty if an instance cannot be an option.
+        The method that identifies an instance when it is an option of another class. Classes of such a kind have
+        options themselves. Empty if an instance cannot be an option.
     """
 
     record: type[Spec]
@@ -74,7 +75,7 @@ def resolve(target: str) -> Any:
     Returns
     -------
     object
-        Usually a class; nothing is checked.
+        Usually a class; its type is not checked.
     """
     module, _, path = target.partition(":")
     found: Any = import_module(module)

@@ -1,8 +1,8 @@
-"""The reader of the tables of plugins. It reads each table inside a guard, and accepts all of it or nothing.
+"""The reader of the tables of plugins: it contains their exceptions, and accepts a table completely or not at all.
 
-Source: pluggy for the hooks; conda's loader for the guard.
-Where we differ: ``pluggy.load_setuptools_entrypoints`` silently drops the second of two entry points of one
-name, and one ImportError stops it. So there is a loop over ``importlib.metadata`` here, with the identity
+Source: pluggy for the hooks; conda's loader for the containment of exceptions.
+Where we differ: ``pluggy.load_setuptools_entrypoints`` silently drops the second of two entry points of the same
+name, and one ImportError stops it. So this module loops over ``importlib.metadata``, and identifies a plugin by
 ``distribution:entry``. If half a table were accepted, a mistake would look like a missing feature.
 """
 
@@ -47,17 +47,17 @@ class PluginInfo:
     name : str
         Name of the entry point.
     distribution : str
-        Distribution that has it; ``"local"`` for records given to ``linspec.register``.
+        Distribution that has the entry point; ``"local"`` for records passed to ``linspec.register``.
     version : str
-        Version of the distribution, or "" if there is none.
+        Version of the distribution, or "" if it has none.
     status : {"loaded", "broken", "disabled"}
-        "broken" also if the table was read, but one of its parts has failed or cannot be used. Its other
-        parts can be used.
+        "broken" also if the table was read, but one of the methods in it has failed or cannot be used. The other
+        methods can be used.
     error : str or None
-        The fault of a broken plugin.
+        A text about the fault of a broken plugin, else None.
     provides : tuple of str
-        The names that it registers: ``"cca/gram"``, ``"normalizer/cholesky-qr"``, ``"test-matrix/gaussian"``,
-        ``"operator/dask"``.
+        The names that the plugin registers, such as ``"cca/gram"``, ``"normalizer/cholesky-qr"``,
+        ``"test-matrix/gaussian"``, ``"operator/dask"``.
 
     Examples
     --------
@@ -75,13 +75,13 @@ class PluginInfo:
 
     @property
     def identity(self) -> str:
-        """``distribution:name``. It is unique, and LINSPEC_DISABLE_PLUGINS takes it."""
+        """``distribution:name``, which is unique, and which the variable LINSPEC_DISABLE_PLUGINS accepts."""
         return f"{self.distribution}:{self.name}"
 
 
 @dataclass(eq=False)
 class Plugin:
-    """One entry point in the registry."""
+    """One entry point in the registry, with its records and its faults."""
 
     name: str
     distribution: str
@@ -110,7 +110,7 @@ class Plugin:
 
 
 def read_all(entry_points: Iterable[metadata.EntryPoint] | None, disabled: str | None) -> list[Plugin]:
-    """Read every table, in order of identity; a fault is recorded on its plugin."""
+    """Read the table of every plugin, in order of identity; record a fault on the plugin that has it."""
     found = _installed() if entry_points is None else entry_points
     stated = os.environ.get(DISABLE, "") if disabled is None else disabled
     unwanted = {normalized(text) for text in stated.split(",")}
@@ -138,7 +138,7 @@ def within_limits(what: str) -> Iterator[None]:
     Parameters
     ----------
     what : str
-        The imported thing, for the message.
+        What is imported, as a phrase for the message.
 
     Raises
     ------
@@ -176,7 +176,7 @@ def _installed() -> list[metadata.EntryPoint]:
 
 
 def _described(entry: metadata.EntryPoint) -> Plugin:
-    """Return the plugin of an entry point, not yet read; "unknown" stands for a distribution without metadata."""
+    """Return a `Plugin` without records for an entry point; without metadata its distribution is "unknown"."""
     with Contained():
         dist = entry.dist
         return Plugin(entry.name, (dist and dist.name) or "unknown", (dist and dist.version) or "")
@@ -222,7 +222,7 @@ def _checked(hook: str, expected: type, returned: object) -> list[Spec]:
 
 
 def _take_names(specs: list[Spec], plugin: Plugin, taken: dict[tuple[str, str], str]) -> dict[str, Spec]:
-    """Refuse a name that the same distribution has used already: the qualified names would be equal."""
+    """Return the records by qualified name; raise if the same distribution has used such a name already."""
     distribution = normalized(plugin.distribution)
     named: dict[str, Spec] = {}
     for spec in specs:
@@ -236,5 +236,5 @@ def _take_names(specs: list[Spec], plugin: Plugin, taken: dict[tuple[str, str], 
 
 
 def normalized(distribution: str) -> str:
-    """Return a distribution's name as packaging tools compare it: ``Acme_Solvers`` is ``acme-solvers``."""
+    """Return a distribution's name as packaging tools compare names: ``acme-solvers`` for ``Acme_Solvers``."""
     return re.sub(r"[-_.]+", "-", distribution.strip()).lower()

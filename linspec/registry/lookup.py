@@ -1,4 +1,4 @@
-"""The registry: it reads the tables once, finds records and imports their classes."""
+"""The registry, which reads the tables of plugins once, finds records and imports their classes."""
 
 from __future__ import annotations
 
@@ -35,14 +35,14 @@ class Registry:
     Parameters
     ----------
     entry_points : iterable of importlib.metadata.EntryPoint, optional
-        By default the group ``linspec`` of every installed distribution.
+        The entry points to read; by default the group ``linspec`` of every installed distribution.
     disabled : str, optional
-        In the form of the environment variable LINSPEC_DISABLE_PLUGINS, which is the default.
+        The plugins not to load, in the form of the environment variable LINSPEC_DISABLE_PLUGINS, which is the default.
 
     Notes
     -----
-    Registries share nothing, so a test can have its own. Tables are read once, under a lock. Classes are
-    imported outside the lock, so a slow import in one thread does not stop other threads.
+    Registries have no common state, so a test can have a registry of its own. Tables are read once, under a lock.
+    Classes are imported outside the lock, so a slow import in one thread does not stop other threads.
     """
 
     def __init__(
@@ -80,13 +80,13 @@ class Registry:
         return index
 
     def plugins(self) -> list[PluginInfo]:
-        """Return the plugins that were read, and the local one if a record was registered in this process."""
+        """Return the plugins that were read, and the plugin "local" if a record was registered in this process."""
         self.index()
         with self.lock:
             return [plugin.info() for plugin in self._plugins if plugin is not self._local or plugin.specs]
 
     def register(self, spec: Spec) -> None:
-        """Add one record, or replace the local one with its name."""
+        """Add a record to the plugin "local", or replace the record of the same name there."""
         if type(spec) not in RECORDS:
             names = " or ".join(record.__name__ for record in RECORDS)
             raise InvalidDeclaration(f"register takes a {names}; got {spec!r}")
@@ -109,13 +109,13 @@ class Registry:
             self._record(entry, what, f"{what} {fault}")
 
     def names(self, kind: str, problem: str | None = None) -> tuple[str, ...]:
-        """Return the sorted names of one kind; without a problem, names of solvers begin with their problem."""
+        """Return the sorted names of one kind; if `problem` is None, names of solvers begin with their problem."""
         if kind == "solver" and problem is None:
             return self.index().solvers
         return self.index().listed.get(problem if kind == "solver" and problem else kind, ())
 
     def find(self, name: str, kinds: Collection[str], problem: Any = None) -> Entry:
-        """Return the record that a name of any form means; raise if there is none, or several."""
+        """Return the record that a name of any form means; raise if no record or several records have the name."""
         found = self.find_all(name, kinds, problem)
         if len(found) > 1:
             alike = len({entry.scope for entry in found}) == 1
@@ -124,7 +124,7 @@ class Registry:
         return found[0]
 
     def find_all(self, name: Any, kinds: Collection[str], problem: Any = None) -> list[Entry]:
-        """Return the records that a name of any form may mean; raise if there is none."""
+        """Return the records that a name of any form may mean; raise if no record has the name."""
         for kind in kinds:
             if kind not in KINDS:
                 raise UnknownName(f"there is no kind {kind!r}; the kinds are {', '.join(KINDS)}")
@@ -138,7 +138,7 @@ class Registry:
         return found
 
     def implementation(self, entry: Entry) -> type[Any]:
-        """Import the class of a record and check its contract; record a fault and raise it."""
+        """Import and check the class of a record; if there is a fault, record it and raise `BrokenPlugin`."""
         spec, kind = entry.spec, KINDS[entry.spec.kind]
         target = cast("str", getattr(spec, "target"))  # noqa: B009  # adapters have none, and no implementation
         if entry.sound is not None and imported(target) is entry.sound:
@@ -165,7 +165,7 @@ class Registry:
         return cast("type[Any]", cls)
 
     def no_such_problem(self, problem: str) -> str:
-        """Return the message for a problem without solvers, with the problems that have some."""
+        """Return the message for a problem without solvers, which lists the problems that have solvers."""
         known = sorted({name.partition("/")[0] for name in self.index().solvers})
         parts = [f"no solver of a problem named {problem!r} is registered.{suggestion(problem, known)}"]
         parts += self._missing()
@@ -174,7 +174,7 @@ class Registry:
         return " ".join(parts)
 
     def _record(self, entry: Entry, what: str, fault: str) -> None:
-        """Record a fault of a part; an empty one removes the record."""
+        """Record the fault of an entry under the key `what`, such as "target"; an empty text removes the fault."""
         key = (entry.spec.qualified, what)
         with self.lock:
             entry.plugin.faults.pop(key, None)
@@ -203,7 +203,7 @@ class Registry:
         return " ".join(parts)
 
     def _missing(self) -> Iterator[str]:
-        """Yield sentences on plugins that could not be loaded and might have the name."""
+        """Yield sentences about plugins that could not be loaded and might have the missing name."""
         for info in self.plugins():
             if info.status == "broken":
                 yield f"Plugin {info.identity} is broken ({info.error})."
@@ -214,7 +214,7 @@ class Registry:
 
 
 def imported(target: str) -> Any:
-    """Return the object that a target names if its module is already imported, else None."""
+    """Return the object that a target names, if the module is already imported; else None."""
     module, _, path = target.partition(":")
     found: Any = sys.modules.get(module)
     with Contained():
@@ -225,7 +225,7 @@ def imported(target: str) -> Any:
 
 
 def _fault(cls: Any, base: type, *, has_options: bool) -> str:
-    """Return the reason why a class is not a valid solver (normalizer, test matrix), or "" if it is one."""
+    """Return the reason why a class is not a valid solver (normalizer, test matrix), or "" if it is valid."""
     if not (isinstance(cls, type) and issubclass(cls, base)):
         return f"it is not a class derived from linspec.{base.__name__}"
     if inspect.isabstract(cls):
@@ -250,7 +250,7 @@ def _is_frozen_and_keyword_only(cls: Any) -> bool:
 
 
 def _warn_of_clashes(entries: Iterable[Entry]) -> None:
-    """Warn of records whose bare name belongs to linspec, and give the name to use instead."""
+    """Warn of records whose bare name belongs to a record of linspec; the warning states the name to use instead."""
     for entry in entries:
         if entry.hidden:
             warn(

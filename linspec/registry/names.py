@@ -1,7 +1,7 @@
 """Names: ``gram``, ``cca/gram``, ``acme:gram`` and ``cca/acme:gram``, and the records that each may mean.
 
-If linspec itself uses a bare name, the name stays linspec's. If two others use it, it must be qualified by
-the distribution.
+If linspec itself uses a bare name, the name means linspec's record. If two other distributions use a bare name, it
+must be qualified by the distribution.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ MISSPELT = 0.8
 
 @dataclass(eq=False)
 class Entry:
-    """A record under its name.
+    """A record with the name under which it is listed.
 
     Attributes
     ----------
@@ -30,11 +30,11 @@ class Entry:
     scope : str
         The problem of a solver; the kind of any other record.
     listed : str
-        ``gram``, or ``acme:gram`` where others use the bare name.
+        ``gram``, or ``acme:gram`` if other distributions use the bare name.
     hidden : bool
-        Whether the bare name means a record of linspec, and not this one.
+        Whether the bare name means a record of linspec instead of this record.
     sound : type or None
-        The class, once it has passed the check of its contract.
+        The class, once it has been imported and has passed the check; else None.
     """
 
     spec: Spec
@@ -46,12 +46,12 @@ class Entry:
 
     @property
     def full(self) -> str:
-        """The shortest name that means only this record, for every problem."""
+        """The shortest name that means only this record, whatever the problem."""
         return f"{self.scope}/{self.listed}"
 
 
 class SolverRecords(NamedTuple):
-    """The solvers of a problem, sorted for the choice of "auto".
+    """The solvers of a problem, divided into the groups from which "auto" chooses.
 
     Attributes
     ----------
@@ -60,7 +60,7 @@ class SolverRecords(NamedTuple):
     rough : frozenset of str
         Names of solvers with approximate answers.
     iterative : tuple of str
-        Names of solvers that iterate and are no demonstrations.
+        Names of iterative solvers, except demonstrations of failure.
     """
 
     automatic: tuple[tuple[str, SolverSpec], ...]
@@ -71,8 +71,8 @@ class SolverRecords(NamedTuple):
 class Index:
     """The records of all plugins by their names.
 
-    An index is made anew when a record is registered, and is never changed. So a thread that reads it while
-    another thread registers a record sees either the old or the new state.
+    When a record is registered, a new index is made; an index is never changed. So a thread that reads the index
+    while another thread registers a record sees either the old or the new state.
     """
 
     def __init__(self, plugins: Iterable[Plugin]) -> None:
@@ -100,7 +100,7 @@ class Index:
         self.solving: dict[str, SolverRecords] = {}  # by problem, filled on first use
 
     def meant(self, name: str, kinds: Iterable[str], problem: str | None = None) -> list[Entry]:
-        """Return the records that a name of any form may mean; a problem restricts only solvers."""
+        """Return the records that a name of any form may mean; `problem` restricts only solvers."""
         prefix, distribution, bare = split(name)
         wanted = distribution and normalized(distribution)
         return [
@@ -113,12 +113,12 @@ class Index:
         ]
 
     def entry_of(self, spec: Spec) -> Entry | None:
-        """Return the entry of this record object, not of an equal one."""
+        """Return the entry of exactly this record object, or None; an equal record does not count."""
         return next((entry for entry in self.named.get(spec.name, ()) if entry.spec is spec), None)
 
 
 def _entry(spec: Spec, plugin: Plugin, alike: list[Plugin]) -> Entry:
-    """Make the entry of a record; `alike` are the plugins with a record of this qualified name."""
+    """Make the entry of a record; `alike` are all plugins that have a record of the same qualified name."""
     scope = spec.qualified.partition("/")[0]
     if len(alike) == 1 or is_built_in(plugin):
         return Entry(spec, plugin, scope, spec.name, hidden=False)
@@ -127,19 +127,19 @@ def _entry(spec: Spec, plugin: Plugin, alike: list[Plugin]) -> Entry:
 
 
 def is_built_in(plugin: Plugin) -> bool:
-    """Whether a plugin is one of linspec itself."""
+    """Whether a plugin belongs to the distribution linspec itself."""
     return normalized(plugin.distribution) == BUILT_IN
 
 
 def _known_problem(spec: Spec, plugin: Plugin) -> list[str]:
-    """Return the problem that a record declares, or for which linspec itself has this solver."""
+    """List of the problem whose existence a record proves (a `ProblemSpec` or a solver of linspec), else empty."""
     if isinstance(spec, ProblemSpec):
         return [spec.name]
     return [spec.problem] if isinstance(spec, SolverSpec) and is_built_in(plugin) else []
 
 
 def misspelt(spec: Spec, problems: set[str]) -> str:
-    """Return the message for a misspelt problem in a solver's record, or ""."""
+    """Return the message if a solver's record names a problem that seems misspelt, else ""."""
     if not isinstance(spec, SolverSpec) or spec.problem in problems:
         return ""
     meant = suggestion(spec.problem, sorted(problems), cutoff=MISSPELT)

@@ -1,7 +1,7 @@
 """Options of a solver: declared once, read by validation, help, the command line and the tests.
 
-Problem: an option has a name, a default, a range and an explanation, and every one of validation, help,
-command-line parsing and tests for bad values needs them. Written in several places they drift apart.
+Problem: an option has a name, a default, a range and an explanation, which validation, help, command-line parsing and
+tests for bad values all need. If they were written in several places, the copies would differ in time.
 Method: a solver (normalizer, test matrix) is a frozen, keyword-only dataclass and its fields are its options.
 :func:`option` and :func:`part` wrap ``dataclasses.field`` and keep range and explanation in the field's
 metadata::
@@ -14,9 +14,9 @@ metadata::
 
 Source: scikit-learn's parameter constraints, which validate, phrase the error and generate bad values for
 tests.
-Where we differ: the type of an option is that of its default (or is given), so annotations are for readers
-and type checkers only and are never evaluated: they may name classes imported under ``TYPE_CHECKING``. There
-is no coercion: a value is accepted as it is or refused.
+Where we differ: the type of an option is that of its default (or is given). So annotations are only for readers and
+type checkers, and are never evaluated: they may name classes imported under ``TYPE_CHECKING``. Values are not
+converted: a value is accepted unchanged or refused.
 """
 
 from __future__ import annotations
@@ -99,14 +99,14 @@ class Option:
     kind : type
         ``float``, ``int``, ``bool`` or ``str``; ``str`` for a part, which may also be an instance.
     optional : bool, default False
-        Whether None is a value.
+        Whether None is a permitted value.
     above, below, at_least, at_most : float or None
         Bounds: the first two are exclusive, the others inclusive.
     choices : tuple or None
         The permitted values, if they are listed.
     part_kind, part_problem, part_method : str or None
-        For a part: its kind (``"solver"``, ``"normalizer"``, ``"test-matrix"``), for a solver its problem, and a
-        method that it must have in addition to that of its kind.
+        For a part: its kind (``"solver"``, ``"normalizer"``, ``"test-matrix"``); for a solver, its problem; and a
+        method that the part must have in addition to the method of its kind.
     """
 
     name: str
@@ -125,7 +125,7 @@ class Option:
 
     @property
     def constraint(self) -> str:
-        """The range in words, such as ``"> 0, <= 1"`` or ``"in {a, b}"``; empty if there is none."""
+        """The range as text, such as ``"> 0, <= 1"`` or ``"in {a, b}"``; empty if any value is permitted."""
         if self.choices is not None:
             return "in {" + ", ".join(map(str, self.choices)) + "}"
         below = "finite" if self.below == math.inf else f"< {self.below}"
@@ -153,7 +153,7 @@ class Option:
         return f"{self.part_problem} {kind}" if self.part_problem else kind
 
     def check(self, value: Any, owner: str = "") -> None:
-        """Accept or refuse a value.
+        """Raise an error if a value is not permitted.
 
         Parameters
         ----------
@@ -194,7 +194,7 @@ class Option:
         )
 
     def refusal(self, value: Any, owner: str = "") -> str:
-        """Return the message of :meth:`check`: the expected and the given value, and the default."""
+        """Return the message of the error of :meth:`check`: the expected and the given value, and the default."""
         of = f" of {owner}" if owner else ""
         return (
             f"option {self.name!r}{of} must be {self.expects}; got {shown(value)} ({type(value).__name__}). "
@@ -205,8 +205,8 @@ class Option:
 def is_number(value: Any, kind: type = float, *, large: bool = False) -> bool:
     """Whether a value is a real number that a float holds, or an integer; NaN and infinity are numbers.
 
-    NumPy's scalars are numbers, and are recognised without importing NumPy. A bool is probably a mistake, and a
-    timedelta has a unit: neither is a number here.
+    NumPy's scalars are numbers, and are recognised without importing NumPy. Bools and timedeltas are not numbers
+    here: a bool is probably a mistake, and a timedelta has a unit.
 
     Parameters
     ----------
@@ -214,7 +214,7 @@ def is_number(value: Any, kind: type = float, *, large: bool = False) -> bool:
     kind : type, default float
         ``float`` or ``int``.
     large : bool, default False
-        Whether an integer of some hundred digits, which no float holds, is a number as well.
+        Whether an integer that is too large for a float counts as a number as well.
     """
     number = numbers.Integral if kind is int else numbers.Real
     if isinstance(value, bool) or not isinstance(value, number):
@@ -244,14 +244,14 @@ def option(
     Parameters
     ----------
     default : object
-        Value if none is passed. A default of None permits None, whose meaning `help` must say.
+        The value if none is passed. A default of None permits None, whose meaning `help` must state.
     help : str
         Explanation, a phrase.
     kind : type, optional
-        ``float``, ``int``, ``bool`` or ``str``. By default the type of `default`; if that is None, ``float`` with
-        bounds, and the type of the choices with choices.
+        ``float``, ``int``, ``bool`` or ``str``. By default the type of `default`. If `default` is None: ``float`` for
+        an option with bounds, and the type of the choices for an option with choices.
     above, below : float, optional
-        Exclusive bounds. ``below=math.inf`` says "finite".
+        Exclusive bounds. ``below=math.inf`` permits only finite values.
     at_least, at_most : float, optional
         Inclusive bounds.
     choices : tuple, optional
@@ -313,12 +313,12 @@ def part(
     help : str, default ""
         Explanation, a phrase.
     kind : {"solver", "normalizer", "test-matrix"}
-        The kind of the part, under which a name is looked up.
+        The kind of the part, among which a name is looked up.
     problem : str, optional
         For a solver: the problem it solves.
     method : str, optional
-        A method that the part must have in addition to that of its kind, such as ``"prepare"``. A part without it is
-        refused before the run begins.
+        A method that the part must have in addition to the method of its kind, such as ``"prepare"``. A part without
+        it is refused before the run begins.
 
     Returns
     -------
@@ -328,7 +328,7 @@ def part(
     Raises
     ------
     InvalidDeclaration
-        The kind is unknown; a solver has no problem, or another kind has one; the default is no part.
+        The kind is unknown; `problem` is missing for a solver or passed for another kind; or the default is no part.
 
     Examples
     --------
@@ -352,12 +352,12 @@ def part(
 
 
 def tol_option(usual: float = 1e-6) -> Any:
-    """Declare `tol`: the residual to stop at, None for the default of the problem.
+    """Declare the option `tol`: the residual at which to stop; None for the default of the problem.
 
     Parameters
     ----------
     usual : float, default 1e-6
-        The default of the problem, for the explanation: the `tolerance` of the problems that the solver solves.
+        The default that the explanation states: the `tolerance` of the problems that the solver solves.
 
     Examples
     --------
@@ -375,7 +375,7 @@ def tol_option(usual: float = 1e-6) -> Any:
 
 
 def form_option(default: str = "auto") -> Any:
-    """Declare `form`: how `run.moments` computes products, one of the forms of `linspec.Moments`.
+    """Declare the option `form`: how `run.moments` computes products, one of the forms of `linspec.Moments`.
 
     Parameters
     ----------
@@ -396,7 +396,7 @@ def form_option(default: str = "auto") -> Any:
 
 
 def sweeps_option() -> Any:
-    """Declare `sweeps`: whether the products of an iteration come from a copy of the rows in float32.
+    """Declare the option `sweeps`: whether an iteration multiplies a copy of the rows in float32.
 
     See `linspec.Moments.in_single_precision`, which makes the copy.
 
@@ -419,14 +419,14 @@ def sweeps_option() -> Any:
 
 
 def limit_option(n: int, of: str = "iterations") -> Any:
-    """Declare `max_iterations`: an integer of at least 1.
+    """Declare the option `max_iterations`: an integer of at least 1.
 
     Parameters
     ----------
     n : int
         The default.
     of : str, default "iterations"
-        The name of the counted thing, in the plural.
+        A noun in the plural for what is counted, for the explanation.
 
     Examples
     --------
@@ -458,11 +458,11 @@ def options_of(owner: Any) -> tuple[Option, ...]:
 
 
 _READ: WeakKeyDictionary[type, tuple[Any, tuple[Option, ...]]] = WeakKeyDictionary()
-"""Options of classes that have been read, with the fields from which they were made."""
+"""Cache: for each class, its fields and the options that were made from them."""
 
 
 def stated_options(instance: Any) -> dict[str, Any]:
-    """Return the values of all options as numbers, texts and tuples; a part becomes the text of its constructor."""
+    """Return all options as numbers, texts and tuples by name; a part is replaced by the text of its constructor."""
     return {each.name: _stated(getattr(instance, each.name)) for each in options_of(instance)}
 
 
@@ -485,7 +485,7 @@ def validate(instance: Any) -> None:
 
 
 def parse(option: Option, text: str) -> Any:
-    """Convert a text from the command line to a value; ``none`` means None if the option permits it.
+    """Convert a text from the command line to a value; ``none`` means None if the option permits None.
 
     Raises
     ------
@@ -523,7 +523,7 @@ def invalid_values(option: Option) -> list[Any]:
 
 
 def build(cls: type[T], options: Mapping[str, Any]) -> T:
-    """Make an instance from options by name; the error for an unknown one suggests the right one."""
+    """Make an instance from a mapping of options; the error for an unknown name suggests the right name."""
     known = [declared.name for declared in options_of(cls)]
     for name in options:
         if name in known:
@@ -537,7 +537,7 @@ def build(cls: type[T], options: Mapping[str, Any]) -> T:
 
 
 def _field(default: Any, **declared: Any) -> Any:
-    """Make a field with the declaration as metadata, after a check of the default."""
+    """Make a dataclass field with the declaration as metadata, after a check of the default."""
     trial = Option(name="default", default=default, optional=default is None, **declared)
     try:
         trial.check(default)
@@ -574,7 +574,7 @@ def _is_name_or_instance(value: Any, method: str) -> bool:
 
 
 def _beyond_bounds(option: Option) -> list[float]:
-    """Return values on the wrong side of each bound: one as near as the type allows, and one farther away."""
+    """Return two values on the wrong side of each bound: one as close as the type allows, and one farther away."""
     low = option.above if option.above is not None else option.at_least
     high = option.below if option.below is not None else option.at_most
     values: list[float] = []
@@ -592,6 +592,6 @@ def _next(kind: type, bound: float, direction: int) -> float:
 
 
 def _stranger(choices: tuple[Any, ...]) -> Any:
-    """Return a value of the right type that is none of the choices."""
+    """Return a value of the type of the choices that is not one of them."""
     first = choices[0]
     return "not " + " ".join(choices) if isinstance(first, str) else sum(map(abs, choices)) + 1

@@ -31,7 +31,7 @@ def with_parts(instance: T) -> T:
     UnknownName, AmbiguousName, BrokenPlugin
         As for :func:`linspec.get_solver`.
     InvalidOption
-        A part is not of the kind that its option declares, or a number is too large for a float.
+        A part is not of the kind that its option declares, or an option is a number that is too large for a float.
     """
     found = {}
     owner = type(instance).__name__

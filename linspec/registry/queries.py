@@ -1,17 +1,15 @@
 """The registry of solvers, normalizers, test matrices, operator adapters and problems, with their providers.
 
-Problem: methods come from linspec and from any installed package. Names must be listed at once, without
-importing the implementations. Two packages may choose the same name. A package may be broken, and must not
-harm another.
+Problem: methods come from linspec and from any installed package. Names must be listed quickly, without importing the
+implementations. Two packages may choose the same name. A package may be broken, and must not harm other packages.
 Method: one entry-point group, ``linspec``, whose entries name tables of records (:mod:`linspec.registry.hookspecs`).
-The first listing imports the tables, and the first use of a name imports its class. Every plugin is read
-inside a guard and by its own pluggy manager. So its faults are recorded with its name. :func:`plugins`
-reports them, and so do the errors about names that were not found. linspec's own methods are registered in
-the same way.
+The first listing imports the tables, and the first use of a name imports its class. Every plugin is read by its own
+pluggy manager, and its exceptions are contained and recorded with its name. :func:`plugins` reports these faults, and
+so do the errors about names that were not found. linspec's own methods are registered in the same way.
 
-Names: ``gram`` | ``cca/gram`` | ``acme:gram`` | ``cca/acme:gram``, with the distribution before the colon. If
-linspec itself uses a bare name, the name stays linspec's, and one warning says so. If two others use a bare
-name, it must be qualified. Every listed name can be requested as it is listed.
+Names: ``gram`` | ``cca/gram`` | ``acme:gram`` | ``cca/acme:gram``, with the distribution before the colon. If linspec
+itself uses a bare name, the name means linspec's record, and one warning says so. If two other distributions use a
+bare name, it must be qualified. Every name can be requested in the form in which it is listed.
 """
 
 from __future__ import annotations
@@ -52,7 +50,7 @@ def solvers(problem: Any = None) -> tuple[str, ...]:
     Returns
     -------
     tuple of str
-        Sorted plain names, such as ``"gram"``; without `problem` sorted names with their problem,
+        Sorted names, such as ``"gram"``; without `problem`, sorted names that begin with their problem, such as
         ``"cca/gram"``. An ambiguous name is listed with its provider: ``"acme:gram"``.
 
     Raises
@@ -131,7 +129,7 @@ test_matrices.__test__ = False  # type: ignore[attr-defined]  # pytest would col
 
 
 def operator_adapters() -> tuple[OperatorSpec, ...]:
-    """Return the adapters for foreign data in the order in which they are tried: the first match adapts."""
+    """Return the adapters for foreign data in the order in which they are tried; the first that matches is used."""
     return tuple(
         entry.spec for entry in default_registry().index().entries if isinstance(entry.spec, OperatorSpec)
     )
@@ -145,7 +143,7 @@ def get_solver(name: str, problem: Any = None) -> type[Any]:
     name : str
         ``"gram"``, ``"cca/gram"``, ``"acme:gram"`` or ``"cca/acme:gram"``.
     problem : str, problem class or problem, optional
-        The problem to solve. It is needed if solvers of several problems have the name.
+        The problem to solve. It is required if solvers of several problems have the name.
 
     Returns
     -------
@@ -159,7 +157,7 @@ def get_solver(name: str, problem: Any = None) -> type[Any]:
     AmbiguousName
         Several problems or several plugins use the name; the message lists the full names.
     BrokenPlugin
-        The class cannot be imported or does not keep the contract.
+        The class cannot be imported, or is not a valid solver.
 
     Examples
     --------
@@ -176,7 +174,7 @@ def problems() -> tuple[str, ...]:
     Returns
     -------
     tuple of str
-        Names for `get_problem`, and for `solvers`.
+        Names that `get_problem` and `solvers` accept.
 
     Examples
     --------
@@ -232,18 +230,18 @@ def get_spec(kind: Literal["test-matrix"], name: str, problem: Any = None) -> Te
 @overload
 def get_spec(kind: str | None, name: str, problem: Any = None) -> Any: ...
 def get_spec(kind: str | None, name: str, problem: Any = None) -> Any:
-    """Look up a record of a kind, or of any if it is None, without importing its class; errors as for `get_solver`."""
+    """Find a record of a kind (None: of any kind), without importing its class; errors as for `get_solver`."""
     return default_registry().find(name, KINDS if kind is None else [kind], problem).spec
 
 
 def provider_of(spec: Spec) -> str:
-    """Return the plugin that registers a record, as ``distribution:entry``; "" if none does."""
+    """Return the plugin that registers a record, as ``distribution:entry``; "" if no plugin registers it."""
     entry = default_registry().index().entry_of(spec)
     return "" if entry is None else entry.plugin.identity
 
 
 def spec_of(cls: type, problem: Any = None) -> Any:
-    """Return the record of a class if it is registered (for the problem), else None."""
+    """Return the record of a class if it is registered, for `problem` if that is passed; else None."""
     scope = None if problem is None else problem_name(problem)
     for entry in default_registry().index().entries:
         spec = entry.spec
@@ -258,13 +256,13 @@ def describe(name: str) -> Description:
     Parameters
     ----------
     name : str
-        As for :func:`get_solver`, or with the kind in front, ``"normalizer/cholesky-qr"``.
+        A name as for :func:`get_solver`, or one that begins with the kind, ``"normalizer/cholesky-qr"``.
 
     Returns
     -------
     Description
-        The record and the options; ``print`` it for help. For a bare name that several records have, such as "gram",
-        it lists them, with the problems that have a solver of that name: `Description.namesakes`.
+        The fields of the record and the options; ``print`` shows them as help. For a bare name that several records
+        have, such as "gram", `Description.namesakes` lists these records.
 
     Raises
     ------
@@ -292,7 +290,7 @@ def describe(name: str) -> Description:
 
 
 def report(spec: Spec, what: str, fault: str) -> None:
-    """Record a fault for `plugins` to report: the record, the part of the plugin that failed, and the fault as text."""
+    """Record a fault that `plugins` then reports: the record concerned, what failed in it, and the fault as text."""
     default_registry().report(spec, what, fault)
 
 
@@ -302,8 +300,8 @@ def register(spec: Spec) -> None:
     Parameters
     ----------
     spec : SolverSpec or NormalizerSpec or TestMatrixSpec or OperatorSpec
-        Its target may be a class defined in the session, ``"__main__:MySolver"``. A second record of the same
-        name replaces the first. Its provider is ``local``, so if linspec has the name, too, request
+        The record. Its target may be a class defined in the session, ``"__main__:MySolver"``. A second record of the
+        same name replaces the first. The provider is ``local``: if linspec has a method of the same name, request
         ``"local:gram"``.
 
     Raises

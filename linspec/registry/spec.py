@@ -1,14 +1,14 @@
-"""Records by which plugins declare what they provide, without importing it.
+"""Records by which plugins declare their methods, without importing them.
 
 Problem: listing, help, documentation, conformance tests and benchmarks need the names of methods. But
 importing a method imports its array library, and one slow plugin would slow every listing.
 Method: a plugin's table is a few frozen records. A record names its implementation as a string
 (``"package.module:Class"``), and the class is imported when it is first used. Facts that hold before the
-implementation runs (needs, traits, literature) are in the record. Options are declared once, on the class.
+implementation runs (needs, traits, literature) are in the record. Options are declared once, in the class.
 Source: the declaration tables of conda and of pluggy-based tools, and LinearSolve.jl's rule that traits live
 next to the declaration and never in the part that is loaded lazily.
-Where we differ: traits are a closed vocabulary, checked when the record is made, so a misspelt trait is an
-error in the plugin rather than a property silently absent.
+Where we differ: traits are a closed vocabulary, checked when the record is made, so a misspelt trait is an error in
+the plugin, and not silently ignored.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ _TARGET = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*:[^\W\d]\w*(\.[^\W\d]\w*)*")
 
 
 class _Record:
-    """A declaration whose error for a misspelt field suggests the right one."""
+    """Base class of dataclasses whose error for a misspelt field suggests the right field."""
 
     def __new__(cls, *_: Any, **given: Any) -> Self:
         known = [each.name for each in fields(cls)]  # type: ignore[arg-type]  # each record is a dataclass
@@ -55,14 +55,14 @@ class _Record:
 
 @dataclass(frozen=True, kw_only=True)
 class Needs(_Record):
-    """The needs of a solver, in addition to forward block products with its data.
+    """The access to the data that a solver needs, in addition to forward block products.
 
     Parameters
     ----------
     adjoint : bool, default True
         Products with the transpose.
     diagonal : bool, default False
-        Known entries, so that column norms are exact.
+        Entries that can be read, so that column norms are exact.
     dense : bool, default False
         The whole matrix as an array.
     entries : bool, default False
@@ -95,7 +95,7 @@ class Needs(_Record):
 
 
 class _Spec(_Record):
-    """Base class of all declarations, which checks each field by the rule for its name."""
+    """Base class of all declarations. It checks each field by the rule for the name of the field."""
 
     kind: ClassVar[str]
     name: str
@@ -125,17 +125,17 @@ class SolverSpec(_Spec):
     Parameters
     ----------
     name : str
-        Lower-case words of letters and digits joined by hyphens, unique for its problem.
+        Lower-case words of letters and digits joined by hyphens; unique among the solvers of the problem.
     problem : str
-        Name of the problem it solves: ``"least-squares"``, ``"svd"``, ``"cca"``, ...
+        Name of the problem that the solver solves: ``"least-squares"``, ``"svd"``, ``"cca"``, ...
     target : str
-        The place of the class, ``"package.module:Class"``. It is imported only when the solver is used.
+        The place of the class, ``"package.module:Class"``. The class is imported only when the solver is used.
     summary : str
         One sentence: what the solver does and when to choose it.
     reference : str
         Author and year of the source and, if there is one, ``doi:10....``.
     needs : Needs, default ``Needs()``
-        What the solver needs of the data.
+        The access to the data that the solver needs.
     traits : tuple of str, default ()
         Words of ``linspec.registry.spec.TRAITS``.
 
@@ -214,7 +214,7 @@ class NormalizerSpec(_PartSpec):
 
 @dataclass(frozen=True, kw_only=True)
 class TestMatrixSpec(_PartSpec):
-    """Declaration of a test matrix: a way to draw the random block a sketch starts from.
+    """Declaration of a test matrix: a way to draw the random block from which a sketch is computed.
 
     Parameters
     ----------
@@ -249,25 +249,25 @@ class OperatorSpec(_Spec):
     name : str
         As for :class:`SolverSpec`.
     matches : callable
-        ``matches(data) -> bool``. It is called with every object that linspec does not know. So it must be
-        cheap, import nothing (look at ``type(data).__module__``) and raise nothing.
+        ``matches(data) -> bool``. It is called with every object that linspec does not know. So it must be cheap,
+        import no modules (look at ``type(data).__module__``) and raise no exceptions.
     adapt : callable
         ``adapt(data) -> LinearOperator``. Put its imports inside the function.
     summary : str
-        One sentence: which data it adapts.
+        One sentence: which data the adapter adapts.
     sample : str, optional
         A function ``"package.module:function"`` for the conformance kit. It takes no arguments and returns a
         small object to adapt, of at most some hundred rows. Without it the adapter fails the kit.
     labels : callable, optional
         ``labels(data) -> (engine, handles)`` for data in blocks (:mod:`linspec.sweeps.blocks`): the unchanged blocks,
-        in the order of the rows. They may be class labels, such as strings, which no operator can hold;
-        :func:`linspec.targets.lda` calls this.
+        in the order of the rows. The blocks may hold class labels, such as strings, which an operator cannot hold;
+        :func:`linspec.targets.lda` calls this function.
     suffixes : tuple of str, default ()
-        The suffixes of the files that it reads, such as ``(".csv", ".csv.gz")``: `matches` accepts
-        :class:`linspec.operators.RowFiles` with these.
+        The suffixes of the files that the adapter reads, such as ``(".csv", ".csv.gz")``: `matches` accepts
+        :class:`linspec.operators.RowFiles` with these suffixes.
     column_names : callable, optional
-        ``column_names(files) -> sequence`` of the names of all columns, for files that are tables, without reading
-        them; numbers from 1 on if they have no names. The command line picks columns by these.
+        ``column_names(files) -> sequence`` of the names of all columns of files that are tables, without reading the
+        rows; numbers from 1 on if columns have no names. The command line selects columns by these names.
     texts : callable, optional
         ``texts(files) -> sequence of str, or None`` for files that are tables: the texts of the single requested
         column, or None if it holds numbers. With ``files.missing == "nan"`` a missing text is None. The command line
@@ -312,15 +312,15 @@ class ProblemSpec(_Spec):
     name : str
         Lower-case words of letters and digits joined by hyphens. The records of solvers use this name.
     target : str
-        The place of the class, ``"package.module:Class"``. It is imported only when it is used.
+        The place of the class, ``"package.module:Class"``. The class is imported only when it is used.
     summary : str
         One sentence: what the problem computes.
     command : str, default ""
-        The place of its `linspec.cli.kinds.Kind`, ``"package.module:NAME"``: how the command line reads the
-        problem and shows its answer. Without it the problem can only be solved in Python.
+        The place of a `linspec.cli.kinds.Kind`, ``"package.module:NAME"``, by which the command line reads the
+        problem and shows the solution. Without a command the problem can only be solved in Python.
     testing : str, default ""
-        The place of its `linspec.testing.ProblemTesting`, ``"package.module:NAME"``: planted cases and an
-        oracle, by which the conformance kit judges the problem's solvers. Without it they cannot be judged.
+        The place of a `linspec.testing.ProblemTesting`, ``"package.module:NAME"``: planted cases and an oracle, by
+        which the conformance kit tests the problem's solvers. Without it the solvers cannot be tested.
 
     Raises
     ------

@@ -1,13 +1,14 @@
 """Comparison of solvers on one or several problems: results and costs, side by side.
 
-Problem: which solver, which kernel, which ridge? Correlations of fitted rows always grow as the ridge falls and as
-kernels narrow, so they cannot choose among problems; and figures from runs under different conditions cannot choose
-among solvers.
+Problem: choose a solver, a kernel or a ridge. Correlations of fitted rows always grow as the ridge falls and as
+kernels become narrower, so they are no basis for a choice among problems. Figures from runs under different
+conditions are no basis for a choice among solvers.
 Method: every solver solves every problem with the same seed and the same budgets. With `held_out`, the same rows are
 excluded from all solves, and the solutions are compared by `solution.score` on these rows (Stone 1974,
-doi:10.1111/j.2517-6161.1974.tb00994.x, for choosing by rows that were left out). Costs are those that the solution
-counts, and wall and CPU seconds of the call.
-Where we differ: the rows are left out once and not in turn. So a comparison costs one solve for each row of the table.
+doi:10.1111/j.2517-6161.1974.tb00994.x, for choosing by rows that were left out). Costs are the passes and products
+that the solution counts, and the wall and CPU seconds of the call.
+Where we differ: one set of rows is held out, instead of each row in turn. So a comparison costs one solve for each
+row of the table.
 """
 
 from __future__ import annotations
@@ -63,7 +64,7 @@ __all__ = [
 AUTO, FAILED = "auto", "FAILED"
 
 COLUMNS = ("problem", "solver", "score", "objective", "residual", "status", "passes", "products", "seconds")
-"""The columns of the printed table of a comparison; `Comparison.rows` has more."""
+"""The columns of the printed table of a comparison; `Comparison.rows` has more columns."""
 
 FEWEST = 2
 """The smallest number of rows that can be held out, because one row has no correlation."""
@@ -76,19 +77,19 @@ class Entry:
     Attributes
     ----------
     problem, solver : str
-        Their names in this comparison.
+        The names of the problem and the solver in this comparison.
     status, message : str
         The name of the status and the message of the solution; "FAILED" and the error if there is no solution.
     converged : bool
     tol : float or None
-        The tolerance that the residual was compared with.
+        The tolerance with which the residual was compared.
     score : float or None
         `solution.score` on the held-out rows; larger is better.
     objective : float or None
         The quantity that the problem maximises, on the fitted rows, such as a sum of correlations. Objectives of
         problems with different ridges or kernels cannot be compared.
     residual : float or None
-        The residual by the law of the problem; NaN if the law cannot compute it.
+        The residual as the problem defines it; NaN if it cannot be computed.
     passes : float or None
         Passes over the data, including set-up and certificate.
     iterations : int
@@ -131,7 +132,7 @@ class Comparison:
     held_out : int
         The number of held-out rows, on which scores are computed; 0 without any.
     interrupted : bool
-        Whether Ctrl-C ended the series. Then it has only the entries so far.
+        Whether Ctrl-C ended the series; then `entries` has only the runs that were finished.
 
     Examples
     --------
@@ -151,7 +152,7 @@ class Comparison:
 
     @property
     def rows(self) -> list[dict[str, Any]]:
-        """One dict for each entry, with all fields except the solution, as for ``pandas.DataFrame(found.rows)``."""
+        """One dict for each entry, with all fields except the solution: ``pandas.DataFrame(found.rows)`` is a table."""
         names = [field.name for field in dataclasses.fields(Entry) if field.name != "solution"]
         return [{name: getattr(entry, name) for name in names} for entry in self.entries]
 
@@ -198,7 +199,7 @@ class Comparison:
         return words + (", interrupted" if self.interrupted else "")
 
     def _table(self) -> list[list[str]]:
-        """The header and the rows of a table, without empty columns, and without the name of a single problem."""
+        """The header and the rows of the printed table, without empty columns; one problem alone is not named."""
         rows = self.rows
         columns = [name for name in COLUMNS if any(row[name] is not None for row in rows)]
         columns = [name for name in columns if name != "problem" or len({row["problem"] for row in rows}) > 1]
@@ -216,12 +217,12 @@ def _in_words(value: Any, name: str) -> str:
 
 @dataclass(frozen=True)
 class Rows:
-    """Rows of the matrices of a problem, such as held-out rows.
+    """The same rows of all matrices of a problem, such as held-out rows.
 
     Attributes
     ----------
     matrices : tuple of LinearOperator
-        The rows of each matrix of the problem, in their order.
+        The rows of each matrix, in the order of the matrices of the problem.
     confounds : numpy.ndarray of shape (n, c) or None
         The confounds of these rows, if the problem has any.
     """
@@ -276,14 +277,15 @@ def compare(
         can solve. By default all solvers of each problem, except demonstrations of failure.
     held_out : float, sequence of data, or mapping from str to data, optional
         Rows that no solver sees, on which `solution.score` is computed. A number between 0 and 1 holds out that
-        fraction of the rows, drawn at random once for all problems. Otherwise rows of each matrix of the problems, in
-        their order or by name, in a mapping also ``"confounds"``; then all rows of the problems are fitted.
+        fraction of the rows, drawn at random once for all problems. Otherwise pass new rows for each matrix of the
+        problems: a sequence in the order of the matrices, or a mapping by name, which may also have ``"confounds"``.
+        Then all rows of the problems are fitted.
     rng : None, int, sequence of int, or numpy.random.Generator
         The seed of every solve, and of the choice of held-out rows.
     max_passes, max_seconds, callback
         Budgets and callback of each solve; see `linspec.solve`.
     **options_
-        Options of solvers passed by name: each is used for every solver that has it.
+        Options of solvers: each option is used for every solver that has it.
 
     Returns
     -------
@@ -300,8 +302,8 @@ def compare(
 
     Notes
     -----
-    A solver that fails has an entry with the status "FAILED" and the error. Rows in memory are copied when a fraction
-    of them is held out; those of files are not.
+    A solver that fails has an entry with the status "FAILED" and the error. When a fraction of the rows is held out,
+    rows in memory are copied, and rows of files are not.
 
     Examples
     --------
@@ -361,7 +363,7 @@ def measured(
     rows: Rows | None = None,
     **limits: Any,
 ) -> Entry:
-    """Solve a problem, and record the figures of the run.
+    """Solve a problem, and record the results and costs of the run.
 
     Parameters
     ----------
@@ -434,7 +436,7 @@ def split(problem: Problem[Any], fraction: float, rng: Any) -> tuple[Any, Rows]:
     Raises
     ------
     InvalidProblem
-        If solutions of the problem have no score, or too few rows would be on one side.
+        If solutions of the problem have no score, or too few rows would be fitted or held out.
     MissingCapability
         If rows of the data cannot be selected by number.
     """
@@ -466,7 +468,7 @@ def split(problem: Problem[Any], fraction: float, rng: Any) -> tuple[Any, Rows]:
 
 
 def _named(problems: Any) -> dict[str, Problem[Any]]:
-    """Check the problems, and return them by their names in the table."""
+    """Check the problems, and return a dict from their names in the table."""
     if isinstance(problems, Problem):
         return {problems.name: problems}
     if isinstance(problems, Mapping):
@@ -491,7 +493,7 @@ def _check_problem(problem: Any) -> None:
 
 
 def _labels(problems: Sequence[Problem[Any]]) -> list[str]:
-    """A label for each problem: the fields in which it differs from others, and a number if that is not unique."""
+    """A label for each problem: the fields in which it differs from others, with a number if labels are equal."""
     stated = [
         {
             field.name: str(getattr(problem, field.name))
@@ -539,7 +541,7 @@ def _runs(named: Mapping[str, Problem[Any]], solvers: Any, given: Mapping[str, A
 
 
 def _listed(solvers: Any) -> dict[str, str | Solver] | None:
-    """Check the solvers, and return them by their names in the table; None for all solvers."""
+    """Check the solvers, and return a dict from their names in the table; None if all solvers are to run."""
     if solvers is None:
         return None
     if isinstance(solvers, Mapping):
@@ -556,7 +558,7 @@ def _listed(solvers: Any) -> dict[str, str | Solver] | None:
 
 
 def _called(solver: Any) -> str:
-    """The name of a solver in the table; for an instance with the options that differ from their defaults."""
+    """The name of a solver in the table; an instance is named with the options that differ from their defaults."""
     if not isinstance(solver, Solver):
         return str(solver)
     spec = registry.spec_of(type(solver))
@@ -568,7 +570,7 @@ def _called(solver: Any) -> str:
 
 
 def _is_for(solver: str | Solver, problem: Problem[Any]) -> bool:
-    """Whether a solver is registered for a problem, or is not registered at all."""
+    """Whether a solver may solve a problem: it is registered for the problem, or is an unregistered instance."""
     if isinstance(solver, Solver):
         return registry.spec_of(type(solver)) is None or registry.spec_of(type(solver), problem) is not None
     if solver == AUTO:
@@ -581,7 +583,7 @@ def _is_for(solver: str | Solver, problem: Problem[Any]) -> bool:
 
 
 def _options(solver: str | Solver, problem: Problem[Any], given: Mapping[str, Any]) -> dict[str, Any]:
-    """Select the options that a solver has, and check their values."""
+    """Select those of the given options that a solver has, and check their values."""
     if isinstance(solver, Solver):
         return {}
     if solver == AUTO:
@@ -598,7 +600,7 @@ def _options(solver: str | Solver, problem: Problem[Any], given: Mapping[str, An
 def _check_all_used(
     named: Mapping[str, Problem[Any]], listed: Mapping[str, Any] | None, runs: Sequence[RunRequest]
 ) -> None:
-    """Raise if a listed solver is not for any of the problems."""
+    """Raise an error if a listed solver can solve none of the problems."""
     used = {name for _, name, _, _ in runs}
     for name, solver in (listed or {}).items():
         if name not in used:
@@ -681,7 +683,7 @@ def _check_scored(problem: Problem[Any]) -> None:
 
 
 def _score(solution: Any, rows: Rows | None) -> tuple[float | None, str]:
-    """The score on the rows, and a message if there is none."""
+    """The score of a solution on the rows, or None with a message that says why."""
     if rows is None:
         return None, ""
     matrices, named = rows.arguments

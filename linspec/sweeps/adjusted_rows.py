@@ -1,7 +1,7 @@
-"""A task over adjusted rows: weighted, less means and confounds, and scaled.
+"""A task over adjusted rows: rows with weights applied, means and confounds subtracted, and columns scaled.
 
-Problem: sweeps read the unadjusted rows and correct products. A task defined elsewhere does not make such corrections.
-Method: the task is called with adjusted rows as operators. Sparse rows stay sparse in them.
+Problem: sweeps read the unadjusted rows and correct products. A task that a user defines makes no such corrections.
+Method: the task is called with adjusted rows as operators, which keep sparse rows sparse.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ Part = TypeVar("Part")
 
 @dataclass(frozen=True)
 class AdjustedRows(Task[Part]):
-    """Another task, over adjusted rows.
+    """Task that applies another task (the inner task) to adjusted rows.
 
     Parameters
     ----------
@@ -34,7 +34,7 @@ class AdjustedRows(Task[Part]):
     adjustments: Sequence[Adjustment]
 
     def part(self, rows: Sequence[LinearOperator], first_row: int = 0, into: Part | None = None) -> Part:
-        """The part of the inner task for some rows, adjusted."""
+        """The part of the inner task for some rows, after their adjustment."""
         pairs = zip(self.adjustments, rows, strict=True)
         return self.task.part([own.applied(A, first_row) for own, A in pairs], first_row, into)
 
@@ -43,7 +43,7 @@ class AdjustedRows(Task[Part]):
         return self.task.merge(left, right)
 
     def with_models(self, change: Change) -> AdjustedRows[Part]:
-        """The task with other models in its adjustments and in the inner task."""
+        """The task with `change` applied to the row models of its adjustments and of the inner task."""
         own = [adjustment.with_model(change) for adjustment in self.adjustments]
         return AdjustedRows(self.task.with_models(change), own)
 

@@ -1,4 +1,4 @@
-"""Search for the first entry that is not finite, for the message when results are not finite."""
+"""Search of the data for the first entry that is not finite, to name it in the message if results are not finite."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ from linspec.sweeps.blocks import map_reduce
 from linspec.sweeps.task import Task
 
 Found = dict[int, tuple[int, int, float]]
-"""Row, column and value of the entry, by the index of each view that has one."""
+"""For the index of each view with an entry that is not finite: row, column and value of the first one."""
 
 
 @dataclass(frozen=True)
 class FirstNonFinite(Task[Found]):
-    """Row, column and value of the first entry of every view that is not finite."""
+    """Task that finds, in every view, the first entry that is not finite: its row, column and value."""
 
     def part(self, rows: Sequence[LinearOperator], first_row: int = 0, into: Found | None = None) -> Found:
-        """Search some rows of the views in which no such entry was found before."""
+        """Search some rows of those views that have no result in `into` yet."""
         found = {} if into is None else into
         for i, A in enumerate(rows):
             if i not in found and (entry := _first_in(A)) is not None:
@@ -38,12 +38,12 @@ class FirstNonFinite(Task[Found]):
         return found
 
     def merge(self, left: Found, right: Found) -> Found:
-        """Keep the entry that comes first in each view."""
+        """For each view, keep the entry of `left` if it has one, else that of `right`."""
         return {**right, **left}
 
 
 def _first_in(A: LinearOperator) -> tuple[int, int, float] | None:
-    """The first entry that is not finite, as (row, column, value); None if there is none, or entries are unreadable."""
+    """The first entry that is not finite, as (row, column, value); None if all are finite or A is not readable."""
     A, _ = without_offset(A)
     if isinstance(A, SparseOperator):
         return sparse_columns.first_non_finite(A.matrix)
@@ -62,9 +62,10 @@ def _first_in(A: LinearOperator) -> tuple[int, int, float] | None:
 
 
 def first_non_finite(A: LinearOperator) -> tuple[int, int, float] | None:
-    """Row, column and value of the first entry that is not finite; None if there is none, or entries are unreadable.
+    """Row, column and value of the first entry that is not finite; None if all are finite or A is not readable.
 
-    In a stream the block that is being read is searched; if there is none, all blocks, if they can be read again.
+    In a stream, only the block that is being read is searched. If no block is being read, all blocks are searched, if
+    they can be read again.
     """
     A, _ = without_offset(uncounted(A)[0])
     task = FirstNonFinite()

@@ -3,9 +3,9 @@
 Problem: methods multiply entries with each other (`linspec.operators.largest_entry`), and an entry that is not finite
 spoils every product.
 Method: arrays and sparse matrices in memory are read once before the solver begins. In files some rows are read, and
-all of them only if those are far from 1. For streams and blocks the size of some rows is known. All rows are
-checked in the first sweep (`linspec.sweeps.first_sweep`). Operators that give only products are watched
-(`linspec.operators.watched`).
+all rows only if the entries of these rows are far from 1. For streams and blocks the largest entry of some rows is
+known already. All rows are checked in the first sweep (`linspec.sweeps.first_sweep`). Operators that give only
+products are watched (`linspec.operators.watched`).
 """
 
 from __future__ import annotations
@@ -38,10 +38,11 @@ from linspec.sweeps.blocks import BlockOperator
 from linspec.sweeps.finite import first_non_finite
 
 SAMPLED_ROWS, SAMPLED_NUMBERS = 16, 2**20
-"""The number of evenly spread rows of a file that are read to estimate its magnitude, and the most numbers in them."""
+"""Largest numbers of evenly spread rows, and of entries in them, that are read of a file to estimate its magnitude."""
 
 UNDERFLOW = {4: 100, 8: 480}
-"""By itemsize of the dtype: bits by which a column may be smaller than the largest without its squares underflowing."""
+"""For each itemsize of a dtype: a column whose largest entry is smaller than that of the matrix by more than this
+number of bits has squares that underflow."""
 
 COLUMNS_AT_ONCE, ENTRIES_AT_ONCE = 64, 2**16
 
@@ -52,7 +53,7 @@ UNKNOWN = Magnitude()
 
 @dataclass(frozen=True)
 class FirstLook:
-    """The facts about the entries of a matrix before the solver begins.
+    """Size of the entries of a matrix, as far as it is known before the solver begins.
 
     Attributes
     ----------
@@ -63,7 +64,7 @@ class FirstLook:
     watched : bool
         Whether the entries cannot be read yet: the first products or the first sweep will show their size.
     underflowing : tuple of int
-        Nonzero columns that are so small, compared with the largest, that their squares underflow.
+        Nonzero columns that are so small, compared with the largest column, that their squares underflow.
     """
 
     size: Magnitude = UNKNOWN
@@ -72,7 +73,7 @@ class FirstLook:
     underflowing: tuple[int, ...] = ()
 
     def safe(self, name: str, A: LinearOperator) -> LinearOperator:
-        """Return the matrix, with products in float64 if those in float32 would lose digits; see `in_float64`."""
+        """Return A, with products in float64 if float32 products would over- or underflow (see `in_float64`)."""
         if A.dtype != np.float32 or (self.size.fits_single and _weights_fit_single(A)):
             return A
         return in_float64(name, A, self.size)
@@ -128,7 +129,7 @@ def _without_underflowing(look: FirstLook) -> FirstLook:
 
 
 def _finite(look: FirstLook | None, name: str, A: LinearOperator) -> FirstLook:
-    """Return the look; for None, raise an error that names the entry that is not finite."""
+    """Return `look`; if it is None, raise an error that names the entry that is not finite."""
     if look is None:
         row, column, value = first_non_finite(A) or (0, 0, math.nan)
         raise NonFiniteData(
@@ -138,7 +139,7 @@ def _finite(look: FirstLook | None, name: str, A: LinearOperator) -> FirstLook:
 
 
 def _look_at_parts(name: str, A: LinearOperator, roots: HostArray | None) -> FirstLook:
-    """Look at the inner matrix of a multiple; other operators are watched, float32 files after a look at some rows."""
+    """For A = c B, look at B; any other operator is watched, and the first rows of float32 rows are measured."""
     if isinstance(A, ScaledOperator):
         look = look_at(name, A.parts[0], roots)
         size = Magnitude(look.size.largest * abs(A.factor), look.size.column)
@@ -157,7 +158,7 @@ def _look_at_parts(name: str, A: LinearOperator, roots: HostArray | None) -> Fir
 def _look_at_array(A: DenseOperator, roots: HostArray | None) -> FirstLook | None:
     """Look at an array in memory; None if an entry is not finite.
 
-    The array is usually read once, for the sums of squares of the columns; with weights twice.
+    The array is usually read once, for the sums of squares of the columns; if it has weights, twice.
     """
     x = A.array
     if 0 in x.shape:
@@ -187,12 +188,12 @@ def _look_at_array(A: DenseOperator, roots: HostArray | None) -> FirstLook | Non
 
 @lru_cache(maxsize=8)
 def _least_square(dtype: np.dtype[Any]) -> float:
-    """The root of the smallest normal number of a dtype."""
+    """Square root of the smallest normal number of a dtype."""
     return math.sqrt(np.finfo(dtype).tiny)
 
 
 def _underflowing_columns(x: HostArray, columns: HostArray, largest: float, dtype: Any) -> tuple[int, ...]:
-    """Select those of the given columns whose squares underflow compared with the largest entry of the matrix."""
+    """Return those of the given columns that are so small beside `largest` that their squares underflow."""
     if largest == 0:
         return ()
     found: list[int] = []
@@ -211,7 +212,7 @@ def _is_underflowing(sizes: HostArray, largest: float, digits: int) -> HostArray
 
 
 def _look_at_sparse(A: SparseOperator, roots: HostArray | None) -> FirstLook | None:
-    """Look at the stored entries of a sparse matrix; None if one is not finite."""
+    """Look at the stored entries of a sparse matrix; None if an entry is not finite."""
     data = A.matrix.data[: int(A.matrix.indptr[-1])]
     if data.dtype.kind != "f":
         return FirstLook(magnitude_of(A, roots))
@@ -238,7 +239,7 @@ def _look_at_sparse(A: SparseOperator, roots: HostArray | None) -> FirstLook | N
 
 
 def _look_at_file(A: MappedOperator, roots: HostArray | None) -> FirstLook:
-    """Look at some evenly spread rows of a file; at all rows, if the entries of those are far from 1."""
+    """Look at some evenly spread rows of a file, and at all rows if the entries of these rows are far from 1."""
     n, p = A.shape
     count = max(1, min(n, SAMPLED_ROWS, SAMPLED_NUMBERS // p))
     chosen = np.linspace(0, n - 1, count).astype(np.intp)
@@ -273,7 +274,7 @@ def ranged(name: str, A: LinearOperator, look: FirstLook) -> LinearOperator:
     Raises
     ------
     DataOutOfRange
-        Its largest entry is out of the range.
+        The largest entry of the matrix is out of the range.
     UnsupportedData
         A float32 matrix is out of the range of float32, and its device has no float64.
     """

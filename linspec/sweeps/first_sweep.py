@@ -2,8 +2,8 @@
 
 Problem: the size of the entries of files, slices and distributed blocks is not known before all rows have been read,
 and rows with large entries may come last.
-Method: the first sweep runs its task inside this one, which checks each block before the task. No result of the sweep
-is used before the largest entry of all its rows has been checked.
+Method: the first sweep runs its task inside the task `Measured`, which measures each block before the inner task
+reads it. No result of the sweep is used before the largest entry of all its rows has been checked.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ Part = TypeVar("Part")
 
 @dataclass(frozen=True)
 class Sizes(Task[list[Magnitude]]):
-    """The magnitude of every view.
+    """Task that finds the largest magnitude of every view.
 
     Parameters
     ----------
@@ -39,19 +39,19 @@ class Sizes(Task[list[Magnitude]]):
     def part(
         self, rows: Sequence[LinearOperator], first_row: int = 0, into: list[Magnitude] | None = None
     ) -> list[Magnitude]:
-        """The magnitudes of some rows, merged with those of the rows before."""
+        """The magnitudes of some rows, one for each view, merged with `into`, those of earlier rows."""
         roots = [self.model.roots_of(first_row, A.shape[0], A.home.blocks) for A in rows]
         own = [magnitude_of(A, w) for A, w in zip(rows, roots, strict=True)]
         return self.merge(into, own) if into else own
 
     def merge(self, left: list[Magnitude], right: list[Magnitude]) -> list[Magnitude]:
-        """The magnitudes of the rows of both parts."""
+        """For each view, the larger magnitude of `left` and `right`."""
         return [a.merged(b) for a, b in zip(left, right, strict=True)]
 
 
 @dataclass
 class MeasuredPart(Generic[Part]):
-    """The part of a task, and the magnitudes of its rows, one for each view."""
+    """The part of an inner task, and the magnitudes of the rows in it, one for each view."""
 
     part: Part
     sizes: list[Magnitude]
@@ -59,7 +59,7 @@ class MeasuredPart(Generic[Part]):
 
 @dataclass(frozen=True)
 class Measured(Task[MeasuredPart[Part]]):
-    """Another task, whose parts also hold the magnitudes of the rows.
+    """Task that runs another (inner) task; its parts also hold the magnitudes of the rows.
 
     Parameters
     ----------
@@ -69,8 +69,8 @@ class Measured(Task[MeasuredPart[Part]]):
     unknown : tuple of bool
         For each view, whether its magnitude is not known yet.
     wide : tuple of bool
-        For each view, whether its float32 rows are multiplied in float64. Rows of other views are, too, if their own
-        magnitude requires it.
+        For each view, whether its float32 rows are multiplied in float64. If False, a block of rows still is if its
+        own magnitude requires it.
     model : RowModel
         The weights of the rows.
     """
@@ -84,7 +84,7 @@ class Measured(Task[MeasuredPart[Part]]):
     def part(
         self, rows: Sequence[LinearOperator], first_row: int = 0, into: MeasuredPart[Part] | None = None
     ) -> MeasuredPart[Part]:
-        """The part of some rows, with their magnitudes."""
+        """The part of the inner task for some rows, with the magnitudes of the rows."""
         sizes = [Magnitude() for _ in rows] if into is None else into.sizes
         given = list(rows)
         for i, A in enumerate(rows):
@@ -97,16 +97,16 @@ class Measured(Task[MeasuredPart[Part]]):
         return MeasuredPart(self.task.part(given, first_row, None if into is None else into.part), sizes)
 
     def merge(self, left: MeasuredPart[Part], right: MeasuredPart[Part]) -> MeasuredPart[Part]:
-        """Merge two parts and their magnitudes."""
+        """Merge two parts of the inner task, and their magnitudes."""
         sizes = [a.merged(b) for a, b in zip(left.sizes, right.sizes, strict=True)]
         return MeasuredPart(self.task.merge(left.part, right.part), sizes)
 
     def with_models(self, change: Change) -> Measured[Part]:
-        """The same task with other models of the rows."""
+        """The task with `change` applied to its row model and to those of the inner task."""
         return replace(self, task=self.task.with_models(change), model=change(self.model))
 
     def merger(self) -> Measured[Part]:
-        """The task that merges: that of the inner task, without models."""
+        """The task to be sent to workers that only merge: the inner task's merger, without row models."""
         own: Any = replace(self, task=self.task.merger(), model=PLAIN)
         return own  # type: ignore[no-any-return]
 

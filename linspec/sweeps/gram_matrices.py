@@ -2,11 +2,11 @@
 
 Problem: compute XᵀX, XᵀY and YᵀY about the column means, which are not known beforehand, for rows of any dtype.
 Method: blocks of rows are converted to float64 and centred about their own means, and their Gram matrices are merged
-(Chan, Golub & LeVeque 1983, doi:10.1080/00031305.1983.10483115). Sparse rows are first multiplied as a sparse matrix if
-that is cheaper. Rows with weights w are multiplied by √w after their weighted means are subtracted; the products of the
-columns with a basis of confounds are gathered in the same sweep.
-Where we differ: the first row of a part is subtracted from all, so that constant columns vanish exactly and the
-means that are merged are small.
+(Chan, Golub & LeVeque 1983, doi:10.1080/00031305.1983.10483115). For sparse rows, a sparse Gram matrix is formed
+first if that is cheaper. Rows with weights w are multiplied by √w after their weighted means are subtracted; the
+products of the columns with a basis of confounds are gathered in the same sweep.
+Where we differ: the first row of a part is subtracted from all rows of the part, so that constant columns vanish
+exactly and the means that are merged are small.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from linspec.sweeps.views import FloatRows, gram_blocks, stored_rows
 
 @dataclass
 class GramPart:
-    """Gram matrices of some rows, about their means or not, and these means.
+    """Gram matrices of some rows, about the means of these rows or about zero, and the means.
 
     Attributes
     ----------
@@ -42,11 +42,11 @@ class GramPart:
     running : RunningGram or None
         The centred Gram matrices, if the means are subtracted.
     origins : list of array
-        Per view, the row that was subtracted from all rows before the means of `running` were formed.
+        Per view, the row that was subtracted from all rows before `running` was formed.
     totals : list of array
         Per view, column sums, if the means are gathered without being subtracted.
     statistics : list of ColumnStatistics
-        Per view, if the products with a basis of confounds are needed.
+        Per view, the column statistics; empty if no products with a basis of confounds are needed.
     """
 
     count: float
@@ -70,7 +70,7 @@ class GramPart:
 
 @dataclass(frozen=True)
 class GramMatrices(Task[GramPart]):
-    """The dense Gram and cross matrices of some views.
+    """Task that forms the dense Gram and cross matrices of some views.
 
     Parameters
     ----------
@@ -79,7 +79,7 @@ class GramMatrices(Task[GramPart]):
     about : list of array or None
         Per view, a row that is subtracted from all rows.
     center : bool
-        Subtract the means of the rows instead; they are computed in the same sweep.
+        Subtract the means of the rows instead of `about`; they are computed in the same sweep.
     means : bool
         Compute the means without subtracting them.
     model : RowModel
@@ -95,7 +95,7 @@ class GramMatrices(Task[GramPart]):
     def part(
         self, rows: Sequence[LinearOperator], first_row: int = 0, into: GramPart | None = None
     ) -> GramPart:
-        """The Gram matrices of some rows, added in place to those of the rows before."""
+        """The Gram matrices of some rows, added in place to `into`, those of earlier rows."""
         part, n = self._begun(rows) if into is None else into, rows[0].shape[0]
         weights = self.model.weights_of(first_row, n, self.home)
         if len(rows) == 1 and isinstance(rows[0], SparseOperator) and self._by_pairs(rows[0]):
@@ -160,7 +160,7 @@ class GramMatrices(Task[GramPart]):
         part.running.add_gram(S, mean + step, block.shape[0])
 
     def merge(self, left: GramPart, right: GramPart) -> GramPart:
-        """The Gram matrices of the rows of both parts."""
+        """The Gram matrices of the rows of `left` and `right` together."""
         total = self._begun([])
         total.count, total.origins = left.count + right.count, left.origins
         total.statistics = [copy.copy(gathered) for gathered in left.statistics]
@@ -182,7 +182,7 @@ class GramMatrices(Task[GramPart]):
 
 @dataclass(frozen=True)
 class SparseGramMatrices(Task[Upper]):
-    """The Gram and cross matrices of some sparse views as sparse matrices, about zero.
+    """Task that forms the Gram and cross matrices of sparse views as sparse matrices, without centring.
 
     Parameters
     ----------
@@ -193,7 +193,7 @@ class SparseGramMatrices(Task[Upper]):
     model: RowModel = PLAIN
 
     def part(self, rows: Sequence[LinearOperator], first_row: int = 0, into: Upper | None = None) -> Upper:
-        """The sparse Gram matrices of some rows, added to those of the rows before."""
+        """The sparse Gram matrices of some rows, added to `into`, those of earlier rows."""
         roots = self.model.roots_of(first_row, rows[0].shape[0], HOST)
         views = [A.matrix if roots is None else A.times_rows(roots) for A in rows]  # type: ignore[attr-defined]
         found = [
@@ -203,7 +203,7 @@ class SparseGramMatrices(Task[Upper]):
         return found if into is None else self.merge(into, found)
 
     def merge(self, left: Upper, right: Upper) -> Upper:
-        """The sums of the Gram matrices of both parts."""
+        """The sums of the Gram matrices `left` and `right`."""
         rows = zip(left, right, strict=True)
         return [[a + b for a, b in zip(own, more, strict=True)] for own, more in rows]
 

@@ -16,14 +16,14 @@ from linspec.operators.column_statistics import counted, merged, without_mean
 from linspec.sweeps.views import DIGITS_TO_WARN, View
 
 STRIPS, NARROWEST_STRIP = 8, 64
-"""The number of strips in which a symmetric product of two blocks is formed, and the fewest columns of a strip."""
+"""The number of strips of rows in which a symmetric product is formed, and the smallest width of a strip."""
 
 Upper = list[list[Any]]
 """The blocks XᵢᵀXⱼ with i ≤ j, one list for each view i."""
 
 
 class HeldGram(ABC):
-    """The Gram and cross matrices XᵢᵀXⱼ of some views, dense, sparse or as reduced rows.
+    """The Gram and cross matrices XᵢᵀXⱼ of some views, held as dense or sparse matrices or as reduced rows.
 
     Attributes
     ----------
@@ -47,7 +47,7 @@ class HeldGram(ABC):
 
     @abstractmethod
     def view(self, index: int) -> HeldGram:
-        """The Gram matrix of one view alone."""
+        """The Gram matrix of view `index` alone."""
 
     @abstractmethod
     def diagonals(self) -> list[Array]:
@@ -59,29 +59,29 @@ class HeldGram(ABC):
 
     @abstractmethod
     def magnified(self, lost: float, *, by_entries: bool) -> float:
-        """The factor by which centring has magnified the rounding errors of these matrices; 0.0 for no centring loss.
+        """Factor by which centring has magnified the rounding errors of the matrices; 0.0 if centring lost no digits.
 
         Parameters
         ----------
         lost : float
-            Largest ratio of a column's length before its mean is subtracted from products to that after it.
+            Largest ratio of a column's length before its mean is subtracted from products to its length afterwards.
         by_entries : bool
             Whether dense matrices were formed from centred entries.
         """
 
 
 class DenseGram(HeldGram):
-    """The matrices as dense float64 arrays; none before the first rows."""
+    """Gram and cross matrices as dense float64 arrays; there are none before the first rows are added."""
 
     def __init__(self, upper: Upper | None = None) -> None:
         self.upper = upper or []
 
     def add_rows(self, slabs: list[Array]) -> None:
-        """Add some rows of each view."""
+        """Add the products of some rows of all views to the matrices."""
         self._add([[X.T @ Z for Z in slabs[i:]] for i, X in enumerate(slabs)])
 
     def add_gram(self, S: Array) -> None:
-        """Add the Gram matrix of some rows of one view."""
+        """Add the Gram matrix of some rows of the only view."""
         self._add([[S]])
 
     def _add(self, more: Upper) -> None:
@@ -102,7 +102,7 @@ class DenseGram(HeldGram):
         return self.upper[i][j - i] @ V if i <= j else self.upper[j][i - j].T @ V
 
     def view(self, index: int) -> DenseGram:
-        """The Gram matrix of one view alone."""
+        """The Gram matrix of view `index` alone."""
         return DenseGram([[self.upper[index][0]]])
 
     def diagonals(self) -> list[Array]:
@@ -110,16 +110,16 @@ class DenseGram(HeldGram):
         return [_diagonal(row[0]) for row in self.upper]
 
     def as_dense(self, home: Home) -> DenseGram:
-        """The object itself."""
+        """The object itself: it is dense and centred."""
         return self
 
     def magnified(self, lost: float, *, by_entries: bool) -> float:
-        """0.0 if the entries were centred; else `lost`, because each product cancels once."""
+        """0.0 if the entries were centred; else `lost`, because one subtraction in each product cancels digits."""
         return 0.0 if by_entries else lost
 
 
 class ReducedGram(DenseGram):
-    """Gram matrices of rows reduced by orthogonal transformations; products are formed with the rows.
+    """Gram matrices RᵢᵀRⱼ, held as few rows Rᵢ; products are formed with these rows.
 
     Parameters
     ----------
@@ -133,7 +133,7 @@ class ReducedGram(DenseGram):
         self.add_rows(rows)
 
     def products(self, blocks: Sequence[Array | None]) -> list[Array | None]:
-        """XᵢᵀXⱼ Vⱼ for all i and j by the reduced rows, without a squared condition number; None where Vⱼ is None."""
+        """XᵢᵀXⱼ Vⱼ = Rᵢᵀ(Rⱼ Vⱼ) for all i and j, which does not square the condition number; None where Vⱼ is None."""
         images = [None if V is None else R @ V for R, V in zip(self.rows, blocks, strict=True)]
         return [None if P is None else R.T @ P for R in self.rows for P in images]
 
@@ -157,9 +157,9 @@ def _diagonal(S: Array) -> Array:
 class RunningGram:
     """Gram matrices about the means of all rows, block after block.
 
-    The Gram matrix of each block is formed about the block's own means and merged (Chan, Golub & LeVeque
-    1983). The first row is subtracted from all rows. So constant columns vanish exactly, and the merged means
-    are small.
+    The Gram matrix of each block is formed about the block's own means and merged (Chan, Golub & LeVeque 1983). The
+    caller has subtracted the first row from all rows. So constant columns vanish exactly, and the merged means are
+    small.
 
     Attributes
     ----------
@@ -176,7 +176,7 @@ class RunningGram:
         self._count: float = 0
 
     def add_rows(self, slabs: list[Array], weights: Array | None = None) -> None:
-        """Add some rows of each view, minus its first row; the rows are overwritten.
+        """Add some rows of each view, already minus the first row of the view; the rows are overwritten.
 
         Parameters
         ----------
@@ -196,21 +196,21 @@ class RunningGram:
         self._merge(means, count)
 
     def add_gram(self, S: Array, mean: Array, count: float) -> None:
-        """Add the Gram matrix of some rows of one view about their mean, and that mean."""
+        """Add the Gram matrix of some rows of the only view about the mean of these rows, and the mean."""
         if not self.means:
             self.means = [self.home.zeros((mean.shape[0],))]
         self.gram.add_gram(S)
         self._merge([mean], count)
 
     def plus(self, other: RunningGram, moves: list[Array]) -> RunningGram:
-        """The Gram matrices of the rows of both, in new memory.
+        """The Gram matrices of the rows of this object and of `other`, in new memory.
 
         Parameters
         ----------
         other : RunningGram
             The Gram matrices of the rows that follow.
         moves : list of array
-            Per view, the first row of the other minus the first row of this one.
+            Per view, the first row of `other` minus the first row of this object.
         """
         both = RunningGram(self.home)
         both.gram, both.means, both._count = self.gram.plus(other.gram), self.means, self._count
@@ -218,7 +218,7 @@ class RunningGram:
         return both
 
     def _merge(self, means: list[Array], count: float) -> None:
-        """Merge the means of some rows into those of all."""
+        """Merge the means of new rows into `means`, and correct the Gram matrices for the difference of the means."""
         steps = [new - mean for new, mean in zip(means, self.means, strict=True)]
         weight, share = merged(self._count, count)
         if self._count:
@@ -228,19 +228,20 @@ class RunningGram:
 
 
 class SparseGram(HeldGram):
-    """The matrices as sparse float64 ones on the host, with the corrections that centre their products.
+    """Gram and cross matrices as sparse float64 matrices on the host, with the corrections that centre products.
 
     Parameters
     ----------
     upper : list of list of csr_array or csr_matrix
         The Gram matrices, not centred.
     views : list of (array, array or None)
-        For each view, the column means μ and the row t that is subtracted from its rows (usually μ; None:
-        nothing).
+        For each view, the column means μ, and the row t that is subtracted from its rows: usually μ, or None to
+        subtract nothing.
     n : float
         Rows of the data, or the sum of their weights.
     explained : list of array of shape (p, r) or None
-        For each view, T of the confounds, if there are any: T_A diag(signs) T_Bᵀ is subtracted as well.
+        For each view, the matrix T of products with the confounds, or None: T_A diag(signs) T_Bᵀ is subtracted from
+        AᵀB as well.
     signs : numpy.ndarray of shape (r,), optional
         Ones by default.
 
@@ -263,12 +264,13 @@ class SparseGram(HeldGram):
 
     @classmethod
     def of(cls, views: list[View], found: Upper, total: float) -> SparseGram:
-        """Make the Gram matrices of adjusted views from those of their entries; warn if centring loses many digits.
+        """Make the Gram matrices of adjusted views from `found`, those of the unadjusted rows; warn if centring loses
+        many digits.
 
         Parameters
         ----------
         views : list of View
-            Views whose means, and whatever their confounds explain, are known.
+            Views whose means and products with the confounds are known.
         found : list of list of sparse matrix
             XᵢᵀXⱼ with i ≤ j, not centred.
         total : float
@@ -338,7 +340,7 @@ class SparseGram(HeldGram):
         return found
 
     def view(self, index: int) -> SparseGram:
-        """The Gram matrix of one view alone."""
+        """The Gram matrix of view `index` alone."""
         own = [[self.upper[index][0]]]
         return SparseGram(own, [self.views[index]], self.n, [self.explained[index]], self.signs)
 
@@ -353,7 +355,7 @@ class SparseGram(HeldGram):
         return np.where(spread > 1e-12 * d, spread, 0.0)
 
     def diagonal_form(self, index: int) -> tuple[HostArray, HostArray] | None:
-        """(d, L) with the Gram matrix of a view equal to diag(d) - L Lᵀ; None if it is not of this form.
+        """(d, L) such that the Gram matrix of view `index` is diag(d) - L Lᵀ; None if the matrix is not of this form.
 
         Parameters
         ----------
@@ -384,11 +386,11 @@ class SparseGram(HeldGram):
         return DenseGram([[full(S, i, i + j) for j, S in enumerate(row)] for i, row in rows])
 
     def magnified(self, lost: float, *, by_entries: bool) -> float:
-        """lost², because squared lengths are subtracted."""
+        """lost², because the matrices hold squared lengths, which are subtracted from each other."""
         return lost**2
 
     def lost_digits(self) -> float:
-        """The number of decimal digits that the worst column loses when its mean is subtracted."""
+        """Largest number of decimal digits that a column loses when its mean is subtracted."""
         worst = 0.0
         for (S, *_), spread in zip(self.upper, self.diagonals(), strict=True):
             d = np.asarray(S.diagonal())
@@ -411,7 +413,7 @@ def scaled_sparse(S: Any, left: Array | None, right: Array | None) -> Any:
 
 
 def symmetric_product(V: Array, W: Array, home: Home) -> Array:
-    """VᵀW where the product is known to be symmetric: little more than half of it is formed, in strips of rows."""
+    """VᵀW for a product that is known to be symmetric: little more than half of it is formed, in strips of rows."""
     k = V.shape[1]
     width = max(-(-k // STRIPS), NARROWEST_STRIP)
     product = home.zeros((k, k))

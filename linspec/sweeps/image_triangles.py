@@ -1,10 +1,11 @@
-"""The triangle of an image X V in one sweep, without an array of n rows.
+"""The triangular factor R of an image X V, computed in one sweep without an array of n rows.
 
-Problem: compute R of the QR factorisation of X V, less its means or not. With it V R⁻¹ has an orthonormal image, and
+Problem: compute R of the QR factorisation of X V, with or without centring. Then V R⁻¹ has an orthonormal image, and
 X V itself need not be kept.
-Method: the image of each block of rows is reduced together with the triangle of the rows before
-(`linspec.sweeps.triangles`). If the means are to be subtracted and are not known yet, rows are multiplied about the
-mean of their block, so that nothing large is subtracted; a column of ones subtracts the rest.
+Method: the image of each block of rows is reduced together with the triangle of all earlier rows
+(`linspec.sweeps.triangles`). If the means are to be subtracted and are not known yet, the mean of each block is
+subtracted from its rows before they are multiplied, so that no large numbers cancel; a column of ones subtracts the
+remainder of the means.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from linspec.sweeps.triangles import Triangle, TrianglePart
 
 @dataclass(frozen=True)
 class ImageTriangle(Task[TrianglePart]):
-    """R of the QR factorisation of X V.
+    """Task that computes R of the QR factorisation of X V.
 
     Parameters
     ----------
@@ -30,9 +31,9 @@ class ImageTriangle(Task[TrianglePart]):
     about : array of shape (p,), optional
         A row that is subtracted from all rows.
     center : bool
-        Subtract the means of the image instead.
+        Subtract the means of the image instead of `about`.
     model : RowModel
-        Weights of the rows, and a basis that is subtracted from them.
+        Weights of the rows, and the basis of confounds that is projected out.
     """
 
     V: Array
@@ -43,7 +44,7 @@ class ImageTriangle(Task[TrianglePart]):
     def part(
         self, rows: Sequence[LinearOperator], first_row: int = 0, into: TrianglePart | None = None
     ) -> TrianglePart:
-        """Reduce the image of some rows together with the triangle of the rows before."""
+        """Reduce the image of some rows together with `into`, the triangle of earlier rows."""
         (A,) = rows
         home = A.home.blocks
         weights = self.model.weights_of(first_row, A.shape[0], home)
@@ -53,11 +54,11 @@ class ImageTriangle(Task[TrianglePart]):
         return self._reduction.reduced(image, into, point, first_row)
 
     def merge(self, left: TrianglePart, right: TrianglePart) -> TrianglePart:
-        """The triangle of the rows of both parts."""
+        """The triangle of the rows of `left` and `right` together."""
         return self._reduction.merge(left, right)
 
     def looked_at(self, part: TrianglePart) -> Iterable[Array]:
-        """The triangle R."""
+        """The triangle R, which is checked for finiteness."""
         return [part.R]
 
     def finished(self, part: TrianglePart) -> HostArray:

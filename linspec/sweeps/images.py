@@ -1,4 +1,4 @@
-"""Products with n-row blocks: X V of one view, in the order of its rows, and Xᵀ U."""
+"""Tasks for products with n-row blocks: X V of one view, in the order of the rows, and Xᵀ U."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from linspec.sweeps.task import Task
 
 @dataclass(frozen=True)
 class Images(Task[list[Array]]):
-    """X V, in pieces of consecutive rows.
+    """Task that computes X V, in pieces of consecutive rows.
 
     Parameters
     ----------
@@ -26,7 +26,7 @@ class Images(Task[list[Array]]):
     def part(
         self, rows: Sequence[LinearOperator], first_row: int = 0, into: list[Array] | None = None
     ) -> list[Array]:
-        """Append the product of some rows to the pieces of the rows before."""
+        """Append X V for some rows to `into`, the pieces of earlier rows."""
         (A,) = rows
         pieces = [] if into is None else into
         pieces.append(A.matmat(self.V))
@@ -37,32 +37,32 @@ class Images(Task[list[Array]]):
         return left + right
 
     def looked_at(self, part: list[Array]) -> Iterable[Array]:
-        """All pieces."""
+        """All pieces, which are checked for finiteness."""
         return part
 
 
 @dataclass(frozen=True)
 class AdjointImages(Task[Array]):
-    """Aᵀ U for the two views A and U."""
+    """Task that computes Aᵀ U for the two views A and U."""
 
     def part(self, rows: Sequence[LinearOperator], first_row: int = 0, into: Array | None = None) -> Array:
-        """Aᵀ U for some rows, added to that of the rows before."""
+        """Aᵀ U for some rows, added to `into`, the product of earlier rows."""
         A, U = rows
         product = A.rmatmat(A.home.place(U.dense(), A.dtype))
         return product + 0.0 if into is None else into + product
 
     def merge(self, left: Array, right: Array) -> Array:
-        """The sum of both parts."""
+        """The sum of `left` and `right`."""
         return left + right
 
     def looked_at(self, part: Array) -> Iterable[Array]:
-        """The whole part."""
+        """The whole part, which is checked for finiteness."""
         return [part]
 
 
 @dataclass(frozen=True)
 class ImageGram(Task[HostArray]):
-    """(A V)ᵀ(A V) of one adjusted view A, on the host.
+    """Task that computes (A V)ᵀ(A V) of one adjusted view A, on the host.
 
     Parameters
     ----------
@@ -77,14 +77,14 @@ class ImageGram(Task[HostArray]):
     def part(
         self, rows: Sequence[LinearOperator], first_row: int = 0, into: HostArray | None = None
     ) -> HostArray:
-        """(A V)ᵀ(A V) for some rows, added to that of the rows before."""
+        """(A V)ᵀ(A V) for some rows, added to `into`, the product of earlier rows."""
         (A,) = rows
         P = A.home.blocks.place(self.adjustment.applied(A, first_row).matmat(self.V))
         own = to_host(P.T @ P)
         return own if into is None else into + own
 
     def merge(self, left: HostArray, right: HostArray) -> HostArray:
-        """The sum of both parts."""
+        """The sum of `left` and `right`."""
         total: HostArray = left + right
         return total
 
@@ -93,9 +93,9 @@ class ImageGram(Task[HostArray]):
         return replace(self, V=None)
 
     def with_models(self, change: Change) -> ImageGram:
-        """The task with another model in its adjustment."""
+        """The task with `change` applied to the row model of its adjustment."""
         return replace(self, adjustment=self.adjustment.with_model(change))
 
     def looked_at(self, part: HostArray) -> Iterable[Array]:
-        """The whole part."""
+        """The whole part, which is checked for finiteness."""
         return [part]

@@ -3,9 +3,9 @@
 Threads. A thin product of one block takes a fraction of a millisecond. Threads that share each product, as those of a
 BLAS do, synchronize some hundred times a second; if another process occupies one of the cores, each synchronization
 waits for the scheduler of the system (measured: five times slower than one thread). So each thread here takes several
-blocks one after the other, with its products on one BLAS thread, and the threads synchronize once a sweep.
-The blocks are gathered into runs whose number depends on the data alone. Their parts are merged by a fixed tree: the
-same data give the same bits on one thread and on many.
+blocks one after the other and runs their products on one BLAS thread. The threads synchronize once a sweep. The
+blocks are gathered into runs whose number depends on the data alone. Their parts are merged by a fixed tree: the same
+data give the same bits on one thread and on many.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ from linspec.sweeps.task import Task, Tree
 Part = TypeVar("Part")
 
 FEWEST_BLOCKS, MOST_RUNS = 4, 64
-"""The fewest blocks per run, and the most runs of blocks, because the part of each run is merged with the others."""
+"""Smallest number of blocks per run, and largest number of runs: the part of each run costs memory and a merge."""
 
 
 def row_slices(operators: Sequence[LinearOperator], columns: int = 0) -> list[slice]:
-    """Slices of rows in which operators are read together, for products with `columns` columns in all."""
+    """Slices of rows in which operators are read side by side, for products with `columns` columns in all."""
     n = operators[0].shape[0]
     size = max(n, 1)
     if all(A.access == "rows" for A in operators):
@@ -50,9 +50,9 @@ def run_in_memory(
     operators : sequence of LinearOperator
         With equally many rows.
     slices : sequence of slice
-        `row_slices` of them.
+        The result of `row_slices` for these operators.
     first_row : int, default 0
-        The number of their first row.
+        The number of the first row of the operators.
     """
     count = _runs(operators, len(slices))
     cuts = [len(slices) * i // count for i in range(count + 1)]
@@ -81,7 +81,7 @@ def run_in_memory(
 
 
 def _runs(operators: Sequence[LinearOperator], blocks: int) -> int:
-    """Number of runs of blocks; 1 if blocks are few, on a device, or if rows cannot be read by several threads."""
+    """Number of runs of blocks; 1 on a device, for few blocks, or if only one thread can read rows."""
     if not all(A.concurrent for A in operators) or not operators[0].home.on_host:
         return 1
     return max(1, min(blocks // FEWEST_BLOCKS, MOST_RUNS)) if blocks >= 2 * FEWEST_BLOCKS else 1

@@ -2,13 +2,13 @@
 
 Problem: a method that uses a few rows in each step needs random rows, and every row once before any row
 twice.
-Method: rows are read in chunks of a few megabytes, and batches are cut out of a chunk without a copy. Files:
-to read single rows at random places would read one page for each row. So runs of neighbouring rows are drawn
-instead. A chunk holds several runs, and its rows are put into random order in memory.
-Rows that have weights are drawn in proportion to them: among n draws for n rows, each row has its share,
-rounded up or down at random (systematic sampling), and rows of weight 0 are never read. Rows of a file, which are
-read in runs, are drawn with equal probabilities and scaled as their weights require. So are rows in blocks elsewhere:
-a chunk is fetched in as many pieces as it has runs, and no array of the length of all rows is held.
+Method: rows are read in chunks of a few megabytes, and batches are cut out of a chunk without a copy. In files, each
+single row at a random place would cost the reading of a page. So runs of neighbouring rows are drawn instead; a chunk
+holds several runs, and its rows are put into random order in memory. Rows that have weights are drawn in proportion
+to them: among n draws for n rows, each row has its share, rounded up or down at random (systematic sampling), and
+rows of weight 0 are never read. Rows of a file, which are read in runs, are drawn with equal probabilities and scaled
+as their weights require. Rows of blocks on workers are treated in the same way: a chunk is fetched run by run, and no
+array of length n is held.
 """
 
 from __future__ import annotations
@@ -39,14 +39,14 @@ CHUNK_BYTES = 4 << 20
 """Bytes of the rows that are gathered at once; batches are cut out of them without a copy."""
 
 FEWEST_ROWS = 32
-"""Least number of rows of a batch: enough that its products take longer than their calls."""
+"""Smallest number of rows of a batch: with fewer rows, calling a product would take longer than computing it."""
 
 RUN_BYTES = 1 << 18
-"""Bytes of the neighbouring rows that are read together from a file."""
+"""Bytes of a run of neighbouring rows that are read together from a file."""
 
 
 def rows_at_once(A: LinearOperator) -> int:
-    """Number of rows that are read together: a few megabytes, and more than a batch.
+    """Number of rows of a chunk, which are read together: a few megabytes, and more than a batch.
 
     Parameters
     ----------
@@ -71,7 +71,7 @@ def rows_at_once(A: LinearOperator) -> int:
 
 
 def equal_slices(n: int, size: int) -> Iterator[slice]:
-    """Slices of about `size` that cover n. Their lengths differ by at most one.
+    """Slices of about `size` rows that together cover n rows. Their lengths differ by at most one.
 
     Parameters
     ----------
@@ -93,9 +93,9 @@ def equal_slices(n: int, size: int) -> Iterator[slice]:
 
 
 def random_order(A: LinearOperator, rng: np.random.Generator) -> HostArray:
-    """Row numbers in random order, as many as rows: each once, or in proportion to the weights of the rows.
+    """Return n row numbers in random order: each row once, or in proportion to the weights of the rows.
 
-    `LinearOperator.drawn` takes the rows.
+    `LinearOperator.drawn` returns the rows for such numbers.
 
     Parameters
     ----------
@@ -126,13 +126,13 @@ def random_order(A: LinearOperator, rng: np.random.Generator) -> HostArray:
 
 
 def _together(A: LinearOperator) -> int:
-    """Number of neighbouring rows that are read together."""
+    """Number of neighbouring rows of a run, which are read together."""
     inner = bare(A)
     return max(1, RUN_BYTES // A.row_bytes) if isinstance(inner, MappedOperator) else inner.rows_together
 
 
 class RandomRows:
-    """Rows of several matrices, in the same random order, without end.
+    """An endless sequence of rows in random order, the same for several matrices.
 
     Parameters
     ----------
@@ -140,15 +140,15 @@ class RandomRows:
         Operators with row slices, and with equally many rows n.
     rng : numpy.random.Generator
     in_runs : bool, default True
-        Whether rows of files come in runs of neighbours. Rows in blocks elsewhere always come in runs.
+        Whether rows of files are drawn in runs of neighbours. Rows of blocks on workers always are.
 
     Attributes
     ----------
     n : int
         The number of rows.
     place : (numpy.ndarray of int, int)
-        The current order, and the number of its rows already drawn: with the state of `rng` all that the
-        next `draw` depends on. Set it to continue there.
+        The current order, and the number of its rows already drawn. The next `draw` depends only on this and the
+        state of `rng`: set `place` to continue there.
 
     Examples
     --------
@@ -185,12 +185,12 @@ class RandomRows:
         self._order, self._next = place
 
     def draw(self, count: int) -> HostArray:
-        """Numbers of the next rows. Every row comes once before any row comes twice.
+        """Draw the numbers of the next rows. Every row comes once before any row comes twice.
 
         Parameters
         ----------
         count : int
-            The largest number of rows to return. At the end of all rows there are fewer.
+            The largest number of rows to return; at the end of the current order fewer are returned.
 
         Returns
         -------
@@ -203,7 +203,7 @@ class RandomRows:
         return chosen if self._run == 1 else self._rng.permutation(chosen)
 
     def rows_of(self, A: LinearOperator, chosen: HostArray) -> LinearOperator:
-        """Drawn rows of one of the matrices.
+        """Select the drawn rows of one of the matrices.
 
         Parameters
         ----------
@@ -218,7 +218,7 @@ class RandomRows:
         return A.drawn(chosen) if self._run == 1 else A.rows(chosen)
 
     def shuffle(self) -> None:
-        """Begin a new order; remaining rows of the last one are not drawn."""
+        """Begin a new random order; the remaining rows of the current order are skipped."""
         self._order, self._next = self._order[:0], 0
 
     @property
@@ -232,7 +232,7 @@ class RandomRows:
         return self._rng.permutation(-(-self.n // self._run))
 
     def _chosen(self, first: int, stop: int) -> HostArray:
-        """Row numbers from one place to another in the current order; all runs but the last have the same length."""
+        """Row numbers at places `first` to `stop` - 1 of the current order; the run of the last rows may be short."""
         if self._run == 1:
             return self._order[first:stop]
         last = -(-self.n // self._run) - 1
@@ -247,8 +247,8 @@ class RandomRows:
 class Minibatches:
     """Batches of rows of several matrices, in the same random order, for a stochastic method.
 
-    Rows are read a chunk at a time, and batches are cut out of the chunk in memory. In an epoch every row is read once,
-    except for a few at its end: fewer than half a chunk are left out.
+    Rows are read a chunk at a time, and batches are cut out of the chunk in memory. In an epoch every row is read
+    once, except for fewer than half a chunk of rows at the end, which are left out.
 
     Parameters
     ----------
@@ -268,14 +268,14 @@ class Minibatches:
     chunk : int
         Rows of a chunk, at most n.
     read : int
-        Rows read so far, by all runs that have continued each other.
+        Rows read so far, including the runs that this run continues.
     epochs : float
         Rows read so far, over n.
     place : mapping
-        With the state of `rng` all that the next rows depend on, in arrays and numbers: the current order
-        and the count of its rows already drawn, the row numbers of the current chunk and the count of them that have
-        been in batches, and `read`. Set it to continue there. The chunk is not in it: if a batch is still to be
-        cut out of it, these rows are read once more. The ledgers count this; `read` does not.
+        Arrays and numbers that, with the state of `rng`, determine the next rows; set `place` to continue there. They
+        are the current order and the count of its rows already drawn, the row numbers of the current chunk and the
+        count of these already used in batches, and `read`. The rows of the chunk are not included: if more batches
+        come from the chunk, its rows are read once more. The ledgers count this reading; `read` does not.
 
     Examples
     --------
@@ -319,12 +319,12 @@ class Minibatches:
 
     @property
     def epochs(self) -> float:
-        """Number of times that all rows have been read, a fraction included."""
+        """Number of rows read so far, divided by n."""
         return self.read / self.n
 
     @property
     def place(self) -> Mapping[str, Any]:
-        """State on which the next rows depend, besides that of the generator."""
+        """State that, with that of the generator, determines the next rows."""
         order, drawn = self._order.place
         return {
             "order": order,
@@ -341,7 +341,7 @@ class Minibatches:
         self.release()
 
     def due(self, count: int) -> int:
-        """Largest number of rows that `batch` will read: 0 if the current chunk holds the batch.
+        """Largest number of rows that the next `batch` will read; 0 if the current chunk holds the batch.
 
         Parameters
         ----------
@@ -353,13 +353,13 @@ class Minibatches:
         return min(max(self.chunk, count), self.n)
 
     def batch(self, count: int) -> list[LinearOperator]:
-        """Next rows of every matrix, in memory.
+        """Return the next batch: the same rows of every matrix, in memory.
 
         Parameters
         ----------
         count : int
-            Approximate number of rows. No short rest of a chunk is left over: a batch may have half more, or half as
-            many.
+            Approximate number of rows. So that no short remainder of a chunk is left, a batch may have half more
+            rows, or only half as many.
 
         Returns
         -------
@@ -379,12 +379,12 @@ class Minibatches:
         return [rows.rows(part) for rows in self._rows]
 
     def load(self, count: int | None = None) -> list[LinearOperator]:
-        """Read the next rows of every matrix as a chunk, which later batches are cut out of.
+        """Read the next chunk: the same rows of every matrix, from which later batches are cut.
 
         Parameters
         ----------
         count : int, optional
-            The largest number of rows; by default those of a chunk. At the end of an epoch there are fewer.
+            The largest number of rows; by default `chunk`. At the end of an epoch fewer rows are read.
 
         Returns
         -------
@@ -394,7 +394,7 @@ class Minibatches:
         return self._rows
 
     def rows_of(self, numbers: HostArray) -> list[LinearOperator]:
-        """Rows of every matrix by their numbers, in memory; they do not count as rows of an epoch.
+        """Read the rows with given numbers of every matrix into memory; they do not count as rows of an epoch.
 
         Parameters
         ----------
@@ -410,13 +410,13 @@ class Minibatches:
         return found
 
     def shuffle(self) -> None:
-        """Begin a new epoch; remaining rows of the last one are not read."""
+        """Begin a new epoch; the remaining rows of the current epoch are skipped."""
         self._order.shuffle()
         self._numbers, self._used = self._numbers[:0], 0
         self.release()
 
     def release(self) -> None:
-        """Free the memory of the chunk; batches that are still to be cut out of it read it again."""
+        """Free the memory of the chunk; a later batch from this chunk reads its rows again."""
         self._rows = []
 
     def _has(self, count: int) -> bool:

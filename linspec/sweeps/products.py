@@ -1,14 +1,14 @@
 """Products with the Gram and cross matrices of some views in one sweep.
 
-Problem: for views X₁, X₂, … and blocks V₁, V₂, … compute the products Xᵢᵀ[X₁V₁ X₂V₂ …], about the column means or not,
-in one reading and without an array of n rows.
+Problem: for views X₁, X₂, … and blocks V₁, V₂, … compute the products Xᵢᵀ[X₁V₁ X₂V₂ …], with or without centring, in
+one reading and without an array of n rows.
 Method: for every block of rows form P = [X₁V₁ X₂V₂ …] and then Xᵢᵀ P, summed in float64. With centring and means that
 are not known, a block is centred about its own means mᵢ, and two parts of N and n rows, whose means differ by dᵢ, are
 merged by
 
     XᵢᵀXⱼVⱼ  =  XᵢᵀXⱼVⱼ of the first part  +  that of the second  +  Nn/(N + n) dᵢ (dⱼᵀVⱼ),
 
-the update of Chan, Golub & LeVeque (1983, doi:10.1080/00031305.1983.10483115): nothing large is subtracted.
+the update of Chan, Golub & LeVeque (1983, doi:10.1080/00031305.1983.10483115): no large numbers cancel.
 Where we differ: the mean about which a block is centred is approximate. The remainder is computed with the products, as
 the sums of the centred rows, and is subtracted by the same formula. Rows with weights w give XᵢᵀD²P with D² = diag(w):
 then N and n are sums of weights, and means are weighted.
@@ -35,9 +35,10 @@ from linspec.sweeps.triangles import Triangle, TrianglePart
 
 @dataclass(frozen=True)
 class Identity:
-    """The identity matrix of some order as a block that is never formed: products with it are entries.
+    """The identity matrix of a given order, as a block that is never formed: a product with it has the entries of the
+    matrix.
 
-    With many columns, the matrix and the product would take more memory and time than the rows.
+    With many columns, a formed identity matrix and its product would take more memory and time than the rows.
     """
 
     order: int
@@ -54,7 +55,7 @@ def combined(row: Array, V: Any) -> Array:
 
 
 class Products(tuple[Any, ...]):  # noqa: SLOT001 (it has attributes)
-    """XᵢᵀXⱼ Vⱼ with j varying fastest, for two views (XᵀX Vx, XᵀY Vy, YᵀX Vx, YᵀY Vy); None where there is no block.
+    """Tuple of XᵢᵀXⱼ Vⱼ, j varying fastest: for two views (XᵀX Vx, XᵀY Vy, YᵀX Vx, YᵀY Vy); None where Vⱼ is None.
 
     Attributes
     ----------
@@ -72,7 +73,7 @@ class Products(tuple[Any, ...]):  # noqa: SLOT001 (it has attributes)
 
 
 class Request:
-    """The blocks and probes of one call, their columns in P, and the views whose Xᵢᵀ P is requested.
+    """The blocks and probes of one call, the columns of P that belong to each, and the views whose Xᵢᵀ P is requested.
 
     Parameters
     ----------
@@ -104,7 +105,7 @@ class Request:
             self.columns = end
 
     def cut(self, adjoints: Sequence[Array | None]) -> Products:
-        """The products of each block, from the columns of XᵢᵀP of all views."""
+        """Cut the products XᵢᵀP of all views into the products with each block."""
         return Products(
             None if adjoint is None or V is None else adjoint[:, start:stop]
             for adjoint in adjoints
@@ -114,17 +115,17 @@ class Request:
 
 @dataclass
 class Sums:
-    """The part of `FusedProducts`: the sums over some rows.
+    """The part of the task `FusedProducts`: its sums over some rows.
 
     Attributes
     ----------
     count : float
         The number of rows, or the sum of their weights.
     products : list of array or None
-        Per view XᵢᵀP, float64, if requested; about the means of these rows if means are subtracted.
+        Per view XᵢᵀP, float64, if requested; with centring, about the means of these rows.
     gaps, points : list of array, or None
-        Per view the column means of these rows, if gathered, as mean = point + gap, so that means which are large
-        compared with the spread lose nothing.
+        Per view the column means of these rows, if gathered, as mean = point + gap, so that means that are large
+        compared with the spread lose no digits.
     statistics : dict
         Means and spreads of the columns, by the index of each view that needs them.
     image : TrianglePart or None
@@ -151,7 +152,7 @@ class Sums:
 
     @property
     def triangle(self) -> HostArray:
-        """R of the image of these rows, less their means if these are subtracted."""
+        """R of the image X₁V₁ of these rows, on the host; centred if the task centres."""
         if self.image is None:
             return np.zeros((0, 0))
         return to_host(self.image.R[self.image.taken :, self.image.taken :])
@@ -159,7 +160,7 @@ class Sums:
 
 @dataclass(frozen=True)
 class FusedProducts(Task[Sums]):
-    """Xᵢᵀ[X₁V₁ X₂V₂ …] of every view.
+    """Task that computes Xᵢᵀ[X₁V₁ X₂V₂ …] of every view.
 
     Parameters
     ----------
@@ -170,13 +171,13 @@ class FusedProducts(Task[Sums]):
     about : list of array or None
         Per view, a row that is subtracted from all rows.
     center : bool
-        Subtract the means of the rows instead; they are computed in the same sweep.
+        Subtract the means of the rows instead of `about`; they are computed in the same sweep.
     means : bool
         Compute the means without subtracting them.
     statistics : tuple of int
         The views whose column statistics are gathered.
     image : int
-        The number of first columns of X₁V₁ whose triangle is formed; 0 for none.
+        The number of leading columns of X₁V₁ whose triangular factor R is formed; 0 for none.
     model : RowModel
         The weights of the rows, and a basis whose products with the columns are gathered.
     """
@@ -191,7 +192,7 @@ class FusedProducts(Task[Sums]):
     model: RowModel = PLAIN
 
     def part(self, rows: Sequence[LinearOperator], first_row: int = 0, into: Sums | None = None) -> Sums:
-        """The sums of one block of rows, added in place to those of the rows before."""
+        """The sums over one block of rows, added in place to `into`, the sums over earlier rows."""
         buffers = [RowBuffer() for _ in rows] if into is None or into.buffers is None else into.buffers
         n = rows[0].shape[0]
         weights = self.model.weights_of(first_row, n, self.home)
@@ -248,7 +249,7 @@ class FusedProducts(Task[Sums]):
     def _triangle(
         self, W: Array, about: Array | None, first_row: int, into: TrianglePart | None
     ) -> TrianglePart:
-        """Reduce the first columns of an image together with the triangle of the rows before."""
+        """Reduce the leading columns of an image W together with `into`, the triangle of earlier rows."""
         V = self.request.wide[0]
         point = None if about is None or V is None else about @ V[:, : self.image]
         rows = self.home.place(W[:, : self.image])
@@ -262,7 +263,7 @@ class FusedProducts(Task[Sums]):
     def _sparse(
         self, rows: Sequence[LinearOperator], about: Sequence[Array | None], weights: Array | None
     ) -> Sums:
-        """The sums of sparse rows, by slabs on many threads; subtracted rows are applied as corrections of products."""
+        """The sums over sparse rows, by slabs on many threads; `about` is subtracted by correcting products."""
         shifts = [
             None if a is None or V is None else a @ V for a, V in zip(about, self.request.wide, strict=True)
         ]
@@ -292,7 +293,7 @@ class FusedProducts(Task[Sums]):
         totals: list[Array],
         about: Sequence[Array | None],
     ) -> Sums:
-        """Convert sums about points to sums about the means, and add the means."""
+        """Make `Sums` from products of rows minus `about`: compute means, and with centring correct products."""
         gaps = [total / (count or 1.0) for total in totals]
         points = [0.0 * g if a is None else a for a, g in zip(about, gaps, strict=True)]
         if self.center:
@@ -304,12 +305,12 @@ class FusedProducts(Task[Sums]):
         return Sums(count, products, gaps, points)
 
     def _along(self, steps: list[Array]) -> Array:
-        """The row [d₁ᵀV₁ d₂ᵀV₂ …] for one step dᵢ per view."""
+        """The row [d₁ᵀV₁ d₂ᵀV₂ …] for steps dᵢ of the means, one per view."""
         pairs = zip(steps, self.request.wide, strict=True)
         return self.home.xp.concat([combined(d, V) for d, V in pairs if V is not None], axis=0)
 
     def _added(self, into: Sums, more: Sums) -> Sums:
-        """Merge the sums of the next rows into `into`, in place."""
+        """Add the sums `more` over the next rows to `into`, in place."""
         for total, product in zip(into.products, more.products, strict=True):
             if total is not None and product is not None:
                 total += product
@@ -318,7 +319,7 @@ class FusedProducts(Task[Sums]):
         return into
 
     def merge(self, left: Sums, right: Sums) -> Sums:
-        """The sums of the rows of both parts, in new memory."""
+        """The sums over the rows of `left` and `right`, in new memory."""
         pairs = zip(left.products, right.products, strict=True)
         both = replace(left, products=[None if a is None or b is None else a + b for a, b in pairs])
         self._step(both, left, right)
@@ -331,14 +332,14 @@ class FusedProducts(Task[Sums]):
         return both
 
     def merger(self) -> FusedProducts:
-        """The task without blocks and points, unless sums about different means are merged, which needs them."""
+        """The task without the blocks and `about`, which merging needs only with centring."""
         if self.center:
             return self
         none: list[Array | None] = [None for _ in self.request.blocks]
         return replace(self, request=Request(none, none, self.home, self.request.onto), about=())
 
     def _step(self, total: Sums, left: Sums, right: Sums) -> None:
-        """Merge the means of two parts, and with centring correct the products for their difference."""
+        """Merge the means of two parts into `total`; with centring, correct its products for their difference."""
         if left.gaps is None or right.gaps is None or left.points is None or right.points is None:
             return
         weight, share = merged(left.count, right.count)
@@ -353,5 +354,5 @@ class FusedProducts(Task[Sums]):
         total.gaps = [gap + d * share for gap, d in zip(left.gaps, steps, strict=True)]
 
     def looked_at(self, part: Sums) -> Iterable[Array]:
-        """The products XᵢᵀP."""
+        """The products XᵢᵀP, which are checked for finiteness."""
         return [product for product in part.products if product is not None]

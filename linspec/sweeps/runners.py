@@ -1,4 +1,4 @@
-"""Running a task over all rows: threads over rows in memory, a loop over slices, or an engine over distributed blocks.
+"""Runners of a task over all rows: threads for rows in memory, a loop for slices, an engine for distributed blocks.
 
 Problem: a computation over rows does not depend on where the rows are, and is written once, as a task.
 Method: `swept` chooses the runner by the access of the views. With each runner, parts are merged by a fixed tree over
@@ -40,12 +40,12 @@ def swept(
     columns : int, default 0
         The number of columns of the products that a part holds.
     model : RowModel, optional
-        The model whose number of rows slices must have.
+        A row model; slices must have as many rows as it has.
     check : callable, optional
-        Called with the task, a part and whether its rows will be gone soon, before further rows are read.
+        Called with the task, a part, and whether the rows of the part will soon be gone, before further rows are read.
     threads : bool, default True
-        Whether rows of this process are shared among several threads. If not, all rows are added to one part: for tasks
-        whose parts are large.
+        Whether rows of this process are shared among several threads. If False, all rows are added to one part, which
+        suits tasks with large parts.
     """
     operators = [view.operator for view in views]
     if any(A.access == "blocks" for A in operators):

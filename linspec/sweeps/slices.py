@@ -17,12 +17,12 @@ from linspec.sweeps.views import View
 
 
 def as_many_blocks(views: Sequence[View], model: RowModel) -> Iterator[tuple[int, list[LinearOperator]]]:
-    """Yield `common_blocks`, and check that there are as many rows as weights or confounds.
+    """Yield the results of `common_blocks`, and check that their rows are as many as the weights or confounds.
 
     Raises
     ------
     InvalidProblem
-        When there are more rows, or fewer.
+        When there are more or fewer rows than weights or confounds.
     """
     seen, given = 0, model.rows
     for start, operators in common_blocks(views):
@@ -40,7 +40,7 @@ def as_many_blocks(views: Sequence[View], model: RowModel) -> Iterator[tuple[int
 def common_blocks(views: Sequence[View]) -> Iterator[tuple[int, list[LinearOperator]]]:
     """Yield (number of the first row, the same rows of every view), cut where a slice of any view ends.
 
-    The operators are valid until the next are requested.
+    The operators are valid until the next ones are requested.
 
     Raises
     ------
@@ -74,7 +74,7 @@ class _Slices:
         self._next = 0
 
     def left(self) -> int:
-        """Number of rows of the current slice that have not been taken; 0 at the end of the view."""
+        """Number of rows of the current slice that `taken` has not returned yet; 0 at the end of the view."""
         if self._block is None or self._next == self._block.shape[0]:
             self._block, self._next = next(self._blocks, None), 0
         return 0 if self._block is None else int(self._block.shape[0]) - self._next
@@ -94,7 +94,7 @@ class _InMemory:
         self._operator, self._next = view.operator, 0
 
     def left(self) -> int:
-        """Number of rows that have not been taken."""
+        """Number of rows that `taken` has not returned yet."""
         return int(self._operator.shape[0]) - self._next
 
     def taken(self, rows: int) -> LinearOperator:

@@ -15,7 +15,7 @@ from linspec.sweeps.task import Task
 
 @dataclass(frozen=True)
 class Statistics(Task[list[ColumnStatistics]]):
-    """`ColumnStatistics` of every view.
+    """Task that gathers the `ColumnStatistics` of every view.
 
     Parameters
     ----------
@@ -34,7 +34,7 @@ class Statistics(Task[list[ColumnStatistics]]):
         first_row: int = 0,
         into: list[ColumnStatistics] | None = None,
     ) -> list[ColumnStatistics]:
-        """The statistics of some rows, merged into those of the rows before."""
+        """The statistics of some rows, merged into `into`, those of earlier rows."""
         gathered = into or [ColumnStatistics(self.home) for _ in rows]
         n = rows[0].shape[0]
         beside = self.model.weights_of(first_row, n, self.home), self.model.basis_of(first_row, n, self.home)
@@ -43,12 +43,12 @@ class Statistics(Task[list[ColumnStatistics]]):
         return gathered
 
     def merge(self, left: list[ColumnStatistics], right: list[ColumnStatistics]) -> list[ColumnStatistics]:
-        """The statistics of the rows of both parts."""
+        """The statistics of the rows of `left` and `right` together."""
         both = [copy.copy(statistics) for statistics in left]  # whose arrays are replaced, never written into
         for statistics, more in zip(both, right, strict=True):
             statistics.absorb(more)
         return both
 
     def looked_at(self, part: list[ColumnStatistics]) -> Iterable[Array]:
-        """The column means of every view."""
+        """The column means of every view, which are checked for finiteness."""
         return [statistics.mean for statistics in part]

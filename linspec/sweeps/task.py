@@ -25,8 +25,8 @@ Part = TypeVar("Part")
 class Task(ABC, Generic[Part]):
     """A computation over the rows of some matrices in one sweep: the part of a block, and the merge of two parts.
 
-    A derived class defines `part` and `merge`. It can be pickled, has no state, and modifies no argument except a part
-    that it made itself.
+    A derived class defines `part` and `merge`. Its instances can be pickled, have no state, and modify no argument
+    except a part that they made.
 
     Examples
     --------
@@ -54,29 +54,30 @@ class Task(ABC, Generic[Part]):
         rows : sequence of LinearOperator
             The same rows of every matrix.
         first_row : int, default 0
-            The number of the first of them.
+            The number of the first of these rows.
         into : optional
-            The part of the rows just before: this call may overwrite it, and returns the part of all these rows.
+            The part of the earlier rows. This call may overwrite it, and returns the part of the earlier rows and
+            these rows together.
 
         Returns
         -------
         part
-            Of any type that can be pickled.
+            An object of any type that can be pickled.
         """
 
     @abstractmethod
     def merge(self, left: Part, right: Part) -> Part:
-        """The part of the rows of two parts together, the left ones first; neither part is changed."""
+        """Merge the parts of neighbouring rows, `left` before `right`; neither part is changed."""
 
     def with_models(self, change: Change) -> Task[Part]:
-        """The same task with other models of the rows: workers get the models of their own rows alone.
+        """The same task with its row models replaced: workers get only the models of their own rows.
 
-        By default the attribute `model` is changed, if there is one.
+        By default the attribute `model` is replaced, if the task has one.
 
         Parameters
         ----------
         change : callable
-            Returns the replacement of a model.
+            A function that returns the replacement of a model.
 
         Returns
         -------
@@ -86,18 +87,18 @@ class Task(ABC, Generic[Part]):
         return replace(own, model=change(own.model)) if hasattr(own, "model") else self
 
     def merger(self) -> Task[Part]:
-        """A task with the same `merge` and only the data that it needs, to be sent to the workers that merge."""
+        """A task with the same `merge` and only the data that `merge` needs, to be sent to workers that merge."""
         return self
 
     def looked_at(self, part: Part) -> Iterable[Array]:
-        """Arrays of a part that must be finite if the rows are; they are checked."""
+        """The arrays of a part that are checked for finiteness: they are finite if the rows are."""
         return ()
 
 
 class Tree(Generic[Part]):
     """Parts that arrive in any order, merged by a fixed binary tree over their numbers.
 
-    Neighbours are merged as soon as both have arrived, so that few parts wait at a time.
+    Two neighbouring parts are merged as soon as both have arrived, so that few parts wait at a time.
 
     Parameters
     ----------
@@ -112,7 +113,7 @@ class Tree(Generic[Part]):
         self._lock = threading.Lock()
 
     def add(self, number: int, part: Part) -> None:
-        """Add the part of one leaf, and merge all neighbours that have arrived."""
+        """Add part `number`, and merge it with neighbours that have arrived, up the tree."""
         level, width = 0, self._leaves
         while width > 1:
             partner = number ^ 1
@@ -127,5 +128,5 @@ class Tree(Generic[Part]):
         self._waiting[-1, 0] = part
 
     def root(self) -> Part:
-        """The merged part of all leaves."""
+        """The merged part of all rows, once all parts have arrived."""
         return self._waiting.pop((-1, 0))

@@ -1,16 +1,17 @@
 """Many rows reduced to few by orthogonal transformations, in one sweep.
 
-Problem: compute R of the QR factorisation of [X₁ X₂ …], or of the images [X₁V₁], less their means or not, without
+Problem: compute R of the QR factorisation of [X₁ X₂ …], or of the image X₁V₁, with or without centring, without
 forming a Gram matrix.
-Method: rows come block by block and are reduced together with the triangle of those before (sequential TSQR: Demmel,
-Grigori, Hoemmen & Langou 2012, doi:10.1137/080731992); the triangles of two parts are stacked and reduced again. A
-leading column of ones subtracts the column means by the same transformations, and columns of a basis beside it subtract
-confounds. Rows that have weights w are multiplied by √w first, the ones too. On the host LAPACK's TPQRT exploits the
-zeros of a triangle, so that blocks of few rows cost no more than tall ones.
+Method: rows come block by block and are reduced together with the triangle of the earlier rows (sequential TSQR:
+Demmel, Grigori, Hoemmen & Langou 2012, doi:10.1137/080731992); the triangles of two parts are stacked and reduced
+again. A leading column of ones subtracts the column means by the same transformations, and columns of a basis beside
+it subtract confounds. Rows with weights w, including the entries of these leading columns, are first multiplied by
+√w. On the host LAPACK's TPQRT exploits the zeros of a triangle, so that many blocks of few rows cost no more than few
+tall blocks.
 Where we differ: the first row of a part is subtracted from all of its rows before the means are subtracted, which
-changes nothing in exact arithmetic. Constant columns then vanish exactly instead of leaving rounding errors that look
-like rank, and means that are large compared with their spread cost no digits. When two parts are merged, a multiple of
-the column of ones moves the rows of one to the origin of the other.
+changes nothing in exact arithmetic. Constant columns then vanish exactly, instead of leaving rounding errors that
+look like rank, and means that are large compared with the spread cost no digits. When two parts are merged, a
+multiple of the column of ones moves the rows of one to the origin of the other.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ COLUMNS_AT_ONCE = 32
 
 @dataclass
 class TrianglePart:
-    """R of some rows less `origin`, with `taken` leading columns of ones and confounds, and the number of rows."""
+    """R of [ones, confounds, rows − `origin`], with `taken` columns of ones and confounds, and the number of rows."""
 
     R: Array
     origin: Array | None
@@ -46,7 +47,7 @@ class TrianglePart:
 
 @dataclass(frozen=True)
 class Triangle(Task[TrianglePart]):
-    """R of the QR factorisation of the rows of all views side by side.
+    """Task that computes R of the QR factorisation of the rows of all views side by side.
 
     Parameters
     ----------
@@ -55,7 +56,7 @@ class Triangle(Task[TrianglePart]):
     center : bool
         Whether the column means are subtracted.
     model : RowModel
-        Weights of the rows, and a basis that is subtracted from them.
+        Weights of the rows, and the basis of confounds that is projected out.
     """
 
     home: Home
@@ -70,7 +71,7 @@ class Triangle(Task[TrianglePart]):
     def part(
         self, rows: Sequence[LinearOperator], first_row: int = 0, into: TrianglePart | None = None
     ) -> TrianglePart:
-        """Reduce some rows together with the triangle of the rows before."""
+        """Reduce some rows together with `into`, the triangle of earlier rows."""
         height = _height(sum(A.shape[1] for A in rows) + self.taken, self.home)
         n = rows[0].shape[0]
         if not all(A.access == "rows" for A in rows):
@@ -91,13 +92,13 @@ class Triangle(Task[TrianglePart]):
         about: Array | None = None,
         first_row: int = 0,
     ) -> TrianglePart:
-        """Reduce a block of rows together with the triangle of the rows before.
+        """Reduce a block of rows together with `into`, the triangle of earlier rows.
 
         Parameters
         ----------
         block : array of shape (n, p)
         into : TrianglePart, optional
-            The part of the rows before.
+            The part of the earlier rows.
         about : array of shape (p,), optional
             A row that was already subtracted from the block.
         first_row : int, default 0
@@ -119,7 +120,7 @@ class Triangle(Task[TrianglePart]):
         return TrianglePart(R, origin, self.taken, n + (0 if into is None else into.rows))
 
     def merge(self, left: TrianglePart, right: TrianglePart) -> TrianglePart:
-        """The triangle of the rows of both parts."""
+        """The triangle of the rows of `left` and `right` together."""
         R = right.R
         if left.origin is not None and right.origin is not None:
             R = R + R[:, :1] * self.home.concat(
@@ -129,21 +130,21 @@ class Triangle(Task[TrianglePart]):
         return TrianglePart(both, left.origin, self.taken, left.rows + right.rows)
 
     def looked_at(self, part: TrianglePart) -> Iterable[Array]:
-        """The triangle R."""
+        """The triangle R, which is checked for finiteness."""
         return [part.R]
 
     def finished(self, part: TrianglePart) -> Array:
-        """R of the adjusted rows, without the leading rows and columns."""
+        """R of the adjusted rows: the triangle without the rows and columns of ones and confounds."""
         return part.R[self.taken :, self.taken :]
 
 
 def _height(columns: int, home: Home) -> int:
-    """Choose the rows of a block; on the host, where TPQRT exploits the triangle, few are as fast as many."""
+    """Choose the number of rows of a block: few on the host, where TPQRT exploits the triangle; many on a device."""
     return FEWEST_ROWS if home.on_host else max(4 * columns, DEVICE_BLOCK_BYTES // (8 * max(columns, 1)))
 
 
 def _behind(R: Array | None, block: Array, home: Home) -> Array:
-    """Reduce a triangle R (overwritten; or None) and a block of rows below it to one triangle."""
+    """Triangular factor of [R; block]; R may be overwritten, and may be None."""
     if not home.on_host:
         return triangular_factor(block if R is None else home.xp.concat([R, block], axis=0))
     columns = block.shape[1]
@@ -159,7 +160,7 @@ def _behind(R: Array | None, block: Array, home: Home) -> Array:
 
 
 def _reduced_in_place(M: HostArray) -> HostArray:
-    """Compute R of the QR factorisation of a Fortran-ordered matrix, which is overwritten."""
+    """Compute R of the QR factorisation of a Fortran-ordered matrix M; M is overwritten."""
     if 0 in M.shape:
         return M[: min(M.shape)]
     M, *_ = lapack.dgeqrf(M, overwrite_a=1)

@@ -1,4 +1,4 @@
-"""The matrices of one problem, each with its adjustment, its ledger, and the known facts about its columns."""
+"""Views: the matrices of one problem, each with its adjustment, its ledger, and the known facts about its columns."""
 
 from __future__ import annotations
 
@@ -26,24 +26,25 @@ from linspec.process.pauses import admit
 from linspec.sweeps.witness import Witness
 
 GRAM_ROWS, GRAM_BYTES = 4096, 2**27
-"""Rows of a block from which adding its p x p product to the sum costs little, and most bytes of such a block."""
+"""Usual number of rows of a block for a Gram matrix, with which adding its p x p product costs little, and the
+largest number of bytes of the block."""
 
 CONTRADICTS = 1e-4
-"""Relative difference of ⟨Av, u⟩ and ⟨v, Aᵀu⟩ from which an operator counts as inconsistent with its transpose."""
+"""Relative difference of ⟨Av, u⟩ and ⟨v, Aᵀu⟩ above which products with A and Aᵀ count as inconsistent."""
 
 DIGITS_TO_WARN, SINGLE_DIGITS_TO_WARN = 6, 3
-"""Decimal digits, of sixteen in float64 and seven in float32, that centring may lose before a warning."""
+"""Number of decimal digits, of 16 in float64 and of 7 in float32, that centring may lose without a warning."""
 
 
 class View:
-    """One matrix of the moments: its operator, its ledger, and its adjustment, which sweeps complete.
+    """One matrix of a problem: its operator, its ledger, and its adjustment, which sweeps compute.
 
     Attributes
     ----------
     given : LinearOperator
         The operator as passed, without a counter.
     operator : LinearOperator
-        The same without its adjustment.
+        The same operator without its adjustment.
     adjustment : Adjustment
         The adjustment of the rows of `operator`, with the known facts about its columns.
     estimated : array or None
@@ -51,18 +52,18 @@ class View:
     streamed : bool
         Whether rows are reached only in a sweep: in slices or blocks.
     unresolved : bool
-        Whether a column was treated as constant that is not, because its mean hides it in products.
+        Whether a column that is not constant was treated as constant, because its mean hides its spread in products.
     witness : Witness or None
         The sums that identify the rows of `operator`, once a run has requested them and a sweep has computed them.
     asked_at : float or None
         The number of sweeps in the ledger when a run requested the witness; None if none did.
     contradiction : str or None
-        The message about first products that are not those of a matrix and its transpose; "" if they are consistent,
-        and None as long as they have not been compared.
+        The error message if the first products are not those of a matrix and its transpose; "" if they are
+        consistent, None until they are compared.
     measured : bool
         Whether the size of the entries of all rows has been checked: for data in memory, before a solver begins.
     wide : bool
-        Whether a sweep has shown that float32 rows must be multiplied in float64.
+        Whether a sweep has found that float32 rows must be multiplied in float64.
     """
 
     given: LinearOperator
@@ -97,7 +98,7 @@ class View:
 
     @property
     def model(self) -> RowModel:
-        """Weights of the rows, the confounds, and whether the means are subtracted."""
+        """The row model: weights, confounds, and whether the means are subtracted."""
         return self.adjustment.model
 
     @property
@@ -107,7 +108,7 @@ class View:
 
     @property
     def precision(self) -> np.dtype[Any]:
-        """The dtype in which rows are multiplied, as far as is known: a sweep may have widened float32."""
+        """The dtype in which rows are multiplied: float64 for float32 rows if a sweep has found that they need it."""
         home, known = self.operator.home, self.operator.dtype
         return np.dtype(np.float64) if self.wide and home.blocks == home else known
 
@@ -141,12 +142,13 @@ class View:
         return not (A.readable or A.access != "products")
 
     def compare(self, off: HostArray, lengths: HostArray, rounding: HostArray) -> None:
-        """Set `contradiction` by differences ⟨Av, u⟩ − ⟨v, Aᵀu⟩ of the first products, which are zero for a matrix.
+        """Set `contradiction` by the differences ⟨Av, u⟩ − ⟨v, Aᵀu⟩ of the first products, which must be zero.
 
         Parameters
         ----------
         off, lengths, rounding : numpy.ndarray
-            The differences, the products of the lengths of both vectors, and bounds on rounding errors.
+            The differences, the products of the lengths of the two vectors of each inner product, and bounds on
+            rounding errors.
         """
         found = np.abs(off) > CONTRADICTS * lengths + rounding
         if self.contradiction or not found.any():
@@ -161,11 +163,11 @@ class View:
 
     @property
     def subtracts_from_products(self) -> bool:
-        """Whether a row is subtracted from products, and not from entries."""
+        """Whether a row is subtracted by correcting products instead of from entries."""
         return self.adjustment.row is not None and not self.operator.centres_entries
 
     def cancelled(self, squares: Array | None) -> float:
-        """The largest ratio of a column's length before a row is subtracted from products to that after; at least 1."""
+        """Largest factor, at least 1, by which subtracting a row from products shortens a column."""
         if squares is None or not self.subtracts_from_products:
             return 1.0
         host, row = to_host(squares), to_host(scaled(self.adjustment.row, self.adjustment.factors))
@@ -173,7 +175,7 @@ class View:
         return float(np.sqrt(np.max(row[live] ** 2 * self.total / host[live], initial=1.0)))
 
     def warn_of_cancellation(self) -> None:
-        """Warn, once, if centring by a correction of products leaves few digits."""
+        """Warn, at most once, if centring by a correction of products leaves few digits."""
         if self._warned or self.squares is None or not self.subtracts_from_products:
             return
         self._warned = True
@@ -187,7 +189,7 @@ class View:
             )
 
     def admit(self, sweeps: float) -> None:
-        """Ask the run in force whether its budget allows a sweep, which comes next; see `linspec.process.pauses`."""
+        """Check that the budget of the current run allows the next sweep; see `linspec.process.pauses`."""
         admit(self.ledger, sweeps)
 
     def record(self, forward: int, adjoint: int, sweeps: float) -> None:
@@ -196,19 +198,19 @@ class View:
 
 
 def views_of(given: Sequence[tuple[str, LinearOperator]], *, center: bool) -> list[View]:
-    """Make the views of named matrices; they see through to unadjusted rows if one model adjusts all of them."""
+    """Make the views of named matrices; sweeps over them read unadjusted rows if one row model adjusts all matrices."""
     bare = [uncounted(A)[0] for _, A in given]
     models = {id(A.model) if isinstance(A, AdjustedOperator) else None for A in bare}
     return [View(name, A, center=center, through=len(models) == 1) for name, A in given]
 
 
 def _is_measured(A: LinearOperator) -> bool:
-    """Whether entries are checked without a sweep: in memory before a solver begins, or by watched products."""
+    """Whether entries are checked without a sweep: in memory before a solver begins, or by checking products."""
     return A.resident or (A.access == "products" and not A.readable)
 
 
 def stored_rows(A: LinearOperator, rows: slice) -> Array:
-    """The entries of some rows as stored, not rounded to the working dtype; by products if they cannot be read."""
+    """The entries of some rows in their stored dtype; computed by products if entries cannot be read."""
     part = A.rows(rows) if A.access == "rows" else A
     # For an operator known by its products, the products with the identity are the entries.
     return part.stored() if A.readable else part.by_identity()
@@ -224,9 +226,9 @@ class FloatRows:
     home : Home
         The home of the float64 rows.
     less : array of shape (p,), optional
-        A row that is subtracted from all.
+        A row that is subtracted from all rows.
     about_first : bool, default False
-        Subtract the first row from all instead.
+        Subtract the first row from all rows instead.
     buffer : RowBuffer, optional
         Memory to use.
     """
@@ -251,7 +253,7 @@ class FloatRows:
         return plain and self.less is None and A.dtype == np.float64
 
     def read(self, rows: slice) -> Array:
-        """Read some rows: valid until the next call, and the data themselves if no conversion was needed."""
+        """Read some rows; the array is valid until the next call, and may be the data themselves if already float64."""
         stored = stored_rows(self.operator, rows)
         if self._about_first and self.less is None:
             self.less = self.home.place(stored[:1, :])[0, :] + 0.0  # a copy
@@ -261,7 +263,7 @@ class FloatRows:
 
 
 def gram_blocks(operators: Sequence[LinearOperator], n: int) -> Iterable[slice]:
-    """Slices of rows for forming Gram matrices, tall enough that adding p x p products costs little."""
+    """Slices of rows for forming Gram matrices, with enough rows that adding p x p products costs little."""
     if not all(A.access == "rows" for A in operators):
         return [slice(0, n)]
     rows = max(gram_rows(operators), GRAM_ROWS // 8)
@@ -269,13 +271,13 @@ def gram_blocks(operators: Sequence[LinearOperator], n: int) -> Iterable[slice]:
 
 
 def gram_rows(operators: Sequence[LinearOperator], wanted: int = GRAM_ROWS) -> int:
-    """Rows of a block for a Gram matrix: some thousands on the host; on a device as many as keep it busy.
+    """Number of rows of a block for a Gram matrix: some thousands on the host; enough to keep a device busy.
 
     Parameters
     ----------
     operators : sequence of LinearOperator
     wanted : int
-        Rows that a block on the host should have at least, if they fit.
+        Smallest number of rows of a block on the host, unless the rows take more than `GRAM_BYTES`.
     """
     row_bytes: int = 8 * max(sum(A.shape[1] for A in operators), 1)
     if not operators[0].home.on_host:

@@ -1,10 +1,11 @@
 """Witnesses: sums rᵀA that identify the rows of a matrix, for numbers r that depend on the row number alone.
 
-Problem: a run that is resumed from a checkpoint relies on earlier sweeps. Changes of the data must be detected without
-another reading: one entry, one sign, the order of the rows and so the pairing of two matrices.
-Method: one more column in a sweep that is made anyway. Column sums do not detect rows that were exchanged; weights r
-that differ from row to row do. The tolerance is rounding: with σ = |r|ᵀ|A|, sums of n terms in the same blocks or in
-others differ by about √n ε σ (Higham & Mary 2019, doi:10.1137/18M1226312, for sums with independent rounding errors).
+Problem: a run that is resumed from a checkpoint relies on earlier sweeps. Changes of the data must be detected
+without another reading: of one entry, of one sign, or of the order of rows, which pairs two matrices.
+Method: a sweep that is made anyway multiplies one more column r. Column sums do not detect exchanged rows; sums with
+weights r that differ from row to row do. The tolerance is rounding: with σ = |r|ᵀ|A|, sums of n terms in the same
+blocks or in others differ by about √n ε σ (Higham & Mary 2019, doi:10.1137/18M1226312, for sums with independent
+rounding errors).
 """
 
 from __future__ import annotations
@@ -25,10 +26,10 @@ from linspec.sweeps.task import Task
 Part = TypeVar("Part")
 
 ROUNDINGS = 8
-"""Largest difference of two sums of the same n terms in units of √n roundings: forty times the measured difference."""
+"""Two sums of the same n terms may differ by this many times √n roundings: forty times the measured difference."""
 
 ENTRIES = 1 << 22
-"""Approximate number of stored entries of sparse rows that are summed at once, because they are copied."""
+"""Approximate number of stored entries of sparse rows that are copied and summed at once."""
 
 
 @dataclass(frozen=True)
@@ -47,7 +48,7 @@ class Witness:
     rounding: Array
 
     def plus(self, other: Witness) -> Witness:
-        """The witness of the rows of both."""
+        """The witness of the rows of this witness and of `other` together."""
         return Witness(self.sums + other.sums, self.rounding + other.rounding)
 
     def on_host(self) -> Witness:
@@ -55,7 +56,7 @@ class Witness:
         return Witness(to_host(self.sums), to_host(self.rounding))
 
     def differing(self, other: Witness, rows: float) -> HostArray:
-        """The columns in which two witnesses differ by more than rounding, so that their rows differ.
+        """The columns in which two witnesses differ by more than rounding, which shows that the rows differ.
 
         Parameters
         ----------
@@ -75,7 +76,7 @@ def row_numbers(first: int, n: int) -> HostArray:
     Parameters
     ----------
     first : int
-        The number of the first of them.
+        The number of the first row.
     n : int
     """
     z = (np.arange(first, first + n, dtype=np.uint64) + np.uint64(1)) * np.uint64(0x9E3779B97F4A7C15)
@@ -110,7 +111,7 @@ def witness(A: LinearOperator, first: int = 0) -> Witness:
 
 
 def _of_products(A: LinearOperator, r: HostArray) -> Witness:
-    """Compute the witness by one adjoint product, with |r|ᵀ|A| estimated as √n max |rᵀA| and ε of its dtype."""
+    """Compute the witness by one product with Aᵀ; |r|ᵀ|A| is estimated as √n max |rᵀA|, and ε is that of A's dtype."""
     home = A.home.blocks
     sums = to_host(home.place(A.rmatmat(A.home.place(r[:, None], A.dtype)))[:, 0])
     size = math.sqrt(len(r)) * float(np.max(np.abs(sums), initial=0.0))
@@ -131,7 +132,7 @@ def _of_sparse(matrix: Any, r: HostArray) -> Witness:
 
 @dataclass(frozen=True)
 class Witnesses(Task[list[Witness]]):
-    """The witnesses of some views of a sweep.
+    """Task that computes the witnesses of some views.
 
     Parameters
     ----------
@@ -144,18 +145,18 @@ class Witnesses(Task[list[Witness]]):
     def part(
         self, rows: Sequence[LinearOperator], first_row: int = 0, into: list[Witness] | None = None
     ) -> list[Witness]:
-        """The witnesses of some rows, added to those of the rows before."""
+        """The witnesses of some rows, added to `into`, those of earlier rows."""
         found = [witness(rows[i], first_row) for i in self.views]
         return found if into is None else self.merge(into, found)
 
     def merge(self, left: list[Witness], right: list[Witness]) -> list[Witness]:
-        """The witnesses of the rows of both parts."""
+        """The witnesses of the rows of `left` and `right` together."""
         return [a.plus(b) for a, b in zip(left, right, strict=True)]
 
 
 @dataclass(frozen=True)
 class Together(Task[tuple[Part, list[Witness]]], Generic[Part]):
-    """A task, and the witnesses of its rows, in one sweep.
+    """Task that runs another (inner) task and computes the witnesses of the rows in the same sweep.
 
     Parameters
     ----------
@@ -172,7 +173,7 @@ class Together(Task[tuple[Part, list[Witness]]], Generic[Part]):
         first_row: int = 0,
         into: tuple[Part, list[Witness]] | None = None,
     ) -> tuple[Part, list[Witness]]:
-        """The part of the inner task and the witnesses of some rows."""
+        """The pair of the inner task's part and the witnesses, for some rows."""
         before, seen = (None, None) if into is None else into
         return self.task.part(rows, first_row, before), self.witnesses.part(rows, first_row, seen)
 
@@ -183,11 +184,11 @@ class Together(Task[tuple[Part, list[Witness]]], Generic[Part]):
         return self.task.merge(left[0], right[0]), self.witnesses.merge(left[1], right[1])
 
     def with_models(self, change: Change) -> Together[Part]:
-        """The task with other models in the inner task; witnesses need none."""
+        """The task with `change` applied to the row models of the inner task; witnesses need no row model."""
         return Together(self.task.with_models(change), self.witnesses)
 
     def merger(self) -> Together[Part]:
-        """The task that merges: that of the inner task, with witnesses."""
+        """The task to be sent to workers that only merge: the inner task's merger, with witnesses."""
         return Together(self.task.merger(), self.witnesses)
 
     def looked_at(self, part: tuple[Part, list[Witness]]) -> Iterable[Array]:

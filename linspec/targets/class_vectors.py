@@ -1,7 +1,7 @@
 """Class vectors: the class of each row, as numbers or strings, in any container.
 
 Problem: labels come as lists, arrays of any library, series and frames; some rows have no class, and some entries
-cannot be the name of one.
+cannot be the name of a class.
 Method: labels are converted to an array of one kind. Classes are sorted, and each row gets the number of its class.
 """
 
@@ -21,7 +21,7 @@ __all__ = ["class_codes"]
 
 
 def as_array(given: Any) -> Any:
-    """Convert lists, frames and arrays to arrays; return other labels unchanged."""
+    """Convert lists, frames, series and arrays of labels to arrays; return labels of other types unchanged."""
     if is_frame(given) or is_series(given):
         return labels_of(given, "labels")
     if isinstance(given, list | tuple):
@@ -32,7 +32,7 @@ def as_array(given: Any) -> Any:
 
 
 def _of_sequence(given: Any) -> HostArray:
-    """Convert a list or tuple to an array: of objects if its elements are classes, of numbers if they are rows."""
+    """Convert a list or tuple to an array: a vector of objects for a list of classes, a matrix for a list of rows."""
     if not any(isinstance(entry, Iterable) and not isinstance(entry, str | bytes) for entry in given):
         vector = np.empty(len(given), dtype=object)
         vector[:] = given
@@ -47,7 +47,7 @@ def _of_sequence(given: Any) -> HostArray:
 
 
 def class_codes(y: Any, unlabelled: Any = ()) -> tuple[HostArray, HostArray]:
-    """Return the index of the class of each row, -1 for none, and the classes in sorted order.
+    """Return the index of the class of each row (-1 without a class), and the classes in sorted order.
 
     Parameters
     ----------
@@ -76,7 +76,7 @@ def class_codes(y: Any, unlabelled: Any = ()) -> tuple[HostArray, HostArray]:
 
 
 def numbered(vector: HostArray, named: frozenset[Any]) -> tuple[HostArray, HostArray]:
-    """Return the number of the class of each entry, -1 for none, and the sorted classes; raise if there is no class."""
+    """Index of the class of each entry (-1 without a class), and the sorted classes; raise if there is no class."""
     numbers, classes = numbered_if_any(vector, named)
     if not len(classes):
         raise InvalidProblem(
@@ -86,7 +86,7 @@ def numbered(vector: HostArray, named: frozenset[Any]) -> tuple[HostArray, HostA
 
 
 def numbered_if_any(vector: HostArray, named: frozenset[Any]) -> tuple[HostArray, HostArray]:
-    """Return the number of the class of each entry, -1 for none, and the sorted classes, perhaps none."""
+    """Index of the class of each entry (-1 without a class), and the sorted classes, which may be empty."""
     present, entries = _present(vector)
     _check_classes(entries, present)
     classes, inverse = np.unique(entries, return_inverse=True)
@@ -98,7 +98,7 @@ def numbered_if_any(vector: HostArray, named: frozenset[Any]) -> tuple[HostArray
 
 
 def _present(vector: HostArray) -> tuple[HostArray, HostArray]:
-    """Return a mask of the entries that are neither None nor NaN, and these entries as an array of one kind."""
+    """Return a mask of the entries that are neither None nor NaN, and these entries as an array of one dtype."""
     if vector.dtype.kind == "f":
         present = ~np.isnan(vector)
         return present, vector[present]
@@ -147,7 +147,7 @@ def _check_classes(entries: HostArray, present: HostArray) -> None:
 
 
 def named_entries(unlabelled: Any) -> frozenset[Any]:
-    """Return the set of entries that mean "no class"."""
+    """Return the argument `unlabelled` as a set of the entries that mean "no class"."""
     if unlabelled is None or isinstance(unlabelled, str | bytes | Number | np.generic):
         unlabelled = (unlabelled,)
     elif is_array(unlabelled):

@@ -3,15 +3,15 @@
 Problem: linear discriminant analysis, orthonormalised partial least squares, canonical correlations with labels and
 hypergraph spectral learning all compute the top eigenvectors of (XᵀX + rI)⁻¹ XᵀHHᵀX. They differ only in H, which is
 formed from the labels and has a row for each row of X.
-Method: a closed form for each. None decomposes a matrix with as many rows as samples: at most a Gram matrix of the
-labels is whitened, in float64 on the host. Sparse labels stay sparse. If the form is centred, H is an operator that
-consists of the labels, their means and a small factor, and is never formed.
+Method: H has a closed form for each method. No closed form decomposes a matrix with as many rows as samples: at most
+a Gram matrix of the labels is whitened, in float64 on the host. Sparse labels stay sparse. If H is centred, it is an
+operator made of the sparse labels, their means and a small factor, and is never formed.
 Source: Sun, Ceran & Ye 2010, doi:10.1145/1835804.1835846 (the common form, and H for each method); Sun, Ji & Ye 2008,
 doi:10.1145/1401890.1401971 (hypergraph spectral learning); Zhou, Huang & Schölkopf 2006, "Learning with hypergraphs",
 NeurIPS 19 (their Laplacian); Agarwal, Branson & Belongie 2006, doi:10.1145/1143844.1143847 (clique and star).
 Where we differ: labels may be weighted, dependent, absent or common to all rows, and rows may have no label. The
 functions document each of these cases. The inverse square root of the labels' Gram matrix is replaced by a whitening
-with as many columns as the rank of the labels: this is H times a rotation, with the same HHᵀ.
+matrix with as many columns as the rank of the labels. This rotates the columns of H and keeps HHᵀ.
 """
 
 from __future__ import annotations
@@ -54,10 +54,10 @@ __all__ = ["cca", "hsl", "lda", "opls"]
 LAPLACIANS = ("zhou", "clique", "star")
 
 SMALLEST, LARGEST = 1e-50, 1e50
-"""Magnitudes of labels and weights between which float64 can represent their squares and sums of the squares."""
+"""Smallest and largest magnitude of labels and weights for which float64 represents sums of their squares."""
 
 WORST_CANCELLATION = 1e4
-"""Ratio of the mean square of a sparse label to its variance above which entries are centred one by one."""
+"""If the ratio of mean square to variance of a sparse label is above this, entries are centred one by one."""
 
 
 # ---- the four targets ------------------------------------------------------------------------------
@@ -66,7 +66,7 @@ WORST_CANCELLATION = 1e4
 @at_home
 @hinted
 def lda(y: Any, *, unlabelled: Any = (), sample_weight: Any = None) -> Any:
-    """Linear discriminant analysis: the indicator of each class over the square root of its size.
+    """H for linear discriminant analysis: the indicator of each class, divided by the square root of its size.
 
     With m the mean of X, and n_j and m_j the size and the mean of class j, XᵀHHᵀX = Σ n_j (m_j − m)(m_j − m)ᵀ for
     centred X: the scatter between the classes.
@@ -75,9 +75,10 @@ def lda(y: Any, *, unlabelled: Any = (), sample_weight: Any = None) -> Any:
     ----------
     y : class vector of length n, or indicator matrix of shape (n, c)
         A class vector is a list, a one-dimensional array of any library or a series: integers, whole floats, bools,
-        strings or categories, whose values are only names (-1 and 1 are two classes). So is a frame with one column
-        of strings or categories. A matrix, dense, `scipy.sparse` or a frame, holds zeros, and at most one 1 in each
-        row. Both may be in blocks, such as arrays and series of dask.
+        strings or categories, whose values are only names (-1 and 1 are two classes). A frame with one column of
+        strings or categories is a class vector, too. An indicator matrix, dense, `scipy.sparse` or a frame, holds
+        zeros, and at most one 1 in each row. Vectors and matrices may be in blocks, such as arrays and series of
+        dask.
     unlabelled : value or collection of values, default ()
         Entries of a class vector that mean "no class". None and NaN always mean this.
     sample_weight : array of shape (n,), optional
@@ -101,9 +102,9 @@ def lda(y: Any, *, unlabelled: Any = (), sample_weight: Any = None) -> Any:
     NonFiniteData
         NaN or infinity in a matrix, infinity in a class vector.
     UnsupportedData
-        Complex entries, objects that are neither numbers nor strings, or both in one vector.
+        Complex entries, objects that are neither numbers nor strings, or numbers and strings in one vector.
     InvalidOption
-        `unlabelled` together with a matrix, or something that is not a value.
+        `unlabelled` is passed together with a matrix, or is neither a value nor a collection of values.
 
     Notes
     -----
@@ -158,7 +159,7 @@ def lda(y: Any, *, unlabelled: Any = (), sample_weight: Any = None) -> Any:
 @at_home
 @hinted
 def opls(Y: Any, *, unlabelled: Any = ()) -> Any:
-    """Orthonormalised partial least squares: the labels minus their column means.
+    """H for orthonormalised partial least squares: the labels minus their column means.
 
     Parameters
     ----------
@@ -172,9 +173,9 @@ def opls(Y: Any, *, unlabelled: Any = ()) -> Any:
     Returns
     -------
     array or LinearOperator of shape (n, t')
-        Dense labels give an array of the same library, device and floating dtype (float64 for integers). Sparse ones,
-        and class vectors on the host, give the operator ``as_operator(Y).centered(mean)``, which keeps them sparse.
-        Labels that are equal in all rows are dropped, because they are zero after centring.
+        Dense labels give an array of the same library, device and floating dtype (float64 for integers). Sparse
+        labels, and class vectors on the host, give the operator ``as_operator(Y).centered(mean)``, which keeps them
+        sparse. Labels that are equal in all rows are dropped, because they are zero after centring.
 
     Raises
     ------
@@ -209,10 +210,10 @@ def opls(Y: Any, *, unlabelled: Any = ()) -> Any:
 @at_home
 @hinted
 def cca(Y: Any, *, unlabelled: Any = (), sample_weight: Any = None) -> Any:
-    """Canonical correlations with labels: centred labels, whitened.
+    """H for canonical correlations with labels: the centred labels, whitened.
 
     H = Yc T with Tᵀ(YcᵀYc)T = I, where Yc are the labels minus their column means. HHᵀ is the orthogonal projector
-    onto the span of the columns of Yc, as it is for Yc (YcᵀYc)^(-1/2), and the eigenvalues for centred X are squared
+    onto the span of the columns of Yc, as for H = Yc (YcᵀYc)^(-1/2), and the eigenvalues for centred X are squared
     canonical correlations.
 
     Parameters
@@ -228,8 +229,8 @@ def cca(Y: Any, *, unlabelled: Any = (), sample_weight: Any = None) -> Any:
     -------
     array or LinearOperator of shape (n, r)
         r is the rank of Yc. Dense labels give an array of the same library, device and floating dtype (float64 for
-        integers). Sparse ones, and class vectors on the host, give the product
-        ``as_operator(Y).centered(mean) @ as_operator(T)``, never formed.
+        integers). Sparse labels, and class vectors on the host, give the product ``as_operator(Y).centered(mean) @
+        as_operator(T)``, never formed.
 
     Raises
     ------
@@ -242,10 +243,10 @@ def cca(Y: Any, *, unlabelled: Any = (), sample_weight: Any = None) -> Any:
     -----
     T is t x r, not the symmetric inverse square root: the two differ by a rotation of the columns of H. Labels that
     depend linearly on others are already in the span: H has fewer columns and HHᵀ is the same. The rank is determined
-    after scaling each label to unit length, from a t x t Gram matrix in float64. A label counts if the part of it
-    outside the span of the others is at least about 1e-7 of it (for float32 labels, 1e-6 √t). The Gram matrix of sparse
-    labels is a sparse product minus the product of the means. For whole numbers it has no rounding errors if n times
-    its largest entry is below 2⁵³. A row of zeros has none of the labels, as for `opls`.
+    after scaling each label to unit length, from a t x t Gram matrix in float64. A label adds to the rank if its part
+    outside the span of the other labels has at least about 1e-7 of its length (for float32 labels, 1e-6 √t). The Gram
+    matrix of sparse labels is a sparse product minus the product of the means. For whole numbers it has no rounding
+    errors if n times its largest entry is below 2⁵³. A row of zeros has none of the labels, as for `opls`.
 
     References
     ----------
@@ -278,7 +279,7 @@ def hsl(
     unlabelled: Any = (),
     sample_weight: Any = None,
 ) -> Any:
-    """Hypergraph spectral learning: each label is a hyperedge that joins the rows that have it.
+    """H for hypergraph spectral learning: each label is a hyperedge that joins the rows with this label.
 
     I − HHᵀ is the normalised Laplacian L of the hypergraph. With w(e) the weight of edge e, h(v, e) the entry of Y,
     δ(e) = Σ_v h(v, e), and W, Δ diagonal matrices of w and δ:
@@ -296,7 +297,7 @@ def hsl(
         w: one nonnegative number for each column of Y, or for each class in sorted order. By default all are 1. A
         common factor does not matter.
     self_loops : bool, default True
-        For "clique": whether the degree of a row counts the row's edge to itself. If False, D is the diagonal of
+        For "clique": whether the degree of a row includes the row's edge to itself. If False, D is the diagonal of
         Σ_e w(e) h(v, e) (δ(e) − h(v, e)), that is of w(e) (δ(e) − 1) for 0/1 labels.
     unlabelled : value or collection of values, default ()
         As for `lda`.
@@ -325,9 +326,9 @@ def hsl(
     Notes
     -----
     A row without labels, or with labels of weight zero only, has degree 0 and a zero row in H. A label that every row
-    has is an edge like others; a label of a single row joins this row to itself. The eigenvalues of HHᵀ are between 0
-    and 1, except without self-loops. Then degrees are smaller, while HHᵀ keeps its diagonal, as in Agarwal, Branson &
-    Belongie 2006; edges of a single row add nothing to any degree, and are dropped.
+    has is an edge like other labels; a label of a single row joins this row to itself. The eigenvalues of HHᵀ are
+    between 0 and 1, except without self-loops. Then degrees are smaller, while HHᵀ keeps its diagonal, as in Agarwal,
+    Branson & Belongie 2006; edges of a single row add nothing to any degree, and are dropped.
 
     References
     ----------
@@ -394,7 +395,7 @@ def _check_laplacian(laplacian: Any, self_loops: Any) -> None:
 
 
 def _weights(weights: Any, count: int) -> HostArray:
-    """Check the weights of labels, and scale them so that the largest is 1; float64 on the host."""
+    """Check the weights of labels, and return them scaled to a largest weight of 1, float64 on the host."""
     if weights is None:
         return np.ones(count)
     if not is_array(weights):
@@ -430,7 +431,7 @@ def _check_range(what: str, sizes: HostArray) -> None:
 
 
 def _varying(labels: _Dense | _Sparse) -> _Dense | _Sparse:
-    """Select the labels that differ between rows; raise if there are none."""
+    """Select the labels that are not equal in all rows; raise if there are no such labels."""
     low, high = labels.extremes()
     if not (low < high).any():
         raise InvalidProblem(
@@ -445,7 +446,7 @@ def _varying(labels: _Dense | _Sparse) -> _Dense | _Sparse:
 
 
 class ClassTargets(scipy.sparse.csr_array):  # type: ignore[misc]  # SciPy has no types
-    """The sparse H of `lda`, with the classes of its columns; parts and products of it do not keep them.
+    """The sparse H of `lda`, with the classes of its columns; slices and products of H lose the classes.
 
     Attributes
     ----------
@@ -472,7 +473,7 @@ class ClassTargets(scipy.sparse.csr_array):  # type: ignore[misc]  # SciPy has n
 
 
 def _in_order_of(labels: Any, H: Any) -> Any:
-    """Store the row index of the labels in the targets, unless these are a plain array."""
+    """Store the row index of the labels in the targets H, unless H is a plain array."""
     index = index_of(labels)
     if index is not None and (is_scipy_sparse(H) or isinstance(H, LinearOperator)):
         H.row_index = index
@@ -486,13 +487,13 @@ def _equal(one: HostArray | None, other: HostArray | None) -> bool:
 
 
 def classes_of(H: Any, weights: HostArray | None = None) -> tuple[HostArray, HostArray] | None:
-    """The classes of targets, and their sizes; None for other matrices, and if H was changed since it was made.
+    """The classes of targets H, and their sizes; None for other matrices, or if H was changed since it was made.
 
     Parameters
     ----------
     H : targets, or the operator of targets
     weights : numpy.ndarray of shape (n,), optional
-        The weights of the rows of the problem; None is returned if the targets were made with others.
+        The weights of the rows of the problem; if the targets were made with other weights, the result is None.
     """
     if isinstance(H, BlockClassTargets):
         return H.classes if _equal(H.often, weights) else None
@@ -513,7 +514,7 @@ def targets_of_classes(H: Any, names: HostArray, weights: HostArray | None = Non
     Parameters
     ----------
     H : scipy.sparse.csr_array of shape (n, c)
-        An entry at the class of each row that has one.
+        Each row has an entry in the column of its class, or no entry.
     names : numpy.ndarray of shape (c,)
         The classes.
     weights : numpy.ndarray of shape (n,), optional
@@ -521,8 +522,8 @@ def targets_of_classes(H: Any, names: HostArray, weights: HostArray | None = Non
     Returns
     -------
     ClassTargets of shape (n, c')
-        With a column for each class that some row has. There may be one class only, which is an error in `lda`: rows on
-        which solutions are scored need no second one.
+        Targets with a column for each class that some row has. A single class is allowed here, though not in `lda`:
+        rows on which solutions are scored need no second class.
 
     Raises
     ------
@@ -550,7 +551,7 @@ class _Dense:
     Attributes
     ----------
     matrix : array of shape (n, t)
-        At `home.blocks`. It may be the user's own array, so it is never modified.
+        The labels at `home.blocks`. They may be the user's own array, so they are never modified.
     home : Home
         The library and device of H.
     dtype : numpy.dtype
@@ -578,7 +579,7 @@ class _Dense:
         return to_host(self.home.blocks.column_sums(self.matrix))
 
     def members(self, weights: HostArray | None = None) -> HostArray:
-        """The number of rows with each label, or the sum of their weights."""
+        """The number of rows with each label, or the sum of the weights of these rows."""
         blocks = self.home.blocks
         there = _Dense(blocks.xp.astype(self.matrix != 0, self.matrix.dtype), self.home, self.dtype)
         return there.sums(weights)
@@ -596,12 +597,12 @@ class _Dense:
         return (self.matrix @ self.home.blocks.place(v)[:, None])[:, 0]
 
     def ties(self, size: HostArray, w: HostArray) -> Array:
-        """Σ_e w(e) h(v, e) (δ(e) − h(v, e)) for each row v."""
+        """Σ_e w(e) h(v, e) (δ(e) − h(v, e)) for each row v, with δ in `size`: degrees without self-loops."""
         blocks = self.home.blocks
         return ((self.matrix * (blocks.place(size)[None, :] - self.matrix)) @ blocks.place(w)[:, None])[:, 0]
 
     def take(self, keep: HostArray) -> _Dense:
-        """Select the columns of a mask."""
+        """Select the columns for which the mask `keep` is True."""
         if keep.all():
             return self
         xp, blocks = self.home.blocks.xp, self.home.blocks
@@ -615,11 +616,11 @@ class _Dense:
         return _Dense(scaled, self.home, self.dtype)
 
     def finished(self) -> Array:
-        """The matrix in the form in which H is returned."""
+        """The matrix in the dtype and library in which H is returned."""
         return self.home.place(self.matrix, self.dtype)
 
     def centered(self) -> Array:
-        """H minus the means of its columns."""
+        """The labels minus their column means, in the dtype of H."""
         return self.home.place(self._about_means(None), self.dtype)
 
     def _about_means(self, weights: Array | None) -> Array:
@@ -630,7 +631,7 @@ class _Dense:
         return rows - (total / count)[None, :]
 
     def whitened(self, weights: HostArray | None) -> Array:
-        """The centred labels times the factor that makes their columns orthonormal (with weights in the product)."""
+        """The centred labels times a factor that makes the columns orthonormal in the (weighted) inner product."""
         blocks = self.home.blocks
         w = None if weights is None else blocks.place(weights)
 
@@ -650,7 +651,7 @@ class _Sparse:
     Attributes
     ----------
     matrix : scipy.sparse.csr_array of shape (n, t)
-        float64, without duplicates and stored zeros. Its arrays may be the user's own.
+        The labels in float64, without duplicates and stored zeros. The arrays may be the user's own.
     dtype : numpy.dtype
         The dtype of H.
     names : numpy.ndarray of shape (t,), optional
@@ -727,7 +728,7 @@ class _Sparse:
         return self._gram_by_rows(weights, sums / n) if lost.any() and not whole else gram
 
     def _gram_by_rows(self, weights: HostArray | None, mean: HostArray) -> HostArray:
-        """The Gram matrix by dense centred blocks of rows, where a difference of two large sums would be rounding."""
+        """The Gram matrix from dense centred blocks of rows: a difference of two large sums would be only rounding."""
         n, t = self.shape
         gram = np.zeros((t, t))
         for rows in row_blocks(n, 8 * t, HOST, sum_bytes=8 * t * t):
@@ -741,7 +742,7 @@ class _Sparse:
 
 
 def _factor(gram: HostArray, n: int, dtype: np.dtype[Any]) -> HostArray:
-    """T with Tᵀ G T = I, over the directions above the rounding errors of G and of the labels in their dtype."""
+    """T with Tᵀ G T = I, over the directions that exceed the rounding errors of G and of labels in `dtype`."""
     t = len(gram)
     T = whitening(gram, max(16 * EPS, rank_cut((n, t), dtype) ** 2 / t))
     return T @ whitening(T.T @ gram @ T)
@@ -832,7 +833,7 @@ def _not_finite(row: int, column: int, value: float) -> NonFiniteData:
 
 
 def _indicators(given: Any, named: frozenset[Any]) -> _Dense | _Sparse:
-    """The indicator matrix of a class vector: sparse for NumPy arrays, an array for other libraries."""
+    """The indicator matrix of a class vector: sparse for NumPy arrays, dense for other libraries."""
     home, dtype = Home.of(given), _result_dtype(host_dtype(given), Home.of(given))
     codes, names = numbered(to_host(given), named)
     if not isinstance(given, np.ndarray):

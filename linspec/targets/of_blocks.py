@@ -2,8 +2,8 @@
 
 Problem: `linspec.targets.lda` needs all classes and their sizes before it can form one row of H, and the labels are on
 the workers that hold the rows of X.
-Method: every block of labels is converted once, on its worker, to the numbers of its own classes. The classes and their
-sizes are merged by a tree and fetched: no vector with n entries is. Each block then becomes rows of H.
+Method: every block of labels is converted once, on its worker, to the numbers of its own classes. The classes and
+their sizes are merged by a tree and fetched; no vector with n entries is fetched. Each block then becomes rows of H.
 """
 
 from __future__ import annotations
@@ -25,20 +25,20 @@ from linspec.sweeps.blocks.operator import BlockOperator
 from linspec.targets.class_vectors import as_array, named_entries, numbered_if_any
 
 Numbered = tuple[HostArray, HostArray]
-"""The number of the class of each row, -1 for none, and the classes of a block."""
+"""For one block: the index of the class of each row (-1 without a class), and the classes of the block."""
 
 Sizes = tuple[HostArray, HostArray]
-"""Classes, and the number of rows of each, or the sum of their weights."""
+"""Classes, and for each class the number of its rows or the sum of their weights."""
 
 
 class BlockClassTargets(BlockOperator):
-    """H of labels in blocks, with the classes of its columns.
+    """The target matrix H of labels in blocks, with the classes of its columns.
 
     Attributes
     ----------
     classes : (numpy.ndarray of shape (c,), numpy.ndarray of shape (c,))
-        The classes as passed, column numbers if a label matrix was passed; and the number of rows of each, or the sum
-        of their weights.
+        The classes as passed (column numbers if a label matrix was passed), and for each class the number of its rows
+        or the sum of their weights.
     often : numpy.ndarray of shape (n,) or None
         The weights of the rows.
     """
@@ -90,7 +90,7 @@ def class_targets(
 
 @dataclass(frozen=True)
 class Number:
-    """Work that converts a block of labels to the numbers of its own classes.
+    """Work that converts a block of labels to class indices and the classes of the block.
 
     Parameters
     ----------
@@ -101,7 +101,7 @@ class Number:
     named: frozenset[Any]
 
     def __call__(self, number: int, given: Any) -> Numbered:
-        """Convert one block; its number is used in messages."""
+        """Convert one block; messages name the block by `number`."""
         with called(f"block {number} of the labels"):
             labels = as_array(given)
             if is_scipy_sparse(labels) or (is_array(labels) and labels.ndim == 2):
@@ -144,7 +144,7 @@ def _height(_number: int, block: Numbered) -> int:
 
 
 def _counted(_number: int, block: Numbered, weights: HostArray | None = None) -> Sizes:
-    """Return the classes of a block, and their sizes within it."""
+    """Return the classes of a block, and their sizes within the block."""
     numbers, names = block
     there = numbers >= 0
     rows = None if weights is None else weights[there]
@@ -168,12 +168,12 @@ def _united(_number: int, *found: Sizes) -> Sizes:
 
 @dataclass(frozen=True)
 class RowsOfTargets:
-    """Work that converts a block of labels to rows of H: an entry 1/√(size of the class) at the class of each row.
+    """Work that converts a block of labels to rows of H: each has 1/√(size of its class) in the column of the class.
 
     Parameters
     ----------
     names, sizes : numpy.ndarray of shape (c,)
-        All classes, sorted, and their sizes.
+        All classes, sorted, and the sizes of the classes.
     """
 
     names: HostArray

@@ -3,7 +3,8 @@
 Problem: views may be too wide for Gram matrices, and a score need not be a function of second moments.
 Method: for each split the problem on the training rows is solved for each ridge (`linspec.solving.ridges`) with the
 largest k. The leading columns of a solution are scored for the smaller k.
-Where we differ: one pass is a reading of all rows. A sweep over the training rows counts as their fraction of it.
+Where we differ: one pass is a reading of all rows. A sweep over training rows counts as the fraction of the rows that
+they are.
 """
 
 from __future__ import annotations
@@ -35,8 +36,8 @@ def scored_by_solving(  # noqa: PLR0913, PLR0917 (the arguments of cross_validat
 ) -> tuple[HostArray, float]:
     """Compute the scores of all splits, of shape (splits, ridges, ks), and the number of passes.
 
-    `rounding`, if passed, is an array of the same shape. On entry it holds the perturbation of fitted values
-    (`Rounded.moved`), on return the rounding of the scores.
+    `rounding`, if passed, is an array of the same shape. On entry it holds the perturbation of solutions
+    (`Rounded.moved`); on return it holds the rounding errors of the scores.
 
     Raises
     ------

@@ -1,11 +1,11 @@
-"""Training and held-out rows of each split, and the cells of rows that all these sets are unions of.
+"""Training and held-out rows of each split, and the cells: sets of rows whose unions are these sets.
 
-Problem: splits come as a number of folds, as labels, as pairs of row numbers or from a splitter of scikit-learn, and
-the moments of all their rows should be computed in one sweep.
+Problem: splits are given by a number of folds, by labels, by pairs of row numbers or by a splitter of scikit-learn,
+and the moments of all training and held-out sets should be computed in one sweep.
 Method: rows that are on the same side in every split form a cell. Each training set and each held-out set is a union
 of cells, so the moments of the cells are enough. k folds give k cells, and k splits of a growing time series k + 1.
-Where we differ: random splits may have as many cells as rows. If there are more than a few cells per split, each
-training set and each held-out set becomes a cell by itself, and cells overlap.
+Where we differ: random splits may have as many cells as rows. If there are more than `CELLS_A_SPLIT` cells per split,
+each training set and each held-out set becomes one cell, and cells overlap.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from linspec.frames import class_vector, is_series
 from linspec.registry.options import is_number
 
 CELLS_A_SPLIT = 2
-"""Largest useful number of cells per split, because a split by itself has two sets of rows."""
+"""Largest useful number of cells per split: with more, the two sets of each split are themselves taken as cells."""
 
 NEVER = -1
 """The label of rows that are in every training set, as in scikit-learn's PredefinedSplit."""
@@ -42,7 +42,7 @@ class Folds:
     cells : tuple of numpy.ndarray
         Sets of row numbers, in increasing order.
     training, held_out : tuple of tuple of int
-        Per split, the indices of the cells whose union is this side.
+        Per split, the indices of the cells whose union is the training or the held-out set.
     """
 
     rows: int
@@ -55,7 +55,7 @@ class Folds:
     def complements(self) -> bool:
         """Whether split i holds out cell i and fits all other cells.
 
-        Then the moments of all training sets can be merged from those of prefixes and suffixes of the cells.
+        If so, the moments of each training set follow from those of the cells before and after cell i.
         """
         count = len(self.cells)
         if [list(held) for held in self.held_out] != [[i] for i in range(count)]:
@@ -74,14 +74,14 @@ def folds_of(splitter: Any, rows: float, *, y: Any = None, groups: Any = None, r
     y : array of shape (n,), optional
         Passed to ``splitter.split`` as y.
     groups : array of shape (n,), optional
-        Rows of one group stay together.
+        The group of each row; rows of one group are on the same side of every split.
     rng : None, int or numpy.random.Generator
         Shuffles the rows if the splitter is a number of folds.
 
     Raises
     ------
     InvalidOption
-        If the splitter is none of these.
+        If the splitter has none of these types.
     InvalidProblem
         If there are no splits; if a side of a split is empty, or has row numbers out of range or twice; or if labels or
         groups do not have one entry for each row.
@@ -106,7 +106,7 @@ def folds_of(splitter: Any, rows: float, *, y: Any = None, groups: Any = None, r
 
 
 def _labels(splitter: Any) -> HostArray | None:
-    """The splitter as an array of fold labels; None if it is not one."""
+    """The splitter as an array of fold labels; None if it is a splitter of another type."""
     if is_series(splitter):
         return class_vector(splitter)
     if is_array(splitter) and splitter.ndim == 1:
@@ -144,7 +144,7 @@ def _of_rows(values: Any, n: int, name: str) -> HostArray:
 
 
 def _drawn(folds: int, n: int, groups: HostArray | None, rng: Any) -> HostArray:
-    """Draw a fold label for each row; groups stay together, and the largest ones go first to the smallest fold."""
+    """Draw a fold label for each row; with groups, assign whole groups, from the largest, to the smallest fold."""
     numbers = None if groups is None else np.unique(groups, return_inverse=True)[1]
     most = n if numbers is None else int(numbers.max(initial=-1)) + 1
     if not 2 <= folds <= most:
@@ -217,7 +217,7 @@ def _checked(pair: Any, n: int, number: int) -> tuple[HostArray, HostArray]:
 
 
 def _with_cells(n: int, splits: Sequence[tuple[HostArray, HostArray]]) -> Folds:
-    """Compute the coarsest cells whose unions are all sides; if there are too many, take the sides themselves."""
+    """Compute the largest cells whose unions are all sets of the splits; if too many, take the sets as cells."""
     codes = np.zeros(n, dtype=np.int64)
     for training, held_out in splits:
         side = np.zeros(n, dtype=np.int64)
@@ -239,11 +239,11 @@ def _with_cells(n: int, splits: Sequence[tuple[HostArray, HostArray]]) -> Folds:
 
 
 def _within(cell: HostArray, side: HostArray) -> bool:
-    """Whether a cell is in one side of a split; its first row decides."""
+    """Whether a set of a split contains a cell; this is so if the set contains the first row of the cell."""
     at = int(np.searchsorted(side, cell[0]))
     return at < len(side) and bool(side[at] == cell[0])
 
 
 def _met(cell: HostArray, splits: Sequence[tuple[HostArray, HostArray]]) -> int:
-    """The first split that holds out the cell; with this sort key, cell i of k folds is fold i."""
+    """Index of the first split that holds out the cell; sorting cells by it makes cell i of k folds fold i."""
     return next((i for i, split in enumerate(splits) if _within(cell, split[1])), len(splits))

@@ -1,9 +1,10 @@
-"""Estimated time and memory of each form of cross-validation, from which one is chosen.
+"""Estimated time and memory of each form of cross-validation, by which the form is chosen.
 
 Problem: all scores can come from Gram matrices of training and of held-out rows, or from a solve for each ridge and
-split. With few columns the first takes one reading. With many columns the decompositions take longer than solves.
-Method: count the operations of both, at the rates of `linspec.cost`; for a solve use the estimate of its solver, with
-the number of rows of a training set. Solves of one split share the moments of its rows.
+split. With few columns, Gram matrices are faster: they take one reading. With many columns, their decompositions take
+longer than solves.
+Method: count the operations of both forms, at the rates of `linspec.cost`; for a solve use the estimate of its
+solver, with the number of rows of a training set. Solves of one split share the moments of its rows.
 """
 
 from __future__ import annotations
@@ -19,10 +20,10 @@ from linspec.studies.held_out.row_sums import bytes_held
 from linspec.studies.held_out.scores import HeldOutScore
 
 MERGING = 40
-"""Entries read or written per split to merge and adjust Gram matrices, in units of the size of one matrix."""
+"""Merging and adjusting the Gram matrices of a split reads or writes this many times the entries of one matrix."""
 
 A_SOLVE, A_SCORE = 2e-3, 1e-4
-"""Seconds of a solve, and of a score from moments, for the smallest problem."""
+"""Seconds that a solve, and a score from moments, take for the smallest problem."""
 
 
 def estimates_of(
@@ -33,7 +34,7 @@ def estimates_of(
     ks: Sequence[int | None],
     solver: Any,
 ) -> dict[str, cost.Estimate]:
-    """Estimated time and memory of "dense" and "solve", as far as data and score permit them.
+    """Estimated time and memory of the forms "dense" and "solve", without a form that data or score do not permit.
 
     Parameters
     ----------
@@ -92,6 +93,6 @@ def _solving(problem: Any, folds: Folds, ridges: Sequence[Any], solver: Any) -> 
 
 
 def _part(sizes: cost.Sizes, share: float) -> cost.Sizes:
-    """The sizes of data with this fraction of the rows."""
+    """The sizes of data with the fraction `share` of the rows."""
     pairs = None if sizes.pairs is None else int(share * sizes.pairs)
     return replace(sizes, n=max(int(share * sizes.n), 1), nnz=int(share * sizes.nnz), pairs=pairs)

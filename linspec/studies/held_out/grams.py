@@ -1,11 +1,12 @@
-"""Gram matrices of training and held-out rows, both adjusted by the means and slopes of the training rows.
+"""Gram matrices of training and of held-out rows, adjusted by the means and slopes of the training rows.
 
 Problem: means, slopes of confounds and scales of columns are estimated on training rows only, and applied to held-out
 rows in the same way as `transform` of a solution does.
 Method: the adjustment of a row is an affine map, a ↦ diag(f)(a − m − Γᵀ(z − m_z)). The Gram matrix of mapped rows
-follows from the Gram matrix of [rows, confounds] about their own means, and from these means. So the held-out rows need
-not be read again. Differences in a score may cancel; `Split.images` estimates the rounding.
-Where we differ: a column that confounds explain completely leaves only rounding, and is set to zero, as in a solve.
+follows from the means of [rows, confounds] and their Gram matrix about these means. So the held-out rows need not be
+read again. Terms of a score may cancel; `Split.images` estimates the rounding error.
+Where we differ: a column that confounds explain completely would leave only rounding errors, and is set to zero, as
+in a solve.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from linspec.operators.adjustment import EXPLAINED
 from linspec.studies.held_out.row_sums import RowSums
 
 ROUNDING = 4 * EPS
-"""The relative rounding of an entry of a Gram matrix that is merged from cells."""
+"""The relative rounding error of an entry of a Gram matrix that is merged from cells."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,7 +58,7 @@ class Grams:
         return moved
 
     def spread(self, left: str, right: str) -> HostArray:
-        """The Gram or cross matrix about the means of these rows themselves."""
+        """The Gram or cross matrix of these rows about their own means."""
         spread: HostArray = self._spread[self._places[left], self._places[right]]
         return spread
 
@@ -71,7 +72,7 @@ def share_lost(lost: Any, value: Any) -> HostArray:
 
 @dataclass(frozen=True, eq=False)
 class Images:
-    """Linear combinations of the adjusted columns of some rows.
+    """Sums of squares and means of linear combinations of the adjusted columns of some rows.
 
     Attributes
     ----------
@@ -79,7 +80,7 @@ class Images:
     count : float
         The number of rows, or the sum of their weights.
     lost : numpy.ndarray of shape (m,)
-        The rounding of `squares`, which comes from terms that cancel.
+        The rounding errors of `squares`, which come from terms that cancel.
     """
 
     means: HostArray
@@ -90,7 +91,7 @@ class Images:
 
     @property
     def spread(self) -> HostArray:
-        """The Gram matrix about the means of these rows, shape (m, m)."""
+        """The Gram matrix of the combinations about their means over these rows, shape (m, m)."""
         spread: HostArray = self._weights.T @ self._products
         return spread
 
@@ -101,7 +102,7 @@ class Images:
 
     @property
     def squares(self) -> HostArray:
-        """The sum of the squares of each combination, shape (m,)."""
+        """The sum of squares of each combination, about zero, shape (m,)."""
         about = np.sum(self._weights * self._products, axis=0)
         squares: HostArray = np.maximum(about, 0.0) + self.count * self.means**2
         return squares
@@ -119,7 +120,7 @@ class Split:
     squares : mapping from str to numpy.ndarray
         Per matrix, the sums of squares of the unadjusted training columns about zero.
     rank : int
-        Upper bound of the rank of the training rows: their number minus the number of directions subtracted.
+        Upper bound of the rank of the adjusted training rows: their number minus the number of subtracted directions.
     """
 
     training: Grams
@@ -135,18 +136,19 @@ class Split:
         return self._taken.factors[self._taken.places[name]]
 
     def images(self, weights: Sequence[Mapping[str, HostArray]]) -> Images:
-        """Compute linear combinations of the adjusted columns of held-out rows, with their rounding.
+        """Compute means and squares of linear combinations of the adjusted columns of held-out rows, with rounding
+        errors.
 
         Parameters
         ----------
         weights : sequence of mapping from str to numpy.ndarray of shape (p, m)
-            For each block of combinations, the weights of the columns of each matrix in it.
+            For each block of combinations, the weights of the columns of each matrix.
         """
         return self._taken.images(self._rows, weights)
 
 
 def split_of(problem: Any, training: RowSums, held_out: RowSums) -> Split:
-    """Adjust the moments of both sides by the means, slopes and scales of the training rows.
+    """Adjust the moments of training and held-out rows by the means, slopes and scales of the training rows.
 
     Parameters
     ----------
@@ -209,7 +211,7 @@ class _Taken:
         )
 
     def images(self, sums: RowSums, weights: Sequence[Mapping[str, HostArray]]) -> Images:
-        """Linear combinations of the adjusted columns; see `Split.images`."""
+        """The `Images` of linear combinations of the adjusted columns; see `Split.images`."""
         blocks = []
         for each in weights:
             block = np.zeros((self.width, next(iter(each.values())).shape[1]))
@@ -225,7 +227,7 @@ class _Taken:
         return Images(means, sums.count, lost, K, sums.gram @ K)
 
     def _mapped(self, S: HostArray) -> HostArray:
-        """(I −Γᵀ) S (I −Γᵀ)ᵀ, the matrix of the columns with the effect of confounds subtracted."""
+        """[I −Γᵀ] S [I −Γᵀ]ᵀ for S of [columns, confounds]: the matrix of the columns minus the effect of confounds."""
         A = S[: self.width, : self.width]
         if not self.confounds:
             return A

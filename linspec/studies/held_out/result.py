@@ -23,14 +23,14 @@ MOST_ROWS = 8
 
 
 class Setting(NamedTuple):
-    """A ridge and a k; None for a problem without one of them."""
+    """A ridge and a k; None in place of the one that a problem does not have."""
 
     ridge: Any
     k: int | None
 
 
 class ScoreRow(NamedTuple):
-    """One row of the tidy table: a split, a setting, and its score."""
+    """One row of the table of scores: a split, a setting, and the score of the setting on the split."""
 
     split: int
     ridge: Any
@@ -47,7 +47,7 @@ class CrossValidation:
     scores : numpy.ndarray of shape (splits, ridges, ks)
         The scores, float64, read-only.
     ridges : tuple
-        Numbers, pairs for a CCA, None for a problem without a ridge.
+        Numbers or, for a CCA, pairs of numbers; None for a problem without a ridge.
     ks : tuple of int or None
     label : str
         The name of the score.
@@ -55,20 +55,20 @@ class CrossValidation:
         Whether higher scores are better.
     method : {"folds", "gcv"}
     one_pass : bool
-        Whether the scores come from second moments computed in one sweep. Otherwise each ridge and split was solved.
+        Whether the scores come from second moments computed in one sweep. If False, each ridge and split was solved.
     passes : float
-        The number of readings of all rows; a sweep over a part of them counts as a fraction.
+        The number of readings of all rows; a sweep over some of the rows counts as a fraction.
     sizes : tuple of (int, int)
         Per split, the numbers of training and of held-out rows.
     problem : Problem
         The problem passed to `linspec.cross_validate`.
     reason : str
-        The cost estimates behind the choice of the form.
+        The cost estimates by which the form was chosen.
     estimated : numpy.ndarray of shape (ridges, ks) or None
         The standard errors of estimated scores of generalized cross-validation; None for exact scores.
     rounding : numpy.ndarray of shape (splits, ridges, ks) or None
-        An estimate of the rounding of each score from second moments, relative to it, or to 1 for scores that are sums
-        of correlations or of logarithms. None if all scores come from solutions.
+        An estimate of the rounding error of each score from second moments. It is relative to the score, but absolute
+        for scores that are sums of correlations or of logarithms. None if all scores come from solutions.
 
     Examples
     --------
@@ -100,7 +100,7 @@ class CrossValidation:
 
     @property
     def uncertain(self) -> HostArray:
-        """Mask of mean scores with an estimated relative rounding above 1e-3 in some split, shape (ridges, ks)."""
+        """Mask of the settings with an estimated rounding error above 1e-3 on some split, shape (ridges, ks)."""
         if self.rounding is None:
             return np.zeros(self.scores.shape[1:], dtype=bool)
         found: HostArray = np.any((self.rounding > LOST) & np.isfinite(self.scores), axis=0)
@@ -116,8 +116,9 @@ class CrossValidation:
     def standard_error(self) -> HostArray:
         """The standard deviation of the scores over the splits divided by √splits, shape (ridges, ks).
 
-        It is NaN for one split. Training sets share rows, so it is only a rough guide: an unbiased estimate does not
-        exist. For generalized cross-validation with an estimated trace it is the standard error of the score.
+        The values are NaN for one split. Training sets share rows, so they are only a rough guide: an unbiased
+        estimate does not exist. For generalized cross-validation with an estimated trace they are the standard errors
+        of the scores.
         """
         if self.estimated is not None:
             return self.estimated
@@ -143,12 +144,12 @@ class CrossValidation:
     def one_standard_error(self) -> Setting:
         """The simplest setting within one standard error of the best score: smallest k, then largest ridge.
 
-        The standard error is that of the best setting (Breiman, Friedman, Olshen & Stone 1984, section 3.4.3).
+        The standard error of the best setting is used (Breiman, Friedman, Olshen & Stone 1984, section 3.4.3).
 
         Raises
         ------
         MissingCapability
-            With one split or for generalized cross-validation, which have no standard error over splits.
+            For one split, and for generalized cross-validation, there is no standard error over splits.
         """
         gains = self._gains()
         i, j = self._place(self.best)
@@ -189,7 +190,7 @@ class CrossValidation:
 
     @property
     def rows(self) -> list[ScoreRow]:
-        """The scores as a tidy table: a row for each split, ridge and k."""
+        """The scores as a table with a row for each split, ridge and k."""
         return [
             ScoreRow(split, ridge, k, float(self.scores[split, i, j]))
             for split in range(len(self.scores))
@@ -198,7 +199,7 @@ class CrossValidation:
         ]
 
     def _gains(self) -> HostArray:
-        """Mean scores with the sign for which higher is better; -inf in place of NaN."""
+        """Mean scores, negated if lower scores are better; -inf in place of NaN."""
         gains = self.mean if self.higher else -self.mean
         gains = np.where(np.isnan(gains), -math.inf, gains)
         if np.all(gains == -math.inf):

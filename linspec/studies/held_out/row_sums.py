@@ -2,12 +2,13 @@
 
 Problem: cross-validation needs the moments of the training rows and of the held-out rows of every split.
 Method: the sweep computes for each cell of rows (`linspec.studies.held_out.folds`) its count, its means, and the Gram
-matrix about these means of [all columns of the matrices, confounds]. It is one task: the rows of a block, in whatever
-process it is, are sorted into their cells. Moments of unions come from merging (Chan, Golub & LeVeque 1983,
-doi:10.1080/00031305.1983.10483115); for k folds from k prefixes and k suffixes.
-Where we differ: the moments of a training set could be those of all rows minus those of the fold. That takes fewer
-merges, but loses all digits by which the fold is larger than the rest. So nothing is subtracted here, and each cell has
-its own origin, its first row, and stores its means minus this origin.
+matrix about these means of [all columns of the matrices, confounds]. The sweep is one task, which sorts the rows of a
+block into their cells, in whichever process the block is. Moments of unions are merged from those of cells (Chan,
+Golub & LeVeque 1983, doi:10.1080/00031305.1983.10483115); for k folds, each training set is a prefix and a suffix of
+the cells.
+Where we differ: subtracting the moments of the fold from those of all rows would take fewer merges, but loses all
+digits by which the fold is larger than the other rows. So no moments are subtracted here. Each cell has its first row
+as origin, and stores its means minus this origin.
 """
 
 from __future__ import annotations
@@ -37,10 +38,10 @@ from linspec.sweeps.task import Task
 from linspec.sweeps.views import View, gram_rows, stored_rows
 
 ROWS_A_CELL = 512
-"""Rows of each cell in a block, so that adding its Gram matrix costs less than forming it."""
+"""Rows of each cell in a block: enough that adding the Gram matrix costs less than forming it."""
 
 CANCELS = 1e6
-"""Sparse columns whose mean square exceeds their variance by more than this factor are centred entry by entry."""
+"""A sparse column whose mean square exceeds its variance by more than this factor is centred entry by entry."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,9 +55,9 @@ class RowSums:
     rows : int
         The number of rows with positive weight.
     origin, mean : numpy.ndarray of shape (d,)
-        The column means are the sum origin + mean. It is not formed, because that would round large means.
+        The column means are origin + mean. This sum is not formed, because forming it would round large means.
     gram : numpy.ndarray of shape (d, d)
-        The Gram matrix about these means.
+        The Gram matrix about the column means.
     """
 
     count: float
@@ -66,7 +67,7 @@ class RowSums:
     gram: HostArray
 
     def merged(self, other: RowSums) -> RowSums:
-        """Return the moments of the union of both sets of rows."""
+        """Return the moments of the union of these rows and those of `other`."""
         if 0 in (self.count, other.count):
             return other if self.count == 0 else self
         step, (weight, share) = self.less(other.origin, other.mean), merged(self.count, other.count)
@@ -77,7 +78,7 @@ class RowSums:
         return RowSums(self.count + other.count, self.rows + other.rows, self.origin, mean, gram)
 
     def less(self, origin: HostArray, mean: HostArray) -> HostArray:
-        """The column means minus origin + mean of others, without forming either sum."""
+        """The column means minus another point origin + mean, without forming the sums."""
         gap: HostArray = (self.origin - origin) + (self.mean - mean)
         return gap
 
@@ -94,7 +95,7 @@ def bytes_held(columns: int, folds: Folds) -> float:
 
 
 def training_and_held_out(cells: Sequence[RowSums], folds: Folds) -> Iterator[tuple[RowSums, RowSums]]:
-    """Yield the moments of training and held-out rows of each split, merged from those of the cells."""
+    """Yield, for each split, the moments of its training rows and of its held-out rows, merged from those of cells."""
     if folds.complements and len(cells) > 2:
         yield from _all_but_one(cells)
         return
@@ -115,7 +116,7 @@ def _union(cells: Sequence[RowSums], numbers: Sequence[int]) -> RowSums:
 
 
 def _all_but_one(cells: Sequence[RowSums]) -> Iterator[tuple[RowSums, RowSums]]:
-    """Yield the moments of all other cells and of the cell itself, from merged prefixes and suffixes."""
+    """Yield, for each cell, the moments of the union of all other cells, and the moments of the cell."""
     behind = [cells[-1]]
     for cell in reversed(cells[1:-1]):
         behind.append(cell.merged(behind[-1]))
@@ -132,7 +133,7 @@ def _all_but_one(cells: Sequence[RowSums]) -> Iterator[tuple[RowSums, RowSums]]:
 
 @dataclass(frozen=True, eq=False)
 class CellRows(OfRows):
-    """The cells, weights and confounds of rows.
+    """Data of rows: the cell, the weight and the confounds of each row.
 
     Parameters
     ----------
@@ -143,7 +144,7 @@ class CellRows(OfRows):
     weights : numpy.ndarray of shape (n,), or None
     confounds : numpy.ndarray of shape (n, c), or None
     first : int, default 0
-        The number of the row to which the first weight and the first row of confounds belong.
+        The number of the row to which the first entry of `weights` and of `confounds` belongs.
     """
 
     of: int
@@ -171,14 +172,14 @@ class CellRows(OfRows):
         return replace(self, cells=cells, weights=weights, confounds=confounds, first=start)
 
     def members(self, start: int, stop: int) -> Iterator[tuple[int, HostArray, HostArray | None]]:
-        """Yield for each cell with some of these rows its index, the numbers of these rows, and their weights."""
+        """Yield (index, row numbers, weights) for each cell with rows from start to stop − 1, for these rows only."""
         for number, cell in enumerate(self.cells):
             own = _between(cell, start, stop)
             if own.size:
                 yield number, own, None if self.weights is None else self.weights[own - self.first]
 
     def confounds_of(self, numbers: HostArray | slice) -> HostArray:
-        """The confounds of some rows; an array without columns if there are none."""
+        """The confounds of the rows with the given numbers; an array without columns if there are no confounds."""
         if self.confounds is None:
             return np.zeros((len(numbers) if isinstance(numbers, np.ndarray) else 0, 0))
         if isinstance(numbers, slice):
@@ -194,7 +195,7 @@ def _between(cell: HostArray, start: int, stop: int) -> HostArray:
 
 @dataclass
 class CellPart:
-    """The moments of some rows of one cell: `running` for dense rows, `pairs` for sparse ones."""
+    """The moments of some rows of one cell: `running` has those of dense rows, `pairs` those of sparse rows."""
 
     count: float = 0.0
     rows: int = 0
@@ -203,7 +204,7 @@ class CellPart:
     pairs: RowSums | None = None
 
     def merged(self, other: CellPart) -> CellPart:
-        """Return the moments of the rows of both, in new memory."""
+        """Return the moments of these rows and those of `other`, in new memory."""
         both = CellPart(self.count + other.count, self.rows + other.rows, origin=self.origin)
         if self.pairs is not None and other.pairs is not None:
             both.pairs = self.pairs.merged(other.pairs)
@@ -223,7 +224,7 @@ class CellPart:
 
 @dataclass(frozen=True)
 class CellSums(Task[dict[int, CellPart]]):
-    """Moments of each cell of [all columns, confounds].
+    """Task that computes the moments of [all columns, confounds] for each cell of rows.
 
     Parameters
     ----------
@@ -232,7 +233,7 @@ class CellSums(Task[dict[int, CellPart]]):
     about : sequence of array or None
         Per view, a row that is subtracted from all rows.
     by_pairs : bool
-        Whether sparse rows are multiplied as sparse matrices.
+        Whether Gram matrices of sparse rows are formed by sparse products.
     model : CellRows
     """
 
@@ -247,7 +248,7 @@ class CellSums(Task[dict[int, CellPart]]):
         first_row: int = 0,
         into: dict[int, CellPart] | None = None,
     ) -> dict[int, CellPart]:
-        """Add the moments of some rows to those before."""
+        """Add the moments of some rows, cell by cell, to `into`, those of earlier rows."""
         part, n = {} if into is None else into, rows[0].shape[0]
         if self.by_pairs:
             for number, own, w in self.model.members(first_row, first_row + n):
@@ -295,7 +296,7 @@ class CellSums(Task[dict[int, CellPart]]):
     def _of_pairs(
         self, operators: Sequence[Any], own: HostArray, weights: HostArray | None, first_row: int
     ) -> RowSums:
-        """Moments of sparse rows from products of their entries; columns where centring cancels are made dense."""
+        """Moments of sparse rows by sparse products; columns in which centring would cancel digits are made dense."""
         rows = own - first_row
         matrix = scipy.sparse.hstack([A.matrix[rows] for A in operators], format="csr").astype(np.float64)
         w = np.ones(len(rows)) if weights is None else weights
@@ -321,7 +322,7 @@ class CellSums(Task[dict[int, CellPart]]):
         return RowSums(count, 0, origin, mean, gram)
 
     def merge(self, left: dict[int, CellPart], right: dict[int, CellPart]) -> dict[int, CellPart]:
-        """Merge the moments of both parts, cell by cell."""
+        """Merge the moments `left` and `right`, cell by cell."""
         both = {**right, **left}
         for number in left.keys() & right.keys():
             both[number] = left[number].merged(right[number])
@@ -339,7 +340,7 @@ class CellSums(Task[dict[int, CellPart]]):
 
 
 def _counted(own: HostArray, w: HostArray | None) -> tuple[float, int]:
-    """The number of rows or sum of their weights, and the number of rows with positive weight."""
+    """The sum of the weights of rows (their number without weights), and the number of rows with positive weight."""
     return (float(own.size), own.size) if w is None else (float(w.sum()), int(np.count_nonzero(w)))
 
 
@@ -355,7 +356,8 @@ def gathered(problem: Any, folds: Folds) -> list[RowSums]:
     Returns
     -------
     list of RowSums
-        One for each cell, for all columns of the matrices in their order, followed by the confounds.
+        The moments of each cell, for all columns of the matrices in the order of the problem, followed by the
+        confounds.
 
     Raises
     ------
@@ -387,7 +389,7 @@ def gathered(problem: Any, folds: Folds) -> list[RowSums]:
 
 
 def _check_sizes(views: Sequence[View], total: RowSums, weights: HostArray | None) -> None:
-    """Raise if the largest entry of a matrix is out of range; read rows again only if their squares are extreme."""
+    """Raise if the largest entry of a matrix is out of range; read rows again only if column norms are extreme."""
     squares, start = np.diag(total.gram) + total.count * (total.origin + total.mean) ** 2, 0
     for view in views:
         A, stop = view.operator, start + view.operator.shape[1]
@@ -404,7 +406,7 @@ def _check_sizes(views: Sequence[View], total: RowSums, weights: HostArray | Non
 
 
 def _swept(task: CellSums, views: list[View], model: RowModel) -> tuple[dict[int, CellPart], int]:
-    """Run the task over all rows, in this process or others; return its part and the number of rows."""
+    """Run the task over all rows, wherever they are; return the moments of the cells and the number of rows."""
     operators = [view.operator for view in views]
     named = {view.name: view.operator for view in views}
     streamed = any(view.streamed for view in views) and not any(A.access == "blocks" for A in operators)
@@ -428,7 +430,7 @@ def _swept(task: CellSums, views: list[View], model: RowModel) -> tuple[dict[int
 
 
 def _check(task: CellSums, part: dict[int, CellPart], named: Mapping[str, LinearOperator]) -> None:
-    """Raise if sums are not finite, with the entry that causes it."""
+    """Raise if sums are not finite; the message names the entry that is the cause."""
     if all(np.isfinite(float(to_host(task.home.xp.sum(array)))) for array in task.looked_at(part)):
         return
     if any(first_non_finite(A) for A in named.values()):
@@ -437,7 +439,7 @@ def _check(task: CellSums, part: dict[int, CellPart], named: Mapping[str, Linear
 
 
 def _by_pairs(views: Sequence[View]) -> bool:
-    """Whether sparse rows are multiplied as sparse matrices."""
+    """Whether Gram matrices of sparse rows are formed by sparse products."""
     operators = [view.operator for view in views]
     in_blocks = [A.access == "blocks" and A.sparse for A in operators]
     sparse = all(in_blocks) or all(isinstance(A, SparseOperator) for A in operators)

@@ -1,4 +1,4 @@
-"""The base class of scores on held-out rows, and the factorisations that all ridges share."""
+"""The base class of scores on held-out rows, and factorisations of Gram matrices that all ridges share."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ from linspec.studies.held_out.grams import Split
 from linspec.sweeps.blocks import brought_here
 
 LOST = 1e-3
-"""Relative rounding above which a score is meaningless."""
+"""A score counts as meaningless if its relative rounding error is above this."""
 
 GAP = 1e8
-"""Eigenvalues below rounding count as zero if all others have at most this condition number."""
+"""Eigenvalues below the rounding error count as zero if the other eigenvalues have at most this condition number."""
 
 SAFE = 1e-6
-"""A ridge below this fraction of the largest eigenvalue gets its own factorisation, with scaled columns."""
+"""For a ridge below this fraction of the largest eigenvalue, the matrix is factorised again, with scaled columns."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,7 +44,7 @@ class Generalized:
     one_pass : bool
         Whether the scores come from second moments computed in one sweep.
     reason : str
-        The cost estimates behind the choice of the method.
+        The cost estimates by which the method was chosen.
     rounding : numpy.ndarray of shape (ridges,) or None
         As in `Rounded`.
     """
@@ -58,7 +58,7 @@ class Generalized:
 
 
 class Rounded(NamedTuple):
-    """Scores with an estimate of their rounding.
+    """Scores with an estimate of their rounding errors.
 
     Attributes
     ----------
@@ -67,7 +67,7 @@ class Rounded(NamedTuple):
         The estimated error caused by cancellation and by the condition of Gram matrices, relative to the score.
         Infinite if the moments do not determine the score.
     moved : numpy.ndarray of shape (ridges, ks), optional
-        The perturbation of solutions on the training rows by the rounding of Gram matrices, an argument of
+        The perturbation of solutions for the training rows by the rounding errors of Gram matrices. It is passed to
         `rounding_of_solutions`, because solvers may use Gram matrices, too.
     """
 
@@ -91,7 +91,8 @@ class HeldOutScore(ABC):
     together : bool
         Whether `of_solutions` reads the held-out rows once for all solutions.
     reads_again : bool
-        Whether scores from moments that may be rounding are recomputed from solutions, if rows can be read again.
+        Whether scores from moments that may be only rounding errors are recomputed from solutions, if rows can be
+        read again.
 
     Examples
     --------
@@ -113,7 +114,7 @@ class HeldOutScore(ABC):
 
     @abstractmethod
     def of_solution(self, problem: Any, solution: Any, ks: Sequence[int | None]) -> HostArray:
-        """Score a solution, or its leading part for each k.
+        """Score the leading k columns of a solution for each k; None: the whole solution.
 
         Parameters
         ----------
@@ -133,7 +134,7 @@ class HeldOutScore(ABC):
         return np.asarray([self.of_solution(problem, solution, ks) for solution in solutions])
 
     def rounding_of_solutions(self, problem: Any, solutions: Sequence[Any], moved: HostArray) -> HostArray:
-        """Estimate the relative rounding of the scores of solutions; only called for scores with `reads_again`.
+        """Estimate the relative rounding errors of the scores of solutions; only called for scores with `reads_again`.
 
         Parameters
         ----------
@@ -191,10 +192,10 @@ class HeldOutScore(ABC):
         )
 
     def seconds_of_split(self, problem: Any, ridges: int) -> float:
-        """Estimate the seconds of `of_moments` for this number of ridges, without merging the moments.
+        """Estimate the seconds that `of_moments` takes for `ridges` ridges, without the merging of moments.
 
-        By default the cost of an eigendecomposition of the Gram matrix of each matrix whose means the answer has, and
-        for each ridge of two products with it and a block of `Problem.width` columns.
+        The default counts, for each matrix whose means the answer has, one eigendecomposition of its Gram matrix, and
+        for each ridge two products of the Gram matrix with a block of `Problem.width` columns.
         """
         widths = [float(problem.matrices[name].shape[1]) for name in problem.solution.layout.means]
         decomposed = sum(cost.EIGEN * p**3 for p in widths) / cost.FACTOR_RATE
@@ -209,14 +210,14 @@ class HeldOutScore(ABC):
 class Metric:
     """S + ridge·I for several ridges, factorised by one eigendecomposition S = UΛUᵀ.
 
-    The computed eigenvalues have the rounding of the largest one. A ridge far below that one gets its own factor
-    (`linspec.algebra.whitener.Whitener`), with columns scaled first and a rank decision.
+    The errors of all computed eigenvalues are relative to the largest eigenvalue. For a ridge far below it, S +
+    ridge·I is factorised separately (`linspec.algebra.whitener.Whitener`), with scaled columns and a rank decision.
 
     Parameters
     ----------
     S : numpy.ndarray of shape (p, p)
     operator : LinearOperator
-        The matrix whose Gram matrix S is; its shape and dtype determine the size of rounding.
+        The matrix A with S = AᵀA; its shape and dtype determine the size of rounding errors.
     spread : numpy.ndarray of shape (p, p), optional
         The Gram matrix about the means, if S is about zero.
     """
@@ -236,21 +237,21 @@ class Metric:
         return float(np.max(np.sum(np.abs(self.S), axis=0), initial=0.0))
 
     def shares(self, ridge: float) -> bool:
-        """Whether the eigendecomposition is accurate enough for this ridge."""
+        """Whether the common eigendecomposition is accurate enough for this ridge."""
         return ridge > SAFE * self.largest
 
     @property
     def vectors(self) -> HostArray:
-        """U."""
+        """The matrix U of eigenvectors."""
         return self._pairs[1]
 
     @property
     def values(self) -> HostArray:
-        """Λ, with negative values set to zero."""
+        """The eigenvalues Λ, with negative values set to zero."""
         return self._pairs[0]
 
     def whitener(self, ridge: float) -> Whitener:
-        """The factor of S + ridge·I; only the last one is kept."""
+        """The factor of S + ridge·I; only that for the last ridge is kept."""
         if ridge not in self._whiteners:
             self._whiteners = {ridge: Whitener(self.S, ridge, self.cut, HOST)}
         return self._whiteners[ridge]
@@ -258,8 +259,8 @@ class Metric:
     def condition(self, ridge: float) -> float:
         """Factor by which the inverse of S + ridge·I amplifies the rounding of S.
 
-        Infinite if directions of the columns are lost in S: if eigenvalues decrease to the rounding of the largest one
-        without a gap, or if large means hide the variation of the columns.
+        It is infinite if S does not resolve all directions: if eigenvalues decrease without a gap to the rounding
+        error of the largest, or if large means hide the variation of the columns.
         """
         if self.shares(ridge):
             return (self.largest + ridge) / ridge
@@ -280,13 +281,13 @@ class Metric:
 
 
 def still(squares: HostArray, means: HostArray, count: float, rows: int) -> HostArray:
-    """Mask of the variates that are constant up to rounding."""
+    """Mask of the variates that are constant up to rounding errors."""
     found: HostArray = squares - count * means**2 <= max(rows, 16) * EPS * squares
     return found
 
 
 def weighted_rows(block: Any, problem: Any) -> tuple[HostArray, HostArray]:
-    """Copy rows to the host in float64, and return them with their weights in the problem."""
+    """Return rows in float64 on the host, and the weights that the problem gives them (ones without weights)."""
     rows = np.asarray(to_host(brought_here(block)), dtype=np.float64)
     w = problem.sample_weight
     return rows, np.ones(len(rows)) if w is None else w

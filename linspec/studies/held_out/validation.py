@@ -1,13 +1,14 @@
 """Choice of the ridge and k of a problem by rows that were not fitted.
 
 Problem: fit every ridge on the training rows of every split, and score every k on the held-out rows.
-Method: if Gram matrices can be held, one sweep computes the moments of all cells of rows whose unions are the sets of
-the splits (`linspec.studies.held_out.row_sums`). Those of training sets are merged from them. A split costs an
-eigendecomposition of each metric, a ridge a small decomposition, and a k only its score: the leading columns
-of a solution are the solution for a smaller k. Held-out scores are functions of the moments of the held-out rows, so no
-row is read again. If Gram matrices cannot be held, each ridge and split is solved
-(`linspec.studies.held_out.by_solving`). Source: Stone 1974, J. R. Stat. Soc. B 36:111,
-doi:10.1111/j.2517-6161.1974.tb00994.x (cross-validatory choice). Where we differ: he holds out one row at a time.
+Method: if Gram matrices fit into memory, one sweep computes the moments of cells of rows; training and held-out sets
+are unions of cells (`linspec.studies.held_out.row_sums`). The moments of these sets are merged from those of the
+cells. A split costs an eigendecomposition of each Gram matrix, and a ridge a small decomposition. A k costs only its
+score: the leading columns of a solution are the solution for a smaller k. Held-out scores are functions of the
+moments of the held-out rows, so no row is read again. If Gram matrices do not fit into memory, each ridge and split
+is solved (`linspec.studies.held_out.by_solving`).
+Source: Stone 1974, J. R. Stat. Soc. B 36:111, doi:10.1111/j.2517-6161.1974.tb00994.x (cross-validatory choice).
+Where we differ: Stone holds out one row at a time, and we hold out sets of rows.
 """
 
 from __future__ import annotations
@@ -76,9 +77,9 @@ def cross_validate(  # noqa: PLR0913
         Its data, centring, weights, confounds and scale are used. Means, slopes of confounds and scales of columns are
         estimated on the training rows of each split, and held-out rows are weighted.
     ridges : sequence, optional
-        Numbers, for a CCA also pairs. By default the ridge of the problem, or the ridges of its path.
+        Numbers; for a CCA, numbers or pairs. By default the ridge of the problem, or the ridges of its path.
     ks : sequence of int, optional
-        For problems with a k. By default the k of the problem.
+        The values of k, for problems with a k. By default the k of the problem.
     method : {"folds", "gcv"}, default "folds"
         "gcv" is generalized cross-validation of a `linspec.LeastSquares`: without splits, in one pass.
     splitter : int, array of n labels, object with a method split, or iterable of pairs, default 5
@@ -130,7 +131,7 @@ def cross_validate(  # noqa: PLR0913
     Warns
     -----
     AccuracyWarning
-        If some scores may be rounding; `CrossValidation.uncertain` marks them.
+        If some scores may be only rounding errors; `CrossValidation.uncertain` marks them.
 
     Notes
     -----
@@ -139,9 +140,10 @@ def cross_validate(  # noqa: PLR0913
     their best k is the largest. `CrossValidation.one_standard_error` is the simplest setting about as good as the best.
 
     The Gram matrices of the training rows square their condition number, and terms of scores cancel where a fit is
-    good. The rounding of each score is estimated (`CrossValidation.rounding`). With ``form="auto"`` errors of least
-    squares that may be rounding are recomputed from solutions, if rows can be selected, at the cost of more
-    passes. Other scores that may be rounding are flagged: pass ``form="implicit"``, with a solver such as "direct".
+    good. The rounding error of each score is estimated (`CrossValidation.rounding`). With ``form="auto"``, errors of
+    least squares that may be only rounding errors are recomputed from solutions, if rows can be selected, at the cost
+    of more passes. Other scores that may be only rounding errors are flagged: pass ``form="implicit"``, with a solver
+    such as "direct".
 
     Examples
     --------
@@ -200,7 +202,7 @@ def cross_validate(  # noqa: PLR0913
 
 
 def _result(found: CrossValidation) -> CrossValidation:
-    """Make the scores read-only, and warn if some of them may be rounding."""
+    """Make the scores read-only, and warn if some of them may be only rounding errors."""
     for array in (found.scores, found.rounding):
         if array is not None:
             array.flags.writeable = False
@@ -223,7 +225,7 @@ def _read_again(
     made: Rounded,
     rng: Any,
 ) -> float:
-    """Recompute scores that may be rounding from solutions, in place; return the number of passes."""
+    """Recompute, in place and from solutions, scores that may be only rounding errors; return the number of passes."""
     ridges, ks = grid
     lost = made.rounding > LOST
     splits, some = np.flatnonzero(lost.any(axis=(1, 2))), np.flatnonzero(lost.any(axis=(0, 2)))
@@ -345,7 +347,7 @@ def _ks(problem: Problem[Any], ks: Any) -> tuple[int | None, ...]:
 
 
 def _check_training(problem: Problem[Any], folds: Folds, ks: tuple[int | None, ...]) -> None:
-    """Raise, before anything is read, if k exceeds the columns or the rows of some training set."""
+    """Raise an error, before any row is read, if k exceeds the columns or the rows of a training set."""
     most = max((k for k in ks if k is not None), default=0)
     if most:
         problem.with_numbers(k=most).check_sizes()
@@ -368,7 +370,7 @@ def _check_rank(split: Split, number: int, ks: tuple[int | None, ...]) -> None:
 
 
 def _form(score: HeldOutScore, form: str) -> str:
-    """The requested form, "auto", "dense" or "solve"; always "solve" for scores that are no functions of moments."""
+    """The requested form, "auto", "dense" or "solve"; always "solve" for scores that moments do not determine."""
     if form == "dense" and not score.by_moments:
         raise MissingCapability(
             f"the score {score.label} is not a function of second moments. Leave form out."
@@ -379,7 +381,7 @@ def _form(score: HeldOutScore, form: str) -> str:
 
 
 def _chosen(estimates: dict[str, cost.Estimate], form: str, memory: float) -> tuple[bool, str]:
-    """Whether to hold the Gram matrices of all sets of rows, and the reason."""
+    """Whether to hold the Gram matrices of all sets of rows in memory, and a text with the reason."""
     costs = "; ".join(f"{name}: {e} ({e.note})" for name, e in estimates.items())
     if form == "dense" and estimates["dense"].bytes > memory:
         raise NoSuitableSolver(

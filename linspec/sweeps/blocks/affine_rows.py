@@ -1,8 +1,8 @@
-"""Affine images of the rows of blocks, kept on the workers of the blocks.
+"""Affine images of rows in blocks; each image stays on the worker that holds its block.
 
 Problem: scores and predictions have a row for each row of the data. If the data do not fit into one process, the scores
 may not fit either.
-Method: one piece of work for each block, (A − 1 meanᵀ) V + 1 offsetᵀ − Z S, for the rows Z of the confounds. The
+Method: for each block A, with rows Z of the confounds, its worker computes (A − 1 meanᵀ) V + 1 offsetᵀ − Z S. The
 results become a matrix in blocks of the same heights.
 """
 
@@ -27,14 +27,14 @@ from linspec.sweeps.blocks.readings import Reading
 
 @dataclass(frozen=True)
 class RowImages:
-    """The images of the rows of one block.
+    """Work that computes the image (A − 1 meanᵀ) V + 1 offsetᵀ − Z S of one block A.
 
     Parameters
     ----------
     reading : Reading
         The way in which the block is read.
     adjustment : Adjustment
-        The row that is subtracted.
+        The adjustment that subtracts the mean from the rows.
     V : array of shape (p, k)
     offset : array of shape (k,), optional
     slopes : array of shape (c, k), optional
@@ -59,12 +59,12 @@ class RowImages:
 
 
 def brought_here(found: Any) -> Array:
-    """Bring rows that may be in blocks, such as scores, to this process as an array.
+    """Return a narrow matrix, such as scores, as an array of this process, also if its rows are in blocks.
 
     Parameters
     ----------
     found : array or data of shape (n, k)
-        Few columns.
+        A matrix with few columns.
     """
     if is_array(found):
         return found
@@ -90,7 +90,7 @@ def row_images(
     mean : numpy.ndarray of shape (p,), optional
     offset : numpy.ndarray of shape (k,), optional
     confounds : numpy.ndarray of shape (n, c), optional
-        Z; every block gets its own rows.
+        Z; the worker of each block gets the rows of Z that belong to the block.
     slopes : numpy.ndarray of shape (c, k), optional
         S, the slopes of the confounds.
 
@@ -101,7 +101,7 @@ def row_images(
     Raises
     ------
     InvalidProblem
-        The confounds do not have a row for each row.
+        The confounds do not have a row for each row of A.
     DataLost
         A block is lost.
 

@@ -1,11 +1,11 @@
 """Engines: owners of blocks of rows, which run functions on the blocks without moving them.
 
-Problem: blocks are in this process, on the workers of dask or ray, or with any other cluster manager. The computations
-on them, and the order in which results are merged, should be written once.
+Problem: blocks are in this process, on the workers of dask or ray, or with any other cluster manager. The
+computations on blocks, and the order in which results are merged, should be written once.
 Method: an engine has three methods. `hold` hands it values of this process, `map` calls a function with the values
 behind some handles and keeps the results where they were made, and `fetch` brings values to this process. A reduction
-consists of levels of `map`: groups of `FAN` neighbours are merged until one result is left. The groups depend on the
-numbers of the results alone, so that every engine gives the same bits.
+consists of levels of `map`: groups of `FAN` neighbours are merged until one result is left. The groups depend only on
+the positions of the results, so that every engine gives the same bits.
 """
 
 from __future__ import annotations
@@ -55,12 +55,12 @@ class Call:
 class Engine(ABC):
     """An owner of values behind handles, which calls functions with them: this process, or a cluster.
 
-    A derived class defines `hold`, `map` and `fetch`; the other methods have defaults that use these.
+    A derived class defines `hold`, `map` and `fetch`; the defaults of the other methods use these three.
 
     Attributes
     ----------
     round_seconds, call_seconds : float, default 0.0
-        The overhead of a reduction and of each of its calls in seconds, by which "auto" estimates the cost of a pass.
+        The overhead of a reduction, and of each of its calls, in seconds; "auto" estimates the cost of a pass by them.
 
     Examples
     --------
@@ -78,7 +78,7 @@ class Engine(ABC):
 
     @property
     def workers(self) -> int:
-        """The number of calls made at once, by which "auto" estimates the time of a pass; bits do not depend on it."""
+        """Number of calls made at once: "auto" estimates the time of a pass by it, and no result depends on it."""
         return 1
 
     @abstractmethod
@@ -103,9 +103,9 @@ class Engine(ABC):
         Parameters
         ----------
         work : callable
-            It may be large: an engine sends it once, not with every call. It must not modify the values.
+            The function may be large: an engine sends it once, not with every call. It must not modify the values.
         calls : sequence of Call
-            They are independent of each other, and may be repeated if a result is lost.
+            Calls are independent of each other. A call is repeated if its result is lost.
 
         Returns
         -------
@@ -131,7 +131,7 @@ class Engine(ABC):
         """
 
     def keep(self, work: Work, calls: Sequence[Call]) -> list[Handle]:
-        """Like `map`, for results that later calls use again: an engine that recomputes results must store these."""
+        """Like `map`, for results that later calls use: the engine must store them rather than recompute them."""
         return self.map(work, calls)
 
     def joins(self, other: Engine) -> bool:
@@ -139,11 +139,11 @@ class Engine(ABC):
         return other is self
 
     def together(self, first: Sequence[Handle], second: Sequence[Handle]) -> list[Handle]:
-        """Handles of the second values, moved if possible to the workers of the first: they will be used in pairs."""
+        """Move values `second`, if possible, to the workers of their partners in `first`; return the new handles."""
         return list(second)
 
     def release(self, handles: Sequence[Handle]) -> None:  # noqa: B027 (most engines free values without references)
-        """Release handles that will not be used again; results computed from them may still be pending."""
+        """Release handles that will not be used again; calls that use them may still be pending."""
 
     def fetch_once(self, handles: Sequence[Handle]) -> list[Any]:
         """Fetch the values behind handles, and release the handles."""
@@ -153,7 +153,7 @@ class Engine(ABC):
             self.release(handles)
 
     def reduce(self, work: Work, calls: Sequence[Call], merge: Work) -> Any:
-        """Compute the results of all calls, merged by a tree over their order.
+        """Compute the results of all calls, and merge neighbouring results by a fixed tree.
 
         Parameters
         ----------
@@ -185,7 +185,7 @@ class Engine(ABC):
 
 
 class InProcess(Engine):
-    """Blocks in this process, where a handle is the value itself; several threads take calls.
+    """Engine of this process, where a handle is the value itself and several threads run the calls.
 
     Examples
     --------

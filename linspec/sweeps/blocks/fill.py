@@ -2,9 +2,9 @@
 
 Problem: the entries of a Gram matrix can be estimated from a matrix in memory; but each block has only its own rows,
 and the Gram matrix of all rows has the union of the entries of all blocks.
-Method: the entries of each column of the second factor are counted on the workers. For some columns, at equal steps in
-the order of their counts, the columns of the product are formed as patterns, and united by a tree.
-`operators.sparse_grams.gram_entries` does the same in memory.
+Method: the entries of each column of the second factor are counted on the workers. The columns are ordered by these
+counts and sampled at equal steps. For the sampled columns, the patterns of the columns of the product are formed on
+the workers and united by a tree. `operators.sparse_grams.gram_entries` does the same in memory.
 """
 
 from __future__ import annotations
@@ -24,17 +24,17 @@ from linspec.sweeps.blocks.reduction import map_reduce
 from linspec.sweeps.task import Task
 
 WORTH_SAMPLING = 2**22
-"""Number of pairs above which the number of entries is estimated."""
+"""Number of pairs of entries in the same row above which the entries of the Gram matrix are estimated."""
 
 
 @dataclass(frozen=True)
 class CountedColumns(Task[HostArray]):
-    """Entries of each column of the last view, followed by the number of pairs of its entries with the first view."""
+    """Task that counts the entries of each column of the last view Y, and the multiply-adds of XᵀY (X: first view)."""
 
     def part(
         self, rows: Sequence[LinearOperator], first_row: int = 0, into: HostArray | None = None
     ) -> HostArray:
-        """The counts of some rows, added to those of the rows before."""
+        """The number of entries of each column of Y in some rows, then the multiply-adds; added to `into`."""
         *_, Y = (A.matrix for A in _any(rows))
         counts = np.bincount(Y.indices[: Y.indptr[-1]], minlength=Y.shape[1]).astype(np.int64)
         pairs = pair_count(_any(rows)[0].matrix, Y)
@@ -42,14 +42,14 @@ class CountedColumns(Task[HostArray]):
         return own if into is None else into + own
 
     def merge(self, left: HostArray, right: HostArray) -> HostArray:
-        """The sum of both parts."""
+        """The sum of the counts `left` and `right`."""
         total: HostArray = left + right
         return total
 
 
 @dataclass(frozen=True)
 class Pattern(Task[Any]):
-    """The sparsity pattern of some rows of YᵀX, as a matrix of ones.
+    """Task that forms the sparsity pattern of some rows of YᵀX, as a matrix of ones.
 
     Parameters
     ----------
@@ -60,7 +60,7 @@ class Pattern(Task[Any]):
     chosen: HostArray
 
     def part(self, rows: Sequence[LinearOperator], first_row: int = 0, into: Any = None) -> Any:
-        """The pattern of some rows of the data, united with that of the rows before."""
+        """The pattern of YᵀX for some rows, united with `into`, the pattern of earlier rows."""
         first, *_, last = (_any(rows)[0], _any(rows)[-1])
         X, Y = first.matrix, last.matrix[:, self.chosen]
         found = (_ones(Y).T @ _ones(X)).tocsr()
@@ -68,7 +68,7 @@ class Pattern(Task[Any]):
         return found if into is None else self.merge(into, found)
 
     def merge(self, left: Any, right: Any) -> Any:
-        """The union of both patterns."""
+        """The union of the patterns `left` and `right`."""
         both = left + right
         both.data[:] = 1.0
         return both
@@ -85,9 +85,9 @@ def _any(rows: Any) -> Any:
 
 
 def estimated_fill(views: Sequence[LinearOperator], pairs: Sequence[int]) -> tuple[int, float | None]:
-    """Count pairs of entries in the same row, over all Gram and cross matrices, and estimate the entries of these.
+    """Count the multiply-adds of all Gram and cross matrices of the views, and estimate the entries of these matrices.
 
-    The entries are None if pairs are few.
+    The multiply-adds are the pairs of entries in the same row. If they are few, None replaces the estimate.
 
     Parameters
     ----------

@@ -1,7 +1,7 @@
 """Selected rows of blocks, fetched to this process: the minibatches of stochastic methods.
 
-Problem: a method that uses a few random rows in each step cannot run on the workers for each of them.
-Method: each block that has drawn rows gets one piece of work, which returns them; they are put into the order in which
+Problem: a method that uses a few random rows in each step makes too many steps to run each of them on the workers.
+Method: for each block with drawn rows, its worker returns these rows; then all rows are put into the order in which
 they were drawn. Draws consist of runs of neighbouring rows (`linspec.sweeps.minibatches`), so that few blocks take
 part.
 """
@@ -19,7 +19,7 @@ from linspec.arrays import HostArray
 from linspec.sweeps.blocks.engine import Call, Engine, Handle
 
 RUN_BYTES = 1 << 18
-"""Bytes of a run of neighbouring rows that are fetched together."""
+"""Bytes of a run of neighbouring rows; a run is fetched as a whole."""
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,7 @@ def gathered(engine: Engine, handles: Sequence[Handle], edges: Sequence[int], se
     handles : sequence
         Handles of all blocks.
     edges : sequence of int
-        The number of the first row of each block, and that of all rows.
+        The number of the first row of each block, followed by the number of all rows.
     selection : numpy.ndarray of int
         Numbers of rows.
     """

@@ -1,9 +1,9 @@
 """n-row vectors, kept beside the blocks of the data from one sweep to the next.
 
-Problem: a method such as LSQR iterates on a block with a row for each row of the data. To fetch it and send it back
-costs two transfers of n numbers per column and two sweeps per iteration.
-Method: one sweep is a `Step`: from each run of rows of the data, and the vectors that the previous step left there, it
-computes new n-row vectors and sums over their rows. The vectors stay on the workers; the sums are merged by a fixed
+Problem: a method such as LSQR iterates on a block with a row for each row of the data. To fetch this block and send
+it back costs two transfers of n numbers per column and two sweeps per iteration.
+Method: one sweep is a `Step`: from each run of rows of the data, and the vectors that the previous step left there,
+it computes new n-row vectors and sums over the rows. The vectors stay on the workers; the sums are merged by a fixed
 tree and fetched. The runs are the same in every step, so that each step finds the vectors of its rows.
 """
 
@@ -31,9 +31,9 @@ Sums = TypeVar("Sums")
 
 
 class Step(ABC, Generic[Sums]):
-    """The computation of one sweep with long rows: n-row vectors that `KeptRows` keeps beside the rows of matrices.
+    """The computation of one sweep with "long rows": n-row vectors that `KeptRows` keeps beside the rows of matrices.
 
-    A derived class defines `made` and `merge`. It can be pickled, and has no state.
+    A derived class defines `made` and `merge`. Its instances can be pickled, and have no state.
 
     Examples
     --------
@@ -60,24 +60,24 @@ class Step(ABC, Generic[Sums]):
         rows : sequence of LinearOperator
             The same m rows of every matrix.
         before : numpy.ndarray of shape (m, columns), optional
-            The long rows of the previous step; None in the first. It must not be modified.
+            The long rows of the previous step, which must not be modified; None in the first step.
 
         Returns
         -------
         numpy.ndarray of shape (m, columns)
             Any number of columns, also 0.
         sums
-            Of any type that can be pickled.
+            An object of any type that can be pickled.
         """
 
     @abstractmethod
     def merge(self, left: Sums, right: Sums) -> Sums:
-        """The sums over the rows of both."""
+        """Merge the sums over two sets of neighbouring rows, `left` before `right`."""
 
 
 @dataclass
 class Pieces(Generic[Sums]):
-    """Long rows in pieces of consecutive rows, their sums so far, and the pieces of the previous step."""
+    """New long rows in pieces of consecutive rows, the sums over these rows, and the pieces of the previous step."""
 
     rows: list[HostArray]
     sums: Sums | None
@@ -86,7 +86,7 @@ class Pieces(Generic[Sums]):
 
 @dataclass(frozen=True)
 class StepOverRows(Task[Pieces[Sums]]):
-    """A step as a task, whose parts hold the long rows.
+    """Task that makes a `Step`; its parts hold the new long rows and their sums.
 
     Parameters
     ----------
@@ -98,7 +98,7 @@ class StepOverRows(Task[Pieces[Sums]]):
     def part(
         self, rows: Sequence[LinearOperator], first_row: int = 0, into: Pieces[Sums] | None = None
     ) -> Pieces[Sums]:
-        """Make the step for some rows, and append its piece to those of the rows before."""
+        """Make the step for some rows, and append the new long rows to `into`, the pieces of earlier rows."""
         pieces: Pieces[Sums] = Pieces([], None, None) if into is None else into
         before = None if pieces.before is None else pieces.before[len(pieces.rows)]
         made, sums = self.step.made(rows, before)
@@ -107,7 +107,7 @@ class StepOverRows(Task[Pieces[Sums]]):
         return pieces
 
     def merge(self, left: Pieces[Sums], right: Pieces[Sums]) -> Pieces[Sums]:
-        """The pieces of both, with merged sums."""
+        """Concatenate the pieces of `left` and `right`, and merge their sums."""
         return Pieces(left.rows + right.rows, self._both(left.sums, right.sums), None)
 
     def _both(self, left: Sums | None, right: Sums | None) -> Sums | None:
@@ -116,18 +116,18 @@ class StepOverRows(Task[Pieces[Sums]]):
         return self.step.merge(left, right)
 
     def looked_at(self, part: Pieces[Sums]) -> Iterable[Array]:
-        """The new long rows."""
+        """The new long rows, which are checked for finiteness."""
         return part.rows
 
 
 @dataclass(frozen=True)
 class Continued(Generic[Sums]):
-    """A step over one run of blocks, from the long rows of the previous step.
+    """Work that makes a later step over one run of blocks, from the long rows of the previous step.
 
     Parameters
     ----------
     over : OverRun
-        The work on the run.
+        The work that applies the step to the blocks of the run.
     """
 
     over: OverRun[Pieces[Sums]]
@@ -141,7 +141,7 @@ class Continued(Generic[Sums]):
 
 @dataclass(frozen=True)
 class Begun(Generic[Sums]):
-    """A first step over one run of blocks."""
+    """Work that makes the first step over one run of blocks."""
 
     over: OverRun[Pieces[Sums]]
 
@@ -164,10 +164,10 @@ class KeptRows:
     Parameters
     ----------
     matrices : mapping of str to LinearOperator
-        The matrices, with equally many rows n, by their names in messages. If the adjustment of one is not known yet,
-        its rows are read once.
+        The matrices, with equally many rows n, by their names in messages. If the adjustment of a matrix is not known
+        yet, its rows are read once.
     columns : int
-        The sums hold arrays of size p x columns: runs of blocks are larger than these.
+        The sums hold arrays of size p x columns: runs of blocks are made larger than these arrays.
 
     Examples
     --------
@@ -196,7 +196,7 @@ class KeptRows:
 
     @staticmethod
     def possible(A: LinearOperator) -> bool:
-        """Whether the rows of a matrix are in blocks, so that long rows can be kept beside them."""
+        """Whether the rows of a matrix are in blocks, so that long rows can be kept beside these."""
         return bool(View("A", A).operator.access == "blocks")
 
     def another(self) -> KeptRows:
@@ -207,7 +207,7 @@ class KeptRows:
         return twin
 
     def operator(self, name: str) -> BlockOperator:
-        """The long rows of the last step as a matrix in blocks, which are not moved.
+        """The long rows of the last step, as a matrix in blocks that stay on their workers.
 
         Parameters
         ----------
@@ -224,7 +224,7 @@ class KeptRows:
         return BlockOperator(made, leader.engine, name=name, given_back=leader.given_back)
 
     def advance(self, step: Step[Sums]) -> Sums:
-        """Make a step, in one sweep: its long rows replace those before.
+        """Make a step, in one sweep: the new long rows replace those of the previous step.
 
         Parameters
         ----------
@@ -260,5 +260,5 @@ class KeptRows:
 
 
 def _in_rows(A: LinearOperator) -> LinearOperator:
-    """Return an operator with rows that can be selected; one known by its products becomes dense."""
+    """Return an operator whose rows can be selected; an operator known by its products is converted to a dense one."""
     return A if A.gathers else DenseOperator(A.matmat(np.eye(A.shape[1])))

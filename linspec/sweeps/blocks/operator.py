@@ -41,9 +41,9 @@ class BlockOperator(LinearOperator):
     Parameters
     ----------
     blocks : sequence
-        Handles of the engine, in the order of the rows. Behind each is a NumPy array, a SciPy sparse matrix or a frame,
-        with equally many columns. Blocks without rows are skipped. For the engine of this process, the blocks
-        themselves.
+        Handles of the engine, in the order of the rows. Behind each is a NumPy array, a SciPy sparse matrix or a
+        frame, with equally many columns. Blocks without rows are skipped. For the engine of this process, handles are
+        the blocks themselves.
     engine : Engine, optional
         The engine that holds the blocks; by default this process.
     name : str, default "data"
@@ -61,14 +61,14 @@ class BlockOperator(LinearOperator):
     largest : float
         The largest magnitude in some rows of each block.
     given_back : callable or None
-        As passed; matrices made of the rows have it, too.
+        As passed; matrices computed from the rows inherit it.
 
     Raises
     ------
     InvalidProblem
         There are no rows, or blocks have different columns.
     UnsupportedData
-        A block cannot be multiplied, or some are sparse and others dense.
+        A block cannot be multiplied, or some blocks are sparse and others dense.
     DataLost
         A block is lost.
 
@@ -108,7 +108,7 @@ class BlockOperator(LinearOperator):
         self._take_over([found[i] for i in kept])
 
     def _take_over(self, facts: list[Facts]) -> None:
-        """Check that the blocks fit together, and set the attributes of the whole matrix."""
+        """Check that the blocks have the same columns and kind, and set the attributes of the whole matrix."""
         first = facts[0]
         for number, other in enumerate(facts):
             what = f"block {number} of {self.name}"
@@ -164,28 +164,29 @@ class BlockOperator(LinearOperator):
         return [0, *accumulate(self.layout)]
 
     def _like(self, reading: Reading) -> BlockOperator:
-        """The same blocks with another `Reading`."""
+        """A copy of the operator that reads the same blocks by another `Reading`."""
         other = copy.copy(self)
         other.reading, other.dtype = reading, reading.dtype
         other._beside = WeakKeyDictionary()
         return other
 
     def in_dtype(self, dtype: np.dtype[Any]) -> LinearOperator | None:
-        """The same blocks, converted when they are multiplied."""
+        """The same blocks with products in `dtype`; they are converted when they are multiplied."""
         return self if dtype == self.dtype else self._like(replace(self.reading, dtype=dtype))
 
     def gram_pairs(self, *others: LinearOperator) -> tuple[int, float | None]:
-        """Count pairs of entries in the same row over all Gram matrices of sparse blocks; estimate their entries.
+        """Count the multiply-adds of all Gram matrices of sparse blocks, and estimate the entries of these matrices.
 
         Parameters
         ----------
         *others : LinearOperator
-            The other views, if there are any; sparse blocks, too.
+            The other views, which must have sparse blocks as well.
 
         Returns
         -------
         int, float or None
-            The pairs, and the entries, estimated from some columns; None if pairs are few. Both are cached.
+            The number of pairs of entries in the same row, and the estimated number of entries, or None if pairs are
+            few. The results are cached.
         """
         views: list[Any] = [self, *others]
         beside = [view.handles for view in views]
@@ -201,14 +202,15 @@ class BlockOperator(LinearOperator):
     # ---- data beside the blocks ---------------------------------------------------------------
 
     def alongside(self, other: LinearOperator) -> list[Handle]:
-        """Handles of the rows of another matrix, cut as these blocks are and, if possible, on the same workers.
+        """Handles of the rows of another matrix, cut at the rows of these blocks and, if possible, on the same workers.
 
-        They are made once, and kept as long as the other matrix.
+        The handles are made once, and kept as long as the other matrix exists.
 
         Parameters
         ----------
         other : LinearOperator
-            Blocks of an engine that this one joins, or rows of this process that can be selected.
+            A matrix in blocks whose engine can be joined with this one, or in this process with rows that can be
+            selected.
 
         Returns
         -------
@@ -220,7 +222,7 @@ class BlockOperator(LinearOperator):
         UnsupportedData
             The other matrix has blocks of another engine, or no rows that can be selected.
         InvalidProblem
-            It has another number of rows.
+            The numbers of rows differ.
         """
         known = self._beside.get(other)
         if known is not None:
@@ -233,7 +235,7 @@ class BlockOperator(LinearOperator):
         return handles
 
     def model_alongside(self, model: OfRows) -> list[Handle]:
-        """Handles of the part of a row model, such as weights, for each block; they are made once and kept.
+        """Handles of a row model, such as weights, cut at the rows of these blocks; they are made once and kept.
 
         Parameters
         ----------
@@ -248,7 +250,7 @@ class BlockOperator(LinearOperator):
         Raises
         ------
         InvalidProblem
-            It has another number of rows.
+            The numbers of rows differ.
         """
         found = self._models.get(model)
         if found is None:
@@ -277,7 +279,7 @@ class BlockOperator(LinearOperator):
     def map_rows(
         self, work: Callable[..., Any], name: str = "data", beside: LinearOperator | None = None
     ) -> BlockOperator:
-        """A matrix with as many rows, computed from each block and kept beside it.
+        """A matrix with as many rows, computed block by block; its blocks stay beside those of this matrix.
 
         Parameters
         ----------
@@ -286,7 +288,8 @@ class BlockOperator(LinearOperator):
         name : str, default "data"
             The name of the result in messages.
         beside : LinearOperator, optional
-            A matrix with as many rows: work(number, block, rows) is called with the same rows of it, too.
+            Another matrix with as many rows. Then work(number, block, rows) is called, with the same rows of this
+            matrix.
 
         Returns
         -------
@@ -298,7 +301,7 @@ class BlockOperator(LinearOperator):
         return BlockOperator(made, self.engine, name=name, given_back=self.given_back)
 
     def brought_here(self) -> Array:
-        """All rows, as an array of this process: for narrow matrices, such as scores.
+        """All rows as an array of this process; use it for narrow matrices, such as scores.
 
         Returns
         -------
@@ -313,7 +316,7 @@ class BlockOperator(LinearOperator):
 
     @property
     def rows_together(self) -> int:  # type: ignore[override]
-        """Number of neighbouring rows in a minibatch: single random rows would need most blocks."""
+        """Number of neighbouring rows that a minibatch takes together: single random rows would need most blocks."""
         return max(1, RUN_BYTES // max(self.row_bytes, 1))
 
     def _rows(self, selection: Selection) -> LinearOperator:
@@ -330,7 +333,7 @@ class BlockOperator(LinearOperator):
         return self.images(V)
 
     def images(self, V: Array, about: Array | None = None) -> Array:
-        """Compute (A - 1 aboutᵀ) V, fetched in the order of the rows."""
+        """Compute (A - 1 aboutᵀ) V on the workers, and fetch it in the order of the rows."""
         task = AdjustedRows(Images(V), [Adjustment(PLAIN, shift=about)])
         pieces = [piece for part in collected(task, [self]) for piece in part]
         return pieces[0] if len(pieces) == 1 else np.concatenate(pieces, axis=0)
@@ -365,7 +368,7 @@ class CenteredBlocks(CenteredOperator):
 
 
 def _pieces(A: LinearOperator, edges: list[int]) -> Iterator[Any]:
-    """Yield the rows of a matrix of this process in pieces between the edges, as arrays or CSR matrices."""
+    """Yield the rows of a matrix of this process, cut at the row numbers `edges`, as arrays or CSR matrices."""
     if A.access != "rows" or A.home != HOST:
         raise UnsupportedData(
             f"{A!r} stands beside blocks that lie elsewhere, and its rows cannot be sent there. Pass a NumPy array, a "

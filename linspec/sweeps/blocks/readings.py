@@ -1,7 +1,7 @@
 """Reading blocks: the form in which a block is stored, and the operator that is made of it in each pass.
 
 A block is converted once, on its worker, to a form that costs nothing to read: a NumPy array or a CSR matrix. `look`
-returns the facts about it that are needed before the first sweep.
+returns the facts about a block that are needed before the first sweep.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from linspec.errors import UnsupportedData
 from linspec.operators import DenseOperator, LinearOperator, SparseOperator, as_operator, sparse_grams
 
 SAMPLED_ROWS = 16
-"""Number of evenly spread rows of a block in which the largest magnitude is searched for."""
+"""Number of evenly spread rows of a block that are searched for the largest magnitude."""
 
 
 @dataclass(frozen=True)
@@ -32,7 +32,7 @@ class Reading:
     dtype: np.dtype[Any]
 
     def operator(self, block: Any) -> LinearOperator:
-        """The operator of a block that `AsBlock` has made."""
+        """The operator of a block in the form that `AsBlock` returns."""
         dense = isinstance(block, np.ndarray)
         return (
             DenseOperator(block, None, self.dtype)
@@ -68,13 +68,13 @@ class AsBlock:
 
 
 def block_of(_number: int, made: tuple[Any, Any]) -> Any:
-    """The block alone, from the result of `AsBlock`."""
+    """Return the block from a result of `AsBlock`, without the names of columns."""
     return made[0]
 
 
 @dataclass(frozen=True)
 class Facts:
-    """Facts about one block.
+    """Size, dtypes and other facts about one block.
 
     Attributes
     ----------
@@ -87,7 +87,7 @@ class Facts:
     pairs : int
         The number of pairs of stored entries in the same row; 0 for arrays.
     largest : float
-        The largest magnitude in some of its rows.
+        The largest magnitude in some rows of the block.
     names : tuple of str or None
         The names of the columns.
     """

@@ -15,18 +15,18 @@ from linspec.sweeps.blocks.engine import Call, Engine, Handle
 
 @dataclass(frozen=True)
 class Rows:
-    """Consecutive rows of some consecutive blocks.
+    """Work that cuts consecutive rows out of consecutive blocks.
 
     Parameters
     ----------
     cuts : tuple of (int, int)
-        For each call: the number of rows of its first block to skip, and the number of rows to return.
+        For each call: how many rows of the first block to skip, and how many rows to return.
     """
 
     cuts: tuple[tuple[int, int], ...]
 
     def __call__(self, number: int, *blocks: Any) -> Any:
-        """The rows that the call with a number needs."""
+        """The rows that call `number` is to return."""
         start, count = self.cuts[number]
         if len(blocks) == 1:
             return blocks[0][start : start + count]
@@ -38,7 +38,7 @@ class Rows:
 def recut(
     engine: Engine, handles: Sequence[Handle], layout: Sequence[int], wanted: Sequence[int]
 ) -> list[Handle]:
-    """Handles of the same rows in blocks of other heights.
+    """Cut the same rows into blocks with other numbers of rows; return the handles of the new blocks.
 
     Parameters
     ----------

@@ -1,11 +1,11 @@
 """One task over the rows of several matrices, at least one of them in blocks.
 
-Problem: a sweep is one task and its merge (`linspec.sweeps.task`), with every runner.
+Problem: for every runner, a sweep consists of one task and its merge (`linspec.sweeps.task`).
 Method: runs of blocks are determined by sizes alone, each is processed by one worker, and the parts are merged by a
 fixed tree over the numbers of the runs. The same data in the same blocks give the same bits with every engine and any
 number of workers, on processors of one kind. One call is one round of the cluster; time limits and interrupts are
-checked before it, and by engines while they wait. Weights of rows and confounds are kept beside the blocks, each block
-with its own, and the task is sent without them.
+checked before it, and by engines while they wait. Weights of rows and confounds are kept beside the blocks, those of
+each block on its worker, and the task is sent without them.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ def map_reduce(task: Task[Part], operators: Sequence[LinearOperator], columns: i
     Parameters
     ----------
     task : Task
-        It can be pickled.
+        A task that can be pickled.
     operators : sequence of LinearOperator
-        Operators with equally many rows. The others are cut as the first that is in blocks.
+        Operators with equally many rows, at least one in blocks. All are cut like the first one in blocks.
     columns : int, default 0
-        A part holds arrays of size p x columns: runs are larger than these.
+        A part holds arrays of size p x columns: runs are made larger than these arrays.
 
     Returns
     -------
@@ -54,7 +54,7 @@ def map_reduce(task: Task[Part], operators: Sequence[LinearOperator], columns: i
 
 
 def collected(task: Task[Part], operators: Sequence[LinearOperator]) -> list[Part]:
-    """The parts of each run of rows in order, without a merge: for results with a row for each row of the data.
+    """The parts of all runs of rows, in order and not merged: for results with a row for each row of the data.
 
     Parameters
     ----------
@@ -70,7 +70,7 @@ def collected(task: Task[Part], operators: Sequence[LinearOperator]) -> list[Par
 def planned(
     task: Task[Part], operators: Sequence[LinearOperator], columns: int
 ) -> tuple[Any, OverRun[Part], list[Call]]:
-    """Plan a sweep: return the first matrix in blocks, the work on a run, and one call for each run."""
+    """Plan a sweep: return the first matrix in blocks, the work for a run of blocks, and one call for each run."""
     given: list[Any] = list(operators)
     leader = next(A for A in given if A.access == "blocks")
     views = [leader.handles if A is leader else leader.alongside(A) for A in given]
@@ -87,7 +87,7 @@ def planned(
 
 
 def _without_rows(model: Any, models: list[OfRows]) -> Any:
-    """Replace a model by one without rows whose `first` is its index in `models`, to which it is appended if new."""
+    """Add a row model to `models` unless it is there; return it without rows, its index in `models` as `first`."""
     if model.is_plain:
         return model
     number = next((i for i, known in enumerate(models) if known is model), len(models))

@@ -1,9 +1,9 @@
 """Runs of blocks, the work on a run, and the merge of results.
 
 Problem: the result of a sweep over one block, a p x k array, may be larger than the block itself; and a cluster spends
-a fraction of a millisecond on each piece of work. With a result for each block, more would be sent than read.
+a fraction of a millisecond on each piece of work. With a result for each block, more bytes would be sent than read.
 Method: consecutive blocks form runs, and one worker adds up the sums of a run. A run is several times as large as its
-result, and the number of runs is bounded. The runs depend on the sizes of the blocks alone, never on the workers.
+result, and the number of runs is bounded. The runs depend only on the sizes of the blocks, never on the workers.
 Within a run rows are cut into blocks that stay in the cache of a core, and are processed by the same tasks as rows in
 memory. Every sum of a run is computed by one thread, so that workers with one core and with many give the same bits.
 """
@@ -28,10 +28,10 @@ from linspec.sweeps.task import Task, Tree
 Part = TypeVar("Part")
 
 PARTS_PER_RUN = 8
-"""Smallest size of a run in units of the size of its result, if the data are that large."""
+"""Smallest ratio of the size of a run to the size of its result, if the data are large enough."""
 
 MOST_RUNS = 1024
-"""Most runs: a scheduler that takes a millisecond for each spends a second on a sweep."""
+"""Largest number of runs: a scheduler that takes a millisecond for each run then spends a second on a sweep."""
 
 
 def cut_into_runs(sizes: Sequence[float], result: float) -> list[range]:
@@ -69,7 +69,7 @@ class OverRun(Generic[Part]):
     columns : int
         The number of columns of the products that a part holds.
     models : int, default 0
-        The number of row models of a block. In the task each is without rows, with its index as `first`.
+        The number of row models of a block. In the task, each model is without rows and has its index as `first`.
     """
 
     task: Task[Part]
@@ -82,7 +82,7 @@ class OverRun(Generic[Part]):
         return self.begun(None, first_row, *blocks)
 
     def begun(self, part: Part | None, first_row: int, *blocks: Any) -> Part:
-        """The part of the run, added to an existing part."""
+        """The part of the run that begins with row `first_row`, added to `part`, the part of earlier rows."""
         # Values that are not finite are found in the sums.
         with np.errstate(all="ignore"), one_blas_thread(needed=True), machine.one_thread():
             views = len(self.readings)
@@ -96,7 +96,7 @@ class OverRun(Generic[Part]):
         return part
 
     def _task(self, models: Sequence[OfRows]) -> Task[Part]:
-        """The task with the models of the rows of one block."""
+        """The task with `models`, the row models of one block, in place of the models without rows."""
         if not models:
             return self.task
         return self.task.with_models(lambda model: model if model.is_plain else models[model.first])
@@ -113,12 +113,12 @@ class OverRun(Generic[Part]):
 
 @dataclass(frozen=True)
 class Merged(Generic[Part]):
-    """Work that merges the parts of neighbouring rows."""
+    """Work that merges several parts of neighbouring rows into one."""
 
     task: Task[Part]
 
     def __call__(self, number: int, *parts: Part) -> Part:
-        """Merge parts by the binary tree over their order."""
+        """Merge the parts by a binary tree over their positions."""
         tree = Tree(self.task, len(parts))
         with np.errstate(all="ignore"), one_blas_thread(needed=True), machine.one_thread():
             for i, part in enumerate(parts):
