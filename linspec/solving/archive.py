@@ -491,6 +491,10 @@ def _is_of(value: Any, hint: Any) -> bool:
     return isinstance(value, origin)
 
 
+COMMON = ("k", "confounds")
+"""Axes that arrays of all views share: the components and the confounds."""
+
+
 def _declared_shapes(cls: Any) -> Mapping[str, str]:
     """Return the axes of fields by letters: those of an answer's layout, or the attribute `shapes` of other classes."""
     layout = getattr(cls, "layout", None)
@@ -502,14 +506,22 @@ def _check_shapes(cls: Any, parts: Mapping[str, Any]) -> None:
     known: dict[str, int] = {}
     for name, axes in _declared_shapes(cls).items():
         value = parts.get(name)
-        if value is None:
-            continue
-        shape = tuple(getattr(value, "shape", ()))
-        letters = next(
-            (one for one in map(str.split, axes.split("|")) if shape and len(one) == len(shape)), None
-        )
-        if letters is None:
-            raise InvalidFile(f"{name} must have the axes {axes}; got {shown(value)}")
-        for letter, length in zip(letters, shape, strict=True):
-            if known.setdefault(letter, length) != length:
-                raise InvalidFile(f"{name} has {length} {letter}, and other arrays have {known[letter]}")
+        if isinstance(value, tuple):  # of several views, each with columns of its own
+            for i, part in enumerate(value):
+                own = " ".join(axis if axis in COMMON else f"{axis}{i + 1}" for axis in axes.split())
+                _check_axes(f"{name}[{i}]", part, own, known)
+        else:
+            _check_axes(name, value, axes, known)
+
+
+def _check_axes(name: str, value: Any, axes: str, known: dict[str, int]) -> None:
+    """Refuse an array whose axes contradict the declared letters or the lengths known so far, and note its lengths."""
+    if value is None:
+        return
+    shape = tuple(getattr(value, "shape", ()))
+    letters = next((one for one in map(str.split, axes.split("|")) if shape and len(one) == len(shape)), None)
+    if letters is None:
+        raise InvalidFile(f"{name} must have the axes {axes}; got {shown(value)}")
+    for letter, length in zip(letters, shape, strict=True):
+        if known.setdefault(letter, length) != length:
+            raise InvalidFile(f"{name} has {length} {letter}, and other arrays have {known[letter]}")

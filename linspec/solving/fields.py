@@ -262,6 +262,10 @@ class Statement:
         """The fields that hold matrices."""
         return self._named(Matrix)
 
+    def field_of(self, name: str) -> str:
+        """Return the field that holds the matrix of this name, which may be one of several in it."""
+        return name if name in self.fields else self.matrix_names[0]
+
     @property
     def count(self) -> str:
         """The field that holds k; "" if there is none."""

@@ -337,7 +337,7 @@ class Problem(ABC, Generic[S_co]):
                     A,
                     model,
                     settle,
-                    scale=bool(self.scale) and self._field(name) in self.solution.layout.scaled,
+                    scale=bool(self.scale) and self.stated.field_of(name) in self.solution.layout.scaled,
                     name=name,
                 )
                 for name, A in self.matrices.items()
@@ -428,10 +428,6 @@ class Problem(ABC, Generic[S_co]):
                         found[each] = adjustment.given(value, axis, inverse=inverse)
         return found
 
-    def _field(self, name: str) -> str:
-        """Return the field that holds the matrix of this name."""
-        return name if name in self.stated.matrices else self.stated.matrix_names[0]
-
     def _in_field(self, field: str) -> tuple[str, ...]:
         """Return the names of the matrices that a field holds."""
         value = getattr(self, field)
@@ -448,7 +444,7 @@ class Problem(ABC, Generic[S_co]):
         found: dict[str, Any] = {}
         layout = self.solution.layout
         for i, (name, A) in enumerate(self.matrices.items()):
-            field = self._field(name)
+            field = self.stated.field_of(name)
             if field not in layout.means:
                 continue
             for what, value in moments.adjustment(i).of_new_rows().items():

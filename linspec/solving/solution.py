@@ -455,12 +455,16 @@ def weights_by_matrix(solution: Any) -> dict[str, tuple[Array, int]]:
     """Return the weights of each matrix of an answer, and the axis that counts the columns of the matrix."""
     found: dict[str, tuple[Array, int]] = {}
     for matrix, (name, axis) in solution.layout.weights.items():
-        value = getattr(solution, name)
-        if isinstance(value, tuple):
-            found |= {view: (part, axis) for view, part in zip(view_names(len(value)), value, strict=True)}
-        else:
-            found[matrix] = value, axis
+        found |= {view: (part, axis) for view, part in values_by_matrix(solution, name, matrix).items()}
     return found
+
+
+def values_by_matrix(solution: Any, field: str, matrix: str) -> dict[str, Any]:
+    """Return the value of a field by matrix: one for the matrix, or one for each of several views."""
+    value = getattr(solution, field)
+    return (
+        dict(zip(view_names(len(value)), value, strict=True)) if isinstance(value, tuple) else {matrix: value}
+    )
 
 
 def arrays_in(solution: Any) -> list[tuple[str, Array]]:

@@ -203,7 +203,7 @@ def _promote(problem: Any) -> None:
     """Multiply matrices in a wider dtype, as they are declared; bools and integers in that of the other matrices."""
     followed = {declared.like for declared in problem.stated.matrices.values()}
     for name in problem.matrices:
-        declared = problem.stated.matrices[problem._field(name)]
+        declared = problem.stated.matrices[problem.stated.field_of(name)]
         A = problem.matrices[name]
         others = [B.dtype for other, B in problem.matrices.items() if other != name]
         if declared.like:

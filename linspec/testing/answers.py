@@ -25,7 +25,7 @@ from linspec.errors import (
 )
 from linspec.operators import as_operator
 from linspec.operators.largest_entry import magnitude_of
-from linspec.solving.solution import HISTORY_FIELDS, Status, arrays_in
+from linspec.solving.solution import HISTORY_FIELDS, Status, arrays_in, values_by_matrix
 from linspec.testing.backends import BACKENDS
 from linspec.testing.family import testing_of
 from linspec.testing.oracle import ROUNDING, as_host, precision
@@ -119,8 +119,12 @@ def check_accuracy(trial: Trial) -> Iterator[str]:
 def _mean_issues(trial: Trial) -> Iterator[str]:
     """Yield the column means whose error exceeds rounding."""
     means = registry.get_problem(trial.case.problem).solution.layout.means
-    for matrix, name in means.items():
-        found = getattr(trial.solution, name, None)
+    known = [
+        (name, *each)
+        for field, name in means.items()
+        for each in values_by_matrix(trial.solution, name, field).items()
+    ]
+    for name, matrix, found in known:
         if found is None:
             continue
         X = trial.case.arrays[matrix].astype(np.float64)

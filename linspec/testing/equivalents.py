@@ -21,7 +21,7 @@ import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
@@ -33,8 +33,8 @@ from linspec import registry
 from linspec.arrays import HostArray, is_array, to_host
 from linspec.errors import LinspecError, UnknownName
 from linspec.registry.kinds import resolve
-from linspec.solving.fields import Layout
-from linspec.solving.solution import weights_by_matrix
+from linspec.solving.fields import Layout, each_part
+from linspec.solving.solution import values_by_matrix, weights_by_matrix
 from linspec.solving.solver import Solver
 from linspec.studies.held_out.scores import HeldOutScore
 from linspec.testing.behaviour import Skip, check_units
@@ -236,7 +236,7 @@ def _equivalent(
         A = np.repeat(array, counts, axis=0)
         taken = np.linalg.lstsq(D, A, rcond=None)[0] if D.shape[1] else np.zeros((0, *A.shape[1:]))
         left = A - D @ taken
-        if scale and name in solved.layout.scaled:
+        if scale and solved.cls.stated.field_of(name) in solved.layout.scaled:
             scales[name] = np.sqrt((left**2).mean(axis=0))
         by = scales.get(name, 1.0)
         plain[name], plain_rows[name] = left / by, (rows[name] - design_rows @ taken) / by
@@ -260,11 +260,13 @@ def _issues(solved: Solved, pair: Equivalent) -> Iterator[str]:
         yield f"{subject.name} must solve it, as it solves the plain data; got {found.status.name}"
         return
     for matrix, scale in pair.scales.items():
-        name = solved.layout.scaled[matrix]
-        if name and len(getattr(found, name)) != len(scale):
+        field = solved.cls.stated.field_of(matrix)
+        name = solved.layout.scaled[field]
+        rows = len(values_by_matrix(found, name, field)[matrix]) if name else len(scale)
+        if rows != len(scale):
             yield (
-                f"scaled[{matrix!r}] must name a field with a row for each column of {matrix}; {name} has "
-                f"{len(getattr(found, name))} rows, and {matrix} {len(scale)} columns"
+                f"{name} must have a row for each column of {matrix}, as it is declared; it has {rows} rows, and "
+                f"{matrix} has {len(scale)} columns"
             )
             return
     judged = _on_plain_columns(solved, found, pair.scales)
@@ -283,10 +285,14 @@ def _on_plain_columns(solved: Solved, solution: Any, scales: Mapping[str, HostAr
         if "n" in axes.split():
             object.__setattr__(twin, name, None)
     for matrix, scale in scales.items():
-        name = solved.layout.scaled[matrix]
+        field = solved.cls.stated.field_of(matrix)
+        name = solved.layout.scaled[field]
         if name:
-            W = as_host(getattr(solution, name))
-            object.__setattr__(twin, name, W * scale.reshape(-1, *[1] * (W.ndim - 1)))
+            parts = values_by_matrix(twin, name, field)
+            W = as_host(parts[matrix])
+            parts[matrix] = W * scale.reshape(-1, *[1] * (W.ndim - 1))
+            several = isinstance(getattr(twin, name), tuple)
+            object.__setattr__(twin, name, tuple(parts.values()) if several else parts[matrix])
     return twin
 
 
@@ -364,8 +370,11 @@ def check_shift(solved: Solved) -> Iterator[str]:
         raise Skip("the problem does not centre")
     pair, rng = _equivalent(solved, centred=True), np.random.default_rng(22)
     added = {name: rng.uniform(1, 2, A.shape[1:]) * A.std() for name, A in pair.arrays.items()}
-    shifted = {name: A + added[name] * (name in solved.layout.means) for name, A in pair.arrays.items()}
-    rows = {name: A + added[name] * (name in solved.layout.means) for name, A in pair.rows.items()}
+    moves = {
+        name: move * (solved.cls.stated.field_of(name) in solved.layout.means) for name, move in added.items()
+    }
+    shifted = {name: A + moves[name] for name, A in pair.arrays.items()}
+    rows = {name: A + moves[name] for name, A in pair.rows.items()}
     pair = replace(pair, arrays=shifted, rows=rows)
     yield from (f"columns that were shifted: {issue}" for issue in _issues(solved, pair))
 
@@ -574,27 +583,37 @@ def check_oracle_errors(solved: Solved) -> Iterator[str]:
 def _wrong_answers(case: Case, solution: Any) -> Iterator[Any]:
     """Yield copies of an answer with one component less, longer vectors, or a part outside the span of the rows."""
     name = solution.layout.leading[0]
-    W = as_host(getattr(solution, name))
+    given = getattr(solution, name)
+    others = given[1:] if isinstance(given, tuple) else ()
+    W = as_host(given[0] if others else given)
     axis = next((i for i, size in enumerate(W.shape) if size == case.main.shape[1]), None)
     unseen = np.linalg.svd(case.main.astype(np.float64), full_matrices=True)[2][-1]
     if axis is not None:
         outside = unseen.reshape([-1 if i == axis else 1 for i in range(W.ndim)])
-        yield _with(solution, {name: W + np.linalg.norm(W) * outside})
-    yield _with(solution, {name: 1.01 * W})
+        turned = W + np.linalg.norm(W) * outside
+        yield _with(solution, {name: (turned, *others) if others else turned})
+    yield _with(solution, {name: (1.01 * W, *others) if others else 1.01 * W})
     values = as_host(getattr(solution, solution.layout.value)) if solution.layout.value else np.zeros(0)
     if len(values) > 1:
         for kept in (slice(1, None), slice(None, -1)):
             fewer: dict[str, Any] = {solution.layout.value: values[kept]}
             for each in solution.layout.arrays:
-                V = None if getattr(solution, each) is None else as_host(getattr(solution, each))
-                along = [] if V is None else [i for i, size in enumerate(V.shape) if size == len(values)]
-                if V is not None and along:
-                    fewer[each] = V[
-                        tuple(
-                            kept if i == along[-1 if axis == 0 else 0] else slice(None) for i in range(V.ndim)
-                        )
-                    ]
+                fewer[each] = each_part(
+                    getattr(solution, each), partial(_components, kept, len(values), last=axis == 0)
+                )
             yield _with(solution, fewer)
+
+
+def _components(kept: slice, count: int, V: Any, *, last: bool) -> Any:
+    """Return some of the components of an array, along the first or last axis of this length; others unchanged."""
+    if V is None:
+        return None
+    host = as_host(V)
+    along = [i for i, size in enumerate(host.shape) if size == count]
+    if not along:
+        return V
+    place = along[-1 if last else 0]
+    return host[tuple(kept if i == place else slice(None) for i in range(host.ndim))]
 
 
 def _with(solution: Any, fields: Mapping[str, Any]) -> Any:

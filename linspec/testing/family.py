@@ -17,7 +17,7 @@ from linspec import registry
 from linspec.errors import InvalidDeclaration
 from linspec.registry.kinds import resolve
 from linspec.testing.oracle import Reading
-from linspec.testing.problems import Case
+from linspec.testing.problems import Case, in_units
 
 __all__ = ["KINDS", "ProblemTesting", "testing_of"]
 
@@ -95,7 +95,7 @@ def declared_shapes(case: Case, solution: Any) -> dict[str, tuple[int, ...]]:
     columns = {name: A.shape[1] for name, A in case.arrays.items() if A.ndim > 1}
     count = len(getattr(solution, layout.value)) if layout.value else int(case.parameters["k"])
     for matrix, (name, axis) in layout.weights.items():
-        if matrix in columns:
+        if matrix in columns:  # and not one of several views in a field, whose law checks its shapes
             found[name] = (count, columns[matrix]) if axis else (columns[matrix], count)
     if case.parameters.get("center", False):
         found |= {name: (columns[matrix],) for matrix, name in layout.means.items() if matrix in columns}
@@ -105,9 +105,8 @@ def declared_shapes(case: Case, solution: Any) -> dict[str, tuple[int, ...]]:
 def in_other_units(case: Case, factor: float, seed: int) -> Case:
     """Return a case with its rows in another order and its first matrix multiplied by a factor."""
     rows = np.random.default_rng(seed).permutation(len(case.main))
-    arrays = {name: A[rows] for name, A in case.arrays.items()}
-    first = next(iter(arrays))
-    return replace(case, arrays=arrays | {first: factor * arrays[first]}, truth={})
+    shuffled = replace(case, arrays={name: A[rows] for name, A in case.arrays.items()}, truth={})
+    return in_units(shuffled, {next(iter(case.arrays)): factor})
 
 
 def testing_of(problem: str) -> ProblemTesting:

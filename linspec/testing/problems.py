@@ -95,6 +95,30 @@ class Case:
         return cls(**data, **self.parameters)
 
 
+def in_units(case: Case, units: Mapping[str, float]) -> Case:
+    """Return a case with matrices multiplied by factors, and the ridges of adjusted rows by their squares.
+
+    Parameters
+    ----------
+    case : Case
+    units : mapping of str to float
+        The factors by matrix; 1 for others.
+    """
+    cls: Any = registry.get_problem(case.problem)
+    arrays = {name: array * units.get(name, 1.0) for name, array in case.arrays.items()}
+    parameters, ridge = dict(case.parameters), cls.stated.ridge
+    if ridge and parameters.get(ridge) and hasattr(cls, "sample_weight"):
+        declared, given = cls.stated.fields[ridge], parameters[ridge]
+        penalised = [name for name in arrays if not declared.of or cls.stated.field_of(name) in declared.of]
+        squares = [units.get(name, 1.0) ** 2 for name in penalised]
+        if declared.each:
+            several = given if isinstance(given, tuple | list) else (given,) * len(squares)
+            parameters[ridge] = tuple(r * square for r, square in zip(several, squares, strict=True))
+        else:
+            parameters[ridge] = given * squares[0]
+    return replace(case, arrays=arrays, parameters=parameters, truth={})
+
+
 @lru_cache(1000)
 def _in_single(case: Case) -> Case:
     """Return the case rounded to float32, made once."""
