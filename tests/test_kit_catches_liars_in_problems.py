@@ -35,17 +35,27 @@ class Misnamed(Honest):
     name: ClassVar[str] = "truth"
 
 
-class Astray(Honest):
-    """Its means are said to be in a field that answers do not have."""
+@dataclass(frozen=True, kw_only=True, repr=False)
+class OfAnotherMatrix(ls.SVDSolution):
+    """Its lengths are said to be those of a matrix that the problem does not have."""
 
-    means: ClassVar[dict[str, str]] = {"A": "average"}
+    column_norms: Any = ls.field(None, rows_of="B")
+
+
+class Astray(Honest):
+    """Its answers declare a matrix that it does not have."""
+
+    solution: ClassVar[type] = OfAnotherMatrix
 
 
 class TakesAnyWeights(Honest):
     """Does not look at its weights."""
 
-    def adopt_rows(self):
-        pass
+    def __post_init__(self):
+        weights = self.sample_weight
+        object.__setattr__(self, "sample_weight", None)
+        super().__post_init__()
+        object.__setattr__(self, "sample_weight", weights)
 
 
 class ForgetsWeights(Honest):
@@ -66,16 +76,30 @@ class ForgetsConfounds(Honest):
         return super(Honest, bare).adjusted()
 
 
+@dataclass(frozen=True, kw_only=True, repr=False)
+class WithoutWeights(ls.SVDSolution):
+    """Its vectors are not declared as weights."""
+
+    Vh: Any = ls.field(leading=True, axis=1, shape="k p")
+
+
 class ScalesNothing(Honest):
     """Has a flag that says scale, and no matrix that it is for."""
 
-    scaled: ClassVar[dict[str, str]] = {}
+    solution: ClassVar[type] = WithoutWeights
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class OfUnscaledColumns(ls.SVDSolution):
+    """Its right singular vectors are said to belong to the columns before they are scaled."""
+
+    Vh: Any = ls.field(rows_of="A", axis=1, leading=True)
 
 
 class ScalesOtherVectors(Honest):
     """Gives right singular vectors back as if they were weights."""
 
-    scaled: ClassVar[dict[str, str]] = {"A": "Vh"}
+    solution: ClassVar[type] = OfUnscaledColumns
 
 
 class AnswersInAnyUnit(Honest):
@@ -250,7 +274,7 @@ SCORES = replace(COMMAND, scored=True)
 LIARS: list[tuple[dict[str, str], set[str]]] = [
     ({}, set()),
     ({"target": "Misnamed"}, {"name"}),
-    ({"target": "Astray"}, {"fields"}),
+    ({"target": "Astray"}, {"fields", "saved"}),
     ({"testing": "TWICE"}, {"cases"}),
     ({"testing": "NONE"}, {"cases"}),
     ({"testing": "ELSEWHERE"}, {"cases"}),

@@ -519,13 +519,16 @@ def _noisy(solved: Solved) -> dict[str, Any]:
     if not needed or not known.issuperset(needed):
         raise Skip("the law takes other arrays than an answer has")
     arrays = {name: getattr(solved.solution, name) for name in needed}
-    if not all(is_array(value) for value in arrays.values()):
+    parts = [part for value in arrays.values() for part in (value if isinstance(value, tuple) else (value,))]
+    if not all(map(is_array, parts)):
         raise Skip("the law takes other arrays than an answer has")
-    noisy = {}
-    for name, value in arrays.items():
+
+    def disturbed(value: Any) -> HostArray:
         host = as_host(value)
-        noisy[name] = host + np.abs(host).max(initial=0.0) * rng.standard_normal(host.shape)
-    return noisy
+        found: HostArray = host + np.abs(host).max(initial=0.0) * rng.standard_normal(host.shape)
+        return found
+
+    return {name: each_part(value, disturbed) for name, value in arrays.items()}
 
 
 def check_law(solved: Solved) -> Iterator[str]:

@@ -253,8 +253,8 @@ def test_many_rows_are_thinned_in_a_picture(tmp_path: Path, drawn):
     rng = np.random.default_rng(0)
     clouds = [Cloud("fitted rows", *rng.standard_normal((2, 5000, 1)))]
     outcome = SimpleNamespace(direct=True, status="CONVERGED", solver="gram")
-    values = SimpleNamespace(value_field="S", value_label="value", ceiling=1.0, certified=True)
-    answer = type("Answer", (), vars(values))()
+    layout = SimpleNamespace(value="S", value_label="value", at_most=1.0, certified=True)
+    answer = type("Answer", (), {"layout": layout})()
     answer.S = [0.5]
     plots.draw_run(SimpleNamespace(name="cca"), answer, outcome, clouds, None, ".png")
     assert len(all_axes(drawn[0])[1].collections[0].get_offsets()) == MOST_POINTS

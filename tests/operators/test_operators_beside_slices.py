@@ -33,7 +33,7 @@ def slices(M: Any) -> Callable[[], Iterator[Any]]:
 
 
 def numbers(solution: Any) -> Any:
-    return solution.x if hasattr(solution, "x") else getattr(solution, type(solution).value_field)
+    return solution.x if hasattr(solution, "x") else getattr(solution, solution.layout.value)
 
 
 @pytest.mark.parametrize("family", FAMILIES)

@@ -251,7 +251,7 @@ def test_weights_are_repeated_rows(kind, center, scale):
         for solver in EXACT[name]:
             found, wanted = ls.solve(problem, solver), ls.solve(whole[name], solver)
             assert found.passes <= wanted.passes + scale, (name, solver)
-            fields = [*type(found).weight_fields, *filter(None, [type(found).value_field])]
+            fields = [*found.layout.arrays, *filter(None, [found.layout.value])]
             for field in fields:
                 one, other = getattr(found, field), getattr(wanted, field)
                 if one is None or field == "U":
@@ -350,8 +350,8 @@ def test_every_solver_sees_weights_and_confounds(name, solver):
     found, wanted = (ls.solve(problem, solver, rng=0) for problem in pairs[name])
     assert found.status == wanted.status
     assert found.residual <= max(3 * wanted.residual, pairs[name][0].default_tol)
-    if type(found).value_field:
-        values, others = (getattr(each, type(found).value_field) for each in (found, wanted))
+    if found.layout.value:
+        values, others = (getattr(each, found.layout.value) for each in (found, wanted))
         np.testing.assert_allclose(values, others, atol=1e-2 * others.max())
 
 
@@ -691,7 +691,7 @@ def test_direct_of_slices_with_weights_and_confounds(kind, scale, tmp_path):
         (lambda X, Y: ls.Discriminant(X, Y, 2, ridge=1.0, **options), (X, Y)),
     ):
         found, wanted = ls.solve(make(*views(*arrays)), "direct"), ls.solve(make(*arrays), "direct")
-        for field in (*type(found).weight_fields, "a_mean", "b_mean", "a_slopes", "mean", "slopes", "scale"):
+        for field in (*found.layout.arrays, "a_mean", "b_mean", "a_slopes", "mean", "slopes", "scale"):
             one, other = getattr(found, field, None), getattr(wanted, field, None)
             if other is not None:
                 np.testing.assert_allclose(one, other, atol=1e-10 * np.abs(other).max(), err_msg=field)

@@ -6,7 +6,7 @@ import subprocess
 import sys
 from dataclasses import dataclass
 from itertools import pairwise
-from types import MappingProxyType, SimpleNamespace
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -134,7 +134,7 @@ class Named:
 
     weights: Any
     column_names: Any
-    weights_of = MappingProxyType({"X": ("weights", 0)})
+    layout = SimpleNamespace(weights={"X": ("weights", 0)}, value="", vector="vector")
 
 
 def test_names_of_a_solution_are_taken_and_vectors_of_svd_are_columns():

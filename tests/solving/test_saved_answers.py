@@ -10,7 +10,7 @@ import sys
 import textwrap
 import zipfile
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 import pytest
@@ -265,8 +265,7 @@ def test_confounds_and_scale_and_paths_come_back(tmp_path):
 class Odd(ls.Solution):
     """An answer of a third party, with all that a field may hold."""
 
-    weight_fields: ClassVar[tuple[str, ...]] = ("weights",)
-    weights: Any
+    weights: Any = ls.field(leading=True)
     names: Any = None
 
 
