@@ -104,7 +104,7 @@ class Generic(LinspecEstimator):
         vectors = [declared.vector for declared in matrices.values()]
         return X, y if vectors[1] else with_columns(y)
 
-    @available_if(_answers("transform"))
+    @available_if(_answers("transform"))  # type: ignore[untyped-decorator]  # scikit-learn has no types
     def transform(self, X: Any, y: Any = None) -> Any:
         """Compute the scores of rows.
 
@@ -121,7 +121,7 @@ class Generic(LinspecEstimator):
         """
         return self._of_solution("transform", X, y)
 
-    @available_if(_answers("predict"))
+    @available_if(_answers("predict"))  # type: ignore[untyped-decorator]  # as above
     def predict(self, X: Any) -> Any:
         """Predict what the answer predicts of rows: targets, classes, or the other view.
 
@@ -214,7 +214,7 @@ def of(problem: str | type[Problem[Any]]) -> type[Generic]:
     >>> TruncatedSVD(n_components=2, center=True).fit_transform(A).shape
     (50, 2)
     """
-    found = registry.get_problem(problem) if isinstance(problem, str) else problem
+    found: Any = registry.get_problem(problem) if isinstance(problem, str) else problem
     if not (isinstance(found, type) and issubclass(found, Problem) and found.stated.matrices):
         raise InvalidOption(
             f"problem must be the name or the class of a problem with declared matrices; got {shown(problem)}."
@@ -224,7 +224,8 @@ def of(problem: str | type[Problem[Any]]) -> type[Generic]:
             f"an estimator takes X and y; {found.__name__} has {len(found.stated.matrices)} matrices. Declare them as "
             "linspec.views()."
         )
-    return _made(found)
+    made: type[Generic] = _made(found)
+    return made
 
 
 @lru_cache(maxsize=256)

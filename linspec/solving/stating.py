@@ -84,7 +84,7 @@ def state(problem: Any) -> None:
             adopt(problem, name, _as_columns(problem, name, data) if declared.vector else data)
     matrices = list(problem.matrices.items())
     for name, A in matrices[1:]:
-        check_home(*matrices[0], name, A)
+        check_home(matrices[0][0], matrices[0][1], name, A)
     if shared is None:
         _promote(problem)
     adopt_rows(problem)
@@ -265,7 +265,7 @@ def check_sizes(problem: Any) -> None:
     """Check that the matrices have equally many rows, and k against the sizes."""
     matrices = list(problem.matrices.items())
     for name, A in matrices[1:]:
-        check_rows(*matrices[0], name, A)
+        check_rows(matrices[0][0], matrices[0][1], name, A)
     if not problem.stated.count:
         return
     declared = problem.stated.fields[problem.stated.count]

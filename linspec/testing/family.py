@@ -25,6 +25,27 @@ KINDS = frozenset({"recomputed", "from-gram", "in-pass", "unavailable"})
 """The values that `residual_kind` of a solution may have."""
 
 
+def declared_shapes(case: Case, solution: Any) -> dict[str, tuple[int, ...]]:
+    """Return the shapes of vectors and means that the declared fields of an answer require."""
+    layout = solution.layout
+    found: dict[str, tuple[int, ...]] = {}
+    columns = {name: A.shape[1] for name, A in case.arrays.items() if A.ndim > 1}
+    count = len(getattr(solution, layout.value)) if layout.value else int(case.parameters["k"])
+    for matrix, (name, axis) in layout.weights.items():
+        if matrix in columns:  # and not one of several views in a field, whose law checks its shapes
+            found[name] = (count, columns[matrix]) if axis else (columns[matrix], count)
+    if case.parameters.get("center", False):
+        found |= {name: (columns[matrix],) for matrix, name in layout.means.items() if matrix in columns}
+    return found
+
+
+def in_other_units(case: Case, factor: float, seed: int) -> Case:
+    """Return a case with its rows in another order and its first matrix multiplied by a factor."""
+    rows = np.random.default_rng(seed).permutation(len(case.main))
+    shuffled = replace(case, arrays={name: A[rows] for name, A in case.arrays.items()}, truth={})
+    return in_units(shuffled, {next(iter(case.arrays)): factor})
+
+
 @dataclass(frozen=True, kw_only=True)
 class ProblemTesting:
     """The functions by which the kit judges the solvers of a family.
@@ -72,8 +93,8 @@ class ProblemTesting:
 
     cases: Callable[[], Sequence[Case]]
     oracle: Callable[[Case, Reading], Any]
-    shapes: Callable[[Case, Any], Mapping[str, tuple[int, ...]]] | None = None
-    moved: Callable[[Case, float, int], Case] | None = None
+    shapes: Callable[[Case, Any], Mapping[str, tuple[int, ...]]] = declared_shapes
+    moved: Callable[[Case, float, int], Case] = in_other_units
     bounded_entries: bool = True
     companions: frozenset[str] = frozenset()
     residual_kinds: frozenset[str] = KINDS
@@ -83,30 +104,8 @@ class ProblemTesting:
     missing: Callable[[], str] = lambda: ""
 
     def __post_init__(self) -> None:
-        """Cache the cases, so that every solver of the family gets the same objects; complete what is left out."""
+        """Cache the cases, so that every solver of the family gets the same objects."""
         object.__setattr__(self, "cases", cache(self.cases))
-        object.__setattr__(self, "shapes", self.shapes or declared_shapes)
-        object.__setattr__(self, "moved", self.moved or in_other_units)
-
-
-def declared_shapes(case: Case, solution: Any) -> dict[str, tuple[int, ...]]:
-    """Return the shapes of vectors and means that the declared fields of an answer require."""
-    layout, found = solution.layout, {}
-    columns = {name: A.shape[1] for name, A in case.arrays.items() if A.ndim > 1}
-    count = len(getattr(solution, layout.value)) if layout.value else int(case.parameters["k"])
-    for matrix, (name, axis) in layout.weights.items():
-        if matrix in columns:  # and not one of several views in a field, whose law checks its shapes
-            found[name] = (count, columns[matrix]) if axis else (columns[matrix], count)
-    if case.parameters.get("center", False):
-        found |= {name: (columns[matrix],) for matrix, name in layout.means.items() if matrix in columns}
-    return found
-
-
-def in_other_units(case: Case, factor: float, seed: int) -> Case:
-    """Return a case with its rows in another order and its first matrix multiplied by a factor."""
-    rows = np.random.default_rng(seed).permutation(len(case.main))
-    shuffled = replace(case, arrays={name: A[rows] for name, A in case.arrays.items()}, truth={})
-    return in_units(shuffled, {next(iter(case.arrays)): factor})
 
 
 def testing_of(problem: str) -> ProblemTesting:

@@ -267,7 +267,7 @@ class Truth(ABC):
     def _columns(self, solution: Any) -> dict[str, float]:
         """Return the errors of column means, relative to the columns, and relative errors of scales."""
         rows, found = self.rows(self.exact), {}
-        for name, field_name in linspec.get_problem(self.case.family).means.items():
+        for name, field_name in linspec.get_problem(self.case.family).solution.layout.means.items():
             own = rows.adjusted(self.exact[name], scale=self.scale)
             size = column_norms(rows.roots * self.exact[name]) / np.sqrt(rows.total)
             found[f"{field_name} is off"] = _off_by(getattr(solution, field_name, None), own.mean, size)
