@@ -161,7 +161,7 @@ class DirectDiscriminant(Solver):
         T = home.place(sizes / root)[:, None] * (V.T @ H)
         most = home.norm(H) * float((sizes / root).max(initial=0.0))
         P, values = self._leading(T, problem, run, home, least=problem.resolution * most)
-        basis = X.rmatmat(V @ home.place(np.diag(1 / (sizes * root))))
+        basis = _left_vectors(X, V, sizes, home) * home.place(1 / root)[None, :]
         return run.finish(
             weights=basis @ P,
             eigenvalues=values,
@@ -231,6 +231,20 @@ def _by_cholesky(K: Array, H: Array, ridge: float, home: Home) -> tuple[Array, A
     Z = factor.solve_adjoint(factor.solve(H))
     size = float(to_host(home.xp.sum(home.xp.linalg.diagonal(K))))
     return Z, H.T @ (K @ Z), size / (size + ridge)
+
+
+def _left_vectors(X: LinearOperator, V: Array, sizes: HostArray, home: Home) -> Array:
+    """Orthonormal singular vectors XᵀVΣ⁻¹ of Xᵀ for the right ones V, from the longest direction to the shortest.
+
+    The product has rounding of ‖X‖ in all directions, which is divided by the singular value. If a short direction
+    has a part in a long one, X multiplies this part by ‖X‖ once more. So each vector is made orthogonal to the longer
+    ones.
+    """
+    product = X.rmatmat(V @ home.place(np.diag(1 / sizes)))
+    if not len(sizes):
+        return product
+    Q, R = home.xp.linalg.qr(product, mode="reduced")
+    return Q * home.xp.sign(home.xp.linalg.diagonal(R))[None, :]
 
 
 def _inverse_root(D: HostArray, problem: Any, size: float) -> tuple[HostArray, HostArray]:
