@@ -43,7 +43,7 @@ from linspec.cost import (
     moments_estimates,
 )
 from linspec.moments import RowGram, reduce_rows, reduce_rows_of
-from linspec.operators import LinearOperator, uncounted
+from linspec.operators import LinearOperator
 from linspec_discriminant.row_basis import TOLD, basis_of
 
 SQUARED_LIMIT = 1e8
@@ -103,7 +103,6 @@ class DirectDiscriminant(Solver):
 
     def _by_rows(self, problem: Any, run: Run) -> Solution:
         """Eigenvectors from [X H] = Q [R_X R_H]: W = V Σ⁻¹ P, R_X = UΣVᵀ, P the left singular vectors of UᵀR_H."""
-        run.plan(setup=1.0)
         home = problem.X.home.blocks
         rows = reduce_rows_of(problem, run)
         if problem.sweeps == 1:  # otherwise `_primal` has checked it
@@ -152,7 +151,7 @@ class DirectDiscriminant(Solver):
         longer = int(np.sum(sizes > LEAST_LENGTH * float(np.finfo(X.rounded_dtype).eps) * sizes[0]))
         cut = Vt.T[:, rank:longer] / sizes[0] if problem.ridge == 0 and longer > rank else None
         if cut is not None:  # Xᵀ annihilates the means up to rounding
-            adjustment = uncounted(problem.X)[0].adjustment
+            adjustment = problem.adjustments.get("X")
             cut = cut if adjustment is None else adjustment.model.projected(cut)
         # With a ridge, no direction that can be distinguished is null.
         keep = rank if problem.ridge == 0 else int(np.sum(sizes > TOLD * sizes[0]))
