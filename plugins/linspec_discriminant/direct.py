@@ -242,8 +242,10 @@ def _left_vectors(X: LinearOperator, V: Array, sizes: HostArray, home: Home) -> 
     product = X.rmatmat(V @ home.place(np.diag(1 / sizes)))
     if not len(sizes):
         return product
-    Q, R = home.xp.linalg.qr(product, mode="reduced")
-    return Q * home.xp.sign(home.xp.linalg.diagonal(R))[None, :]
+    xp = home.xp
+    Q, R = xp.linalg.qr(product, mode="reduced")
+    lengths = xp.linalg.diagonal(R)  # each of either sign
+    return Q * xp.where(lengths < 0, -xp.ones_like(lengths), xp.ones_like(lengths))[None, :]
 
 
 def _inverse_root(D: HostArray, problem: Any, size: float) -> tuple[HostArray, HostArray]:
