@@ -19,7 +19,6 @@ import click
 from linspec import registry
 from linspec.cli.columns import NamedMatrix
 from linspec.cli.failures import Failure, shortened
-from linspec.registry.kinds import resolve
 
 __all__ = [
     "Kind",
@@ -27,8 +26,6 @@ __all__ = [
     "center_option",
     "count_option",
     "first_numbers",
-    "kind_named",
-    "offered",
     "ridge_option",
     "row_options",
 ]
@@ -242,33 +239,6 @@ class Kind:
             if values.get(name) is not None
         ]
         return ", ".join(words)
-
-
-def kind_named(name: str) -> Kind:
-    """Return the record of a problem, or raise a Failure with a suggestion."""
-    if name in offered():
-        place = registry.get_spec("problem", name).command
-        if not place:
-            from linspec.cli.derived import (
-                derived_kind,
-            )  # here: the class of the problem loads array libraries
-
-            return derived_kind(name, registry.get_problem(name))
-        found = resolve(place)
-        if isinstance(found, Kind):
-            return found
-        raise Failure(
-            f"the record of the problem {name!r} must name a linspec.cli.kinds.Kind as its command."
-        )
-    registry.solvers(name)  # raises with a suggestion if there is no such problem
-    raise Failure(f"no solver solves the problem {name!r} here. Problems here: {', '.join(offered())}.")
-
-
-def offered() -> tuple[str, ...]:
-    """Return the problems that some solver solves."""
-    solved = {name.partition("/")[0] for name in registry.solvers()}
-    known = registry.problems()
-    return tuple(name for name in known if name in solved)
 
 
 def count_option(what: str, *, by_default: str = "") -> click.Option:

@@ -18,7 +18,8 @@ from click.shell_completion import CompletionItem
 from linspec import registry
 from linspec.cli.columns import column_options, with_columns
 from linspec.cli.failures import Command, Failure
-from linspec.cli.kinds import Kind, kind_named, offered
+from linspec.cli.kinds import Kind
+from linspec.cli.offered import kind_named, offered
 from linspec.errors import UnknownOption
 from linspec.registry import options
 

@@ -18,8 +18,8 @@ import click
 from linspec.cli.columns import NamedMatrix, in_quotes
 from linspec.cli.data import column_names_in, read_named
 from linspec.cli.failures import Command, Failure
-from linspec.cli.kinds import kind_named
 from linspec.cli.missing import drop_option, read_complete
+from linspec.cli.offered import kind_named
 from linspec.cli.outputs import check_room, check_target, write_all
 from linspec.cli.settings import FileName
 from linspec.cli.tables import show_facts

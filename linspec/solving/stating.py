@@ -168,6 +168,14 @@ def adopt(problem: Any, name: str, data: Any) -> LinearOperator:
     ------
     InvalidProblem
         The matrix has no rows or no columns.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import linspec as ls
+    >>> from linspec.solving import adopt
+    >>> adopt(ls.SVD(np.eye(2), k=1), "A", np.ones((3, 2))).shape
+    (3, 2)
     """
     A = as_operator(data, name)
     if 0 in A.shape:

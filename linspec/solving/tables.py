@@ -57,6 +57,13 @@ def check_columns(solution: Any, matrix: str, data: Any) -> None:
     Raises
     ------
     InvalidProblem
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import linspec as ls
+    >>> from linspec.solving import check_columns
+    >>> check_columns(ls.solve(ls.SVD(np.eye(2), k=1)), "A", np.ones((3, 2)))  # no names: it passes
     """
     check_names(column_names_of(data), solution.column_names.get(matrix), matrix, "the training data")
 
@@ -77,6 +84,14 @@ def table_of_columns(
         As for `Solution.weights_table`.
     data : data, optional
         Other data of this matrix. Their library is the default for the table.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import linspec as ls
+    >>> from linspec.solving import table_of_columns
+    >>> table_of_columns(ls.solve(ls.SVD(np.eye(2), k=1)), "A", {"loading": np.array([0.5, 1.0])})
+    [{'column': 0, 'loading': 0.5}, {'column': 1, 'loading': 1.0}]
     """
     named = vectors if isinstance(vectors, Mapping) else vectors_by_name(solution, vectors)
     count = len(next(iter(named.values()), ()))
@@ -95,6 +110,14 @@ def table_of_rows(solution: Any, values: Array, data: Any, library: str | None =
         The rows; the labels of a pandas frame become those of the table.
     library : str, optional
         As for `Solution.weights_table`; by default the library of the data.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import linspec as ls
+    >>> from linspec.solving import table_of_rows
+    >>> table_of_rows(ls.solve(ls.SVD(np.eye(2), k=1)), np.array([[2.0]]), np.ones((1, 2)))
+    [{'row': 0, 'component1': 2.0}]
     """
     named = vectors_by_name(solution, brought_here(values))
     return table("row", row_names_of(data), named, _library(solution, library, data))
@@ -113,6 +136,14 @@ def table_of_training_rows(
         As for `Solution.weights_table`.
     numbers : numpy.ndarray of shape (m,), optional
         The numbers of these training rows; by default all n of them.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import linspec as ls
+    >>> from linspec.solving import table_of_training_rows
+    >>> table_of_training_rows(ls.solve(ls.SVD(np.eye(2), k=1)), np.array([[2.0]]), numbers=np.array([1]))
+    [{'row': 1, 'component1': 2.0}]
     """
     numbers = np.arange(values.shape[0]) if numbers is None else numbers
     known = solution.row_names
@@ -121,7 +152,16 @@ def table_of_training_rows(
 
 
 def table_of_features(solution: Any, values: Array, library: str | None = None) -> Any:
-    """Make a table with a row for each feature computed from the data, labelled by its number."""
+    """Make a table with a row for each feature computed from the data, labelled by its number.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import linspec as ls
+    >>> from linspec.solving import table_of_features
+    >>> table_of_features(ls.solve(ls.SVD(np.eye(2), k=1)), np.array([[2.0]]))
+    [{'feature': 0, 'component1': 2.0}]
+    """
     named = vectors_by_name(solution, values)
     return table("feature", range(values.shape[0]), named, _library(solution, library, None))
 

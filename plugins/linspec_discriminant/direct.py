@@ -43,7 +43,7 @@ from linspec.cost import (
     moments_estimates,
 )
 from linspec.moments import RowGram, reduce_rows, reduce_rows_of
-from linspec.operators import LinearOperator, uncounted
+from linspec.operators import LinearOperator
 from linspec_discriminant.row_basis import TOLD, basis_of
 
 SQUARED_LIMIT = 1e8
@@ -103,7 +103,6 @@ class DirectDiscriminant(Solver):
 
     def _by_rows(self, problem: Any, run: Run) -> Solution:
         """Eigenvectors W = V Σ⁻¹ P from [X H] = Q [R_X R_H], R_X = UΣVᵀ and the left singular vectors P of UᵀR_H."""
-        run.plan(setup=1.0)
         home = problem.X.home.blocks
         rows = reduce_rows_of(problem, run)
         if problem.sweeps == 1:  # otherwise `_primal` has checked it
@@ -152,7 +151,7 @@ class DirectDiscriminant(Solver):
         longer = int(np.sum(sizes > LEAST_LENGTH * float(np.finfo(X.rounded_dtype).eps) * sizes[0]))
         cut = Vt.T[:, rank:longer] / sizes[0] if problem.ridge == 0 and longer > rank else None
         if cut is not None:  # Xᵀ annihilates the means up to rounding
-            adjustment = uncounted(problem.X)[0].adjustment
+            adjustment = problem.adjustments.get("X")
             cut = cut if adjustment is None else adjustment.model.projected(cut)
         # With a ridge, no direction that can be distinguished is null.
         keep = rank if problem.ridge == 0 else int(np.sum(sizes > TOLD * sizes[0]))
@@ -161,7 +160,7 @@ class DirectDiscriminant(Solver):
         T = home.place(sizes / root)[:, None] * (V.T @ H)
         most = home.norm(H) * float((sizes / root).max(initial=0.0))
         P, values = self._leading(T, problem, run, home, least=problem.resolution * most)
-        basis = X.rmatmat(V @ home.place(np.diag(1 / (sizes * root))))
+        basis = _left_vectors(X, V, sizes, home) * home.place(1 / root)[None, :]
         return run.finish(
             weights=basis @ P,
             eigenvalues=values,
@@ -232,6 +231,22 @@ def _by_cholesky(K: Array, H: Array, ridge: float, home: Home) -> tuple[Array, A
     Z = factor.solve_adjoint(factor.solve(H))
     size = float(to_host(home.xp.sum(home.xp.linalg.diagonal(K))))
     return Z, H.T @ (K @ Z), size / (size + ridge)
+
+
+def _left_vectors(X: LinearOperator, V: Array, sizes: HostArray, home: Home) -> Array:
+    """Orthonormal singular vectors XᵀVΣ⁻¹ of Xᵀ for the right ones V, from the longest direction to the shortest.
+
+    The product has rounding of ‖X‖ in all directions, which is divided by the singular value. If a short direction
+    has a part in a long one, X multiplies this part by ‖X‖ once more. So each vector is made orthogonal to the longer
+    ones.
+    """
+    product = X.rmatmat(V @ home.place(np.diag(1 / sizes)))
+    if not len(sizes):
+        return product
+    xp = home.xp
+    Q, R = xp.linalg.qr(product, mode="reduced")
+    lengths = xp.linalg.diagonal(R)  # each of either sign
+    return Q * xp.where(lengths < 0, -xp.ones_like(lengths), xp.ones_like(lengths))[None, :]
 
 
 def _inverse_root(D: HostArray, problem: Any, size: float) -> tuple[HostArray, HostArray]:

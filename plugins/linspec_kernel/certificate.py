@@ -47,11 +47,8 @@ CUT = 1e-13
 LEAST_SHARE = 1e-16
 """Least ratio of a residual's bound to its estimate; solvers multiply later estimates by this ratio."""
 
-UNCERTAIN = 0.01
-"""Missing functions are reported if their correlation could exceed this value: w/(w + ridge) for an eigenvalue w."""
-
 TOLERATED = 10.0
-"""An estimated loss is reported if it exceeds the tolerance and this multiple of the residual."""
+"""Multiple of the residual, or of the tolerance, above which a loss is reported."""
 
 ROUNDING = 4.0
 """Rounding of the values of a function: this multiple of unit roundoff times the trace of the kernel matrix."""
@@ -94,6 +91,7 @@ def judged(
     weights: tuple[Array, Array],
     landmarks: tuple[HostArray | None, HostArray | None],
     maps: tuple[FeatureMap | None, FeatureMap | None],
+    tol: float,
 ) -> Conclusion:
     """Canonical pairs within the spans of a solver's functions, and their residual."""
     home, ridges = moments.home, problem.ridge
@@ -122,7 +120,7 @@ def judged(
     # A combination of functions may be rounding although none of them is.
     for op, f, r in zip(moments.views, (x, y), ridges, strict=True):
         clear = _are_no_rounding(op, f, r)
-        count = int(np.argmin(clear)) if not clear.all() else count
+        count = min(count, int(np.argmin(clear))) if not clear.all() else count
     rho, kept = rho[:count], np.eye(len(rho), count)
     x, y = x.turned(kept, home), y.turned(kept, home)
     flips = np.diag(signs_of_columns(x.weights, home)) if count else np.zeros((0, 0))
@@ -141,7 +139,7 @@ def judged(
     drowned = [
         name
         for name, op, r in zip("XY", moments.views, ridges, strict=True)
-        if found and least_value(op) > UNCERTAIN * r > 0
+        if (problem.k - count) * _largest(least_value(op), r) > TOLERATED * tol * float(rho.sum())
     ]
     if drowned:
         text = f"Functions that the ridge of {' and of '.join(drowned)} would keep are below the rounding of the "
@@ -261,6 +259,11 @@ def _are_no_rounding(op: KernelOperator, f: JudgedFunctions, ridge: float) -> Ho
     lengths = values**2 + ridge * np.maximum(np.diagonal(f.squares), 0.0)
     found: HostArray = (values > least * dual) & (ridge * least * dual**2 <= lengths)
     return found
+
+
+def _largest(w: float, ridge: float) -> float:
+    """The largest correlation of a function with eigenvalues up to w."""
+    return math.sqrt(w / (w + ridge))
 
 
 def least_value(op: KernelOperator) -> float:

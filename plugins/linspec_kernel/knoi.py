@@ -255,7 +255,7 @@ class FeatureView:
     def mean(self) -> Array:
         """Means of the features over all rows: one sweep."""
         n, total = int(self.A.shape[0]), self.home.zeros((1, self.features.columns))
-        size = max(rows_at_once(self.features(uncounted(self.A)[0])), self.solver.batch)
+        size = max(rows_at_once(self.features(self.A)), self.solver.batch)
         for part in equal_slices(n, size):
             F = self.features.features(self.A.rows(part))
             total = total + self.home.xp.sum(self.home.place(F), axis=0)[None, :]

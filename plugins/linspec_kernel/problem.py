@@ -153,5 +153,6 @@ class KernelCCA(Problem[KernelCCASolution], adjusts_rows=False):
         """
         if kernels is not None:
             moments.settle(None, kernels)
-        found = judged(self, moments, (x_weights, y_weights), (x_landmarks, y_landmarks), (x_map, y_map))
+        weights, landmarks, maps = (x_weights, y_weights), (x_landmarks, y_landmarks), (x_map, y_map)
+        found = judged(self, moments, weights, landmarks, maps, terms.tol)
         return found if carried is None else with_loss(found, carried, terms.tol)

@@ -57,7 +57,6 @@ class DirectLeastSquares(Solver):
 
     def _primal(self, problem: Any, run: Run) -> Solution:
         """Solve (AᵀA + rI) x = AᵀB, or reduce the rows if AᵀA is too ill-conditioned."""
-        run.plan(setup=1.0)
         home = problem.A.home.blocks
         AtA, AtB, _ = run.moments("dense").dense()
         found = [_solved(AtA, AtB, ridge) for ridge in problem.ridges]
@@ -67,7 +66,6 @@ class DirectLeastSquares(Solver):
 
     def _by_rows(self, problem: Any, run: Run) -> Solution:
         """Solve by the reduced rows [R QᵀB] of [A B] = Q [R QᵀB]; one sweep."""
-        run.plan(setup=1.0)
         home = problem.A.home.blocks
         R, QtB = (to_host(M) for M in reduce_rows_of(problem, run))
         A = problem.A

@@ -91,7 +91,6 @@ def solved_on_rows(
     """Yield the iterates of a least-squares problem with positive ridges, from (AAᵀ + rI) z = B."""
     home, A = moments.home, problem.A
     if state is None:
-        run.plan(setup=1.0)
         B = problem.B.dense() if problem.B.readable else problem.B.matmat(home.eye(problem.B.shape[1]))
         system = System.of(moments, home.place(B), problem.ridges)
         kernel: Any = begin(system, None)

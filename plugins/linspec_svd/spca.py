@@ -58,7 +58,6 @@ class SPCA(Solver):
         powers = self.power_iterations
         columns = min(problem.k + self.oversampling, n, p)
         if problem.sweeps == 1 and not (powers or problem.left):
-            run.plan(setup=1.0)
             return solved_in_one_sweep(problem, run, run.part(self.test_matrix).draw(p, columns, run.rng))
         run.note(
             Status.APPROXIMATE,

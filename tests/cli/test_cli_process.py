@@ -13,8 +13,8 @@ import numpy as np
 import pytest
 
 import linspec as ls
-from linspec.cli.kinds import kind_named
 from linspec.cli.measured import Limits, compared
+from linspec.cli.offered import kind_named
 
 PATIENCE = 600.0
 """Seconds after which a command hangs."""

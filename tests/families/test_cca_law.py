@@ -246,6 +246,22 @@ def test_one_small_correlation_with_nothing_beside_it_loses_what_its_other_weigh
     assert Status.CLUSTERED in [status for status, _ in found.findings]
 
 
+@pytest.mark.filterwarnings("ignore::linspec.errors.ConvergenceWarning")
+@pytest.mark.parametrize("ridge", [1e2, 1e5, 1e6])
+@pytest.mark.parametrize("small", [1e-5, 3e-6, 1e-6])
+@pytest.mark.parametrize("seed", range(3))
+def test_rounding_of_a_small_correlation_is_estimated_where_the_residual_does_not_show_it(seed, small, ridge):
+    """The columns of Y span all centred rows: the first correlation is s/√(s² + ridge), with ‖X‖ = s."""
+    rng = np.random.default_rng(seed)
+    X, Y = rng.standard_normal((5, 9)), rng.standard_normal((5, 4))
+    Y[:, 1] = Y[:, 0] + small * Y[:, 1]
+    s = np.linalg.norm(X - X.mean(axis=0), 2)
+    exact = s / np.sqrt(s**2 + ridge)
+    found = ls.solve(ls.CCA(X, Y, 1, ridge=(ridge, 0.0)), "two-stage", rng=0)
+    loss = (exact - found.correlations[0]) / exact
+    assert found.status is not Status.CONVERGED or loss <= 10 * max(found.residual, found.loss_estimate)
+
+
 @pytest.mark.parametrize(("small", "missed"), [(1e-4, True), (1e-9, False)])
 def test_fewer_pairs_than_asked_are_incomplete_where_the_others_have_a_share_of_the_sum(small, missed):
     case, _ = planted([0.9, 0.5, small, small], 12, 8, 0)

@@ -12,7 +12,7 @@ import scipy.sparse
 
 import linspec as ls
 from linspec.arrays import HOST
-from linspec.cli.kinds import kind_named
+from linspec.cli.offered import kind_named
 from linspec.errors import ConvergenceWarning, InvalidProblem, MissingCapability
 from linspec.testing import Case, Reading, testing_of
 from linspec_kernel import PreimageCCA

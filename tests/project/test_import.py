@@ -48,7 +48,17 @@ def test_listing_and_declaring_load_no_array_library(code: str) -> None:
 def test_no_submodule_has_the_name_of_a_public_function() -> None:
     """Importing it would put the module in the function's place."""
     shadowed = {name for name in linspec.__all__ if name in SUBMODULES}
-    modules = {"datasets", "errors", "features", "kernels", "metrics", "plots", "targets", "testing"}
+    modules = {
+        "datasets",
+        "errors",
+        "estimators",
+        "features",
+        "kernels",
+        "metrics",
+        "plots",
+        "targets",
+        "testing",
+    }
     assert shadowed == modules & set(SUBMODULES)
 
 

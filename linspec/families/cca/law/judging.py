@@ -393,7 +393,7 @@ class _Law:
         known = [] if self.carried is None else [self.carried]
         left = squares / 2
         found = np.zeros_like(self.rho)
-        if beside is not None and len(beside.along) and self._along_residuals:
+        if beside is not None and (beside.whole or (len(beside.along) and self._along_residuals)):
             for sign in (1.0, -1.0):
                 e = (beside.parts[0] + sign * beside.parts[1]) / 2
                 gap = self.rho[None, :] - sign * beside.along[:, None]

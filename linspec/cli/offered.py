@@ -1,0 +1,37 @@
+"""The problems that the command line offers, and the record of each: its own, or one from its declared fields."""
+
+from __future__ import annotations
+
+from linspec import registry
+from linspec.cli.failures import Failure
+from linspec.cli.kinds import Kind
+from linspec.registry.kinds import resolve
+
+__all__ = ["kind_named", "offered"]
+
+
+def kind_named(name: str) -> Kind:
+    """Return the record of a problem, or raise a Failure with a suggestion."""
+    if name in offered():
+        place = registry.get_spec("problem", name).command
+        if not place:
+            from linspec.cli.derived import (
+                derived_kind,
+            )  # here: the class of the problem loads array libraries
+
+            return derived_kind(name, registry.get_problem(name))
+        found = resolve(place)
+        if isinstance(found, Kind):
+            return found
+        raise Failure(
+            f"the record of the problem {name!r} must name a linspec.cli.kinds.Kind as its command."
+        )
+    registry.solvers(name)  # raises with a suggestion if there is no such problem
+    raise Failure(f"no solver solves the problem {name!r} here. Problems here: {', '.join(offered())}.")
+
+
+def offered() -> tuple[str, ...]:
+    """Return the problems that some solver solves."""
+    solved = {name.partition("/")[0] for name in registry.solvers()}
+    known = registry.problems()
+    return tuple(name for name in known if name in solved)
