@@ -389,7 +389,7 @@ class HonestCCA(Solver):
 
     def solve(self, problem: Any, run: Any) -> Any:
         moments = run.moments("implicit")
-        run.plan(setup=1.0 + moments.setup_cost)
+        run.plan(setup=1.0 + moments.cost.setup)
         Sx, C, _, Sy = (to_host(G) for G in moments.products(*(np.eye(p) for p in moments.shape[1:])))
         Sx, Sy = Sx + problem.ridge[0] * np.eye(len(Sx)), Sy + problem.ridge[1] * np.eye(len(Sy))
         x = self.begin(run, Sx.shape[0], problem.k)

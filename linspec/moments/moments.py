@@ -25,39 +25,38 @@ that the moments of all views hold.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any, TypeVar
 
 import numpy as np
 
-from linspec import cost
 from linspec.algebra.whitener import DiagonalWhitener, Whitener, squared_cut
-from linspec.arrays import Array, Home, HostArray, at_home, host_dtype, on_device
+from linspec.arrays import Array, HostArray, host_dtype, on_device
+from linspec.cost import EXPECTED_PRODUCTS, Sizes, human_bytes, moments_form, sizes_of
 from linspec.errors import InvalidProblem, shown
 from linspec.frames import check_order
-from linspec.moments import single_precision, transposed
-from linspec.moments.columns import Columns, one_at_a_time
-from linspec.moments.row_reduction import ReducedRows, reduced
+from linspec.moments import transposed
+from linspec.moments.aspect import one_at_a_time
+from linspec.moments.bookkeeping import Bookkeeping
+from linspec.moments.columns import Columns
+from linspec.moments.costs import Costs
+from linspec.moments.direct import Direct
+from linspec.moments.precision import Precision
 from linspec.moments.ways import settle, sweeps_of
 from linspec.operators import (
     AdjustedOperator,
     CountedOperator,
-    Ledger,
     LinearOperator,
-    SparseOperator,
     as_operator,
 )
-from linspec.operators.adjustment import Adjustment
-from linspec.process.log import LOG, tells, timed
+from linspec.process.log import LOG, tells
 from linspec.process.pauses import pause
 from linspec.process.turns import in_turn
 from linspec.registry.options import FORMS
 from linspec.sweeps.finite import explain_non_finite, first_non_finite
-from linspec.sweeps.held_grams import DenseGram, HeldGram, ReducedGram, SparseGram, symmetric_product
+from linspec.sweeps.held_grams import HeldGram, SparseGram, symmetric_product
 from linspec.sweeps.products import Products
 from linspec.sweeps.task import Task
 from linspec.sweeps.views import View, check_alike, views_of
-from linspec.sweeps.witness import Witness
 
 __all__ = ["FORMS", "Moments", "explain_non_finite", "first_non_finite"]
 
@@ -115,7 +114,7 @@ class Moments:
         *views: Any,
         center: bool = False,
         form: str = "auto",
-        expect: tuple[int, int] = (cost.EXPECTED_PRODUCTS, 20),
+        expect: tuple[int, int] = (EXPECTED_PRODUCTS, 20),
         names: tuple[str, ...] | None = None,
     ) -> None:
         if str(form) not in FORMS:
@@ -145,6 +144,12 @@ class Moments:
         self._whiteners: dict[tuple[int, float], Whitener | DiagonalWhitener] = {}
         self._single: Moments | None = None
 
+    def _of_views(self, views: list[View], *, form: str) -> Moments:
+        """Moments of other views, which expect the same products."""
+        made = object.__new__(type(self))
+        made._set_up(views, form=form, expect=self._expect)
+        return made
+
     def __repr__(self) -> str:
         views = ", ".join(f"{view.name}={view.given!r}" for view in self._views)
         return f"Moments({views}, center={self.center}, form={self._form or self._given_form!r})"
@@ -162,6 +167,26 @@ class Moments:
         return Columns(self)
 
     @property
+    def cost(self) -> Costs:
+        """The passes that products take."""
+        return Costs(self)
+
+    @property
+    def precision(self) -> Precision:
+        """The precision of products, and moments that sweep a float32 copy of the rows."""
+        return Precision(self)
+
+    @property
+    def direct(self) -> Direct:
+        """Matrices in the forms that direct solvers and certificates need."""
+        return Direct(self)
+
+    @property
+    def bookkeeping(self) -> Bookkeeping:
+        """The books that a run keeps; no solver needs them."""
+        return Bookkeeping(self)
+
+    @property
     def X(self) -> LinearOperator:
         """The first view, as passed by the caller."""
         return self._views[0].given
@@ -175,20 +200,6 @@ class Moments:
     def n(self) -> int:
         """The number of rows; infinity for a stream whose rows have not been counted."""
         return self._sweeps.n
-
-    @one_at_a_time
-    def adjustment(self, index: int) -> Adjustment:
-        """The complete adjustment of one view: what is subtracted from its rows, and the factors of its columns.
-
-        Parameters
-        ----------
-        index : int
-        """
-        own = self._views[index].adjustment
-        if own.lacks_mean:
-            self.columns.means()
-        self._sweeps.gather([] if own.known else [self._views[index]])
-        return own
 
     def matrix(self, index: int) -> LinearOperator:
         """The matrix of one view in products, centred if the moments are; its sweeps are counted.
@@ -219,29 +230,6 @@ class Moments:
         """The number of sweeps over the view that was swept most often."""
         return max(view.ledger.sweeps for view in self._views)
 
-    @property
-    def own_passes(self) -> float:
-        """The number of sweeps by the calling thread over the view that it swept most often."""
-        return max(view.ledger.own_sweeps for view in self._views)
-
-    def counts_in(self, ledger: Ledger) -> bool:
-        """Whether sweeps over a view are entered into a ledger.
-
-        Parameters
-        ----------
-        ledger : Ledger
-        """
-        return any(view.ledger is ledger for view in self._views)
-
-    def columns_made(self, index: int) -> float:
-        """The number of products with one column of a view so far, forward and adjoint."""
-        return self._views[index].ledger.columns
-
-    @property
-    def contradictions(self) -> tuple[str, ...]:
-        """Messages about operators whose first products were not those of a matrix and its transpose."""
-        return tuple(view.contradiction for view in self._views if view.contradiction)
-
     # ---- the form -----------------------------------------------------------------------------
 
     @property
@@ -262,36 +250,6 @@ class Moments:
         return self._gram is not None or (self._sharing is not None and self._sharing.held)
 
     @property
-    def rounding(self) -> float:
-        """The relative rounding of products: that of float64 if held Gram matrices were formed from entries."""
-        if self.held and (self._sweeps.by_entries or self._sweeps.streamed):
-            return float(np.finfo(np.float64).eps)
-        return max(float(np.finfo(view.given.dtype).eps) for view in self._views)
-
-    @property
-    def spent(self) -> bool:
-        """Whether no further product is possible: the data were read once, and no Gram matrix is held."""
-        return not self.held and any(getattr(view.operator, "spent", False) for view in self._views)
-
-    @property
-    def sweep_cost(self) -> float:
-        """The passes of one call of `products` after the set-up.
-
-        0 if Gram matrices are held, 1 if one sweep of the rows computes all products, 2 if operators give only
-        products.
-        """
-        return self._sweeps.passes if self.form == "implicit" else 0.0
-
-    @property
-    def setup_cost(self) -> float:
-        """The passes before the first product: for the means, or to form the held matrices."""
-        if self.held:
-            return 0.0
-        if self._sharing is not None:
-            return self._sharing.setup_cost
-        return self._sweeps.means_cost if self.form == "implicit" else self._sweeps.gram_cost
-
-    @property
     def _sharing(self) -> Moments | None:
         """The moments of all views, if they form and hold the Gram matrix of this view."""
         return self._all if self._all is not None and self._all.form != "implicit" else None
@@ -304,7 +262,7 @@ class Moments:
             )
         if self._given_form != "auto":
             return self._given_form
-        form, estimate = cost.moments_form(self._sizes(), *self._expect)
+        form, estimate = moments_form(self._sizes(), *self._expect)
         if tells():
             LOG.debug(
                 "moments of %s: %s, which takes %s for %d products of %d columns; %s of memory are available",
@@ -312,12 +270,12 @@ class Moments:
                 {"implicit": "sweeps"}.get(form, f"{form} Gram matrices, held"),
                 estimate,
                 *self._expect,
-                cost.human_bytes(self.X.home.blocks.free_memory()),
+                human_bytes(self.X.home.blocks.free_memory()),
             )
         return form
 
-    def _sizes(self) -> cost.Sizes:
-        return cost.sizes_of([view.given for view in self._views], self._expect[1])
+    def _sizes(self) -> Sizes:
+        return sizes_of([view.given for view in self._views], self._expect[1])
 
     def _held_gram(self) -> HeldGram:
         if self._gram is not None:
@@ -412,7 +370,7 @@ class Moments:
         if len(self._views) == 1:
             raise InvalidProblem("XᵀY needs two views; got moments of one. Pass Moments(X, Y).")
         first: Array | None = None
-        if self._cross is None and self.wide and not self.center:
+        if self._cross is None and self.cost.wide and not self.center:
             swept = V if self.view(0).form == "implicit" else None
             x, y = self._views[:2]
             first, self._cross = transposed.gram_and_cross(x, y, swept, self.home)
@@ -469,74 +427,30 @@ class Moments:
         return self._held_gram().product(0, 1, self._block(V, 1, "Vy"))
 
     @one_at_a_time
-    def scaled_cross(self, left: HostArray, right: HostArray) -> tuple[LinearOperator, HostArray, HostArray]:
-        """(B, P, Q) with diag(left) XᵀY diag(right) = B - P Qᵀ and sparse B, from Gram matrices held sparse.
+    def outer(self, U: Array, *, adjoint: bool = False) -> Any:
+        """Compute XXᵀU for the first view (adjusted).
 
-        P and Q have one column for the means, if these are subtracted, and one for each confound.
-
-        Parameters
-        ----------
-        left : numpy.ndarray of shape (p,)
-        right : numpy.ndarray of shape (q,)
-        """
-        gram = self._held_gram()
-        if not isinstance(gram, SparseGram) or len(gram.upper) == 1:
-            raise InvalidProblem('scaled_cross needs two views and Gram matrices held sparse: form="sparse".')
-        B, P, Q = gram.scaled_cross(left, right)
-        return SparseOperator(B), P, Q
-
-    @property
-    def wide(self) -> bool:
-        """Whether products with XXᵀ, whose blocks have n rows instead of p, cost no more than products with XᵀX.
-
-        This holds for sparse X in memory with few rows, centred or not.
-        """
-        return self.form == "implicit" and transposed.worth_transposing(self._views[0])
-
-    @one_at_a_time
-    def outer_matmat(self, U: Array) -> tuple[Array, Array]:
-        """Compute (XᵀU, XXᵀU) for the first view (adjusted), in two sweeps, one after the other.
+        For sparse X with few rows (`cost.wide`), centred or not, this takes one sweep, which reads each column of X
+        once; otherwise two, one after the other.
 
         Parameters
         ----------
         U : array of shape (n, k)
-
-        Returns
-        -------
-        tuple of arrays
-            Shapes (p, k) and (n, k), float64.
-        """
-        if not self.wide:
-            self._sweeps.settle()
-        return transposed.outer_matmat(self._views[0], U, self.home, transposed=self.wide)
-
-    @one_at_a_time
-    def outer_gram_matmat(self, U: Array) -> Array:
-        """Compute XXᵀU; for `wide` X, centred or not, in one sweep that reads each column of X once.
-
-        Parameters
-        ----------
-        U : array of shape (n, k)
+        adjoint : bool, default False
+            Whether to return the pair (XᵀU, XXᵀU), which takes two sweeps of any X.
 
         Returns
         -------
         array of shape (n, k), float64
+            With `adjoint` a pair of arrays, of shapes (p, k) and (n, k).
         """
-        if not self.wide:
-            return self.outer_matmat(U)[1]
-        if self.center:
-            self._sweeps.settle()  # the means are not needed here, but come along with this sweep
-        return transposed.outer_gram_matmat(self._views[0], U)
-
-    @one_at_a_time
-    def precision(self, index: int) -> np.dtype[Any]:
-        """The dtype in which rows of a view are multiplied: float64 also for float32 entries far from 1.
-
-        Parameters
-        ----------
-        index : int
-        """
-        return self._views[index].precision
+        wide, view = self.cost.wide, self._views[0]
+        if not wide or (self.center and not adjoint):
+            self._sweeps.settle()  # for wide X the means are not needed here, but come along with this sweep
+        if wide and not adjoint:
+            return transposed.outer_gram_matmat(view, U)
+        found = transposed.outer_matmat(view, U, self.home, transposed=wide)
+        return found if adjoint else found[1]
 
     # ---- other moments ------------------------------------------------------------------------
 
@@ -553,46 +467,10 @@ class Moments:
         if len(self._views) == 1:
             return self
         if index not in self._alone:
-            alone = object.__new__(type(self))
-            alone._set_up([self._views[index]], form="auto", expect=self._expect)
+            alone = self._of_views([self._views[index]], form="auto")
             alone._all, alone._index = self, index
             self._alone[index] = alone
         return self._alone[index]
-
-    def forget_views(self) -> None:
-        """Drop the moments of single views, which refer back to this object, so that memory is freed with it."""
-        self._alone.clear()
-
-    @property
-    def single_cost(self) -> float:
-        """The passes that `in_single_precision` would take after the first product: 1 for the copy, or 0."""
-        swept = self.form == "implicit" and self._single is None
-        return float(swept and any(view.operator.dtype != single_precision.SINGLE for view in self._views))
-
-    @one_at_a_time
-    def in_single_precision(self) -> Moments:
-        """Moments that sweep a float32 copy of the rows, which is made at the first call and kept.
-
-        The copy takes half of the memory of dense float64 rows. A sweep of it counts as a sweep of the data, in the
-        same ledger. If products need no float64 sweep, because Gram matrices are held or the data are float32, the
-        moments themselves are returned.
-
-        Raises
-        ------
-        UnsupportedData
-            The rows are not in memory, or are sparse with weights, confounds or a scale.
-        """
-        if self._single is None and not self.single_cost:
-            return self
-        if self._single is None:
-            for view in self._views:
-                single_precision.check_copyable(view)
-            self._sweeps.gather([view for view in self._views if not view.adjustment.known])
-            views = single_precision.in_single(self._views)
-            single = object.__new__(type(self))
-            single._set_up(views, form="implicit", expect=self._expect)
-            self._single = single
-        return self._single
 
     # ---- what is held -------------------------------------------------------------------------
 
@@ -649,65 +527,11 @@ class Moments:
                 self._whiteners[index, ridge] = Whitener(S, ridge, max(cut, S.shape[0] * lost), self.home)
         return self._whiteners[index, ridge]
 
-    @one_at_a_time
-    def factored(self, index: int) -> bool:
-        """Whether `whitener` can factor the Gram matrix of a view without making one dense.
-
-        This holds if the Gram matrices are held dense, or if that of the view is diagonal before centring and
-        confounds, as for one-hot rows.
-
-        Parameters
-        ----------
-        index : int
-        """
-        return self.form == "dense" or self._diagonal_form(index) is not None
-
     def _diagonal_form(self, index: int) -> tuple[HostArray, HostArray] | None:
         gram = self._held_gram() if self.form == "sparse" else None
         return gram.diagonal_form(index) if isinstance(gram, SparseGram) else None
 
-    @one_at_a_time
-    def reduced_rows(self, ridges: tuple[float, ...], *, hold: bool = False) -> list[Array]:
-        """Reduce the data to a few rows with the same inner products of columns, in one sweep.
-
-        The rows are reduced by orthogonal transformations.
-
-        Parameters
-        ----------
-        ridges : tuple of float
-            One ridge for each view; the rows of √ridge times the identity are appended.
-        hold : bool, default False
-            Whether the moments keep the reduced rows, without ridges, so that later products cost no sweep.
-        """
-        if self._gram is not None and self._gram.rows is not None:
-            widths = [rows.shape[1] for rows in self._gram.rows]
-            return ReducedRows(self.home.concat(self._gram.rows), widths, None, self.home).with_ridges(ridges)
-        with timed("sweep of %s for its triangle", self._sweeps.names):
-            found = reduced(self._views)
-        if hold:
-            self._gram, self._form = ReducedGram(found.with_ridges()), "dense"
-        return found.with_ridges(ridges)
-
-    @at_home
-    def gram_by_identity(self, index: int, product: Array) -> Array:
-        """XᵀX from its product with the identity: symmetric, with zeros for constant columns if centred.
-
-        Parameters
-        ----------
-        index : int
-        product : array of shape (p, p)
-        """
-        live = self._sweeps.varying(index, product)
-        d = self.diagonal()[index]
-        live = live if d is None else live * self.home.xp.astype(d > 0, live.dtype)
-        return (product + product.T) / 2 * live[:, None] * live[None, :]
-
     # ---- rows ---------------------------------------------------------------------------------
-
-    @property
-    def reads_blocks(self) -> bool:
-        """Whether rows are read block by block, so that `products` can return a triangle: not for sparse matrices."""
-        return self._sweeps.reads_blocks
 
     @one_at_a_time
     def over_rows(self, task: Task[Part], columns: int = 0) -> Part:
@@ -752,74 +576,3 @@ class Moments:
         array([2., 6.])
         """
         return self._sweeps.over_rows(task, columns)
-
-    def ask_for_witnesses(self, before: Mapping[str, float], known: Mapping[str, Witness | None]) -> None:
-        """Request that the next sweep of each view computes its witness.
-
-        Parameters
-        ----------
-        before : mapping from str to float
-            By view, the number of sweeps in its ledger that were made before the request.
-        known : mapping from str to Witness or None
-            Witnesses of views that have been read since.
-        """
-        for view in self._views:
-            view.asked_at = before.get(view.name, view.ledger.sweeps)
-            view.witness = known.get(view.name)
-
-    @one_at_a_time
-    def witnesses(self, *, read: bool = False) -> dict[str, Witness]:
-        """The witness of each view, which identifies its rows.
-
-        A view whose sweeps computed no witness is read once more; for entries in memory this counts as part of the
-        sweep.
-
-        Parameters
-        ----------
-        read : bool, default False
-            Read the rows of views that were not swept, too, instead of leaving these views out.
-        """
-        for view in self._views:
-            if view.lacks_witness and (read or view.swept):
-                self._sweeps.identify(view)
-        return {view.name: view.witness for view in self._views if view.witness is not None}
-
-    # ---- checkpoints --------------------------------------------------------------------------
-
-    def learnt(self) -> dict[str, Any]:
-        """The results of all sweeps so far and the held matrices, for a checkpoint."""
-        views = [
-            {
-                # The adjustment of a matrix of the problem is stored with the problem.
-                "adjustment": None if view.given.adjustment is view.adjustment else view.adjustment.learnt(),
-                "estimated": view.estimated,
-                "unresolved": view.unresolved,
-                "warned": view._warned,
-                "contradiction": view.contradiction,
-            }
-            for view in self._views
-        ]
-        return {"form": self._form, "gram": self._gram, "cross": self._cross, "views": views}
-
-    def take_up(self, learnt: Mapping[str, Any]) -> None:
-        """Restore the state that `learnt` returned, with its arrays on the host."""
-        self._form = learnt["form"]
-        self._gram = _placed(learnt["gram"], self.home)
-        self._cross = None if learnt["cross"] is None else self.home.place(learnt["cross"])
-        for view, known in zip(self._views, learnt["views"], strict=True):
-            if known["adjustment"] is not None:
-                view.adjustment.take_up(known["adjustment"], self.home)
-            view.estimated = _placed(known["estimated"], self.home)
-            view.unresolved, view._warned = known["unresolved"], known["warned"]
-            view.contradiction = known["contradiction"]
-
-
-def _placed(value: Any, home: Home) -> Any:
-    """Copy host arrays, and held matrices that consist of them, to the device of the blocks."""
-    if isinstance(value, np.ndarray):
-        return value if home.on_host else home.place(value)
-    if isinstance(value, list):
-        return [_placed(one, home) for one in value]
-    if isinstance(value, DenseGram) and not home.on_host:
-        vars(value).update({name: _placed(one, home) for name, one in vars(value).items()})
-    return value

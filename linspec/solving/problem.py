@@ -355,7 +355,7 @@ class Problem(ABC, Generic[S_co]):
         """
         found: dict[str, Any] = {}
         for i, (name, field) in enumerate(self.means.items()):
-            A, kept = self.matrices[name], moments.adjustment(i).of_new_rows()
+            A, kept = self.matrices[name], moments.columns.adjustment(i).of_new_rows()
             for what, value in kept.items():
                 if what == "confound_mean":
                     found[what] = value

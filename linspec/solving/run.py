@@ -172,7 +172,7 @@ class Run:
         self._latest: Callable[[], Mapping[str, Any]] | None = None
         self._moments: Moments | None = None
         self._shared_before = problem.shared.passes if problem.shared else 0.0
-        self._own_before = problem.shared.own_passes if problem.shared else 0.0
+        self._own_before = problem.shared.bookkeeping.own_passes if problem.shared else 0.0
         self._history = History()
         self._iteration = 0
         self._iteration_passes = math.inf  # the least that an iteration has taken
@@ -226,9 +226,9 @@ class Run:
             self._moments = self.problem.moments(form, expect)
             if self._learnt is not None and self._saved is not None:
                 with self._saved.taken_up():
-                    self._moments.take_up(self._learnt)
+                    self._moments.bookkeeping.take_up(self._learnt)
             if self._identifies:
-                self._moments.ask_for_witnesses(self._swept_before, self._read)
+                self._moments.bookkeeping.ask_for_witnesses(self._swept_before, self._read)
         return self._moments
 
     def part(self, value: Any) -> Any:
@@ -296,7 +296,7 @@ class Run:
     def _shared_passes(self) -> float:
         """Sweeps that this run, and no other thread, has made over moments given in place of the data."""
         shared = self.problem.shared
-        return shared.own_passes - self._own_before if shared else 0.0
+        return shared.bookkeeping.own_passes - self._own_before if shared else 0.0
 
     @property
     def columns(self) -> float:
@@ -394,7 +394,7 @@ class Run:
             return
         if any(ledger is own for own in self._ledgers.values()):
             made = ledger.sweeps + self._shared_passes
-        elif self.problem.shared is not None and self.problem.shared.counts_in(ledger):
+        elif self.problem.shared is not None and self.problem.shared.bookkeeping.counts_in(ledger):
             made = self.passes
         else:  # of some rows, or of another run
             return
@@ -450,7 +450,7 @@ class Run:
     @property
     def _identifies(self) -> bool:
         """Whether the rows must be identified, and the moments can do it."""
-        able = self._moments is None or hasattr(self._moments, "ask_for_witnesses")
+        able = self._moments is None or hasattr(self._moments.bookkeeping, "ask_for_witnesses")
         return able and (self._writer is not None or bool(self._unseen))
 
     def _identify(self, *, last: bool = False) -> None:
@@ -462,7 +462,7 @@ class Run:
         if self._moments is None or not self._identifies:
             return
         read = bool(self._unseen) and (last or self._tops > 0 or self._moments.held)
-        for name, own in self._moments.witnesses(read=read).items():
+        for name, own in self._moments.bookkeeping.witnesses(read=read).items():
             if self._saved is not None and name in self._unseen:
                 self._saved.check_rows(name, own, self.problem.matrices[name].shape[0])
                 self._unseen.discard(name)
@@ -491,7 +491,7 @@ class Run:
         self._writer.write(
             {
                 "run": accounts,
-                "moments": None if begins or moments is None else moments.learnt(),
+                "moments": None if begins or moments is None else moments.bookkeeping.learnt(),
                 "adjustments": {
                     name: adjustment.learnt() for name, adjustment in adjustments.items() if not begins
                 },
@@ -749,7 +749,7 @@ class Run:
             cut=self._cut,
             underflowing=self.underflowing,
             notes=self._notes,
-            contradictions=getattr(self._moments, "contradictions", ()),
+            contradictions=self.moments().bookkeeping.contradictions,
         )
         solution: Solution = self.problem.solution(
             status=found.status,
@@ -889,7 +889,7 @@ class Run:
     def _let_go(self) -> None:
         self._made, self._latest, self._judged = [], None, None
         if self.problem.shared is None and isinstance(self._moments, Moments):
-            self._moments.forget_views()
+            self._moments.bookkeeping.forget_views()
 
     def _salvaged(self, ending: Status) -> Solution | None:
         """The solution from the last iterate; None if there is none, or if it cannot be computed."""

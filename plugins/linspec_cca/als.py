@@ -81,8 +81,8 @@ class AlternatingLeastSquares(IterativeSolver):
         """
         k, width = problem.k, block_width(problem, self.oversample)
         moments, lstsq = run.moments(self.form, expect=(200, width)), run.part(self.lstsq)
-        sweep, normalizer = moments.sweep_cost, run.part(self.normalizer)
-        setup = lstsq.preparation * sweep + (moments.setup_cost + sweep if state is None else 0.0)
+        sweep, normalizer = moments.cost.sweep, run.part(self.normalizer)
+        setup = lstsq.preparation * sweep + (moments.cost.setup + sweep if state is None else 0.0)
         run.plan(setup=setup)
         pairs = None if state is None else state.pairs
         if pairs is None:

@@ -31,7 +31,7 @@ class DirectCCA(Solver):
 
     def solve(self, problem: Any, run: Run) -> Solution:
         """Solve a CCA problem."""
-        run.plan(setup=1.0 if problem.sweeps == 1 else 1.0 + run.moments("implicit").setup_cost)
+        run.plan(setup=1.0 if problem.sweeps == 1 else 1.0 + run.moments("implicit").cost.setup)
         home = problem.X.home.blocks
         rows = reduce_rows_of(problem, run, ridges=problem.ridge)
         x, y = (

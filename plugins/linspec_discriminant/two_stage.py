@@ -156,7 +156,7 @@ class TwoStage(IterativeSolver):
             it = Subspace(
                 residual=residual,
                 ending=regression.ending(residual, it),
-                after=moments.sweep_cost,
+                after=moments.cost.sweep,
                 stage_1=stage_1,
                 product=XtXW,
                 basis=basis,

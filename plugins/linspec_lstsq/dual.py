@@ -109,7 +109,7 @@ def solved_on_rows(
         if P.shape[1] == 0:  # nothing is left of the residual
             now = replace(now, A=A, z=z, residual=0.0)
         else:
-            AtP, KP = moments.outer_matmat(P)
+            AtP, KP = moments.outer(P, adjoint=True)
             KQ = KP if now.KP is None else KP - now.KP @ home.place(point.tau.T)  # KQ = KP − KP₋ τᵀ
             rho, QtKQ = np.hstack(point.z), to_host(Q.T @ KQ)
             norms = np.sqrt(np.maximum(np.sum(rho * (QtKQ @ rho), axis=0), 0.0))  # ‖AᵀQρ‖² = ρᵀ (QᵀKQ) ρ

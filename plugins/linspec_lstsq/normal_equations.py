@@ -347,7 +347,7 @@ def iterates(
     Rounding makes updated gradients drift from those of the iterate. If the drift may exceed the tolerance, a product
     checks whether the tolerance is met. If it is not, the kernels begin anew at their iterate, as long as that helps.
     """
-    cost, new = moments.view(0).sweep_cost, state is None
+    cost, new = moments.view(0).cost.sweep, state is None
     if state is None:
         spectrum, seen = Spectrum(system.home, system.norm), np.inf
         kernel = side_by_side([begin(one, None) for one in parts or [system]], system, run.tol)

@@ -81,9 +81,9 @@ class NystromPCG(IterativeSolver):
         moments = run.moments(self.form)
         if state is not None:
             return iterates(run, moments, partial(preconditioned, state.before), state.system, state=state)
-        sweep = moments.view(0).sweep_cost
+        sweep = moments.view(0).cost.sweep
         begun = sweep if run.start is not None else 0.0
-        run.plan(setup=moments.setup_cost + moments.sweep_cost + begun)
+        run.plan(setup=moments.cost.setup + moments.cost.sweep + begun)
         with run.reserving(begun):
             sketch, AtB = self._sketch(moments, run, problem.ridges, problem.width)
         system = replace(System.of(moments, AtB, problem.ridges), norm=sketch.norm)
@@ -128,7 +128,7 @@ class NystromPCG(IterativeSolver):
             asked=self.rank is not None,
         )
         sketch = NystromSketch(Omega, Y, moments.diagonal()[0], home, outlook)
-        sweep = moments.view(0).sweep_cost
+        sweep = moments.view(0).cost.sweep
         dense = moments.X.readable and moments.X.nnz == n * p
         if dense and sketch.unequal(ridge) and run.affords(sweep):
             Omega = draw(first) / sketch.roots(ridge)[:, None]

@@ -140,7 +140,7 @@ class PreparedNormalEquations(LeastSquaresState):
     def _may_go_ahead(self, system: System) -> bool:
         """Whether steps are made ahead: they are small and cost no sweep, no callback watches, a device would wait."""
         short = self._usual > 0 and system.AtB.shape[0] <= MOST_COLUMNS
-        free = self.moments.sweep_cost == 0 and self.watch is None
+        free = self.moments.cost.sweep == 0 and self.watch is None
         return short and free and not system.home.on_host
 
 

@@ -45,7 +45,7 @@ class GramSVD(Solver):
     def _tall(self, problem: Any, run: Run) -> Solution:
         """Solve by the eigenvectors of AᵀA, which are the right singular vectors."""
         moments = run.moments("dense")
-        run.plan(setup=moments.setup_cost + problem.left)
+        run.plan(setup=moments.cost.setup + problem.left)
         values, V = _leading(moments.dense()[0], problem.k, moments.home)
         known = self._known(problem, run, values, V)
         if known is None:

@@ -344,7 +344,7 @@ def test_long_rows_are_reduced_in_one_block():
     for rows in (600, 60_000):
         X = cupy.asarray(RNG.standard_normal((rows, 6)))
         ACCOUNT.reset()
-        ls.Moments(X, form="implicit").reduced_rows((0.0,))
+        ls.Moments(X, form="implicit").direct.reduced_rows((0.0,))
         counts.append(ACCOUNT.total("kernel"))
     assert counts[0] == counts[1]
 

@@ -28,7 +28,7 @@ class Optimist(Solver):
 
     def solve(self, problem: Any, run: Any) -> Any:
         moments = run.moments("implicit")
-        run.plan(setup=2 * moments.sweep_cost)
+        run.plan(setup=2 * moments.cost.sweep)
         AtB = moments.products(None, moments.home.eye(problem.B.shape[1]))[1]
         x = np.full_like(AtB, 1e-9)
         r, size = AtB - moments.gram_matmat(x), np.linalg.norm(AtB)

@@ -65,7 +65,7 @@ def uncertain(
     least : array of shape (w,), float or None
         The smallest eigenvalue of AᵀA + ridge that the solver has found.
     """
-    cost = moments.view(0).sweep_cost
+    cost = moments.view(0).cost.sweep
     home, p = moments.home, gap.shape[0]
     sizes = home.column_norms(x)
     # AᵀA + r has no eigenvalue below r.

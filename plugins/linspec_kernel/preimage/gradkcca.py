@@ -193,7 +193,7 @@ class PairHunt:
         streamed = any(view.A.streamed for view in self.views)
         reading = many and (seeks or climbs) and (1.0 if streamed else rounded_up(rows / n))
         first = 2.0 if begun is None else 0.0
-        run.plan(setup=moments.setup_cost + reading + float(seeks and not many) + first)
+        run.plan(setup=moments.cost.setup + reading + float(seeks and not many) + first)
         self.kernels = moments.settle(run.rng)
         rough, exact = solver.objectives(problem, run)
         self.few, index = self.views, None if begun is None else begun.rows

@@ -121,7 +121,7 @@ class KCCAPreimage(IterativeSolver):
         moments: Any = run.moments("implicit")
         sample = rounded_up(min(1.0, SAMPLE / max(int(problem.X.shape[0]), 1)))
         # The rows and the kernels, as kcca reads them, and what comes after.
-        run.plan(setup=moments.setup_cost + sample + 2.0 + AFTER)
+        run.plan(setup=moments.cost.setup + sample + 2.0 + AFTER)
         kernels = moments.settle(run.rng)
         run.note(Status.APPROXIMATE, NEAR)
         found: tuple[PointPair, ...] = ()

@@ -35,7 +35,7 @@ class Power(IterativeSolver):
         moments = run.moments(self.form, expect=(2 * STEPS, width))
         normalizer, home = run.part(self.normalizer), moments.home
         if state is None:
-            run.plan(setup=moments.setup_cost + 2 * moments.sweep_cost)  # two sweeps before the first iterate
+            run.plan(setup=moments.cost.setup + 2 * moments.cost.sweep)  # two sweeps before the first iterate
             block = home.place(run.rng.standard_normal((problem.Y.shape[1], width)))
         else:
             yield state

@@ -492,7 +492,7 @@ class _Law:
         """Results with all correlations, from the factors of both views; None if that is too expensive."""
         p, q = self.problem.X.shape[1], self.problem.Y.shape[1]
         spent = CERTIFIED_SHARE * sum(
-            self.moments.columns_made(i) * A.nnz for i, A in enumerate(self._views())
+            self.moments.bookkeeping.columns_made(i) * A.nnz for i, A in enumerate(self._views())
         )
         if self.answer.bases:
             T = to_host(self.answer.bases[0].U.T @ self.answer.bases[1].U)
