@@ -111,7 +111,7 @@ class HonestIteration(Solver):
         x, r = moments.home.zeros(tuple(AtB.shape)), AtB
         p, rr = r, np.sum(to_host(r) ** 2, axis=0)
         while run.proceed(residual=self.measure(rr, scale), current=lambda x=x: {"x": x}):
-            Mp = moments.gram_matmat(p) + p * problem.ridge
+            Mp = moments.gram(p) + p * problem.ridge
             pMp = np.sum(to_host(p) * to_host(Mp), axis=0)
             a = moments.home.place(np.divide(rr, pMp, out=np.zeros(m), where=pMp > 0))
             x, r = x + p * a[None, :], r - Mp * a[None, :]
@@ -151,7 +151,7 @@ class HonestGenerator(ls.IterativeSolver):
         for number in itertools.count() if state is None else itertools.repeat(1000):
             residual = float(np.max(np.sqrt(rr) / np.where(scale > 0, scale, 1.0), initial=0.0))
             yield ls.Iterate(residual, x=x, state={"r": r, "rr": rr, "scale": scale, "p": p})
-            Mp = moments.gram_matmat(p) + p * problem.ridge
+            Mp = moments.gram(p) + p * problem.ridge
             pMp = np.sum(to_host(p) * to_host(Mp), axis=0)
             a = place(np.divide(rr, pMp, out=np.zeros(m), where=pMp > 0))[None, :]
             x, r, old = self.moved(x, p * a), r - Mp * a, rr
@@ -714,10 +714,10 @@ class ConjugateState(LeastSquaresState):
         self.matrix = self.moments.matrix(0) if isinstance(A, Moments) else A
         self.kept: Any = None
         if fault == "preparation":
-            self.moments.gram_matmat(self.moments.home.zeros((self.moments.shape[1], 1)))
+            self.moments.gram(self.moments.home.zeros((self.moments.shape[1], 1)))
 
     def gram(self, x: np.ndarray) -> np.ndarray:
-        return to_host(self.moments.gram_matmat(self.moments.home.place(x)))
+        return to_host(self.moments.gram(self.moments.home.place(x)))
 
     def solve(self, B, x0=None, tol=None, AtB=None, AtAx0=None):
         home, shape = self.moments.home, (self.moments.shape[1], B.shape[1])

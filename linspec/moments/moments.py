@@ -32,7 +32,7 @@ import numpy as np
 from linspec.algebra.whitener import DiagonalWhitener, Whitener, squared_cut
 from linspec.arrays import Array, HostArray, host_dtype, on_device
 from linspec.cost import EXPECTED_PRODUCTS, Sizes, human_bytes, moments_form, sizes_of
-from linspec.errors import InvalidProblem, shown
+from linspec.errors import InvalidProblem, deprecated, shown
 from linspec.frames import check_order
 from linspec.moments import transposed
 from linspec.moments.aspect import one_at_a_time
@@ -105,7 +105,7 @@ class Moments:
     >>> import linspec as ls
     >>> A = np.random.default_rng(0).standard_normal((200, 10)) * np.geomspace(10, 1, 10)
     >>> moments = ls.Moments(A)
-    >>> bool(np.allclose(moments.gram_matmat(np.eye(10)), A.T @ A))
+    >>> bool(np.allclose(moments.gram(np.eye(10)), A.T @ A))
     True
     """
 
@@ -383,7 +383,7 @@ class Moments:
             blocks = [V, identity, *(None for _ in self._views[2:])]
             first, self._cross = self._made(blocks, onto=(0,))[:2]
         if first is None and V is not None:
-            first = self.gram_matmat(V)
+            first = self.gram(V)
         found = Products([first, *(None for _ in range(len(self._views) ** 2 - 1))])
         found.cross = self._cross
         return found
@@ -412,19 +412,84 @@ class Moments:
         return self.home.place(V, np.float32 if single else np.float64)
 
     @one_at_a_time
-    def gram_matmat(self, V: Array) -> Array:
-        """Compute XᵀX V. Other views are not read, unless Gram matrices still have to be formed."""
-        if len(self._views) == 1 or self.form != "implicit":
-            return self.products(V)[0]
-        return self.view(0).products(V)[0]
+    def gram(self, V: Array, index: int = 0) -> Array:
+        """Compute AᵀA V for one view A. Other views are not read, unless Gram matrices still have to be formed.
+
+        Parameters
+        ----------
+        V : array of shape (p, k)
+        index : int, default 0
+            The view: 0 for X, 1 for Y, and so on.
+
+        Returns
+        -------
+        array of shape (p, k), float64
+
+        Raises
+        ------
+        InvalidProblem
+            V does not fit the view, or there is no such view.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import linspec as ls
+        >>> ls.Moments(np.diag([1.0, 2.0]), np.ones((2, 1))).gram(np.ones((2, 1)))
+        array([[1.],
+               [4.]])
+        """
+        alone = self.view(index)
+        if alone is self or self.form == "implicit":
+            return alone.products(V)[0]
+        return self.products(*(None for _ in range(index)), V)[index * len(self._views) + index]
 
     @one_at_a_time
-    def cross_matmat(self, V: Array) -> Array:
-        """Compute XᵀY V."""
+    def cross(self, V: Array | None = None) -> Array:
+        """Compute XᵀY V, or XᵀY itself, in one sweep. For least squares of A and B it is AᵀB.
+
+        Parameters
+        ----------
+        V : array of shape (q, k), optional
+            By default the identity. Then the result has p q entries and is kept: later calls take no sweep. Do not
+            write to it.
+
+        Returns
+        -------
+        array of shape (p, k) or (p, q), float64
+
+        Raises
+        ------
+        InvalidProblem
+            V does not fit the second view, or there is no second view.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import linspec as ls
+        >>> moments = ls.Moments(np.diag([1.0, 2.0]), np.ones((2, 1)))
+        >>> moments.cross()
+        array([[1.],
+               [2.]])
+        >>> moments.cross(), moments.passes
+        (array([[1.],
+               [2.]]), 1.0)
+        """
+        if V is None:
+            return self.products(None, cross=True).cross
         if self.form == "implicit":
             return self.products(None, V)[1]
         pause()
         return self._held_gram().product(0, 1, self._block(V, 1, "Vy"))
+
+    @deprecated("Moments.gram_matmat(V)", "Moments.gram(V)")
+    def gram_matmat(self, V: Array) -> Array:
+        """The deprecated name of `gram`."""
+        return self.gram(V)
+
+    @deprecated("Moments.cross_matmat(V)", "Moments.cross(V)")
+    def cross_matmat(self, V: Array) -> Array:
+        """The deprecated name of `cross`."""
+        return self.cross(V)
 
     @one_at_a_time
     def outer(self, U: Array, *, adjoint: bool = False) -> Any:

@@ -147,10 +147,10 @@ class IterativeSolver(Solver):
     ...     tol: float | None = ls.tol_option()
     ...     def iterates(self, problem, run, state=None):
     ...         moments = run.moments()
-    ...         AtB = moments.cross_matmat(np.eye(problem.B.shape[1]))
+    ...         AtB = moments.cross(np.eye(problem.B.shape[1]))
     ...         x = 0 * AtB if state is None else state["x"]
     ...         while True:
-    ...             g = AtB - moments.gram_matmat(x) - problem.ridge * x
+    ...             g = AtB - moments.gram(x) - problem.ridge * x
     ...             yield ls.Iterate(np.linalg.norm(g) / np.linalg.norm(AtB), x=x)
     ...             x = x + self.step * g
     >>> A = np.random.default_rng(0).standard_normal((50, 3))

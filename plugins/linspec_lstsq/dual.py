@@ -126,7 +126,7 @@ def solved_on_rows(
             if now.drift() > run.tol / 10 and run.affords(0.0):
                 break
     columns = System.of(moments, now.AtB, problem.ridges)
-    AtAx = moments.gram_matmat(now.x)
+    AtAx = moments.gram(now.x)
     yield from iterates(run, moments, begin, columns, columns.starting_from(now.x, AtAx))
 
 

@@ -361,7 +361,7 @@ def iterates(
         free = cost == 0 and seen == np.inf and spectrum.largest > 0
         doubtful = residual <= run.tol and (free or system.drift(spectrum.largest, point) > run.tol / 10)
         if new and doubtful and run.affords(cost):
-            parts = system.starting_from(point.x, moments.gram_matmat(point.x))
+            parts = system.starting_from(point.x, moments.gram(point.x))
             kernel = side_by_side([begin(one, None) for one in parts], system, run.tol)
             point, last = next(kernel), seen
             residual = seen = system.residual(point)
@@ -371,7 +371,7 @@ def iterates(
             residual=residual, point=point, system=system, spectrum=spectrum, gradient_residual=seen, before=before,
             ending=ending,
         )  # fmt: skip
-        AtAV = moments.gram_matmat(point.V)
+        AtAV = moments.gram(point.V)
         spectrum, new = spectrum.seen(point.V, AtAV), True
         point = kernel.send(AtAV)
 

@@ -90,7 +90,7 @@ class NystromPCG(IterativeSolver):
         parts = system.separately()
         if run.start is not None:
             x = system.wanted(moments.home.place(run.start["x"]))
-            parts = system.starting_from(x, moments.gram_matmat(x))
+            parts = system.starting_from(x, moments.gram(x))
         return iterates(run, moments, partial(preconditioned, sketch), system, parts, before=sketch)
 
     @classmethod
@@ -132,14 +132,12 @@ class NystromPCG(IterativeSolver):
         dense = moments.X.readable and moments.X.nnz == n * p
         if dense and sketch.unequal(ridge) and run.affords(sweep):
             Omega = draw(first) / sketch.roots(ridge)[:, None]
-            sketch = NystromSketch(
-                Omega, moments.gram_matmat(Omega), sketch.diagonal, home, outlook, scaled=True
-            )
+            sketch = NystromSketch(Omega, moments.gram(Omega), sketch.diagonal, home, outlook, scaled=True)
         most = first if self.rank else min(MOST_RANK, p)
         while sketch.columns < most and run.affords(2 * sweep) and sketch.pays(ridge):
             more = draw(min(sketch.columns, most - sketch.columns))
             more = more / sketch.roots(ridge)[:, None] if sketch.scaled else more
-            sketch = sketch.widened(more, moments.gram_matmat(more))
+            sketch = sketch.widened(more, moments.gram(more))
         return sketch, AtB
 
 

@@ -63,7 +63,7 @@ class GramProducts:
 
     def __call__(self, V: Array) -> Array:
         """The product with a block."""
-        W = self.moments.outer(V) if self.of_rows else self.moments.gram_matmat(V)
+        W = self.moments.outer(V) if self.of_rows else self.moments.gram(V)
         if not self.scale:
             largest = float(to_host(self.home.xp.max(self.home.xp.abs(W))))
             exponent = int(np.frexp(largest)[1]) if 0 < largest < np.inf else 0

@@ -154,7 +154,7 @@ class Bidiagonal:
                     product = self._scaled(product)
                 else:
                     ones = np.ones((self.A.shape[1], 1))
-                    self.moments.gram_matmat(self.moments.home.place(ones))  # raises, and names the entry
+                    self.moments.gram(self.moments.home.place(ones))  # raises, and names the entry
         except BaseException as failure:  # noqa: BLE001 (raised again when PROPACK has come back)
             self.failure = failure
             return None

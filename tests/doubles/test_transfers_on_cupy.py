@@ -259,7 +259,7 @@ def test_a_part_ends_after_the_same_steps_with_those_ahead(needed):
     A, ends = np.linalg.cholesky(multiply(np.eye(30))).T, []
     for place in (np.asarray, cupy.asarray):
         moments = ls.Moments(place(A), form="dense")
-        moments.gram_matmat(place(system.AtB))  # held from now on
+        moments.gram(place(system.AtB))  # held from now on
         run = type("Free", (), {"affordable": lambda self, items: items})()
         part = ConjugateGradients().prepare(moments, 0.0, run)
         AtB = place(system.AtB)

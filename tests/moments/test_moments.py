@@ -176,7 +176,7 @@ def test_one_view(kind, form, center, blocks):
     (XtXV,) = m.products(V)
     assert Home.of(XtXV) == m.home
     assert_close(XtXV, S @ VX)
-    assert_close(m.gram_matmat(V), S @ VX)
+    assert_close(m.gram(V), S @ VX)
     assert_close(m.columns.means()[0], X.mean(axis=0))
     assert_close(m.columns.sums()[0], X.sum(axis=0))
     if m.columns.exact:
@@ -210,8 +210,8 @@ def test_two_views(kinds, form, center, blocks):
     assert c is None
     assert_close(b, wanted[1])
     assert_close(d, wanted[3])
-    assert_close(m.cross_matmat(vy), wanted[1])
-    assert_close(m.gram_matmat(vx), wanted[0])
+    assert_close(m.cross(vy), wanted[1])
+    assert_close(m.gram(vx), wanted[0])
     for i, (S, v, z) in enumerate(((Sx, VX, X), (Sy, VY, Y))):
         assert_close(m.view(i).products(m.home.place(v))[0], S @ v)
         assert_close(m.columns.means()[i], z.mean(axis=0))
@@ -520,7 +520,7 @@ def test_a_held_form_is_one_sweep(kinds, center, form, blocks):
     assert (m.cost.setup, m.cost.sweep) == (1, 0)
     for _ in range(3):
         m.products(m.home.place(VX), m.home.place(VY))
-    m.gram_matmat(m.home.place(VX))
+    m.gram(m.home.place(VX))
     m.diagonal()
     assert m.held
     assert m.cost.setup == 0
@@ -548,15 +548,15 @@ def test_operators_known_by_products_are_asked_once_each_way(center):
     m.products(VX, None)
     assert (a.forward, a.adjoint, b.forward, b.adjoint) == (3, 3 + center, 2, 3 + center)
     m.diagonal()
-    m.gram_matmat(VX)
-    assert (a.forward, b.forward) == (4, 2), "diagonals were probed, and gram_matmat touches X alone"
+    m.gram(VX)
+    assert (a.forward, b.forward) == (4, 2), "diagonals were probed, and gram touches X alone"
 
 
 @pytest.mark.parametrize("kinds", [("duck", "duck"), ("numpy", "csr"), ("csr", "csr"), ("strict", "strict")])
 @pytest.mark.parametrize("center", [False, True])
-def test_gram_matmat_touches_one_view(kinds, center):
+def test_gram_touches_one_view(kinds, center):
     m, books = ledgers(kinds, center=center, form="implicit")
-    m.gram_matmat(m.home.place(VX))
+    m.gram(m.home.place(VX))
     by_rows = m.cost.sweep == 1
     assert books[0].sweeps == m.cost.sweep + (center and not by_rows)
     assert spent(books)[1] == (0, 0)
@@ -601,7 +601,7 @@ def test_wide_sparse_rows_give_the_cross_product_beside_the_gram_product(wrap, m
 
     alone, books, _ = fresh()
     read.clear()
-    alone.gram_matmat(v)
+    alone.gram(v)
     assert together == read == [(12, 60), (60, 12)], "no more readings than for the Gram product"
 
     first, books, _ = fresh()

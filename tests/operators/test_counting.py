@@ -111,7 +111,7 @@ def test_moments_and_sketches_of_rows_count_for_the_whole(kind, tmp_path):
     counted = CountedOperator(KINDS[kind](tmp_path), Ledger())
     rows = counted.rows(slice(0, 10))
     made = ls.Moments(rows, form="implicit")
-    np.testing.assert_allclose(made.gram_matmat(V), M[:10].T @ (M[:10] @ V), rtol=1e-12, atol=1e-12)
+    np.testing.assert_allclose(made.gram(V), M[:10].T @ (M[:10] @ V), rtol=1e-12, atol=1e-12)
     assert counts(counted.ledger) == (10 / N, 2 * K * 10 / N, 2 * rows.nnz * 2 * K)
     assert made.passes == 1, "of the rows"
     HeldSketch(P, 4, [(slice(0, P), RNG.standard_normal((P, 4)))], sparse=False).sketch(rows)

@@ -301,9 +301,9 @@ def test_blocks_to_multiply_travel_once_and_in_the_precision_of_the_rows(kind, c
     given = [kind(rows[i : i + 50]) for i in range(0, 400, 50)]
     moments = ls.Moments(BlockOperator(engine.hold(given), engine), center=center, form="implicit")
     V = np.random.default_rng(1).standard_normal((p, k))
-    moments.gram_matmat(V)  # the first sweep computes the means as well
+    moments.gram(V)  # the first sweep computes the means as well
     engine.works.clear()
-    found = moments.gram_matmat(V)
+    found = moments.gram(V)
     exact = rows - rows.mean(axis=0, dtype=np.float64) * center
     np.testing.assert_allclose(found, exact.T @ (exact @ V), atol=1e-5 * np.abs(found).max())
     work, *merges = engine.works

@@ -118,7 +118,7 @@ def _by_steps(moments: Moments, gap: Array, ridge: float, steps: int) -> float:
     e, r, d = gap * 0.0, gap, gap
     rr = float(home.column_norms(r)[0]) ** 2
     for _ in range(steps):
-        Sd = moments.gram_matmat(d) + ridge * d
+        Sd = moments.gram(d) + ridge * d
         curvature = float(to_host(home.xp.sum(d * Sd)))
         if not curvature > 0:  # rounding
             break

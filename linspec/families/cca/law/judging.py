@@ -534,7 +534,7 @@ class _Law:
         if self.moments.form == "dense":
             return self.moments.dense()[1]
         if self.moments.form == "sparse":
-            return self.moments.cross_matmat(self.home.eye(q))
+            return self.moments.cross(self.home.eye(q))
         of_y = self.answer.beside_made[2]
         return of_y[:, of_y.shape[1] - q :]
 
