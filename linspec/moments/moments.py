@@ -25,14 +25,15 @@ that the moments of all views hold.
 
 from __future__ import annotations
 
+import math
 from typing import Any, TypeVar
 
 import numpy as np
 
 from linspec.algebra.whitener import DiagonalWhitener, Whitener, squared_cut
-from linspec.arrays import Array, HostArray, host_dtype, on_device
+from linspec.arrays import Array, HostArray, host_dtype, on_device, random_generator
 from linspec.cost import EXPECTED_PRODUCTS, Sizes, human_bytes, moments_form, sizes_of
-from linspec.errors import InvalidProblem, deprecated, shown
+from linspec.errors import InvalidProblem, MissingCapability, deprecated, shown
 from linspec.frames import check_order
 from linspec.moments import transposed
 from linspec.moments.aspect import one_at_a_time
@@ -53,8 +54,11 @@ from linspec.process.pauses import pause
 from linspec.process.turns import in_turn
 from linspec.registry.options import FORMS
 from linspec.sweeps.finite import explain_non_finite, first_non_finite
+from linspec.sweeps.gradients import GradientOfSquares, residual
 from linspec.sweeps.held_grams import HeldGram, SparseGram, symmetric_product
+from linspec.sweeps.minibatches import Minibatches
 from linspec.sweeps.products import Products
+from linspec.sweeps.row_sketches import NONZEROS, RowSketch, Sketch, SparseSigns
 from linspec.sweeps.task import Task
 from linspec.sweeps.views import View, check_alike, views_of
 
@@ -481,6 +485,59 @@ class Moments:
         pause()
         return self._held_gram().product(0, 1, self._block(V, 1, "Vy"))
 
+    def gradient(self, x: Array, ridge: float = 0.0) -> Array:
+        """Compute Aᵀ(A x − B) + r x, the gradient of (‖A x − B‖² + r ‖x‖²) / 2, for moments of A and B.
+
+        It takes one sweep, which computes the residual A x − B of each block of rows and multiplies it at once. So no
+        digits are lost near the solution. Where Gram matrices are held, it is AᵀA x − AᵀB + r x, without a sweep.
+
+        Parameters
+        ----------
+        x : array of shape (p, q)
+            A column for each column of B.
+        ridge : float, default 0
+
+        Returns
+        -------
+        array of shape (p, q), float64
+
+        Raises
+        ------
+        InvalidProblem
+            The moments are not those of two matrices, or x does not have the shape (p, q).
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import linspec as ls
+        >>> A, b = np.diag([1.0, 2.0]), np.array([[3.0], [4.0]])
+        >>> ls.Moments(A, b).gradient(np.zeros((2, 1)))
+        array([[-3.],
+               [-8.]])
+        """
+        if len(self._views) != len("AB"):
+            raise InvalidProblem(
+                f"the gradient is that of least squares of A and B; got moments of {len(self._views)}. Pass "
+                "Moments(A, B)."
+            )
+        with in_turn(self._of_all), on_device(self.home):
+            _, p, q = self.shape
+            if tuple(x.shape) != (p, q):
+                raise InvalidProblem(f"x must have shape ({p}, {q}); got {tuple(x.shape)}.")
+            found = self.gram(x) - self.cross() if self.form != "implicit" else self._swept_gradient(x)
+            return found + ridge * self.home.place(x)
+
+    def _swept_gradient(self, x: Array) -> Array:
+        """Aᵀ(A x − B) in one sweep of the rows, or by one product with A and one with Aᵀ."""
+        if self._sweeps.known_by_products:
+            A, B = self.matrix(0), self.matrix(1)
+            found = A.rmatmat(residual(A, B, x))
+            self._sweeps.check_finite([found])
+            return found
+        found = self.over_rows(GradientOfSquares(self._block(x, 0, "x")), x.shape[1])
+        self._views[0].record(x.shape[1], x.shape[1], sweeps=0.0)
+        return found
+
     @deprecated("Moments.gram_matmat(V)", "Moments.gram(V)")
     def gram_matmat(self, V: Array) -> Array:
         """The deprecated name of `gram`."""
@@ -597,6 +654,117 @@ class Moments:
         return gram.diagonal_form(index) if isinstance(gram, SparseGram) else None
 
     # ---- rows ---------------------------------------------------------------------------------
+
+    @one_at_a_time
+    def sketch(self, size: int, rng: Any = None, *, nonzeros: int = NONZEROS, cross: bool = False) -> Sketch:
+        """Compute S X of each view in one sweep, with the same random S of a few rows.
+
+        S adds each row, with random signs, to `nonzeros` rows of the sketch: a subspace embedding where `size` is a few
+        times the number of columns (Cohen 2016; Tropp, Yurtsever, Udell & Cevher 2019, doi:10.1137/18M1201068). It
+        depends on the generator alone, not on the library of the data or on how the rows are read. The rows are
+        adjusted, as in products.
+
+        Parameters
+        ----------
+        size : int
+            The rows of S.
+        rng : numpy.random.Generator, int or None, default None
+            One number is drawn of it. In a solver `run.rng`.
+        nonzeros : int, default 8
+        cross : bool, default False
+            Whether to compute XᵀY in the same sweep.
+
+        Returns
+        -------
+        Sketch
+            A tuple of float64 arrays of shape (size, p), one for each view, with the attribute `cross`.
+
+        Raises
+        ------
+        InvalidProblem
+            `size` or `nonzeros` is less than 1, or XᵀY is requested of one view.
+        MissingCapability
+            A view is known by its products only, or its number of rows is not known yet.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import linspec as ls
+        >>> Q = np.linalg.qr(np.random.default_rng(0).standard_normal((5000, 20)))[0]
+        >>> (SQ,) = ls.Moments(Q).sketch(200, np.random.default_rng(1))
+        >>> np.linalg.svd(SQ, compute_uv=False)[[0, -1]].round(1)  # 1 ± √(20/200)
+        array([1.3, 0.7])
+        """
+        for name, value in (("size", size), ("nonzeros", nonzeros)):
+            if value < 1:
+                raise InvalidProblem(f"{name} must be at least 1; got {shown(value)}.")
+        if cross and len(self._views) == 1:
+            raise InvalidProblem("XᵀY needs two views; got moments of one. Pass Moments(X, Y).")
+        if math.isinf(self.n):
+            raise MissingCapability(
+                f"a sketch needs the number of rows; {self.X!r} has not been read yet. Call columns.means() before, "
+                "or pass the rows as an array or a file."
+            )
+        seed = int(random_generator(rng).integers(2**63))
+        signs = SparseSigns(self.n, int(size), int(nonzeros), seed)
+        part = self.over_rows(RowSketch(signs, self.home, cross), signs.size)
+        for i, view in enumerate(self._views):
+            columns = self.shape[2] if cross and i == 0 else 0
+            work = 2.0 * view.operator.nnz * (nonzeros + columns)
+            view.ledger.record(view.operator, columns, flops=work)
+        found = Sketch(part.sketches)
+        found.cross = part.cross
+        return found
+
+    def rows(self, n: int, rng: Any = None) -> Minibatches:
+        """Batches of about n rows of each view, in the same random order, without end: ``for A_S, B_S in rows``.
+
+        Every row comes once before any row comes twice. Rows are read a few megabytes at a time. Reading counts as its
+        share of a sweep, and products with the batches are counted.
+
+        Parameters
+        ----------
+        n : int
+        rng : numpy.random.Generator, int or None, default None
+            In a solver `run.rng`.
+
+        Returns
+        -------
+        Minibatches
+            An iterator over lists of operators, with `epochs`, the number of times that all rows were read, and
+            `place`, where it is: see `linspec.sweeps.Minibatches`.
+
+        Raises
+        ------
+        InvalidProblem
+            n is less than 1.
+        MissingCapability
+            Rows of a view cannot be read by number.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import linspec as ls
+        >>> rng = np.random.default_rng(0)
+        >>> A = rng.standard_normal((1000, 3))
+        >>> rows, x = ls.Moments(A, A @ np.ones((3, 1))).rows(20, rng), np.zeros((3, 1))
+        >>> for A_S, B_S in rows:
+        ...     x = x - 0.5 / 20 * A_S.rmatmat(A_S.matmat(x) - B_S.dense())
+        ...     if rows.epochs >= 2:
+        ...         break
+        >>> x.round(6).ravel()
+        array([1., 1., 1.])
+        """
+        if n < 1:
+            raise InvalidProblem(f"n, the rows of a batch, must be at least 1; got {shown(n)}.")
+        matrices = [self.matrix(i) for i in range(len(self._views))]
+        for view, A in zip(self._views, matrices, strict=True):
+            if A.access not in ("rows", "blocks"):
+                raise MissingCapability(
+                    f"batches need rows that can be read by number; got {view.given!r} for {view.name}. Pass an array, "
+                    "a sparse matrix or a file."
+                )
+        return Minibatches(matrices, random_generator(rng), size=int(n))
 
     @one_at_a_time
     def over_rows(self, task: Task[Part], columns: int = 0) -> Part:
