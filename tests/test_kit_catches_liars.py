@@ -723,7 +723,7 @@ class ConjugateState(LeastSquaresState):
         home, shape = self.moments.home, (self.moments.shape[1], B.shape[1])
         x = np.zeros(shape) if x0 is None else np.array(to_host(x0))
         iterates = self.iterates(x, B, x0, AtB, AtAx0)
-        for residual, x in iterates if self.fault == "budget" else self.run.affordable(iterates):
+        for residual, x in iterates if self.fault == "budget" else self.run.budget.affordable(iterates):
             said = 0.5 if self.fault == "constant" else residual
             if residual <= (1e-8 if tol is None else tol):
                 break

@@ -178,7 +178,7 @@ class LeastSquaresState(ABC):
         """
         last = None
         with np.errstate(all="ignore"):  # what is not finite shows in residuals
-            for made, iterate in enumerate(self.run.affordable(iterates)):
+            for made, iterate in enumerate(self.run.budget.affordable(iterates)):
                 last = iterate
                 if relative and made == 0:
                     tol = tol * iterate.residual

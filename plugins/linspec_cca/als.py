@@ -126,7 +126,7 @@ class AlternatingLeastSquares(IterativeSolver):
             yield iterate
             pairs = iterate.pairs
             for i, sweeps in ((0, 3), (1, 1)):  # sweeps that the inner solver must leave
-                with run.reserving(sweeps * sweep):
+                with run.budget.reserving(sweeps * sweep):
                     V = half_step(pairs, i)  # argmin ‖XΦ − YΨ‖² + rx ‖Φ‖², and for Ψ
                 pairs = pairs.renewed(moments, *((V, None) if i == 0 else (None, V)))  # SΦ, CᵀΦ: one sweep
                 pairs = pairs.canonical(normalizer, new=(i,))  # ΦᵀSxΦ = I, ΨᵀSyΨ = I, ΦᵀCΨ = diag ρ

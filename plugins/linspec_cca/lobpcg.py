@@ -106,7 +106,7 @@ class LOBPCG(IterativeSolver):
         judged = partial(PairsWithin.of, found.wanted, found.norms, keeps=run.keeps)
         del state  # its panels are not held longer than a step
         while True:
-            if found.single and found.spent and run.affords(moments.cost.sweep):  # a second start
+            if found.single and found.spent and run.budget.affords(moments.cost.sweep):  # a second start
                 space = _exactly(found.space, problem, moments, width)
                 found = judged(space, ExpectedGain(run.tol), single=False)
             elif found.gain.turned:  # only directions of rounding are left

@@ -123,7 +123,7 @@ def solved_on_rows(
             )  # fmt: skip
         if now.residual <= run.tol and now.AtB is not None:
             now.x = A.rmatmat(now.z)
-            if now.drift() > run.tol / 10 and run.affords(0.0):
+            if now.drift() > run.tol / 10 and run.budget.affords(0.0):
                 break
     columns = System.of(moments, now.AtB, problem.ridges)
     AtAx = moments.gram(now.x)

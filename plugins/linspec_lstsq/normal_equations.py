@@ -360,7 +360,7 @@ def iterates(
         residual, ending = system.residual(point), None
         free = cost == 0 and seen == np.inf and spectrum.largest > 0
         doubtful = residual <= run.tol and (free or system.drift(spectrum.largest, point) > run.tol / 10)
-        if new and doubtful and run.affords(cost):
+        if new and doubtful and run.budget.affords(cost):
             parts = system.starting_from(point.x, moments.gram(point.x))
             kernel = side_by_side([begin(one, None) for one in parts], system, run.tol)
             point, last = next(kernel), seen

@@ -84,7 +84,7 @@ class NystromPCG(IterativeSolver):
         sweep = moments.view(0).cost.sweep
         begun = sweep if run.start is not None else 0.0
         run.plan(setup=moments.cost.setup + moments.cost.sweep + begun)
-        with run.reserving(begun):
+        with run.budget.reserving(begun):
             sketch, AtB = self._sketch(moments, run, problem.ridges, problem.width)
         system = replace(System.of(moments, AtB, problem.ridges), norm=sketch.norm)
         parts = system.separately()
@@ -130,11 +130,11 @@ class NystromPCG(IterativeSolver):
         sketch = NystromSketch(Omega, Y, moments.diagonal()[0], home, outlook)
         sweep = moments.view(0).cost.sweep
         dense = moments.X.readable and moments.X.nnz == n * p
-        if dense and sketch.unequal(ridge) and run.affords(sweep):
+        if dense and sketch.unequal(ridge) and run.budget.affords(sweep):
             Omega = draw(first) / sketch.roots(ridge)[:, None]
             sketch = NystromSketch(Omega, moments.gram(Omega), sketch.diagonal, home, outlook, scaled=True)
         most = first if self.rank else min(MOST_RANK, p)
-        while sketch.columns < most and run.affords(2 * sweep) and sketch.pays(ridge):
+        while sketch.columns < most and run.budget.affords(2 * sweep) and sketch.pays(ridge):
             more = draw(min(sketch.columns, most - sketch.columns))
             more = more / sketch.roots(ridge)[:, None] if sketch.scaled else more
             sketch = sketch.widened(more, moments.gram(more))

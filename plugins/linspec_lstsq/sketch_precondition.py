@@ -91,11 +91,11 @@ class SketchPrecondition(IterativeSolver):
                     yield SketchedIterate(met, it, rank, norms, left, rounding.known, shown=False)
                 if met is None:
                     yield SketchedIterate(it.residual, it, rank, norms, left, rounding.known)
-                elif beyond == LONGEST or not run.affords(1.0):
+                elif beyond == LONGEST or not run.budget.affords(1.0):
                     break
                 else:
                     beyond += 1
-            if not left or not run.affords(2.0):
+            if not left or not run.budget.affords(2.0):
                 break
             left -= 1
             it = begun(A, it.solution(), it.scales)  # LSQR on the correction, from b − A x computed anew

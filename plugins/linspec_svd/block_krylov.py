@@ -211,7 +211,7 @@ class BlockKrylov(IterativeSolver):
             return int(min(fresh, side - known))
         if self.block is not None:
             return int(min(self.block, n, p))
-        if not (problem.A.home.on_host and problem.A.resident and run.affords(sweeps)):
+        if not (problem.A.home.on_host and problem.A.resident and run.budget.affords(sweeps)):
             return int(full)
         least = NARROW if problem.A.sparse else NARROW_DENSE
         return int(min(max(least, problem.k // COLUMNS), full))

@@ -89,7 +89,7 @@ class Bidiagonal:
 
     def forward(self, v: HostArray) -> HostArray:
         """A v; zeros after the iteration has ended."""
-        if not self.over and len(self.diagonal) >= self.recorder.k and not self.run_.affords(2.0):
+        if not self.over and len(self.diagonal) >= self.recorder.k and not self.run_.budget.affords(2.0):
             self.halted = True
         if self.over:
             return np.zeros(self.A.shape[0])
@@ -113,7 +113,7 @@ class Bidiagonal:
 
     def adjoint(self, u: HostArray) -> HostArray:
         """Aᵀ u; zeros after the iteration has ended."""
-        if not self.over and not self.run_.affords(1.0):
+        if not self.over and not self.run_.budget.affords(1.0):
             self.halted = True
         if self.over:
             return np.zeros(self.A.shape[1])
@@ -171,7 +171,7 @@ class Bidiagonal:
     def _recompute(self) -> None:
         """Multiply the Ritz vectors once more, since products from the recurrence are less accurate."""
         recorder = self.recorder
-        if self.run_.affords(recorder.AtA.sweep):
+        if self.run_.budget.affords(recorder.AtA.sweep):
             V = recorder.ritz.V
             recorder.ritz = Ritz.of(V, recorder.multiplied(V), recorder.k)
 

@@ -9,6 +9,7 @@ import warnings
 from functools import partial
 from itertools import islice
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -260,7 +261,8 @@ def test_a_part_ends_after_the_same_steps_with_those_ahead(needed):
     for place in (np.asarray, cupy.asarray):
         moments = ls.Moments(place(A), form="dense")
         moments.gram(place(system.AtB))  # held from now on
-        run = type("Free", (), {"affordable": lambda self, items: items})()
+        free = SimpleNamespace(affordable=lambda items: items)
+        run = SimpleNamespace(budget=free)
         part = ConjugateGradients().prepare(moments, 0.0, run)
         AtB = place(system.AtB)
         part.solve(None, tol=residuals[5] * 1.001, AtB=AtB)

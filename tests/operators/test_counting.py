@@ -207,10 +207,10 @@ class OnHalfTheRows(ls.Solver):
     def solve(self, problem, run):
         half = slice(0, problem.A.shape[0] // 2)
         part = ls.LeastSquares(problem.A.rows(half), problem.B.rows(half), problem.ridge)
-        before = run.columns
+        before = run.counts.columns
         found = run.within(part, ls.get_solver("cg", "least-squares")(form="implicit"), {"A": "A", "B": "B"})
         x = found["x"]
-        run.proceed(residual=run.columns - before, current=lambda: {"x": x})
+        run.proceed(residual=run.counts.columns - before, current=lambda: {"x": x})
         return run.finish(x=x)
 
 

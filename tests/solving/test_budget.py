@@ -193,8 +193,8 @@ def test_items_are_taken_until_the_budget_is_spent(regression):
                 while True:
                     yield float(np.linalg.norm(moments.gram(np.ones((8, 1)))))
 
-            with run.reserving(2.0):
-                seen.extend(run.affordable(norms()))
+            with run.budget.reserving(2.0):
+                seen.extend(run.budget.affordable(norms()))
             for _ in range(2):
                 moments.gram(np.ones((8, 1)))
             run.end(ls.Status.BUDGET)
