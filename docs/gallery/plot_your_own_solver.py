@@ -29,7 +29,7 @@ class Nesterov(ls.Solver):
 
     def solve(self, problem, run):
         moments = run.moments()
-        AtB = moments.cross(moments.home.eye(problem.B.shape[1]))
+        AtB = moments.cross()
         L, mu = self.largest + problem.ridge, problem.ridge
         momentum = (L**0.5 - mu**0.5) / (L**0.5 + mu**0.5)
 

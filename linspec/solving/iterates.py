@@ -147,7 +147,7 @@ class IterativeSolver(Solver):
     ...     tol: float | None = ls.tol_option()
     ...     def iterates(self, problem, run, state=None):
     ...         moments = run.moments()
-    ...         AtB = moments.cross(np.eye(problem.B.shape[1]))
+    ...         AtB = moments.cross()
     ...         x = 0 * AtB if state is None else state["x"]
     ...         while True:
     ...             g = AtB - moments.gram(x) - problem.ridge * x

@@ -124,7 +124,7 @@ class Run:
     ...     def solve(self, problem, run):
     ...         moments = run.moments()
     ...         unit = np.eye(problem.A.shape[1])
-    ...         AtA, AtB = moments.gram(unit), moments.cross(np.eye(problem.B.shape[1]))
+    ...         AtA, AtB = moments.gram(unit), moments.cross()
     ...         return run.finish(x=np.linalg.solve(AtA + problem.ridge * unit, AtB))
     >>> A = np.random.default_rng(0).standard_normal((50, 3))
     >>> ls.solve(ls.LeastSquares(A, A @ np.ones(3)), Normal()).x.round(6)

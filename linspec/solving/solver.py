@@ -70,7 +70,7 @@ class Solver(ABC):
     ...     tol: float | None = ls.tol_option()
     ...     def solve(self, problem, run):
     ...         moments = run.moments()
-    ...         AtB = moments.cross(np.eye(problem.B.shape[1]))
+    ...         AtB = moments.cross()
     ...         x, g = 0 * AtB, AtB
     ...         while run.proceed(residual=np.linalg.norm(g) / np.linalg.norm(AtB), current=lambda: {"x": x}):
     ...             x = x + self.step * g

@@ -50,7 +50,7 @@ class Descent(IterativeSolver):
         moments = run.moments("implicit")
         run.plan(setup=2.0)
         if state is None:
-            AtB = moments.cross(moments.home.eye(problem.B.shape[1]))
+            AtB = moments.cross()
             x, r, made = 0 * AtB, AtB, 0
         else:
             x, factor, made = state["x"], state["factor"], state["made"]
@@ -286,7 +286,7 @@ class Forgetting(IterativeSolver):
 
     def iterates(self, problem: Any, run: Any, state: Any = None) -> Iterator[Any]:
         moments = run.moments("dense")
-        AtB = moments.cross(np.eye(problem.B.shape[1]))
+        AtB = moments.cross()
         iterate = state or Heavy(1.0, x=0 * AtB, state={"g": +AtB, "made": 0})
         while True:
             yield iterate

@@ -24,7 +24,7 @@ class TwoPoint(IterativeSolver):
         moments = run.moments()
         xp = moments.home.xp
         if state is None:  # a new run
-            AtB = moments.cross(moments.home.eye(problem.B.shape[1]))
+            AtB = moments.cross()
             state = {"x": 0.0 * AtB, "g": AtB, "late": None, "AtB": AtB}
         x, g, late, AtB = (state[name] for name in ("x", "g", "late", "AtB"))
         while True:
