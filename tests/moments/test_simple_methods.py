@@ -15,6 +15,7 @@ from linspec import Moments
 from linspec.arrays import to_host
 from linspec.errors import InvalidProblem, MissingCapability, NonFiniteData
 from linspec.operators import CountedOperator, Ledger
+from linspec.testing import BACKENDS
 
 N, P, Q = 400, 6, 3
 RNG = np.random.default_rng(0)
@@ -24,9 +25,11 @@ X = RNG.standard_normal((P, Q))
 KINDS = {
     "numpy": np.copy,
     "strict": array_api_strict.asarray,
+    "device1": lambda M: array_api_strict.asarray(M.copy(), device=array_api_strict.Device("device1")),
     "csr": scipy.sparse.csr_array,
     "products": scipy.sparse.linalg.aslinearoperator,
     "slices": lambda M: lambda: iter(np.array_split(M, 5)),
+    **{each.name: each.wrap for each in BACKENDS if each.name.startswith("cupy") and not each.missing()},
 }
 
 
@@ -190,7 +193,7 @@ def test_what_a_sketch_cannot_do_is_refused_before_a_sweep():
 # ---- rows ---------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("kind", ["numpy", "strict", "csr"])
+@pytest.mark.parametrize("kind", [kind for kind in KINDS if kind not in ("products", "slices")])
 def test_an_epoch_has_every_row_once_and_the_same_rows_of_both_views(kind):
     numbers = np.arange(float(N))[:, None]
     moments = Moments(*(KINDS[kind](M) for M in (np.hstack([numbers + 1, A]), numbers)))
