@@ -15,6 +15,7 @@ from linspec import Moments
 from linspec.arrays import to_host
 from linspec.errors import InvalidProblem, MissingCapability, NonFiniteData
 from linspec.operators import CountedOperator, Ledger
+from linspec.sweeps import BlockOperator, InProcess
 from linspec.testing import BACKENDS
 
 N, P, Q = 400, 6, 3
@@ -29,6 +30,7 @@ KINDS = {
     "csr": scipy.sparse.csr_array,
     "products": scipy.sparse.linalg.aslinearoperator,
     "slices": lambda M: lambda: iter(np.array_split(M, 5)),
+    "blocks": lambda M: BlockOperator(np.array_split(M, 4), InProcess()),
     **{each.name: each.wrap for each in BACKENDS if each.name.startswith("cupy") and not each.missing()},
 }
 
