@@ -407,13 +407,17 @@ class Moments:
         return placed
 
     def _block(self, V: Array, index: int, name: str = "V") -> Array:
-        rows = self._views[index].operator.shape[1]
-        if V.ndim != 2 or V.shape[0] != rows:
-            raise InvalidProblem(f"{name} must have shape ({rows}, k); got {tuple(V.shape)}.")
+        self._check_block(V, index, name)
         # A sweep of float32 rows rounds the block to float32, so a float64 copy would only take memory.
         single = self.home.on_host and self.form == "implicit" and host_dtype(V) == np.float32
         single = single and all(view.operator.dtype == np.float32 for view in self._views)
         return self.home.place(V, np.float32 if single else np.float64)
+
+    def _check_block(self, V: Array, index: int, name: str) -> None:
+        """Raise if a block does not fit its view."""
+        rows = self._views[index].operator.shape[1]
+        if V.ndim != 2 or V.shape[0] != rows:
+            raise InvalidProblem(f"{name} must have shape ({rows}, k); got {tuple(V.shape)}.")
 
     @one_at_a_time
     def gram(self, V: Array, index: int = 0) -> Array:
@@ -443,6 +447,7 @@ class Moments:
                [4.]])
         """
         alone = self.view(index)
+        self._check_block(V, index, "V")
         if alone is self or self.form == "implicit":
             return alone.products(V)[0]
         return self.products(*(None for _ in range(index)), V)[index * len(self._views) + index]
@@ -480,10 +485,13 @@ class Moments:
         """
         if V is None:
             return self.products(None, cross=True).cross
+        if len(self._views) == 1:
+            raise InvalidProblem("XᵀY V needs two views; got moments of one. Pass Moments(X, Y).")
+        self._check_block(V, 1, "V")
         if self.form == "implicit":
             return self.products(None, V)[1]
         pause()
-        return self._held_gram().product(0, 1, self._block(V, 1, "Vy"))
+        return self._held_gram().product(0, 1, self._block(V, 1, "V"))
 
     def gradient(self, x: Array, ridge: float = 0.0) -> Array:
         """Compute Aᵀ(A x − B) + r x, the gradient of (‖A x − B‖² + r ‖x‖²) / 2, for moments of A and B.

@@ -353,7 +353,7 @@ class Run:
 
     @property
     def budget(self) -> Allowance:
-        """What the run may still take, beside the certificate."""
+        """The passes that the run may still take, beside those of the certificate."""
         return Allowance(self)
 
     def _admit(self, ledger: Ledger, sweeps: float) -> None:

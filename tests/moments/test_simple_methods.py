@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import warnings
 
 import array_api_strict
@@ -84,6 +85,20 @@ def test_a_deprecated_name_warns_its_caller_and_returns_what_the_new_name_return
     (warning,) = caught
     assert (warning.category, warning.filename) == (DeprecationWarning, __file__)
     assert f"call Moments.{new}(V)" in str(warning.message)
+
+
+@pytest.mark.parametrize("form", ["dense", "implicit"])
+def test_a_block_that_does_not_fit_is_named_as_the_parameter_is(form):
+    moments = Moments(A, B, form=form)
+    for call, shape in (
+        (moments.gram, "(6, k)"),
+        (lambda V: moments.gram(V, 1), "(3, k)"),
+        (moments.cross, "(3, k)"),
+    ):
+        with pytest.raises(InvalidProblem, match=re.escape(f"V must have shape {shape}; got (5, 2).")):
+            call(np.ones((5, 2)))
+    with pytest.raises(InvalidProblem, match="needs two views"):
+        Moments(A, form=form).cross(np.ones((3, 1)))
 
 
 # ---- gradient -----------------------------------------------------------------------------------
