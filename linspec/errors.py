@@ -16,10 +16,11 @@ from __future__ import annotations
 
 import sys
 import warnings
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from functools import wraps
 from types import FrameType
-from typing import Any
+from typing import Any, ParamSpec, TypeVar
 
 __all__ = [
     "AccuracyWarning",
@@ -45,8 +46,13 @@ __all__ = [
     "UnknownName",
     "UnknownOption",
     "UnsupportedData",
+    "deprecated",
     "warn",
 ]
+
+
+P = ParamSpec("P")
+R = TypeVar("R")
 
 
 class LinspecError(Exception):
@@ -555,3 +561,45 @@ def warn(message: str, category: type[Warning]) -> None:
         module=outside.f_globals.get("__name__"),
         registry=outside.f_globals.setdefault("__warningregistry__", {}),
     )
+
+
+def deprecated(name: str, instead: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
+    """Decorate a function whose name will be removed, so that every call warns its caller.
+
+    Parameters
+    ----------
+    name : str
+        The deprecated call.
+    instead : str
+        The call that replaces it.
+
+    Returns
+    -------
+    callable
+        A decorator. The decorated function gives a ``DeprecationWarning`` at the line that calls it.
+
+    Examples
+    --------
+    >>> import warnings
+    >>> from linspec.errors import deprecated
+    >>> @deprecated("double(x)", "2 * x")
+    ... def double(x):
+    ...     return 2 * x
+    >>> with warnings.catch_warnings(record=True) as caught:
+    ...     warnings.simplefilter("always")
+    ...     double(3)
+    6
+    >>> print(caught[0].message)
+    double(x) is deprecated and will be removed: call 2 * x.
+    """
+
+    def decorate(function: Callable[P, R]) -> Callable[P, R]:
+        @wraps(function)
+        def warned(*args: P.args, **kwargs: P.kwargs) -> R:
+            message = f"{name} is deprecated and will be removed: call {instead}."
+            warnings.warn(message, DeprecationWarning, stacklevel=2)
+            return function(*args, **kwargs)
+
+        return warned
+
+    return decorate

@@ -59,7 +59,7 @@ def subspace_distance(W: Any, Z: Any, metric: Any = None) -> float:
         Columns that span the subspaces; they need not be orthonormal. One-dimensional arrays are one column.
     metric : array, sparse matrix or operator of shape (p, p), or callable, optional
         A symmetric positive semidefinite S, or a function V -> S V. The inner product xᵀSy then replaces xᵀy.
-        The metric of canonical weights is ``lambda V: moments.gram_matmat(V) + ridge * V``.
+        The metric of canonical weights is ``lambda V: moments.gram(V) + ridge * V``.
 
     Returns
     -------

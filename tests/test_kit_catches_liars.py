@@ -111,7 +111,7 @@ class HonestIteration(Solver):
         x, r = moments.home.zeros(tuple(AtB.shape)), AtB
         p, rr = r, np.sum(to_host(r) ** 2, axis=0)
         while run.proceed(residual=self.measure(rr, scale), current=lambda x=x: {"x": x}):
-            Mp = moments.gram_matmat(p) + p * problem.ridge
+            Mp = moments.gram(p) + p * problem.ridge
             pMp = np.sum(to_host(p) * to_host(Mp), axis=0)
             a = moments.home.place(np.divide(rr, pMp, out=np.zeros(m), where=pMp > 0))
             x, r = x + p * a[None, :], r - Mp * a[None, :]
@@ -151,7 +151,7 @@ class HonestGenerator(ls.IterativeSolver):
         for number in itertools.count() if state is None else itertools.repeat(1000):
             residual = float(np.max(np.sqrt(rr) / np.where(scale > 0, scale, 1.0), initial=0.0))
             yield ls.Iterate(residual, x=x, state={"r": r, "rr": rr, "scale": scale, "p": p})
-            Mp = moments.gram_matmat(p) + p * problem.ridge
+            Mp = moments.gram(p) + p * problem.ridge
             pMp = np.sum(to_host(p) * to_host(Mp), axis=0)
             a = place(np.divide(rr, pMp, out=np.zeros(m), where=pMp > 0))[None, :]
             x, r, old = self.moved(x, p * a), r - Mp * a, rr
@@ -389,7 +389,7 @@ class HonestCCA(Solver):
 
     def solve(self, problem: Any, run: Any) -> Any:
         moments = run.moments("implicit")
-        run.plan(setup=1.0 + moments.setup_cost)
+        run.plan(setup=1.0 + moments.cost.setup)
         Sx, C, _, Sy = (to_host(G) for G in moments.products(*(np.eye(p) for p in moments.shape[1:])))
         Sx, Sy = Sx + problem.ridge[0] * np.eye(len(Sx)), Sy + problem.ridge[1] * np.eye(len(Sy))
         x = self.begin(run, Sx.shape[0], problem.k)
@@ -714,16 +714,16 @@ class ConjugateState(LeastSquaresState):
         self.matrix = self.moments.matrix(0) if isinstance(A, Moments) else A
         self.kept: Any = None
         if fault == "preparation":
-            self.moments.gram_matmat(self.moments.home.zeros((self.moments.shape[1], 1)))
+            self.moments.gram(self.moments.home.zeros((self.moments.shape[1], 1)))
 
     def gram(self, x: np.ndarray) -> np.ndarray:
-        return to_host(self.moments.gram_matmat(self.moments.home.place(x)))
+        return to_host(self.moments.gram(self.moments.home.place(x)))
 
     def solve(self, B, x0=None, tol=None, AtB=None, AtAx0=None):
         home, shape = self.moments.home, (self.moments.shape[1], B.shape[1])
         x = np.zeros(shape) if x0 is None else np.array(to_host(x0))
         iterates = self.iterates(x, B, x0, AtB, AtAx0)
-        for residual, x in iterates if self.fault == "budget" else self.run.affordable(iterates):
+        for residual, x in iterates if self.fault == "budget" else self.run.budget.affordable(iterates):
             said = 0.5 if self.fault == "constant" else residual
             if residual <= (1e-8 if tol is None else tol):
                 break

@@ -215,7 +215,7 @@ def fused(report: Report, folder: Path, rows: int) -> None:
     settings: dict[str, Any] = {"form": "implicit", "rng": 0, "tol": 1e-4}
     answers = [ls.solve(ls.CCA(*pair, k=3), "lobpcg", **settings) for pair in (paths, views)]
     gap = np.abs(answers[0].correlations - answers[1].correlations).max()
-    both = ls.Moments(*paths, form="implicit").sweep_cost
+    both = ls.Moments(*paths, form="implicit").cost.sweep
     found, held = (answer.passes for answer in answers)
     title = f"CCA of two zarr arrays, {rows:,} rows, chunks of {CHUNK} and 3001 rows"
     table = report.table("passes over each::g", "of arrays::g", "passes for a sweep of both::g", title=title)

@@ -29,12 +29,12 @@ class Nesterov(ls.Solver):
 
     def solve(self, problem, run):
         moments = run.moments()
-        AtB = moments.cross_matmat(moments.home.eye(problem.B.shape[1]))
+        AtB = moments.cross()
         L, mu = self.largest + problem.ridge, problem.ridge
         momentum = (L**0.5 - mu**0.5) / (L**0.5 + mu**0.5)
 
         def downhill(x):
-            return AtB - moments.gram_matmat(x) - mu * x
+            return AtB - moments.gram(x) - mu * x
 
         x, ahead, scale = 0.0 * AtB, 0.0 * AtB, moments.home.norm(AtB)
         while run.proceed(residual=moments.home.norm(downhill(x)) / scale, current=lambda x=x: {"x": x}):

@@ -27,7 +27,10 @@ def kind_named(name: str) -> Kind:
             f"the record of the problem {name!r} must name a linspec.cli.kinds.Kind as its command."
         )
     registry.solvers(name)  # raises with a suggestion if there is no such problem
-    raise Failure(f"no solver solves the problem {name!r} here. Problems here: {', '.join(offered())}.")
+    raise Failure(
+        f"the problem {name!r} cannot be stated on the command line: no package here provides it with a solver. "
+        f"Problems here: {', '.join(offered())}."
+    )
 
 
 def offered() -> tuple[str, ...]:

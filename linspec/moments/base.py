@@ -91,6 +91,11 @@ class Sweeps(ABC):
         return [view.operator.shape[1] for view in self.views]
 
     @property
+    def known_by_products(self) -> list[View]:
+        """The views without rows to be taken, over which no task can run."""
+        return [view for view in self.views if not (view.streamed or view.operator.access == "rows")]
+
+    @property
     def exact_norms(self) -> bool:
         """Whether column norms are exact, or estimated from probes."""
         return all(view.operator.readable for view in self.views)
@@ -300,7 +305,7 @@ class Sweeps(ABC):
 
     def over_rows(self, task: Task[Part], columns: int = 0) -> Part:
         """Run a task over all adjusted rows, in one sweep after the adjustments are known."""
-        known = [view for view in self.views if not (view.streamed or view.operator.access == "rows")]
+        known = self.known_by_products
         if known:
             raise MissingCapability(
                 f"a task over rows needs rows that can be taken; got {known[0].given!r} for {known[0].name}. Pass an "

@@ -3,41 +3,18 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from functools import wraps
-from typing import TYPE_CHECKING, Concatenate, ParamSpec, TypeVar
 
 import numpy as np
 
-from linspec.arrays import Array, at_home, on_device, to_host
+from linspec.arrays import Array, at_home, to_host
+from linspec.moments.aspect import Aspect, one_at_a_time
 from linspec.moments.by_products import CONSTANT
-from linspec.process.turns import in_turn
+from linspec.operators.adjustment import Adjustment
 from linspec.sweeps.held_grams import HeldGram
 from linspec.sweeps.views import View
 
-if TYPE_CHECKING:
-    from linspec.moments.moments import Moments
 
-P = ParamSpec("P")
-R = TypeVar("R")
-S = TypeVar("S", bound="Moments | Columns")
-
-
-def one_at_a_time(method: Callable[Concatenate[S, P], R]) -> Callable[Concatenate[S, P], R]:
-    """Decorate a method so that one thread at a time runs it, on the device of the blocks.
-
-    So held matrices are formed only once, and every sweep is counted correctly.
-    """
-
-    @wraps(method)
-    def alone(self: S, *args: P.args, **kwargs: P.kwargs) -> R:
-        with in_turn(self._of_all), on_device(self.home):
-            return method(self, *args, **kwargs)
-
-    return alone  # type: ignore[return-value]  # it is called like the method
-
-
-class Columns:
+class Columns(Aspect):
     """Facts about the columns of the views of `moments`.
 
     Attributes
@@ -49,14 +26,6 @@ class Columns:
     means_cost : float
         The passes that `means` would take now.
     """
-
-    def __init__(self, moments: Moments) -> None:
-        self._moments, self.home = moments, moments.home
-        self._views, self._sweeps = moments._views, moments._sweeps
-
-    @property
-    def _of_all(self) -> Moments:
-        return self._moments._of_all
 
     # ---- means --------------------------------------------------------------------------------
 
@@ -77,7 +46,21 @@ class Columns:
     def means_cost(self) -> float:
         """The passes that `means` would take now."""
         known = all(view.adjustment.mean is not None for view in self._views)
-        return 0.0 if known else self._moments.setup_cost or 1.0
+        return 0.0 if known else self._moments.cost.setup or 1.0
+
+    @one_at_a_time
+    def adjustment(self, index: int) -> Adjustment:
+        """The complete adjustment of one view: what is subtracted from its rows, and the factors of its columns.
+
+        Parameters
+        ----------
+        index : int
+        """
+        own = self._views[index].adjustment
+        if own.lacks_mean:
+            self.means()
+        self._sweeps.gather([] if own.known else [self._views[index]])
+        return own
 
     # ---- squared lengths ----------------------------------------------------------------------
 

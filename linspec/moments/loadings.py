@@ -69,7 +69,7 @@ def loadings(
     """
     moments, homes = _moments([(data, weights, name)], center, confounds, sample_weight)
     W = moments.home.place(weights)
-    SW = moments.gram_matmat(W)
+    SW = moments.gram(W)
     lengths = _lengths(moments, [moments.home.xp.sum(W * SW, axis=0)])
     found = _correlations(moments, SW, lengths[0], lengths[1])
     return homes[0].home.place(found, homes[0].dtype)

@@ -25,39 +25,42 @@ that the moments of all views hold.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
 from typing import Any, TypeVar
 
 import numpy as np
 
-from linspec import cost
 from linspec.algebra.whitener import DiagonalWhitener, Whitener, squared_cut
-from linspec.arrays import Array, Home, HostArray, at_home, host_dtype, on_device
-from linspec.errors import InvalidProblem, shown
+from linspec.arrays import Array, HostArray, host_dtype, on_device, random_generator
+from linspec.cost import EXPECTED_PRODUCTS, Sizes, human_bytes, moments_form, sizes_of
+from linspec.errors import InvalidProblem, MissingCapability, deprecated, shown
 from linspec.frames import check_order
-from linspec.moments import single_precision, transposed
-from linspec.moments.columns import Columns, one_at_a_time
-from linspec.moments.row_reduction import ReducedRows, reduced
+from linspec.moments import transposed
+from linspec.moments.aspect import one_at_a_time
+from linspec.moments.bookkeeping import Bookkeeping
+from linspec.moments.columns import Columns
+from linspec.moments.costs import Costs
+from linspec.moments.direct import Direct
+from linspec.moments.precision import Precision
 from linspec.moments.ways import settle, sweeps_of
 from linspec.operators import (
     AdjustedOperator,
     CountedOperator,
-    Ledger,
     LinearOperator,
-    SparseOperator,
     as_operator,
 )
-from linspec.operators.adjustment import Adjustment
-from linspec.process.log import LOG, tells, timed
+from linspec.process.log import LOG, tells
 from linspec.process.pauses import pause
 from linspec.process.turns import in_turn
 from linspec.registry.options import FORMS
 from linspec.sweeps.finite import explain_non_finite, first_non_finite
-from linspec.sweeps.held_grams import DenseGram, HeldGram, ReducedGram, SparseGram, symmetric_product
+from linspec.sweeps.gradients import GradientOfSquares, residual
+from linspec.sweeps.held_grams import HeldGram, SparseGram, symmetric_product
+from linspec.sweeps.minibatches import Minibatches
 from linspec.sweeps.products import Products
+from linspec.sweeps.row_sketches import NONZEROS, RowSketch, Sketch, SparseSigns
 from linspec.sweeps.task import Task
 from linspec.sweeps.views import View, check_alike, views_of
-from linspec.sweeps.witness import Witness
 
 __all__ = ["FORMS", "Moments", "explain_non_finite", "first_non_finite"]
 
@@ -106,7 +109,7 @@ class Moments:
     >>> import linspec as ls
     >>> A = np.random.default_rng(0).standard_normal((200, 10)) * np.geomspace(10, 1, 10)
     >>> moments = ls.Moments(A)
-    >>> bool(np.allclose(moments.gram_matmat(np.eye(10)), A.T @ A))
+    >>> bool(np.allclose(moments.gram(np.eye(10)), A.T @ A))
     True
     """
 
@@ -115,7 +118,7 @@ class Moments:
         *views: Any,
         center: bool = False,
         form: str = "auto",
-        expect: tuple[int, int] = (cost.EXPECTED_PRODUCTS, 20),
+        expect: tuple[int, int] = (EXPECTED_PRODUCTS, 20),
         names: tuple[str, ...] | None = None,
     ) -> None:
         if str(form) not in FORMS:
@@ -145,6 +148,12 @@ class Moments:
         self._whiteners: dict[tuple[int, float], Whitener | DiagonalWhitener] = {}
         self._single: Moments | None = None
 
+    def _of_views(self, views: list[View], *, form: str) -> Moments:
+        """Moments of other views, which expect the same products."""
+        made = object.__new__(type(self))
+        made._set_up(views, form=form, expect=self._expect)
+        return made
+
     def __repr__(self) -> str:
         views = ", ".join(f"{view.name}={view.given!r}" for view in self._views)
         return f"Moments({views}, center={self.center}, form={self._form or self._given_form!r})"
@@ -162,6 +171,26 @@ class Moments:
         return Columns(self)
 
     @property
+    def cost(self) -> Costs:
+        """The passes that products take."""
+        return Costs(self)
+
+    @property
+    def precision(self) -> Precision:
+        """The precision of products, and moments that sweep a float32 copy of the rows."""
+        return Precision(self)
+
+    @property
+    def direct(self) -> Direct:
+        """Matrices in the forms that direct solvers and certificates need."""
+        return Direct(self)
+
+    @property
+    def bookkeeping(self) -> Bookkeeping:
+        """The books that a run keeps; no solver needs them."""
+        return Bookkeeping(self)
+
+    @property
     def X(self) -> LinearOperator:
         """The first view, as passed by the caller."""
         return self._views[0].given
@@ -175,20 +204,6 @@ class Moments:
     def n(self) -> int:
         """The number of rows; infinity for a stream whose rows have not been counted."""
         return self._sweeps.n
-
-    @one_at_a_time
-    def adjustment(self, index: int) -> Adjustment:
-        """The complete adjustment of one view: what is subtracted from its rows, and the factors of its columns.
-
-        Parameters
-        ----------
-        index : int
-        """
-        own = self._views[index].adjustment
-        if own.lacks_mean:
-            self.columns.means()
-        self._sweeps.gather([] if own.known else [self._views[index]])
-        return own
 
     def matrix(self, index: int) -> LinearOperator:
         """The matrix of one view in products, centred if the moments are; its sweeps are counted.
@@ -219,29 +234,6 @@ class Moments:
         """The number of sweeps over the view that was swept most often."""
         return max(view.ledger.sweeps for view in self._views)
 
-    @property
-    def own_passes(self) -> float:
-        """The number of sweeps by the calling thread over the view that it swept most often."""
-        return max(view.ledger.own_sweeps for view in self._views)
-
-    def counts_in(self, ledger: Ledger) -> bool:
-        """Whether sweeps over a view are entered into a ledger.
-
-        Parameters
-        ----------
-        ledger : Ledger
-        """
-        return any(view.ledger is ledger for view in self._views)
-
-    def columns_made(self, index: int) -> float:
-        """The number of products with one column of a view so far, forward and adjoint."""
-        return self._views[index].ledger.columns
-
-    @property
-    def contradictions(self) -> tuple[str, ...]:
-        """Messages about operators whose first products were not those of a matrix and its transpose."""
-        return tuple(view.contradiction for view in self._views if view.contradiction)
-
     # ---- the form -----------------------------------------------------------------------------
 
     @property
@@ -262,36 +254,6 @@ class Moments:
         return self._gram is not None or (self._sharing is not None and self._sharing.held)
 
     @property
-    def rounding(self) -> float:
-        """The relative rounding of products: that of float64 if held Gram matrices were formed from entries."""
-        if self.held and (self._sweeps.by_entries or self._sweeps.streamed):
-            return float(np.finfo(np.float64).eps)
-        return max(float(np.finfo(view.given.dtype).eps) for view in self._views)
-
-    @property
-    def spent(self) -> bool:
-        """Whether no further product is possible: the data were read once, and no Gram matrix is held."""
-        return not self.held and any(getattr(view.operator, "spent", False) for view in self._views)
-
-    @property
-    def sweep_cost(self) -> float:
-        """The passes of one call of `products` after the set-up.
-
-        0 if Gram matrices are held, 1 if one sweep of the rows computes all products, 2 if operators give only
-        products.
-        """
-        return self._sweeps.passes if self.form == "implicit" else 0.0
-
-    @property
-    def setup_cost(self) -> float:
-        """The passes before the first product: for the means, or to form the held matrices."""
-        if self.held:
-            return 0.0
-        if self._sharing is not None:
-            return self._sharing.setup_cost
-        return self._sweeps.means_cost if self.form == "implicit" else self._sweeps.gram_cost
-
-    @property
     def _sharing(self) -> Moments | None:
         """The moments of all views, if they form and hold the Gram matrix of this view."""
         return self._all if self._all is not None and self._all.form != "implicit" else None
@@ -304,7 +266,7 @@ class Moments:
             )
         if self._given_form != "auto":
             return self._given_form
-        form, estimate = cost.moments_form(self._sizes(), *self._expect)
+        form, estimate = moments_form(self._sizes(), *self._expect)
         if tells():
             LOG.debug(
                 "moments of %s: %s, which takes %s for %d products of %d columns; %s of memory are available",
@@ -312,12 +274,12 @@ class Moments:
                 {"implicit": "sweeps"}.get(form, f"{form} Gram matrices, held"),
                 estimate,
                 *self._expect,
-                cost.human_bytes(self.X.home.blocks.free_memory()),
+                human_bytes(self.X.home.blocks.free_memory()),
             )
         return form
 
-    def _sizes(self) -> cost.Sizes:
-        return cost.sizes_of([view.given for view in self._views], self._expect[1])
+    def _sizes(self) -> Sizes:
+        return sizes_of([view.given for view in self._views], self._expect[1])
 
     def _held_gram(self) -> HeldGram:
         if self._gram is not None:
@@ -412,7 +374,7 @@ class Moments:
         if len(self._views) == 1:
             raise InvalidProblem("XᵀY needs two views; got moments of one. Pass Moments(X, Y).")
         first: Array | None = None
-        if self._cross is None and self.wide and not self.center:
+        if self._cross is None and self.cost.wide and not self.center:
             swept = V if self.view(0).form == "implicit" else None
             x, y = self._views[:2]
             first, self._cross = transposed.gram_and_cross(x, y, swept, self.home)
@@ -425,7 +387,7 @@ class Moments:
             blocks = [V, identity, *(None for _ in self._views[2:])]
             first, self._cross = self._made(blocks, onto=(0,))[:2]
         if first is None and V is not None:
-            first = self.gram_matmat(V)
+            first = self.gram(V)
         found = Products([first, *(None for _ in range(len(self._views) ** 2 - 1))])
         found.cross = self._cross
         return found
@@ -445,98 +407,180 @@ class Moments:
         return placed
 
     def _block(self, V: Array, index: int, name: str = "V") -> Array:
-        rows = self._views[index].operator.shape[1]
-        if V.ndim != 2 or V.shape[0] != rows:
-            raise InvalidProblem(f"{name} must have shape ({rows}, k); got {tuple(V.shape)}.")
+        self._check_block(V, index, name)
         # A sweep of float32 rows rounds the block to float32, so a float64 copy would only take memory.
         single = self.home.on_host and self.form == "implicit" and host_dtype(V) == np.float32
         single = single and all(view.operator.dtype == np.float32 for view in self._views)
         return self.home.place(V, np.float32 if single else np.float64)
 
-    @one_at_a_time
-    def gram_matmat(self, V: Array) -> Array:
-        """Compute XᵀX V. Other views are not read, unless Gram matrices still have to be formed."""
-        if len(self._views) == 1 or self.form != "implicit":
-            return self.products(V)[0]
-        return self.view(0).products(V)[0]
+    def _check_block(self, V: Array, index: int, name: str) -> None:
+        """Raise if a block does not fit its view."""
+        rows = self._views[index].operator.shape[1]
+        if V.ndim != 2 or V.shape[0] != rows:
+            raise InvalidProblem(f"{name} must have shape ({rows}, k); got {tuple(V.shape)}.")
 
     @one_at_a_time
-    def cross_matmat(self, V: Array) -> Array:
-        """Compute XᵀY V."""
-        if self.form == "implicit":
-            return self.products(None, V)[1]
-        pause()
-        return self._held_gram().product(0, 1, self._block(V, 1, "Vy"))
-
-    @one_at_a_time
-    def scaled_cross(self, left: HostArray, right: HostArray) -> tuple[LinearOperator, HostArray, HostArray]:
-        """(B, P, Q) with diag(left) XᵀY diag(right) = B - P Qᵀ and sparse B, from Gram matrices held sparse.
-
-        P and Q have one column for the means, if these are subtracted, and one for each confound.
+    def gram(self, V: Array, index: int = 0) -> Array:
+        """Compute AᵀA V for one view A. Other views are not read, unless Gram matrices still have to be formed.
 
         Parameters
         ----------
-        left : numpy.ndarray of shape (p,)
-        right : numpy.ndarray of shape (q,)
-        """
-        gram = self._held_gram()
-        if not isinstance(gram, SparseGram) or len(gram.upper) == 1:
-            raise InvalidProblem('scaled_cross needs two views and Gram matrices held sparse: form="sparse".')
-        B, P, Q = gram.scaled_cross(left, right)
-        return SparseOperator(B), P, Q
-
-    @property
-    def wide(self) -> bool:
-        """Whether products with XXᵀ, whose blocks have n rows instead of p, cost no more than products with XᵀX.
-
-        This holds for sparse X in memory with few rows, centred or not.
-        """
-        return self.form == "implicit" and transposed.worth_transposing(self._views[0])
-
-    @one_at_a_time
-    def outer_matmat(self, U: Array) -> tuple[Array, Array]:
-        """Compute (XᵀU, XXᵀU) for the first view (adjusted), in two sweeps, one after the other.
-
-        Parameters
-        ----------
-        U : array of shape (n, k)
+        V : array of shape (p, k)
+        index : int, default 0
+            The view: 0 for X, 1 for Y, and so on.
 
         Returns
         -------
-        tuple of arrays
-            Shapes (p, k) and (n, k), float64.
+        array of shape (p, k), float64
+
+        Raises
+        ------
+        InvalidProblem
+            V does not fit the view, or there is no such view.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import linspec as ls
+        >>> ls.Moments(np.diag([1.0, 2.0]), np.ones((2, 1))).gram(np.ones((2, 1)))
+        array([[1.],
+               [4.]])
         """
-        if not self.wide:
-            self._sweeps.settle()
-        return transposed.outer_matmat(self._views[0], U, self.home, transposed=self.wide)
+        alone = self.view(index)
+        self._check_block(V, index, "V")
+        if alone is self or self.form == "implicit":
+            return alone.products(V)[0]
+        return self.products(*(None for _ in range(index)), V)[index * len(self._views) + index]
 
     @one_at_a_time
-    def outer_gram_matmat(self, U: Array) -> Array:
-        """Compute XXᵀU; for `wide` X, centred or not, in one sweep that reads each column of X once.
+    def cross(self, V: Array | None = None) -> Array:
+        """Compute XᵀY V, or XᵀY itself, in one sweep. For least squares of A and B it is AᵀB.
+
+        Parameters
+        ----------
+        V : array of shape (q, k), optional
+            By default the identity. Then the result has p q entries and is kept: later calls take no sweep. Do not
+            write to it.
+
+        Returns
+        -------
+        array of shape (p, k) or (p, q), float64
+
+        Raises
+        ------
+        InvalidProblem
+            V does not fit the second view, or there is no second view.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import linspec as ls
+        >>> moments = ls.Moments(np.diag([1.0, 2.0]), np.ones((2, 1)))
+        >>> moments.cross()
+        array([[1.],
+               [2.]])
+        >>> moments.cross(), moments.passes
+        (array([[1.],
+               [2.]]), 1.0)
+        """
+        if V is None:
+            return self.products(None, cross=True).cross
+        if len(self._views) == 1:
+            raise InvalidProblem("XᵀY V needs two views; got moments of one. Pass Moments(X, Y).")
+        self._check_block(V, 1, "V")
+        if self.form == "implicit":
+            return self.products(None, V)[1]
+        pause()
+        return self._held_gram().product(0, 1, self._block(V, 1, "V"))
+
+    def gradient(self, x: Array, ridge: float = 0.0) -> Array:
+        """Compute Aᵀ(A x − B) + r x, the gradient of (‖A x − B‖² + r ‖x‖²) / 2, for moments of A and B.
+
+        It takes one sweep, which computes the residual A x − B of each block of rows and multiplies it at once. So no
+        digits are lost near the solution. Where Gram matrices are held, it is AᵀA x − AᵀB + r x, without a sweep.
+
+        Parameters
+        ----------
+        x : array of shape (p, q)
+            A column for each column of B.
+        ridge : float, default 0
+
+        Returns
+        -------
+        array of shape (p, q), float64
+
+        Raises
+        ------
+        InvalidProblem
+            The moments are not those of two matrices, or x does not have the shape (p, q).
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import linspec as ls
+        >>> A, b = np.diag([1.0, 2.0]), np.array([[3.0], [4.0]])
+        >>> ls.Moments(A, b).gradient(np.zeros((2, 1)))
+        array([[-3.],
+               [-8.]])
+        """
+        if len(self._views) != len("AB"):
+            raise InvalidProblem(
+                f"the gradient is that of least squares of A and B; got moments of {len(self._views)}. Pass "
+                "Moments(A, B)."
+            )
+        with in_turn(self._of_all), on_device(self.home):
+            _, p, q = self.shape
+            if tuple(x.shape) != (p, q):
+                raise InvalidProblem(f"x must have shape ({p}, {q}); got {tuple(x.shape)}.")
+            found = self.gram(x) - self.cross() if self.form != "implicit" else self._swept_gradient(x)
+            return found + ridge * self.home.place(x)
+
+    def _swept_gradient(self, x: Array) -> Array:
+        """Aᵀ(A x − B) in one sweep of the rows, or by one product with A and one with Aᵀ."""
+        if self._sweeps.known_by_products:
+            A, B = self.matrix(0), self.matrix(1)
+            found = A.rmatmat(residual(A, B, x))
+            self._sweeps.check_finite([found])
+            return found
+        found = self.over_rows(GradientOfSquares(self._block(x, 0, "x")), x.shape[1])
+        self._views[0].record(x.shape[1], x.shape[1], sweeps=0.0)
+        return found
+
+    @deprecated("Moments.gram_matmat(V)", "Moments.gram(V)")
+    def gram_matmat(self, V: Array) -> Array:
+        """The deprecated name of `gram`."""
+        return self.gram(V)
+
+    @deprecated("Moments.cross_matmat(V)", "Moments.cross(V)")
+    def cross_matmat(self, V: Array) -> Array:
+        """The deprecated name of `cross`."""
+        return self.cross(V)
+
+    @one_at_a_time
+    def outer(self, U: Array, *, adjoint: bool = False) -> Any:
+        """Compute XXᵀU for the first view (adjusted).
+
+        For sparse X with few rows (`cost.wide`), centred or not, this takes one sweep, which reads each column of X
+        once; otherwise two, one after the other.
 
         Parameters
         ----------
         U : array of shape (n, k)
+        adjoint : bool, default False
+            Whether to return the pair (XᵀU, XXᵀU), which takes two sweeps of any X.
 
         Returns
         -------
         array of shape (n, k), float64
+            With `adjoint` a pair of arrays, of shapes (p, k) and (n, k).
         """
-        if not self.wide:
-            return self.outer_matmat(U)[1]
-        if self.center:
-            self._sweeps.settle()  # the means are not needed here, but come along with this sweep
-        return transposed.outer_gram_matmat(self._views[0], U)
-
-    @one_at_a_time
-    def precision(self, index: int) -> np.dtype[Any]:
-        """The dtype in which rows of a view are multiplied: float64 also for float32 entries far from 1.
-
-        Parameters
-        ----------
-        index : int
-        """
-        return self._views[index].precision
+        wide, view = self.cost.wide, self._views[0]
+        if not wide or (self.center and not adjoint):
+            self._sweeps.settle()  # for wide X the means are not needed here, but come along with this sweep
+        if wide and not adjoint:
+            return transposed.outer_gram_matmat(view, U)
+        found = transposed.outer_matmat(view, U, self.home, transposed=wide)
+        return found if adjoint else found[1]
 
     # ---- other moments ------------------------------------------------------------------------
 
@@ -553,46 +597,10 @@ class Moments:
         if len(self._views) == 1:
             return self
         if index not in self._alone:
-            alone = object.__new__(type(self))
-            alone._set_up([self._views[index]], form="auto", expect=self._expect)
+            alone = self._of_views([self._views[index]], form="auto")
             alone._all, alone._index = self, index
             self._alone[index] = alone
         return self._alone[index]
-
-    def forget_views(self) -> None:
-        """Drop the moments of single views, which refer back to this object, so that memory is freed with it."""
-        self._alone.clear()
-
-    @property
-    def single_cost(self) -> float:
-        """The passes that `in_single_precision` would take after the first product: 1 for the copy, or 0."""
-        swept = self.form == "implicit" and self._single is None
-        return float(swept and any(view.operator.dtype != single_precision.SINGLE for view in self._views))
-
-    @one_at_a_time
-    def in_single_precision(self) -> Moments:
-        """Moments that sweep a float32 copy of the rows, which is made at the first call and kept.
-
-        The copy takes half of the memory of dense float64 rows. A sweep of it counts as a sweep of the data, in the
-        same ledger. If products need no float64 sweep, because Gram matrices are held or the data are float32, the
-        moments themselves are returned.
-
-        Raises
-        ------
-        UnsupportedData
-            The rows are not in memory, or are sparse with weights, confounds or a scale.
-        """
-        if self._single is None and not self.single_cost:
-            return self
-        if self._single is None:
-            for view in self._views:
-                single_precision.check_copyable(view)
-            self._sweeps.gather([view for view in self._views if not view.adjustment.known])
-            views = single_precision.in_single(self._views)
-            single = object.__new__(type(self))
-            single._set_up(views, form="implicit", expect=self._expect)
-            self._single = single
-        return self._single
 
     # ---- what is held -------------------------------------------------------------------------
 
@@ -649,65 +657,122 @@ class Moments:
                 self._whiteners[index, ridge] = Whitener(S, ridge, max(cut, S.shape[0] * lost), self.home)
         return self._whiteners[index, ridge]
 
-    @one_at_a_time
-    def factored(self, index: int) -> bool:
-        """Whether `whitener` can factor the Gram matrix of a view without making one dense.
-
-        This holds if the Gram matrices are held dense, or if that of the view is diagonal before centring and
-        confounds, as for one-hot rows.
-
-        Parameters
-        ----------
-        index : int
-        """
-        return self.form == "dense" or self._diagonal_form(index) is not None
-
     def _diagonal_form(self, index: int) -> tuple[HostArray, HostArray] | None:
         gram = self._held_gram() if self.form == "sparse" else None
         return gram.diagonal_form(index) if isinstance(gram, SparseGram) else None
 
-    @one_at_a_time
-    def reduced_rows(self, ridges: tuple[float, ...], *, hold: bool = False) -> list[Array]:
-        """Reduce the data to a few rows with the same inner products of columns, in one sweep.
-
-        The rows are reduced by orthogonal transformations.
-
-        Parameters
-        ----------
-        ridges : tuple of float
-            One ridge for each view; the rows of √ridge times the identity are appended.
-        hold : bool, default False
-            Whether the moments keep the reduced rows, without ridges, so that later products cost no sweep.
-        """
-        if self._gram is not None and self._gram.rows is not None:
-            widths = [rows.shape[1] for rows in self._gram.rows]
-            return ReducedRows(self.home.concat(self._gram.rows), widths, None, self.home).with_ridges(ridges)
-        with timed("sweep of %s for its triangle", self._sweeps.names):
-            found = reduced(self._views)
-        if hold:
-            self._gram, self._form = ReducedGram(found.with_ridges()), "dense"
-        return found.with_ridges(ridges)
-
-    @at_home
-    def gram_by_identity(self, index: int, product: Array) -> Array:
-        """XᵀX from its product with the identity: symmetric, with zeros for constant columns if centred.
-
-        Parameters
-        ----------
-        index : int
-        product : array of shape (p, p)
-        """
-        live = self._sweeps.varying(index, product)
-        d = self.diagonal()[index]
-        live = live if d is None else live * self.home.xp.astype(d > 0, live.dtype)
-        return (product + product.T) / 2 * live[:, None] * live[None, :]
-
     # ---- rows ---------------------------------------------------------------------------------
 
-    @property
-    def reads_blocks(self) -> bool:
-        """Whether rows are read block by block, so that `products` can return a triangle: not for sparse matrices."""
-        return self._sweeps.reads_blocks
+    @one_at_a_time
+    def sketch(self, size: int, rng: Any = None, *, nonzeros: int = NONZEROS, cross: bool = False) -> Sketch:
+        """Compute S X of each view in one sweep, with the same random S of a few rows.
+
+        S adds each row, with random signs, to `nonzeros` rows of the sketch: a subspace embedding where `size` is a few
+        times the number of columns (Cohen 2016; Tropp, Yurtsever, Udell & Cevher 2019, doi:10.1137/18M1201068). It
+        depends on the generator alone, not on the library of the data or on how the rows are read. The rows are
+        adjusted, as in products.
+
+        Parameters
+        ----------
+        size : int
+            The rows of S.
+        rng : numpy.random.Generator, int or None, default None
+            One number is drawn of it. In a solver `run.rng`.
+        nonzeros : int, default 8
+        cross : bool, default False
+            Whether to compute XᵀY in the same sweep.
+
+        Returns
+        -------
+        Sketch
+            A tuple of float64 arrays of shape (size, p), one for each view, with the attribute `cross`.
+
+        Raises
+        ------
+        InvalidProblem
+            `size` or `nonzeros` is less than 1, or XᵀY is requested of one view.
+        MissingCapability
+            A view is known by its products only, or its number of rows is not known yet.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import linspec as ls
+        >>> Q = np.linalg.qr(np.random.default_rng(0).standard_normal((5000, 20)))[0]
+        >>> (SQ,) = ls.Moments(Q).sketch(200, np.random.default_rng(1))
+        >>> np.linalg.svd(SQ, compute_uv=False)[[0, -1]].round(1)  # 1 ± √(20/200)
+        array([1.3, 0.7])
+        """
+        for name, value in (("size", size), ("nonzeros", nonzeros)):
+            if value < 1:
+                raise InvalidProblem(f"{name} must be at least 1; got {shown(value)}.")
+        if cross and len(self._views) == 1:
+            raise InvalidProblem("XᵀY needs two views; got moments of one. Pass Moments(X, Y).")
+        if math.isinf(self.n):
+            raise MissingCapability(
+                f"a sketch needs the number of rows; {self.X!r} has not been read yet. Call columns.means() before, "
+                "or pass the rows as an array or a file."
+            )
+        seed = int(random_generator(rng).integers(2**63))
+        signs = SparseSigns(self.n, int(size), int(nonzeros), seed)
+        part = self.over_rows(RowSketch(signs, self.home, cross), signs.size)
+        for i, view in enumerate(self._views):
+            columns = self.shape[2] if cross and i == 0 else 0
+            work = 2.0 * view.operator.nnz * (nonzeros + columns)
+            view.ledger.record(view.operator, columns, flops=work)
+        found = Sketch(part.sketches)
+        found.cross = part.cross
+        return found
+
+    def rows(self, n: int, rng: Any = None) -> Minibatches:
+        """Batches of about n rows of each view, in the same random order, without end: ``for A_S, B_S in rows``.
+
+        Every row comes once before any row comes twice. Rows are read a few megabytes at a time. Reading counts as its
+        share of a sweep, and products with the batches are counted.
+
+        Parameters
+        ----------
+        n : int
+        rng : numpy.random.Generator, int or None, default None
+            In a solver `run.rng`.
+
+        Returns
+        -------
+        Minibatches
+            An iterator over lists of operators, with `epochs`, the number of times that all rows were read, and
+            `place`, where it is: see `linspec.sweeps.Minibatches`.
+
+        Raises
+        ------
+        InvalidProblem
+            n is less than 1.
+        MissingCapability
+            Rows of a view cannot be read by number.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import linspec as ls
+        >>> rng = np.random.default_rng(0)
+        >>> A = rng.standard_normal((1000, 3))
+        >>> rows, x = ls.Moments(A, A @ np.ones((3, 1))).rows(20, rng), np.zeros((3, 1))
+        >>> for A_S, B_S in rows:
+        ...     x = x - 0.5 / 20 * A_S.rmatmat(A_S.matmat(x) - B_S.dense())
+        ...     if rows.epochs >= 2:
+        ...         break
+        >>> x.round(6).ravel()
+        array([1., 1., 1.])
+        """
+        if n < 1:
+            raise InvalidProblem(f"n, the rows of a batch, must be at least 1; got {shown(n)}.")
+        matrices = [self.matrix(i) for i in range(len(self._views))]
+        for view, A in zip(self._views, matrices, strict=True):
+            if A.access not in ("rows", "blocks"):
+                raise MissingCapability(
+                    f"batches need rows that can be read by number; got {view.given!r} for {view.name}. Pass an array, "
+                    "a sparse matrix or a file."
+                )
+        return Minibatches(matrices, random_generator(rng), size=int(n))
 
     @one_at_a_time
     def over_rows(self, task: Task[Part], columns: int = 0) -> Part:
@@ -752,74 +817,3 @@ class Moments:
         array([2., 6.])
         """
         return self._sweeps.over_rows(task, columns)
-
-    def ask_for_witnesses(self, before: Mapping[str, float], known: Mapping[str, Witness | None]) -> None:
-        """Request that the next sweep of each view computes its witness.
-
-        Parameters
-        ----------
-        before : mapping from str to float
-            By view, the number of sweeps in its ledger that were made before the request.
-        known : mapping from str to Witness or None
-            Witnesses of views that have been read since.
-        """
-        for view in self._views:
-            view.asked_at = before.get(view.name, view.ledger.sweeps)
-            view.witness = known.get(view.name)
-
-    @one_at_a_time
-    def witnesses(self, *, read: bool = False) -> dict[str, Witness]:
-        """The witness of each view, which identifies its rows.
-
-        A view whose sweeps computed no witness is read once more; for entries in memory this counts as part of the
-        sweep.
-
-        Parameters
-        ----------
-        read : bool, default False
-            Read the rows of views that were not swept, too, instead of leaving these views out.
-        """
-        for view in self._views:
-            if view.lacks_witness and (read or view.swept):
-                self._sweeps.identify(view)
-        return {view.name: view.witness for view in self._views if view.witness is not None}
-
-    # ---- checkpoints --------------------------------------------------------------------------
-
-    def learnt(self) -> dict[str, Any]:
-        """The results of all sweeps so far and the held matrices, for a checkpoint."""
-        views = [
-            {
-                # The adjustment of a matrix of the problem is stored with the problem.
-                "adjustment": None if view.given.adjustment is view.adjustment else view.adjustment.learnt(),
-                "estimated": view.estimated,
-                "unresolved": view.unresolved,
-                "warned": view._warned,
-                "contradiction": view.contradiction,
-            }
-            for view in self._views
-        ]
-        return {"form": self._form, "gram": self._gram, "cross": self._cross, "views": views}
-
-    def take_up(self, learnt: Mapping[str, Any]) -> None:
-        """Restore the state that `learnt` returned, with its arrays on the host."""
-        self._form = learnt["form"]
-        self._gram = _placed(learnt["gram"], self.home)
-        self._cross = None if learnt["cross"] is None else self.home.place(learnt["cross"])
-        for view, known in zip(self._views, learnt["views"], strict=True):
-            if known["adjustment"] is not None:
-                view.adjustment.take_up(known["adjustment"], self.home)
-            view.estimated = _placed(known["estimated"], self.home)
-            view.unresolved, view._warned = known["unresolved"], known["warned"]
-            view.contradiction = known["contradiction"]
-
-
-def _placed(value: Any, home: Home) -> Any:
-    """Copy host arrays, and held matrices that consist of them, to the device of the blocks."""
-    if isinstance(value, np.ndarray):
-        return value if home.on_host else home.place(value)
-    if isinstance(value, list):
-        return [_placed(one, home) for one in value]
-    if isinstance(value, DenseGram) and not home.on_host:
-        vars(value).update({name: _placed(one, home) for name, one in vars(value).items()})
-    return value

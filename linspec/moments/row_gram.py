@@ -80,7 +80,7 @@ class RowGram:
     @property
     def cost(self) -> float:
         """The passes that `form` takes."""
-        return self._moments.setup_cost
+        return self._moments.cost.setup
 
     def form(self) -> Array:
         """Compute AAᵀ."""

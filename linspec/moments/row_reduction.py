@@ -285,7 +285,7 @@ def reduce_rows_of(problem: Any, run: Any, *, ridges: tuple[float, ...] = ()) ->
     ((3, 3), True)
     """
     if any(A.streamed for A in problem.matrices.values()):
-        found: list[Array] = run.moments("implicit").reduced_rows(ridges, hold=problem.sweeps == 1)
+        found: list[Array] = run.moments("implicit").direct.reduced_rows(ridges, hold=problem.sweeps == 1)
         return found
     return reduce_rows(problem.matrices, center=getattr(problem, "center", False), ridges=ridges)
 

@@ -398,7 +398,7 @@ def form_option(default: str = "auto") -> Any:
 def sweeps_option() -> Any:
     """Declare the option `sweeps`: whether an iteration multiplies a copy of the rows in float32.
 
-    See `linspec.Moments.in_single_precision`, which makes the copy.
+    See `linspec.Moments.precision`, whose `single` makes the copy.
 
     Examples
     --------

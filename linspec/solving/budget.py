@@ -93,8 +93,8 @@ def certificate_passes(problem: Problem[Any], moments: Moments, *, after_setup: 
     """The passes of a certificate with these moments, now or after the set-up that forms what they hold."""
     if moments.held or (after_setup and moments.form != "implicit"):
         return 0.0
-    products: float = problem.certificate_products * moments.sweep_cost
-    return products + (0.0 if after_setup else moments.setup_cost)
+    products: float = problem.certificate_products * moments.cost.sweep
+    return products + (0.0 if after_setup else moments.cost.setup)
 
 
 def too_few(name: str, least: float, max_passes: float) -> BudgetTooSmall:

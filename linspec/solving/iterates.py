@@ -147,10 +147,10 @@ class IterativeSolver(Solver):
     ...     tol: float | None = ls.tol_option()
     ...     def iterates(self, problem, run, state=None):
     ...         moments = run.moments()
-    ...         AtB = moments.cross_matmat(np.eye(problem.B.shape[1]))
+    ...         AtB = moments.cross()
     ...         x = 0 * AtB if state is None else state["x"]
     ...         while True:
-    ...             g = AtB - moments.gram_matmat(x) - problem.ridge * x
+    ...             g = AtB - moments.gram(x) - problem.ridge * x
     ...             yield ls.Iterate(np.linalg.norm(g) / np.linalg.norm(AtB), x=x)
     ...             x = x + self.step * g
     >>> A = np.random.default_rng(0).standard_normal((50, 3))
@@ -206,14 +206,14 @@ def driven(kernel: Any, solver: IterativeSolver, run: Run) -> Solution:
             run.checkpoint(copy)
         if iterate.ending is not None:
             run.end(iterate.ending)
-        with run.reserving(iterate.after):
+        with run.budget.reserving(iterate.after):
             goes_on = not iterate.shown or run.proceed(
                 residual=iterate.residual, current=iterate.weights, judged=iterate.judged
             )
         if not goes_on:
             answer = iterate.answer()
             resumes = solver.resumes_after_law and iterate.ending is None
-            with run.reserving(iterate.after):
+            with run.budget.reserving(iterate.after):
                 goes_on = resumes and run.falls_short(solver.most_above, **answer)
             if not goes_on:
                 return _finished(kernel, iterate, answer, run)
@@ -222,10 +222,10 @@ def driven(kernel: Any, solver: IterativeSolver, run: Run) -> Solution:
         whole = last is iterate
         iterate = last if whole else None  # the generator may give up its arrays within the step
         try:
-            with run.reserving(last.after), np.errstate(all="ignore"), run.taking_up():
+            with run.budget.reserving(last.after), np.errstate(all="ignore"), run._taking_up():
                 iterate = next(kernel)
         except OutOfPasses:
-            run.cut(keep=whole)
+            run._cut_short(keep=whole)
             return _finished(kernel, last, last.answer(), run)
         except StopIteration:
             run.end(Status.STAGNATED)

@@ -447,7 +447,7 @@ class Problem(ABC, Generic[S_co]):
             field = self.stated.field_of(name)
             if field not in layout.means:
                 continue
-            for what, value in moments.adjustment(i).of_new_rows().items():
+            for what, value in moments.columns.adjustment(i).of_new_rows().items():
                 if what == "confound_mean":
                     found[what] = value
                     continue

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from types import CellType, FunctionType
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 
@@ -33,6 +33,7 @@ from linspec.process.log import LOG, tells
 from linspec.process.pauses import Ended, OutOfPasses, admitting, looking
 from linspec.registry.options import stated_options
 from linspec.registry.parts import with_parts
+from linspec.solving.accounts import Allowance, Counts
 from linspec.solving.budget import Budget, certificate_passes, too_few, too_often
 from linspec.solving.checkpoints import CheckpointWriter, Saved, check_state
 from linspec.solving.conclusion import Terms
@@ -94,8 +95,6 @@ ACCOUNTS = (
 ROUNDING = 1e-9
 """Tolerance for the rounding of sums of fractions of a sweep, in passes."""
 
-Item = TypeVar("Item")
-
 Callback = Callable[[Progress], Any]
 
 
@@ -125,7 +124,7 @@ class Run:
     ...     def solve(self, problem, run):
     ...         moments = run.moments()
     ...         unit = np.eye(problem.A.shape[1])
-    ...         AtA, AtB = moments.gram_matmat(unit), moments.cross_matmat(np.eye(problem.B.shape[1]))
+    ...         AtA, AtB = moments.gram(unit), moments.cross()
     ...         return run.finish(x=np.linalg.solve(AtA + problem.ridge * unit, AtB))
     >>> A = np.random.default_rng(0).standard_normal((50, 3))
     >>> ls.solve(ls.LeastSquares(A, A @ np.ones(3)), Normal()).x.round(6)
@@ -172,7 +171,7 @@ class Run:
         self._latest: Callable[[], Mapping[str, Any]] | None = None
         self._moments: Moments | None = None
         self._shared_before = problem.shared.passes if problem.shared else 0.0
-        self._own_before = problem.shared.own_passes if problem.shared else 0.0
+        self._own_before = problem.shared.bookkeeping.own_passes if problem.shared else 0.0
         self._history = History()
         self._iteration = 0
         self._iteration_passes = math.inf  # the least that an iteration has taken
@@ -226,9 +225,9 @@ class Run:
             self._moments = self.problem.moments(form, expect)
             if self._learnt is not None and self._saved is not None:
                 with self._saved.taken_up():
-                    self._moments.take_up(self._learnt)
+                    self._moments.bookkeeping.take_up(self._learnt)
             if self._identifies:
-                self._moments.ask_for_witnesses(self._swept_before, self._read)
+                self._moments.bookkeeping.ask_for_witnesses(self._swept_before, self._read)
         return self._moments
 
     def part(self, value: Any) -> Any:
@@ -280,7 +279,7 @@ class Run:
         """The arrays that the solver of a part passes to `finish`."""
         try:
             with admitting(part._admit):
-                return dict(part.accepted(part._solver.solve(part.problem, part)))
+                return dict(part._accepted(part._solver.solve(part.problem, part)))
         finally:
             part._let_go()
 
@@ -296,22 +295,12 @@ class Run:
     def _shared_passes(self) -> float:
         """Sweeps that this run, and no other thread, has made over moments given in place of the data."""
         shared = self.problem.shared
-        return shared.own_passes - self._own_before if shared else 0.0
+        return shared.bookkeeping.own_passes - self._own_before if shared else 0.0
 
     @property
-    def columns(self) -> float:
-        """Products with one column so far, forward and adjoint, over all matrices."""
-        return sum(ledger.columns for ledger in self._ledgers.values())
-
-    @property
-    def flops(self) -> float:
-        """Floating-point operations of those products."""
-        return sum(ledger.flops for ledger in self._ledgers.values())
-
-    @property
-    def seconds(self) -> float:
-        """Wall time since the run began, with that of the runs before its checkpoint."""
-        return self._budget.seconds + self._earlier_seconds
+    def counts(self) -> Counts:
+        """The products and the time so far."""
+        return Counts(self)
 
     # ---- budget -------------------------------------------------------------------------------
 
@@ -354,7 +343,7 @@ class Run:
             return too_often(self.name, self._solver, self.problem, least)
         return too_few(self.name, least, self._budget.max_passes)
 
-    def read_before(self) -> None:
+    def _read_before(self) -> None:
         """Count the rows of streamed data for a solver that needs their number, and compute their means."""
         streams = {name: A for name, A in self.problem.matrices.items() if A.access == "slices"}
         unknown = [View(name, A) for name, A in streams.items() if math.isinf(A.shape[0])]
@@ -362,30 +351,10 @@ class Run:
             self._read.update(read_once(unknown, identify=self._identifies))
         self.problem.check_sizes()
 
-    def affords(self, passes: float) -> bool:
-        """Whether `passes` more passes leave enough for the certificate, and time is left."""
-        affordable = self._budget.affords(self.passes, passes, self._certificate())
-        return affordable and not self._interrupted
-
-    def affordable(self, items: Iterator[Item]) -> Iterator[Item]:
-        """The items of an iterator, up to the first one that the budget has no passes for.
-
-        Parameters
-        ----------
-        items : iterator
-            Each item may take sweeps. A generator is closed at the end.
-
-        Yields
-        ------
-        object
-            The items. Where the first one is refused, there is none.
-        """
-        while True:
-            try:
-                item = next(items)
-            except (StopIteration, OutOfPasses):
-                return
-            yield item
+    @property
+    def budget(self) -> Allowance:
+        """The passes that the run may still take, beside those of the certificate."""
+        return Allowance(self)
 
     def _admit(self, ledger: Ledger, sweeps: float) -> None:
         """Refuse a sweep that would leave too few passes for the certificate."""
@@ -394,17 +363,13 @@ class Run:
             return
         if any(ledger is own for own in self._ledgers.values()):
             made = ledger.sweeps + self._shared_passes
-        elif self.problem.shared is not None and self.problem.shared.counts_in(ledger):
+        elif self.problem.shared is not None and self.problem.shared.bookkeeping.counts_in(ledger):
             made = self.passes
         else:  # of some rows, or of another run
             return
         least = made + sweeps + self._budget.reserved + self._certificate()
         if least > limit + ROUNDING:
             raise OutOfPasses(least)
-
-    def reserving(self, passes: float) -> AbstractContextManager[None]:
-        """Reserve passes, which parts inside the `with` block may not use."""
-        return self._budget.reserving(passes)
 
     def _certificate(self, after_setup: bool = False) -> float:
         """The passes of the certificate."""
@@ -433,7 +398,7 @@ class Run:
             if self._writer.due:
                 self._keep()
 
-    def taking_up(self) -> AbstractContextManager[None]:
+    def _taking_up(self) -> AbstractContextManager[None]:
         """Turn errors of the first step from a checkpoint into one that names the file.
 
         Reading a file does not show every fault: whether its arrays fit together shows in a step.
@@ -450,7 +415,7 @@ class Run:
     @property
     def _identifies(self) -> bool:
         """Whether the rows must be identified, and the moments can do it."""
-        able = self._moments is None or hasattr(self._moments, "ask_for_witnesses")
+        able = self._moments is None or hasattr(self._moments.bookkeeping, "ask_for_witnesses")
         return able and (self._writer is not None or bool(self._unseen))
 
     def _identify(self, *, last: bool = False) -> None:
@@ -462,7 +427,7 @@ class Run:
         if self._moments is None or not self._identifies:
             return
         read = bool(self._unseen) and (last or self._tops > 0 or self._moments.held)
-        for name, own in self._moments.witnesses(read=read).items():
+        for name, own in self._moments.bookkeeping.witnesses(read=read).items():
             if self._saved is not None and name in self._unseen:
                 self._saved.check_rows(name, own, self.problem.matrices[name].shape[0])
                 self._unseen.discard(name)
@@ -472,7 +437,7 @@ class Run:
         """Record the accounts of the run at the top of the loop."""
         self._top = {
             **{name: getattr(self, name) for name in ACCOUNTS},
-            "_earlier_seconds": self.seconds,
+            "_earlier_seconds": self.counts.seconds,
             "rows": len(self._history.rows),
             "ledgers": {name: ledger.entries() for name, ledger in self._ledgers.items()},
             "rng": self.rng.bit_generator.state,
@@ -491,7 +456,7 @@ class Run:
         self._writer.write(
             {
                 "run": accounts,
-                "moments": None if begins or moments is None else moments.learnt(),
+                "moments": None if begins or moments is None else moments.bookkeeping.learnt(),
                 "adjustments": {
                     name: adjustment.learnt() for name, adjustment in adjustments.items() if not begins
                 },
@@ -575,14 +540,14 @@ class Run:
         self._history.add(
             iteration=self._iteration,
             passes=self.passes,
-            columns=self.columns,
-            flops=self.flops,
-            seconds=self.seconds,
+            columns=self.counts.columns,
+            flops=self.counts.flops,
+            seconds=self.counts.seconds,
             residual=residual,
         )
         self._latest = _as_it_is(current)
         progress = Progress(
-            self._iteration, self.passes, self.seconds, float(residual), lambda: _copies(current())
+            self._iteration, self.passes, self.counts.seconds, float(residual), lambda: _copies(current())
         )
         with looking(None):  # what callbacks do is theirs
             stop = [_says_stop(callback(progress)) for callback in self._callbacks]
@@ -616,7 +581,7 @@ class Run:
         if self._iteration >= getattr(self._solver, "max_iterations", math.inf):
             return Status.ITERATION_LIMIT
         least = self._iteration_passes if math.isfinite(self._iteration_passes) else 0.0
-        if not self.affords(least):
+        if not self.budget.affords(least):
             return Status.BUDGET
         return None
 
@@ -705,7 +670,7 @@ class Run:
         """
         self._latest = current
 
-    def cut(self, *, keep: bool) -> None:
+    def _cut_short(self, *, keep: bool) -> None:
         """End at the last iterate, whose next step the budget has no passes for; `keep` writes its checkpoint."""
         self._iteration = max(self._iteration - 1, 0)
         self._ending = Status.BUDGET
@@ -749,7 +714,7 @@ class Run:
             cut=self._cut,
             underflowing=self.underflowing,
             notes=self._notes,
-            contradictions=getattr(self._moments, "contradictions", ()),
+            contradictions=self.moments().bookkeeping.contradictions,
         )
         solution: Solution = self.problem.solution(
             status=found.status,
@@ -759,9 +724,9 @@ class Run:
             residual_kind=judgement.kind,
             iterations=self._iteration,
             passes=self.passes,
-            columns=self.columns,
-            flops=self.flops,
-            seconds=self.seconds,
+            columns=self.counts.columns,
+            flops=self.counts.flops,
+            seconds=self.counts.seconds,
             setup_passes=self._shared_before,
             history=self._history.table(),
             solver=self.name,
@@ -794,7 +759,7 @@ class Run:
             return {}
         return {"row_names": names.values(), "row_label": names.name}
 
-    def accepted(self, returned: Any) -> Any:
+    def _accepted(self, returned: Any) -> Any:
         """Check that `finish` of this run made the return value of a solver, and return it.
 
         Raises
@@ -816,7 +781,7 @@ class Run:
     def _interrupted(self) -> bool:
         return self._interrupts > 0
 
-    def interruptible(self) -> AbstractContextManager[None]:
+    def _interruptible(self) -> AbstractContextManager[None]:
         """Let the first Ctrl-C end the run with its last iterate; see `linspec.process.interrupts`."""
         return first_interrupt(self._note_interrupt)
 
@@ -830,12 +795,12 @@ class Run:
         if self._budget.overdue:
             raise Ended(interrupted=False)
 
-    def announced(self, solution: Any) -> Any:
+    def _announced(self, solution: Any) -> Any:
         """The solution, with the status INTERRUPTED if an interrupt came after the verdict."""
         late = self._interrupted and solution.status is not Status.INTERRUPTED
         return as_interrupted(solution) if late else solution
 
-    def complete(self, solve: Callable[[], Any]) -> Any:
+    def _completed(self, solve: Callable[[], Any]) -> Any:
         """Return the solution of a solver; if passes, time, memory or an interrupt ends it, that of its last iterate.
 
         Parameters
@@ -850,14 +815,14 @@ class Run:
         """
         with self._watched():
             try:
-                return self.accepted(solve())
+                return self._accepted(solve())
             except Ended as ended:
                 ending = Status.INTERRUPTED if ended.interrupted else Status.BUDGET
                 cause, over = "", self._budget.closing
                 least = ended.least if isinstance(ended, OutOfPasses) else None
             except BaseException as error:
                 if not is_out_of_memory(error):
-                    with nullcontext() if self._tops else self.taking_up():  # the loop has not begun
+                    with nullcontext() if self._tops else self._taking_up():  # the loop has not begun
                         raise
                 ending, cause, over, least = Status.OUT_OF_MEMORY, one_line(error), False, None
             # Here the frames of the solver are gone, and with them what they held.
@@ -873,15 +838,11 @@ class Run:
             raise self._empty_handed(ending, cause) if least is None else self._too_few(least)
         return found
 
-    def watching(self) -> AbstractContextManager[None]:
-        """Enforce time, interrupts and the budget of passes inside the block, as `linspec.solve` does."""
-        return looking(self._look, self._admit)
-
     @contextmanager
     def _watched(self) -> Iterator[None]:
         """Do the same, and release answers and iterates at the end."""
         try:
-            with self.watching():
+            with watching(self):
                 yield
         finally:
             self._let_go()
@@ -889,7 +850,7 @@ class Run:
     def _let_go(self) -> None:
         self._made, self._latest, self._judged = [], None, None
         if self.problem.shared is None and isinstance(self._moments, Moments):
-            self._moments.forget_views()
+            self._moments.bookkeeping.forget_views()
 
     def _salvaged(self, ending: Status) -> Solution | None:
         """The solution from the last iterate; None if there is none, or if it cannot be computed."""
@@ -944,6 +905,11 @@ def _says_stop(answer: Any) -> bool:
             f"{tuple(answer.shape)} and dtype {answer.dtype}. Reduce it to one truth value."
         )
     return bool(answer)
+
+
+def watching(run: Run) -> AbstractContextManager[None]:
+    """Enforce time, interrupts and the budget of passes of a run inside the block, as `linspec.solve` does."""
+    return looking(run._look, run._admit)
 
 
 class PartRun(Run):

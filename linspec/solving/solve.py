@@ -344,15 +344,15 @@ def _run(  # noqa: PLR0913
         )
     cores = 0 if saved is None else int(saved.fields["threads"]["cores"])
     thin = one_blas_thread(needed=_thin_on_sparse(problem, spec))
-    with run.interruptible(), machine.counting(cores), thin:
-        found = run.complete(partial(_started, run, instance, spec))
-    return run.announced(_returned(found, solved))
+    with run._interruptible(), machine.counting(cores), thin:
+        found = run._completed(partial(_started, run, instance, spec))
+    return run._announced(_returned(found, solved))
 
 
 def _started(run: Run, instance: Solver, spec: Any) -> Solution:
     """Count the rows and learn the adjustments of streams, unless the solver makes one pass; then solve."""
     if not _one_pass(spec):
-        run.read_before()
+        run._read_before()
     return instance.solve(run.problem, run)
 
 

@@ -17,7 +17,7 @@ options, with their bounds beside them. The simplest solver there is, in full::
             gradient = AtB
             while run.proceed(residual=relative(gradient, AtB), current=lambda: dict(x=x)):
                 x = x + self.step * gradient
-                gradient = AtB - moments.gram_matmat(x) - problem.ridge * x
+                gradient = AtB - moments.gram(x) - problem.ridge * x
             return run.finish(x=x)
 
 Where we differ: a solver judges no answer and keeps no state. Outer methods solve with one matrix again and again: the
@@ -70,11 +70,11 @@ class Solver(ABC):
     ...     tol: float | None = ls.tol_option()
     ...     def solve(self, problem, run):
     ...         moments = run.moments()
-    ...         AtB = moments.cross_matmat(np.eye(problem.B.shape[1]))
+    ...         AtB = moments.cross()
     ...         x, g = 0 * AtB, AtB
     ...         while run.proceed(residual=np.linalg.norm(g) / np.linalg.norm(AtB), current=lambda: {"x": x}):
     ...             x = x + self.step * g
-    ...             g = AtB - moments.gram_matmat(x) - problem.ridge * x
+    ...             g = AtB - moments.gram(x) - problem.ridge * x
     ...         return run.finish(x=x)
     >>> A = np.random.default_rng(0).standard_normal((50, 3))
     >>> ls.solve(ls.LeastSquares(A, A @ np.ones(3)), Landweber(tol=1e-8)).x.round(6)
@@ -140,7 +140,7 @@ class LeastSquaresState(ABC):
     ...         self.moments, self.ridge = ls.Moments(A), ridge
     ...     def solve(self, B, x0=None, tol=None, AtB=None, AtAx0=None):
     ...         unit = np.eye(self.moments.X.shape[1])
-    ...         return np.linalg.solve(self.moments.gram_matmat(unit) + self.ridge * unit, AtB)
+    ...         return np.linalg.solve(self.moments.gram(unit) + self.ridge * unit, AtB)
     >>> A = np.random.default_rng(0).standard_normal((50, 3))
     >>> state = Exact(A, 0.0)
     >>> state.solve(None, AtB=A.T @ A @ np.ones((3, 1))).round(6)
@@ -178,7 +178,7 @@ class LeastSquaresState(ABC):
         """
         last = None
         with np.errstate(all="ignore"):  # what is not finite shows in residuals
-            for made, iterate in enumerate(self.run.affordable(iterates)):
+            for made, iterate in enumerate(self.run.budget.affordable(iterates)):
                 last = iterate
                 if relative and made == 0:
                     tol = tol * iterate.residual

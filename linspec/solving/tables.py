@@ -117,7 +117,7 @@ def table_of_rows(solution: Any, values: Array, data: Any, library: str | None =
     >>> import linspec as ls
     >>> from linspec.solving import table_of_rows
     >>> table_of_rows(ls.solve(ls.SVD(np.eye(2), k=1)), np.array([[2.0]]), np.ones((1, 2)))
-    [{'row': 0, 'component1': 2.0}]
+    [{'component1': 2.0}]
     """
     named = vectors_by_name(solution, brought_here(values))
     return table("row", row_names_of(data), named, _library(solution, library, data))

@@ -75,7 +75,7 @@ class Judgement:
 
 def judged(problem: Any, moments: Moments, terms: Terms, arrays: Mapping[str, Any]) -> Judgement:
     """Apply the law to arrays."""
-    held, spent = moments.held, moments.spent
+    held, spent = moments.held, moments.bookkeeping.spent
     conclusion = problem.conclude(moments, terms, **arrays)
     kind = conclusion.kind or ("from-gram" if held else "unavailable" if spent else "recomputed")
     return Judgement(arrays, conclusion, kind)

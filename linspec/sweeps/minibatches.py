@@ -260,6 +260,8 @@ class Minibatches:
         Rows of a chunk; by default `rows_at_once` of the matrix with the longest rows.
     in_runs : bool, default True
         As for `RandomRows`.
+    size : int, optional
+        Rows of a batch in a loop over the batches; by default those of a chunk.
 
     Attributes
     ----------
@@ -267,6 +269,8 @@ class Minibatches:
         The number of rows.
     chunk : int
         Rows of a chunk, at most n.
+    size : int
+        Rows of a batch in a loop over the batches, which has no end.
     read : int
         Rows read so far, including the runs that this run continues.
     epochs : float
@@ -299,6 +303,13 @@ class Minibatches:
     >>> rows.place, rng.bit_generator.state = place, state
     >>> bool(np.all(rows.batch(2)[1].dense() == first))
     True
+
+    A loop over the batches goes on until it is left:
+
+    >>> for X_I, Y_I in Minibatches([X, Y], rng, size=3):
+    ...     print(X_I.shape, Y_I.shape)
+    ...     break
+    (3, 2) (3, 1)
     """
 
     def __init__(
@@ -308,14 +319,22 @@ class Minibatches:
         *,
         chunk: int | None = None,
         in_runs: bool = True,
+        size: int | None = None,
     ) -> None:
         self.n, self.read = int(matrices[0].shape[0]), 0
         self.chunk = min(self.n, chunk or min(map(rows_at_once, matrices)))
+        self.size = size or self.chunk
         self._matrices = matrices
         self._order = RandomRows(matrices, rng, in_runs=in_runs)
         self._numbers = np.zeros(0, dtype=np.intp)  # of the rows of the current chunk
         self._used = 0  # of these rows
         self._rows: list[LinearOperator] = []  # empty: they are read when they are needed
+
+    def __iter__(self) -> Iterator[list[LinearOperator]]:
+        return self
+
+    def __next__(self) -> list[LinearOperator]:
+        return self.batch(self.size)
 
     @property
     def epochs(self) -> float:

@@ -82,8 +82,8 @@ class AlternatingLeastSquares(IterativeSolver):
         """
         k, width = problem.k, block_width(problem, self.oversample)
         moments, lstsq = run.moments(self.form, expect=(200, width)), run.part(self.lstsq)
-        sweep, normalizer = moments.sweep_cost, run.part(self.normalizer)
-        setup = lstsq.preparation * sweep + (moments.setup_cost + sweep if state is None else 0.0)
+        sweep, normalizer = moments.cost.sweep, run.part(self.normalizer)
+        setup = lstsq.preparation * sweep + (moments.cost.setup + sweep if state is None else 0.0)
         run.plan(setup=setup)
         pairs = None if state is None else state.pairs
         if pairs is None:
@@ -127,7 +127,7 @@ class AlternatingLeastSquares(IterativeSolver):
             yield iterate
             pairs = iterate.pairs
             for i, sweeps in ((0, 3), (1, 1)):  # sweeps that the inner solver must leave
-                with run.reserving(sweeps * sweep):
+                with run.budget.reserving(sweeps * sweep):
                     V = half_step(pairs, i)  # argmin ‖XΦ − YΨ‖² + rx ‖Φ‖², and for Ψ
                 pairs = pairs.renewed(moments, *((V, None) if i == 0 else (None, V)))  # SΦ, CᵀΦ: one sweep
                 pairs = pairs.canonical(normalizer, new=(i,))  # ΦᵀSxΦ = I, ΨᵀSyΨ = I, ΦᵀCΨ = diag ρ

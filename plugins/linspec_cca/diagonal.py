@@ -87,7 +87,7 @@ def in_diagonals(pairs: Pairs, i: int, D: Sequence[Array]) -> Pairs:
 
 
 def _warn_of_means(moments: Any, diagonals: Sequence[Array]) -> None:
-    known = moments.adjustment(0)
+    known = moments.columns.adjustment(0)
     if not known.model.center or not known.model.is_plain or known.scale:
         return
     for name, mean, d in zip("XY", moments.columns.means(), diagonals, strict=True):

@@ -98,20 +98,20 @@ class LOBPCG(IterativeSolver):
     def iterates(self, problem: Any, run: Run, state: PairsWithin | None = None) -> Iterator[PairsWithin]:
         """Yield the canonical pairs within subspaces that grow."""
         moments = run.moments(self.form, expect=(EXPECTED, problem.k + OVERSAMPLED))
-        copied = moments.single_cost if self.sweeps == "float32" else 0.0
-        run.plan(setup=moments.setup_cost + moments.sweep_cost + copied)
+        copied = moments.cost.single if self.sweeps == "float32" else 0.0
+        run.plan(setup=moments.cost.setup + moments.cost.sweep + copied)
         width = self._width(problem, moments)
         depth = self.depth or (DEPTH if moments.form == "implicit" else DEPTH_HELD)
         found = self._begun(problem, run, moments, width) if state is None else state
         judged = partial(PairsWithin.of, found.wanted, found.norms, keeps=run.keeps)
         del state  # its panels are not held longer than a step
         while True:
-            if found.single and found.spent and run.affords(moments.sweep_cost):  # a second start
+            if found.single and found.spent and run.budget.affords(moments.cost.sweep):  # a second start
                 space = _exactly(found.space, problem, moments, width)
                 found = judged(space, ExpectedGain(run.tol), single=False)
             elif found.gain.turned:  # only directions of rounding are left
                 found = found.without_last_block()
-            swept = moments.in_single_precision() if found.single else moments
+            swept = moments.precision.single() if found.single else moments
             yield found
             if found.single and found.sent_back:
                 continue
@@ -144,7 +144,7 @@ class LOBPCG(IterativeSolver):
         """
         blocks, signs = self._first_blocks(problem, run, moments, width)
         products = _products(problem, moments, blocks)
-        single = self.sweeps == "float32" and moments.in_single_precision() is not moments
+        single = self.sweeps == "float32" and moments.precision.single() is not moments
         views, norms = [], []
         for i, (A, r, d) in enumerate(
             zip((problem.X, problem.Y), problem.ridge, moments.diagonal(), strict=True)
@@ -154,7 +154,9 @@ class LOBPCG(IterativeSolver):
                 d = raised_diagonal(V[:, signs:], SV[:, signs:], r, moments.home)
             P = preconditioner_from_sketch(V, SV, r, d, None, moments.home)
             norms.append(SketchNorm(P, r, moments.home))
-            views.append(_view(A, d, r, moments, np.dtype(np.float32) if single else moments.precision(i)))
+            views.append(
+                _view(A, d, r, moments, np.dtype(np.float32) if single else moments.precision.dtype(i))
+            )
         space = SearchSpace((views[0], views[1]))
         first = [view.without_dead(V) for view, V in zip(views, blocks, strict=True)]
         del blocks, V, SV
@@ -207,7 +209,7 @@ def _exactly(space: SearchSpace, problem: Any, moments: Moments, width: int) -> 
     blocks = [pairs["x_weights"], pairs["y_weights"]]
     products = _products(problem, moments, blocks)
     views = [
-        _view(A, old.diagonal - r, r, moments, moments.precision(i))
+        _view(A, old.diagonal - r, r, moments, moments.precision.dtype(i))
         for i, (A, old, r) in enumerate(zip((problem.X, problem.Y), space.views, problem.ridge, strict=True))
     ]
     exact = SearchSpace((views[0], views[1]))

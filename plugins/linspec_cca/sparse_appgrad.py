@@ -141,7 +141,7 @@ class SparseAppGrad(IterativeSolver):
     def iterates(self, problem: Any, run: Run, state: SparseIterate | None = None) -> Iterator[SparseIterate]:
         """Yield steps of AppGrad in the metric of the diagonals, with thresholds after the first `WARM_UP`."""
         moments = run.moments(self.form, expect=(500, problem.k))
-        setup = moments.setup_cost + (1 + POWER_SWEEPS) * moments.sweep_cost
+        setup = moments.cost.setup + (1 + POWER_SWEEPS) * moments.cost.sweep
         run.plan(setup=setup)
         normalizer, n, k = run.part(self.normalizer), moments.total, problem.k
         if state is None:

@@ -55,7 +55,7 @@ class WhitenedSVD(GramCCA):
         moments = run.moments("sparse" if _scales(sizes) else "dense")
         if moments.form != "sparse":
             return super().solve(problem, run)
-        if not all(moments.factored(i) for i in (0, 1)):
+        if not all(moments.direct.factored(i) for i in (0, 1)):
             return super().solve(problem, run)
         T = WhitenedCross(moments, problem.ridge)
         wanted = min(problem.k + 1, *T.shape)  # one more, for the gap after the k-th
@@ -123,7 +123,7 @@ class WhitenedCross(LinearOperator):
         # Gram matrices that are factored and held sparse are diagonal, but for a few columns.
         x, y = (cast("DiagonalWhitener", moments.whitener(i, ridge)) for i, ridge in enumerate(ridges))
         self.whiteners = [x, y]
-        self.scaled, self.P, self.Q = moments.scaled_cross(x.root, y.root)
+        self.scaled, self.P, self.Q = moments.direct.scaled_cross(x.root, y.root)
 
     def _matmat(self, V: Array) -> Array:
         x, y = self.whiteners

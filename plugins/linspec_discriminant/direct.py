@@ -198,7 +198,7 @@ class DirectDiscriminant(Solver):
         """
         if cut is None or self.rank_tol is not None:
             return False
-        if not run.affords(1.0):
+        if not run.budget.affords(1.0):
             return True
         home = problem.X.home.blocks
         lengths = to_host(home.column_norms(home.place(A.matmat(cut))))

@@ -140,7 +140,7 @@ class Regression:
         if self._once_for_all:
             return Answer(W=self._once(tol), tol=tol)
         drawn, by_rows = self.run.rng.bit_generator.state, task.scale is not None
-        with self.run.reserving(self.moments.sweep_cost):  # for the residual of the answer
+        with self.run.budget.reserving(self.moments.cost.sweep):  # for the residual of the answer
             self._solve = self._prepared(by_rows=by_rows)
             W = self._solve(task.B, None, tol, task.XtB)
         return Answer(W=W, tol=tol, by_rows=by_rows, drawn=drawn)
@@ -204,7 +204,7 @@ class Regression:
         X = X if task.scale is None else X.scaled_columns(1 / task.scale)
         lstsq = self.lstsq
         lstsq = replace(lstsq, tol=tol) if getattr(lstsq, "tol", tol) is None else lstsq
-        with self.run.reserving(self.moments.sweep_cost):
+        with self.run.budget.reserving(self.moments.cost.sweep):
             accounts = {"A": "X", "B": next(label for label in self.run.problem.matrices if label != "X")}
             found = self.run.within(LeastSquares(X, _uncounted(task.B), task.ridge), lstsq, accounts)
         return self._unscaled(self.moments.home.place(found["x"]))
@@ -258,8 +258,8 @@ def chosen(lstsq: Solver | None, X: LinearOperator) -> Any:
 
 def setup(lstsq: Solver, moments: Moments, *, begun: bool) -> float:
     """Least number of passes until the next answer has a residual; without setup if stage 1 has `begun`."""
-    first = 0.0 if begun else moments.setup_cost + moments.sweep_cost
-    return first + (1.0 + lstsq.preparation) * moments.sweep_cost
+    first = 0.0 if begun else moments.cost.setup + moments.cost.sweep
+    return first + (1.0 + lstsq.preparation) * moments.cost.sweep
 
 
 def told_apart(C: Array, cut: float, least: float, home: Home) -> HostArray:

@@ -121,10 +121,10 @@ def row_basis(problem: Any, ridge: float, run: Run, moments: Moments) -> RowBasi
     """
     X = problem.X
     n, p = X.shape
-    if not run.affords(1.0) or min(n, max(4 * p, 4096)) * p > MOST_ENTRIES:
+    if not run.budget.affords(1.0) or min(n, max(4 * p, 4096)) * p > MOST_ENTRIES:
         return None
     if not X.readable and X.access != "blocks":  # rows on another device are reduced there
-        if p > max(FEW, SHARE * run.columns) or n * p > MOST_ENTRIES:
+        if p > max(FEW, SHARE * run.counts.columns) or n * p > MOST_ENTRIES:
             return None
         X = X if X.streamed else DenseOperator(X.by_identity())
     elif not _is_cheap(X, run, _seconds(X)):
@@ -148,7 +148,7 @@ def _seconds(X: LinearOperator) -> float:
 def _is_cheap(X: LinearOperator, run: Run, seconds: float, always: float = ALWAYS) -> bool:
     """Whether `seconds` is at most `always`, or at most the fraction `SHARE` of the time of the products so far."""
     rate = SPARSE_RATE if X.nnz < X.shape[0] * X.shape[1] else DENSE_RATE
-    return seconds <= max(always, SHARE * run.flops / rate)
+    return seconds <= max(always, SHARE * run.counts.flops / rate)
 
 
 def _squared_away(problem: Any, ridge: float, run: Run, moments: Moments) -> bool:
@@ -165,7 +165,7 @@ def _squared_away(problem: Any, ridge: float, run: Run, moments: Moments) -> boo
         S, spread = moments.dense()[0], 1.0
     else:
         d = to_host(moments.diagonal()[0])
-        if float(d.sum()) <= SQUARED_LIMIT * ridge or not run.affords(2.0):
+        if float(d.sum()) <= SQUARED_LIMIT * ridge or not run.budget.affords(2.0):
             return False
         if p > n:
             return _seconds(X) <= SQUARED

@@ -151,12 +151,12 @@ class TwoStage(IterativeSolver):
             if not measured and not run.ended:
                 # A residual that is small in the plain norm may be large in the norm of M⁻¹, and vice versa.
                 basis, measured = row_basis(problem, problem.ridge, run, moments), True
-            XtXW = moments.gram_matmat(stage_1.W) if basis is None else basis.product(stage_1.W)
+            XtXW = moments.gram(stage_1.W) if basis is None else basis.product(stage_1.W)
             weights, values, residual = self._second_stage(problem, moments, stage_1.W, XtXW, turned, basis)
             it = Subspace(
                 residual=residual,
                 ending=regression.ending(residual, it),
-                after=moments.sweep_cost,
+                after=moments.cost.sweep,
                 stage_1=stage_1,
                 product=XtXW,
                 basis=basis,

@@ -109,7 +109,7 @@ class TwoStageCCA(IterativeSolver):
             stage_1 = regression.after(it)  # W₁ = (XᵀX + rI)⁻¹XᵀY
             if it.stage_1 is None and basis is None and not run.ended:
                 # A residual that is small by the diagonal may be large in the norm of M⁻¹, and vice versa.
-                with run.reserving(moments.sweep_cost):  # for the next sweep
+                with run.budget.reserving(moments.cost.sweep):  # for the next sweep
                     basis = row_basis(problem, ridge, run, moments)
             SW, _, _, Sy = moments.products(stage_1.W, unit)
             SW = SW if basis is None else basis.product(stage_1.W)
@@ -117,7 +117,7 @@ class TwoStageCCA(IterativeSolver):
             it = SpanOfX(
                 residual=residual,
                 ending=regression.ending(residual, it),
-                after=moments.sweep_cost,
+                after=moments.cost.sweep,
                 stage_1=stage_1,
                 product=SW,
                 basis=basis,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import fields, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -14,6 +14,13 @@ from linspec.arrays import HostArray
 from linspec.errors import InvalidProblem, shown
 from linspec.kernels import Kernel
 from linspec_kernel.nystrom import LOOKED_AT, PROBED, Nystrom, default_landmarks
+
+
+class Costs(NamedTuple):
+    """The passes of a product, and those before the first one."""
+
+    sweep: float
+    setup: float
 
 
 class KernelMoments:
@@ -33,28 +40,32 @@ class KernelMoments:
         Home of float64 blocks.
     """
 
-    held = spent = False  # every product with a kernel matrix is counted
+    held = False  # every product with a kernel matrix is counted
     form = "implicit"
-    sweep_cost = 1.0
 
     def __init__(self, problem: Any, form: str) -> None:
         form = "auto" if form == "implicit" else form
         self._problem = problem
-        self.x, self.y = (self._operator(name, form) for name in ("X", "Y"))
+        self.x, self.y = (self.operator(name, form) for name in ("X", "Y"))
         self.home = self.x.home
         self.ridges = problem.ridge
         self._near: list[Nystrom] = []
         self._even: list[Nystrom] | list[None] | None = None
 
-    def _operator(self, name: str, form: str) -> KernelOperator:
+    def operator(self, name: str, form: str) -> KernelOperator:
         """Operator of the kernel matrix of view X or Y."""
         A, kernel = getattr(self._problem, name), getattr(self._problem, f"kernel_{name.lower()}")
         return KernelOperator(A, kernel, center=self._problem.center, form=form, name=name)
 
     @property
-    def setup_cost(self) -> float:
-        """Passes before the first product: 1 to read the rows of both views, 0 once the rows are held."""
-        return 0.0 if all(op.is_read for op in self.views) else 1.0
+    def cost(self) -> Costs:
+        """Passes of a product, and before the first one: 1 that reads the rows of both views, 0 once they are held."""
+        return Costs(sweep=1.0, setup=0.0 if all(op.is_read for op in self.views) else 1.0)
+
+    @property
+    def bookkeeping(self) -> KernelBooks:
+        """The books that a run keeps."""
+        return KernelBooks(self._problem, self)
 
     @property
     def views(self) -> tuple[KernelOperator, KernelOperator]:
@@ -104,15 +115,29 @@ class KernelMoments:
                 self._even = [None, None]
         return self._even
 
-    # ---- checkpoints --------------------------------------------------------------------------
+
+class KernelBooks:
+    """The books of kernel moments, which a run keeps.
+
+    Parameters
+    ----------
+    problem : KernelCCA
+    moments : KernelMoments
+    """
+
+    spent = False
+    contradictions = ()
+
+    def __init__(self, problem: Any, moments: KernelMoments) -> None:
+        self._problem, self._moments = problem, moments
 
     def learnt(self) -> dict[str, Any]:
         """Contents of a checkpoint: kernels as given and with all their parameters, and the forms of the matrices."""
         kernels = [
             {**kernel_learnt(getattr(self._problem, f"kernel_{name}"), op.kernel), "form": op.form}
-            for name, op in zip("xy", self.views, strict=True)
+            for name, op in zip("xy", self._moments.views, strict=True)
         ]
-        return {"form": self.form, "views": [], "kernels": kernels}
+        return {"form": self._moments.form, "views": [], "kernels": kernels}
 
     def take_up(self, learnt: Mapping[str, Any]) -> None:
         """Restore the kernels and the forms of an earlier run.
@@ -124,16 +149,16 @@ class KernelMoments:
         """
         for name, before in zip("xy", learnt["kernels"], strict=True):
             kernel = kernel_again(f"kernel_{name}", getattr(self._problem, f"kernel_{name}"), before)
-            op = self._operator(name.upper(), str(before["form"]))
+            op = self._moments.operator(name.upper(), str(before["form"]))
             op.kernel = kernel
-            setattr(self, name, op)
+            setattr(self._moments, name, op)
 
     def ask_for_witnesses(self, before: Mapping[str, float], known: Mapping[str, Any]) -> None:
         """Do nothing: the rows are held, and `witnesses` needs no sweep."""
 
     def witnesses(self, *, read: bool = False) -> dict[str, Any]:
         """Numbers that identify the rows of each view, keyed by the name of the view."""
-        return {op.name: op.witness for op in self.views}
+        return {op.name: op.witness for op in self._moments.views}
 
 
 def kernel_learnt(given: Kernel, own: Kernel) -> dict[str, Any]:

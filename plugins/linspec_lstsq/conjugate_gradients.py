@@ -89,7 +89,7 @@ class ConjugateGradients(IterativeSolver):
         # If rows can be read only once, the iterations need a Gram matrix that is held.
         form = "dense" if problem.sweeps == 1 and self.form == "auto" else self.form
         moments = run.moments(form)
-        dual = moments.wide and not moments.center and min(problem.ridges) > 0
+        dual = moments.cost.wide and not moments.center and min(problem.ridges) > 0
         new = state is None and run.start is None  # a start is not of the form Aᵀz
         if isinstance(state, RowIterate) or (dual and new):
             return solved_on_rows(problem, run, moments, block_conjugate_gradients, state)

@@ -145,7 +145,7 @@ class PreparedFactor(LeastSquaresState):
     ) -> Array:
         """See `LeastSquaresState.solve`. `tol` is not used; `x0` is returned if the budget allows no sweep for AᵀB."""
         if AtB is None:
-            if not self.run.affords(sweeps_of(self.X)):
+            if not self.run.budget.affords(sweeps_of(self.X)):
                 return start_of(self.X, B, x0)
             AtB = cross_product(self.A, B)
         assert self.apply is not None  # noqa: S101 (one of the two ways above has been found)

@@ -108,7 +108,7 @@ def solved_on_rows(
         if P.shape[1] == 0:  # nothing is left of the residual
             now = replace(now, A=A, z=z, residual=0.0)
         else:
-            AtP, KP = moments.outer_matmat(P)
+            AtP, KP = moments.outer(P, adjoint=True)
             KQ = KP if now.KP is None else KP - now.KP @ home.place(point.tau.T)  # KQ = KP − KP₋ τᵀ
             rho, QtKQ = np.hstack(point.z), to_host(Q.T @ KQ)
             norms = np.sqrt(np.maximum(np.sum(rho * (QtKQ @ rho), axis=0), 0.0))  # ‖AᵀQρ‖² = ρᵀ (QᵀKQ) ρ
@@ -122,10 +122,10 @@ def solved_on_rows(
             )  # fmt: skip
         if now.residual <= run.tol and now.AtB is not None:
             now.x = A.rmatmat(now.z)
-            if now.drift() > run.tol / 10 and run.affords(0.0):
+            if now.drift() > run.tol / 10 and run.budget.affords(0.0):
                 break
     columns = System.of(moments, now.AtB, problem.ridges)
-    AtAx = moments.gram_matmat(now.x)
+    AtAx = moments.gram(now.x)
     yield from iterates(run, moments, begin, columns, columns.starting_from(now.x, AtAx))
 
 

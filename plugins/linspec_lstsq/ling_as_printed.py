@@ -134,7 +134,7 @@ def as_printed(
         kernel = side_by_side([begin(one, None) for one in system.separately()], system, everyone)
     else:
         kernel = again(state, begin, everyone)
-    for point in points(kernel, moments.gram_matmat):
+    for point in points(kernel, moments.gram):
         each = point.each if len(system.ridges) > 1 else [point]
         ending = Status.CONVERGED if all(one.settled(run.tol) for one in each) else None
         yield NormalIterate(

@@ -68,7 +68,7 @@ class SimultaneousLSQR(IterativeSolver):
         while True:
             for it in lsqr(A, first, partial(within, run.tol)):
                 doubtful = it.residual <= run.tol and _drift(A, it) > run.tol / 4
-                if doubtful and run.affords(A.data.sweeps):
+                if doubtful and run.budget.affords(A.data.sweeps):
                     break
                 yield it
             else:  # every column is done

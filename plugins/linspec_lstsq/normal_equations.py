@@ -347,7 +347,7 @@ def iterates(
     Rounding makes updated gradients drift from those of the iterate. If the drift may exceed the tolerance, a product
     checks whether the tolerance is met. If it is not, the kernels begin anew at their iterate, as long as that helps.
     """
-    cost, new = moments.view(0).sweep_cost, state is None
+    cost, new = moments.view(0).cost.sweep, state is None
     if state is None:
         spectrum, seen = Spectrum(system.home, system.norm), np.inf
         kernel = side_by_side([begin(one, None) for one in parts or [system]], system, run.tol)
@@ -360,8 +360,8 @@ def iterates(
         residual, ending = system.residual(point), None
         free = cost == 0 and seen == np.inf and spectrum.largest > 0
         doubtful = residual <= run.tol and (free or system.drift(spectrum.largest, point) > run.tol / 10)
-        if new and doubtful and run.affords(cost):
-            parts = system.starting_from(point.x, moments.gram_matmat(point.x))
+        if new and doubtful and run.budget.affords(cost):
+            parts = system.starting_from(point.x, moments.gram(point.x))
             kernel = side_by_side([begin(one, None) for one in parts], system, run.tol)
             point, last = next(kernel), seen
             residual = seen = system.residual(point)
@@ -371,7 +371,7 @@ def iterates(
             residual=residual, point=point, system=system, spectrum=spectrum, gradient_residual=seen, before=before,
             ending=ending,
         )  # fmt: skip
-        AtAV = moments.gram_matmat(point.V)
+        AtAV = moments.gram(point.V)
         spectrum, new = spectrum.seen(point.V, AtAV), True
         point = kernel.send(AtAV)
 

@@ -81,16 +81,16 @@ class NystromPCG(IterativeSolver):
         moments = run.moments(self.form)
         if state is not None:
             return iterates(run, moments, partial(preconditioned, state.before), state.system, state=state)
-        sweep = moments.view(0).sweep_cost
+        sweep = moments.view(0).cost.sweep
         begun = sweep if run.start is not None else 0.0
-        run.plan(setup=moments.setup_cost + moments.sweep_cost + begun)
-        with run.reserving(begun):
+        run.plan(setup=moments.cost.setup + moments.cost.sweep + begun)
+        with run.budget.reserving(begun):
             sketch, AtB = self._sketch(moments, run, problem.ridges, problem.width)
         system = replace(System.of(moments, AtB, problem.ridges), norm=sketch.norm)
         parts = system.separately()
         if run.start is not None:
             x = system.wanted(moments.home.place(run.start["x"]))
-            parts = system.starting_from(x, moments.gram_matmat(x))
+            parts = system.starting_from(x, moments.gram(x))
         return iterates(run, moments, partial(preconditioned, sketch), system, parts, before=sketch)
 
     @classmethod
@@ -128,18 +128,16 @@ class NystromPCG(IterativeSolver):
             asked=self.rank is not None,
         )
         sketch = NystromSketch(Omega, Y, moments.diagonal()[0], home, outlook)
-        sweep = moments.view(0).sweep_cost
+        sweep = moments.view(0).cost.sweep
         dense = moments.X.readable and moments.X.nnz == n * p
-        if dense and sketch.unequal(ridge) and run.affords(sweep):
+        if dense and sketch.unequal(ridge) and run.budget.affords(sweep):
             Omega = draw(first) / sketch.roots(ridge)[:, None]
-            sketch = NystromSketch(
-                Omega, moments.gram_matmat(Omega), sketch.diagonal, home, outlook, scaled=True
-            )
+            sketch = NystromSketch(Omega, moments.gram(Omega), sketch.diagonal, home, outlook, scaled=True)
         most = first if self.rank else min(MOST_RANK, p)
-        while sketch.columns < most and run.affords(2 * sweep) and sketch.pays(ridge):
+        while sketch.columns < most and run.budget.affords(2 * sweep) and sketch.pays(ridge):
             more = draw(min(sketch.columns, most - sketch.columns))
             more = more / sketch.roots(ridge)[:, None] if sketch.scaled else more
-            sketch = sketch.widened(more, moments.gram_matmat(more))
+            sketch = sketch.widened(more, moments.gram(more))
         return sketch, AtB
 
 

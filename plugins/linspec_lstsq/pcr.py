@@ -30,8 +30,8 @@ class PrincipalComponentRegression(Solver):
     def solve(self, problem: Any, run: Run) -> Solution:
         """Solve a least-squares problem."""
         moments = run.moments(self.form)
-        home, sweep = moments.home, moments.sweep_cost
-        run.plan(setup=moments.setup_cost + SWEEPS * sweep)
+        home, sweep = moments.home, moments.cost.sweep
+        run.plan(setup=moments.cost.setup + SWEEPS * sweep)
         found = principal_components(moments, self.rank, run.part(self.test_matrix), run)
         UtB = to_host(found.Z.T @ found.AtB)
         d = found.d[:, None]

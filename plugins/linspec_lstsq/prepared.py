@@ -116,7 +116,7 @@ class PreparedNormalEquations(LeastSquaresState):
         system = System.of(moments, cross_product(self.A, B) if AtB is None else AtB, (self.ridge,))
         if x0 is not None:
             start = moments.home.place(x0)
-            AtAx0 = moments.gram_matmat(start) if AtAx0 is None else AtAx0
+            AtAx0 = moments.gram(start) if AtAx0 is None else AtAx0
             (system,) = system.starting_from(start, AtAx0)
         yield from self._iterates(system)
 
@@ -130,7 +130,7 @@ class PreparedNormalEquations(LeastSquaresState):
 
     def _points(self, system: System) -> Iterator[Any]:
         """Yield the points of the kernel; the first ones are made ahead if that saves time."""
-        multiply = self.moments.gram_matmat
+        multiply = self.moments.gram
         if self.ahead is None or not self._may_go_ahead(system):
             yield from points(self.begin(system, None), multiply)
         else:
@@ -140,7 +140,7 @@ class PreparedNormalEquations(LeastSquaresState):
     def _may_go_ahead(self, system: System) -> bool:
         """Whether to make steps ahead: on a device, with few columns, products that cost no sweep, and no callback."""
         short = self._usual > 0 and system.AtB.shape[0] <= MOST_COLUMNS
-        free = self.moments.sweep_cost == 0 and self.watch is None
+        free = self.moments.cost.sweep == 0 and self.watch is None
         return short and free and not system.home.on_host
 
 

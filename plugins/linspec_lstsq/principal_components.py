@@ -74,7 +74,7 @@ def principal_components(moments: Moments, rank: int, test_matrix: Any, run: Run
     products = moments.products(Omega, cross=not alone)
     AtAOmega, AtB = products[0], products.cross
     W = orthonormal_columns(AtAOmega, home)
-    AtAW = moments.gram_matmat(W)
+    AtAW = moments.gram(W)
     G = to_host(W.T @ AtAW)
     theta, C = np.linalg.eigh((G + G.T) / 2)
     keep = theta > len(theta) * EPS * max(theta[-1], 0.0) if len(theta) else np.zeros(0, dtype=bool)

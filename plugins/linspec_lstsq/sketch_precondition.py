@@ -43,7 +43,6 @@ from linspec_lstsq.golub_kahan import Long, RightHandSides, RightPreconditioner,
 from linspec_lstsq.gradients import column_norms
 from linspec_lstsq.lsqr import begun, lsqr, within
 from linspec_lstsq.lsqr_iterate import LSQRIterate
-from linspec_lstsq.row_sketch import SparseSigns, sketch_rows
 from linspec_lstsq.sketched import Rounding, SketchedFactor, SketchedIterate, decomposed
 
 NONZEROS = 8
@@ -93,11 +92,11 @@ class SketchPrecondition(IterativeSolver):
                     yield SketchedIterate(met, it, rank, norms, left, rounding.known, shown=False)
                 if met is None:
                     yield SketchedIterate(it.residual, it, rank, norms, left, rounding.known)
-                elif beyond == LONGEST or not run.affords(1.0):
+                elif beyond == LONGEST or not run.budget.affords(1.0):
                     break
                 else:
                     beyond += 1
-            if not left or not run.affords(2.0):
+            if not left or not run.budget.affords(2.0):
                 break
             left -= 1
             it = begun(A, it.solution(), it.scales)  # LSQR on the correction, from b − A x computed anew
@@ -111,8 +110,9 @@ class SketchPrecondition(IterativeSolver):
         size = int(np.ceil(min(self.oversampling * p, n))) + NONZEROS
         with np.errstate(all="ignore"):  # non-finite values appear in the sums
             if n > size:
-                signs = SparseSigns(n, size, NONZEROS, int(run.rng.integers(2**63)))
-                SA, SB, AtB = sketch_rows(data, signs)
+                moments = Moments(data.A, data.B, form="implicit", names=("A", "B"))
+                sketch = moments.sketch(size, run.rng, nonzeros=NONZEROS, cross=True)
+                (SA, SB), AtB = map(to_host, sketch), sketch.cross
             else:
                 SA, SB, AtB = _whole(data)
         data.check_finite(AtB)

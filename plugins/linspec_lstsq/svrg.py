@@ -147,7 +147,7 @@ class SVRG(IterativeSolver):
             AtB = home.concat([AtB] * len(problem.ridges))
             step_lengths = StepLengths(self.snapshot, self.step, self.batch, ridges, largest, probes)
             state = snapshot_at(AtB * 0.0, AtB, norms(AtB, home), step_lengths, home)
-        yield from svrg(A, moments.gram_matmat, rows, epoch, state)
+        yield from svrg(A, moments.gram, rows, epoch, state)
 
     def rows(self, A: LinearOperator, run: Run) -> Minibatches:
         """Rows in random order, in chunks of at least a batch. Rows of files are drawn one by one."""
@@ -278,7 +278,7 @@ class PreparedSVRG(LeastSquaresState):
         solver, A, run = self.solver, self.A, self.run
         if AtB is None:
             AtB = A.rmatmat(B.matmat(B.home.blocks.eye(B.shape[1])))
-        home, multiply = A.home.blocks, self.moments.gram_matmat
+        home, multiply = A.home.blocks, self.moments.gram
         scale = norms(AtB, home)
         x = AtB * 0.0
         if x0 is not None:

@@ -126,7 +126,7 @@ class BlockApart:
     def resume(self) -> None:
         """Continue after a rejected answer; if a restart dropped residuals, first multiply the Ritz vectors again."""
         basis = self.basis
-        if self.left and self.run.affords(self.AtA.sweep):
+        if self.left and self.run.budget.affords(self.AtA.sweep):
             anew = basis.begin_again(self.k, unit=self.AtA.rounding, bearable=basis.bearable)
             self.basis, self.left = anew.grow(self.multiplied(anew.next)), 0.0
         while self.proceed() and self.step():
@@ -154,7 +154,7 @@ class BlockApart:
         most = min(side, max(self.basis.most, keep + STEPS * width))
         basis, steps = replace(self.basis, most=most, widest=most).restart(keep, block), 0
         while not (basis.is_invariant or basis.is_full):
-            if not self.run.affords(AtA.sweep):
+            if not self.run.budget.affords(AtA.sweep):
                 return None
             basis, steps = basis.grow(self.multiplied(basis.next)), steps + 1
             largest = float(np.linalg.eigvalsh(basis.H[keep:, keep:])[-1])

@@ -162,9 +162,9 @@ class BlockKrylov(IterativeSolver):
         before = 0.0
         if run.start is not None:  # a product with it, and its vectors on the side of the rows
             before = AtA.sweep + (1.0 + run.settling) * AtA.of_rows
-        copied = AtA.moments.single_cost if self.sweeps == "float32" else 0.0
+        copied = AtA.moments.cost.single if self.sweeps == "float32" else 0.0
         single = copied > 0
-        setup = AtA.moments.setup_cost + AtA.after
+        setup = AtA.moments.cost.setup + AtA.after
         # The copy, and the Rayleigh-Ritz step with products of the precision of the data.
         run.plan(setup=setup + before + copied + AtA.sweep * single)
         S = orthonormal_start(problem, run, AtA)
@@ -211,7 +211,7 @@ class BlockKrylov(IterativeSolver):
             return int(min(fresh, side - known))
         if self.block is not None:
             return int(min(self.block, n, p))
-        if not (problem.A.home.on_host and problem.A.resident and run.affords(sweeps)):
+        if not (problem.A.home.on_host and problem.A.resident and run.budget.affords(sweeps)):
             return int(full)
         least = NARROW if problem.A.sparse else NARROW_DENSE
         return int(min(max(least, problem.k // COLUMNS), full))

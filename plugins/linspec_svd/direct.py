@@ -29,7 +29,7 @@ class DirectSVD(Solver):
 
     def solve(self, problem: Any, run: Run) -> Solution:
         """Solve an SVD problem."""
-        before = 0.0 if problem.sweeps == 1 else run.moments("implicit").setup_cost
+        before = 0.0 if problem.sweeps == 1 else run.moments("implicit").cost.setup
         run.plan(setup=before + passes(problem))
         return run.finish(**factorised(problem, run))
 

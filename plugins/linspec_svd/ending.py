@@ -66,7 +66,7 @@ def answer(
         arrays, findings = arrays_of(problem, run, *pairs(), of_rows=of_rows)
         # The iteration computes its residual before the vectors of the other side exist. AᵀA v − σ²v for
         # v = Aᵀu/σ is up to σ₁/σ times as long as AAᵀu − σ²u, and A V = U S turns V among close values.
-        with run.reserving(after):
+        with run.budget.reserving(after):
             if not run.falls_short(**arrays):
                 break
             resume()
@@ -92,7 +92,7 @@ def arrays_of(
     A, after = problem.A, float(of_rows or problem.left)
     if known < len(theta) and squaring > entries and largest > 0:
         rest = vectors[:, known:]
-        if not (run.affords(1.0 + after) and vanish(A.H if of_rows else A, rest, scale)):
+        if not (run.budget.affords(1.0 + after) and vanish(A.H if of_rows else A, rest, scale)):
             text = f"Only {known} of the {problem.k} singular values asked for are above {squaring**0.5:.0e} of the "
             text += 'largest. Below it, products with AᵀA cannot distinguish them from zero. Choose "direct".'
             findings.append((Status.ILL_CONDITIONED, text))

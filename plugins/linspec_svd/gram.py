@@ -45,7 +45,7 @@ class GramSVD(Solver):
     def _tall(self, problem: Any, run: Run) -> Solution:
         """Solve by the eigenvectors of AᵀA, which are the right singular vectors."""
         moments = run.moments("dense")
-        run.plan(setup=moments.setup_cost + problem.left)
+        run.plan(setup=moments.cost.setup + problem.left)
         values, V = _leading(moments.dense()[0], problem.k, moments.home)
         known = self._known(problem, run, values, V)
         if known is None:
@@ -87,7 +87,7 @@ class GramSVD(Solver):
             and largest > 0
             and not self._settled(problem, run, vectors[:, known:], largest**0.5)
         ):
-            if _can_be_reduced(problem.A) and run.affords(passes(problem)):
+            if _can_be_reduced(problem.A) and run.budget.affords(passes(problem)):
                 return None
             text = f"Only {known} of the {problem.k} singular values asked for are above {squaring**0.5:.0e} of the "
             text += 'largest. Below it, the Gram matrix cannot distinguish them from zero. Choose "direct".'
@@ -104,7 +104,7 @@ class GramSVD(Solver):
         """Whether a sweep finds no data in the directions whose eigenvalues are rounding."""
         wide = _wide(problem)
         reserve = 1.0 if wide else float(problem.left)
-        if not run.affords(1.0 + reserve):
+        if not run.budget.affords(1.0 + reserve):
             return False
         A = problem.A
         return vanish(A.H if wide else A, vectors, largest)

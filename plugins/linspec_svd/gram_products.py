@@ -54,16 +54,16 @@ class GramProducts:
         self, problem: Any, run: Run, form: str, expect: tuple[int, int], *, scale: float = 0.0
     ) -> None:
         self.problem, self.run, self.moments = problem, run, run.moments(form, expect=expect)
-        self.home, self.of_rows = self.moments.home, self.moments.wide
+        self.home, self.of_rows = self.moments.home, self.moments.cost.wide
         self.length = int(problem.A.shape[0 if self.of_rows else 1])
-        self.sweep = 1.0 if self.of_rows else self.moments.sweep_cost
+        self.sweep = 1.0 if self.of_rows else self.moments.cost.sweep
         self.after = float(self.of_rows or problem.left)
         self.rounding = float(np.finfo(problem.A.dtype).eps)
         self.scale = scale
 
     def __call__(self, V: Array) -> Array:
         """The product with a block."""
-        W = self.moments.outer_gram_matmat(V) if self.of_rows else self.moments.gram_matmat(V)
+        W = self.moments.outer(V) if self.of_rows else self.moments.gram(V)
         if not self.scale:
             largest = float(to_host(self.home.xp.max(self.home.xp.abs(W))))
             exponent = int(np.frexp(largest)[1]) if 0 < largest < np.inf else 0
@@ -74,7 +74,7 @@ class GramProducts:
     def in_single_precision(self) -> GramProducts:
         """Return the products with a copy of the data in float32, in the units of the first product."""
         single = copy.copy(self)
-        single.moments, single.rounding = self.moments.in_single_precision(), float(np.finfo(np.float32).eps)
+        single.moments, single.rounding = self.moments.precision.single(), float(np.finfo(np.float32).eps)
         return single
 
     def current(self, V: Array, theta: HostArray) -> dict[str, Any]:

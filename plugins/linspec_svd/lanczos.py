@@ -65,11 +65,11 @@ class Lanczos(Solver):
         AtA = GramProducts(problem, run, "implicit" if propack else self.form, (k + 100, 1))
         whole, step = k == AtA.length, 2.0 if propack else AtA.sweep
         products = step if whole else step * (k + 1)  # the start is also multiplied
-        run.plan(setup=AtA.moments.setup_cost + products + AtA.after)
+        run.plan(setup=AtA.moments.cost.setup + products + AtA.after)
         basis = max(2 * k + 1, FEWEST_VECTORS) if self.basis is None else max(self.basis, k + 1)
         recorder = Recorder(run, AtA, k, min(AtA.length, basis))
         run.offer(recorder.so_far)
-        with run.reserving(AtA.after):
+        with run.budget.reserving(AtA.after):
             if whole:  # a basis of all directions takes one product
                 eye = np.eye(k)
                 recorder.judge(Ritz.of(eye, recorder.multiplied(eye), k))
@@ -98,7 +98,7 @@ class Lanczos(Solver):
         if self.method == "propack":
             longest = max(LONGEST_BASIS[0] * k, LONGEST_BASIS[1]) if self.basis is None else recorder.width
             Bidiagonal(problem, run, recorder, min(*problem.A.shape, longest)).run()
-            if not recorder.ended and not run.affords((k + 1) * recorder.AtA.sweep):
+            if not recorder.ended and not run.budget.affords((k + 1) * recorder.AtA.sweep):
                 run.end(Status.BUDGET)
                 recorder.judge(recorder.ritz)
         if recorder.ended:

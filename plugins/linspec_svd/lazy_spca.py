@@ -78,12 +78,12 @@ class LazySPCA(Solver):
         n, p = problem.A.shape
         columns = min(problem.k + self.oversampling, n, p)
         moments = run.moments(self.form, expect=(1 + self.power_iterations, columns))
-        sweeps = (1 + self.power_iterations) * moments.sweep_cost
-        run.plan(setup=moments.setup_cost + sweeps + problem.left)
+        sweeps = (1 + self.power_iterations) * moments.cost.sweep
+        run.plan(setup=moments.cost.setup + sweeps + problem.left)
         home = moments.home
         V = home.place(run.part(self.test_matrix).draw(p, columns, run.rng))
         for _ in range(self.power_iterations):
-            V = orthonormal_columns(moments.gram_matmat(V), home)
+            V = orthonormal_columns(moments.gram(V), home)
         if problem.sweeps == 1 and moments.form == "implicit":
             return self._in_the_dark(problem, run, V)
         run.note(
@@ -93,9 +93,7 @@ class LazySPCA(Solver):
             ),
         )
         if not self.whiten:
-            return self._finished(
-                problem, run, self._unsorted(problem, run, moments.gram_matmat(V), home), None
-            )
+            return self._finished(problem, run, self._unsorted(problem, run, moments.gram(V), home), None)
         products = moments.products(V, image=True)
         Bt, image = products[0], products.image
         S, V = _leading(Bt, to_host(image), problem, run)
@@ -106,7 +104,7 @@ class LazySPCA(Solver):
         """Solve for rows that are read once: one sweep yields all results, also singular values for `whiten=False`."""
         moments, columns = run.moments(), V.shape[1]
         probes = Probes(run, V.shape[0], moments.home)
-        product = moments.gram_matmat(probes.beside(V))
+        product = moments.gram(probes.beside(V))
         Bt = product[:, :columns]
         S, V = _leading(Bt, to_host(V.T @ Bt), problem, run)
         probes.note(run, columns, product[:, columns:], V, S)

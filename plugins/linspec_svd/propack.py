@@ -88,7 +88,7 @@ class Bidiagonal:
 
     def forward(self, v: HostArray) -> HostArray:
         """A v; zeros after the iteration has ended."""
-        if not self.over and len(self.diagonal) >= self.recorder.k and not self.run_.affords(2.0):
+        if not self.over and len(self.diagonal) >= self.recorder.k and not self.run_.budget.affords(2.0):
             self.halted = True
         if self.over:
             return np.zeros(self.A.shape[0])
@@ -112,7 +112,7 @@ class Bidiagonal:
 
     def adjoint(self, u: HostArray) -> HostArray:
         """Aᵀ u; zeros after the iteration has ended."""
-        if not self.over and not self.run_.affords(1.0):
+        if not self.over and not self.run_.budget.affords(1.0):
             self.halted = True
         if self.over:
             return np.zeros(self.A.shape[1])
@@ -153,7 +153,7 @@ class Bidiagonal:
                     product = self._scaled(product)
                 else:
                     ones = np.ones((self.A.shape[1], 1))
-                    self.moments.gram_matmat(self.moments.home.place(ones))  # raises, and names the entry
+                    self.moments.gram(self.moments.home.place(ones))  # raises, and names the entry
         except BaseException as failure:  # noqa: BLE001 (raised again when PROPACK has come back)
             self.failure = failure
             return None
@@ -170,7 +170,7 @@ class Bidiagonal:
     def _recompute(self) -> None:
         """Multiply the final Ritz vectors by AᵀA, since products computed from the recurrence are less accurate."""
         recorder = self.recorder
-        if self.run_.affords(recorder.AtA.sweep):
+        if self.run_.budget.affords(recorder.AtA.sweep):
             V = recorder.ritz.V
             recorder.ritz = Ritz.of(V, recorder.multiplied(V), recorder.k)
 

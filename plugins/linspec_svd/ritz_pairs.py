@@ -104,7 +104,7 @@ class Recorder:
 
     def product(self, x: HostArray) -> HostArray:
         """AᵀA x, unless the run has ended."""
-        if self.count >= self.k and not self.run.affords(self.AtA.sweep):
+        if self.count >= self.k and not self.run.budget.affords(self.AtA.sweep):
             self.look()
             raise Stopped
         x = np.array(x, dtype=np.float64).reshape(-1)  # a copy: ARPACK reuses its memory

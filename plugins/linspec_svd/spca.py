@@ -63,7 +63,7 @@ class SPCA(Solver):
             Status.APPROXIMATE,
             ENDED.format(columns=count_of(columns, "column"), powers=count_of(powers, "power iteration")),
         )
-        elsewhere = moments.reads_blocks and not problem.A.resident
+        elsewhere = moments.direct.triangles and not problem.A.resident
         if elsewhere and (problem.A.access == "blocks" or not problem.left):
             return self._by_triangles(problem, run, columns)
         run.plan(setup=run.settling + 2.0 + 2.0 * powers)

@@ -9,6 +9,7 @@ import warnings
 from functools import partial
 from itertools import islice
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -259,8 +260,9 @@ def test_a_part_ends_after_the_same_steps_with_those_ahead(needed):
     A, ends = np.linalg.cholesky(multiply(np.eye(30))).T, []
     for place in (np.asarray, cupy.asarray):
         moments = ls.Moments(place(A), form="dense")
-        moments.gram_matmat(place(system.AtB))  # held from now on
-        run = type("Free", (), {"affordable": lambda self, items: items})()
+        moments.gram(place(system.AtB))  # held from now on
+        free = SimpleNamespace(affordable=lambda items: items)
+        run = SimpleNamespace(budget=free)
         part = ConjugateGradients().prepare(moments, 0.0, run)
         AtB = place(system.AtB)
         part.solve(None, tol=residuals[5] * 1.001, AtB=AtB)
@@ -344,7 +346,7 @@ def test_long_rows_are_reduced_in_one_block():
     for rows in (600, 60_000):
         X = cupy.asarray(RNG.standard_normal((rows, 6)))
         ACCOUNT.reset()
-        ls.Moments(X, form="implicit").reduced_rows((0.0,))
+        ls.Moments(X, form="implicit").direct.reduced_rows((0.0,))
         counts.append(ACCOUNT.total("kernel"))
     assert counts[0] == counts[1]
 

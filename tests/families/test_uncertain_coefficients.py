@@ -37,7 +37,7 @@ class ConjugateGradients(ls.Solver):
         for _ in range(200):
             if np.sqrt((s / first).max()) < 1e-9:
                 break
-            Sd = moments.gram_matmat(d) + problem.ridge * d
+            Sd = moments.gram(d) + problem.ridge * d
             least = min(least, float(np.min(np.sum(d * Sd, axis=0) / np.sum(d * d, axis=0))))
             a = s / np.sum(d * Sd, axis=0)
             x, r = x + a * d, r - a * Sd

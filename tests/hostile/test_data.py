@@ -161,7 +161,7 @@ ELSEWHERE = """
     yield "a slice", lambda: ls.solve(ls.SVD(lambda: iter([good().tocsr(), S]), k=2), "block-krylov")
     yield "the one pass", lambda: ls.solve(ls.SVD(iter([S]), k=2), "gram")
     yield "labels", lambda: (ls.targets.hsl(S), ls.targets.opls(S), ls.targets.cca(S))
-    yield "moments", lambda: ls.Moments(S).gram_matmat(np.ones((p, 1)))
+    yield "moments", lambda: ls.Moments(S).gram(np.ones((p, 1)))
     yield "operator", lambda: ls.operators.SparseOperator(S).matmat(np.ones((p, 1)))
 """
 
@@ -1112,7 +1112,7 @@ def test_what_is_no_matrix_of_numbers_is_refused(name):
         lambda: ls.solve(ls.CCA(given, Y, 1), "lobpcg"),
         lambda: ls.solve(ls.CCA(X, given, 1), "lobpcg"),
         lambda: ls.solve(ls.Discriminant(X, given, 1)),
-        lambda: ls.Moments(given).gram_matmat(np.ones((8, 1))),
+        lambda: ls.Moments(given).gram(np.ones((8, 1))),
     ):
         with refused():
             use()

@@ -176,7 +176,7 @@ def test_one_view(kind, form, center, blocks):
     (XtXV,) = m.products(V)
     assert Home.of(XtXV) == m.home
     assert_close(XtXV, S @ VX)
-    assert_close(m.gram_matmat(V), S @ VX)
+    assert_close(m.gram(V), S @ VX)
     assert_close(m.columns.means()[0], X.mean(axis=0))
     assert_close(m.columns.sums()[0], X.sum(axis=0))
     if m.columns.exact:
@@ -210,8 +210,8 @@ def test_two_views(kinds, form, center, blocks):
     assert c is None
     assert_close(b, wanted[1])
     assert_close(d, wanted[3])
-    assert_close(m.cross_matmat(vy), wanted[1])
-    assert_close(m.gram_matmat(vx), wanted[0])
+    assert_close(m.cross(vy), wanted[1])
+    assert_close(m.gram(vx), wanted[0])
     for i, (S, v, z) in enumerate(((Sx, VX, X), (Sy, VY, Y))):
         assert_close(m.view(i).products(m.home.place(v))[0], S @ v)
         assert_close(m.columns.means()[i], z.mean(axis=0))
@@ -480,8 +480,8 @@ ONE_SWEEP = [("numpy", "numpy"), ("csr", "csr"), ("csr", "numpy"), ("strict", "s
 @pytest.mark.parametrize("center", [False, True])
 def test_a_product_is_one_sweep_of_data_with_slices(kinds, center, blocks):
     m, books = ledgers(kinds, center=center, form="implicit")
-    assert m.setup_cost == 0, "the means come along"
-    assert m.sweep_cost == 1
+    assert m.cost.setup == 0, "the means come along"
+    assert m.cost.sweep == 1
     vx, vy = m.home.place(VX), m.home.place(VY)
     m.products(vx, vy)
     assert spent(books) == ((1, 3 + 5), (1, 2 + 5)), "3 forward or 2, and 5 adjoint"
@@ -504,7 +504,7 @@ def test_diagonal_and_means_cost_one_sweep_together(kinds, center, blocks):
         for make in both if diagonal_first else both[::-1]:
             make()
         assert spent(books) == ((1, 0), (1, 0))
-        assert m.setup_cost == 0
+        assert m.cost.setup == 0
         m.products(m.home.place(VX), m.home.place(VY))
         assert m.passes == 2
 
@@ -517,13 +517,13 @@ def test_a_held_form_is_one_sweep(kinds, center, form, blocks):
         pytest.skip("not sparse")
     m, books = ledgers(kinds, center=center, form=form)
     assert not m.held
-    assert (m.setup_cost, m.sweep_cost) == (1, 0)
+    assert (m.cost.setup, m.cost.sweep) == (1, 0)
     for _ in range(3):
         m.products(m.home.place(VX), m.home.place(VY))
-    m.gram_matmat(m.home.place(VX))
+    m.gram(m.home.place(VX))
     m.diagonal()
     assert m.held
-    assert m.setup_cost == 0
+    assert m.cost.setup == 0
     assert [book.sweeps for book in books] == [1, 1]
     if center:
         m.columns.means()
@@ -537,28 +537,28 @@ def test_a_held_form_is_one_sweep(kinds, center, form, blocks):
 def test_operators_known_by_products_are_asked_once_each_way(center):
     a, b = Duck(X), Duck(Y)
     m = Moments(a, b, center=center, form="implicit")
-    assert (m.setup_cost, m.sweep_cost) == (center, 2)
+    assert (m.cost.setup, m.cost.sweep) == (center, 2)
     m.products(VX, VY)
     assert (a.forward, a.adjoint, b.forward, b.adjoint) == (1, 1 + center, 1, 1 + center)
     assert m.passes == 2 + center
     before = m.passes
     m.products(VX, VY)
     assert a.widths[-2:] == [3, 5], "the probes rode in the first product only"
-    assert m.passes == before + m.sweep_cost
+    assert m.passes == before + m.cost.sweep
     m.products(VX, None)
     assert (a.forward, a.adjoint, b.forward, b.adjoint) == (3, 3 + center, 2, 3 + center)
     m.diagonal()
-    m.gram_matmat(VX)
-    assert (a.forward, b.forward) == (4, 2), "diagonals were probed, and gram_matmat touches X alone"
+    m.gram(VX)
+    assert (a.forward, b.forward) == (4, 2), "diagonals were probed, and gram touches X alone"
 
 
 @pytest.mark.parametrize("kinds", [("duck", "duck"), ("numpy", "csr"), ("csr", "csr"), ("strict", "strict")])
 @pytest.mark.parametrize("center", [False, True])
-def test_gram_matmat_touches_one_view(kinds, center):
+def test_gram_touches_one_view(kinds, center):
     m, books = ledgers(kinds, center=center, form="implicit")
-    m.gram_matmat(m.home.place(VX))
-    by_rows = m.sweep_cost == 1
-    assert books[0].sweeps == m.sweep_cost + (center and not by_rows)
+    m.gram(m.home.place(VX))
+    by_rows = m.cost.sweep == 1
+    assert books[0].sweeps == m.cost.sweep + (center and not by_rows)
     assert spent(books)[1] == (0, 0)
 
 
@@ -580,8 +580,8 @@ def test_wide_sparse_rows_give_the_cross_product_beside_the_gram_product(wrap, m
             ),
             form="implicit",
         )
-        assert m.wide
-        assert m.setup_cost == 0
+        assert m.cost.wide
+        assert m.cost.setup == 0
         return m, books, stored.nnz
 
     m, books, stored = fresh()
@@ -591,7 +591,7 @@ def test_wide_sparse_rows_give_the_cross_product_beside_the_gram_product(wrap, m
     assert_close(XtY, x.T @ y)
     together = [shape for shape in read if shape != y.shape]
     assert spent(books) == ((1, 3 + 3 + 4), (1, 4))
-    assert m.passes == m.sweep_cost, "what solvers plan with"
+    assert m.passes == m.cost.sweep, "what solvers plan with"
     assert books[0].flops == 2 * stored * (3 + 3 + 4)
     for norms, z in zip(m.diagonal(), (x, y), strict=True):
         assert_close(norms, (z**2).sum(axis=0))
@@ -601,7 +601,7 @@ def test_wide_sparse_rows_give_the_cross_product_beside_the_gram_product(wrap, m
 
     alone, books, _ = fresh()
     read.clear()
-    alone.gram_matmat(v)
+    alone.gram(v)
     assert together == read == [(12, 60), (60, 12)], "no more readings than for the Gram product"
 
     first, books, _ = fresh()
@@ -679,7 +679,7 @@ def test_the_cross_product_with_wide_sparse_rows_is_that_of_what_was_given(wrap,
     rng = np.random.default_rng(3)
     x, y = rng.standard_normal((12, 60)) * (rng.random((12, 60)) < 0.3), rng.integers(0, 99, (12, 4)) / 8
     m = Moments(scipy.sparse.csr_array(x), as_operator(wrap(y)).centered(y.mean(axis=0)), form="implicit")
-    assert m.wide
+    assert m.cost.wide
     spread = y - y.mean(axis=0)
     assert_close(m.products(V, cross=True).cross, x.T @ spread)
     assert_close(m.diagonal()[1], (spread**2).sum(axis=0))
@@ -701,8 +701,8 @@ def test_forming_from_products_costs_what_it_says(width, center, two, monkeypatc
     monkeypatch.setattr(by_products, "IDENTITY_COLUMNS", width)
     a, b = Duck(X), Duck(Y)
     m = Moments(a, b if two else None, center=center, form="dense")
-    cost_told = m.setup_cost
-    assert m.sweep_cost == 0
+    cost_told = m.cost.setup
+    assert m.cost.sweep == 0
     m.products(VX, VY if two else None)
     assert m.passes == cost_told
     assert m.passes == max(a.forward + a.adjoint, b.forward + b.adjoint)
@@ -724,17 +724,17 @@ def test_a_view_shares_ledger_means_and_gram_matrix():
             alone = m.view(1)
             assert alone is m.view(1)
             assert alone.form == m.form
-            assert alone.setup_cost == m.setup_cost
+            assert alone.cost.setup == m.cost.setup
             m.products(m.home.place(VX), m.home.place(VY))
             before = spent(books)
-            assert alone.setup_cost == 0
+            assert alone.cost.setup == 0
             assert alone.held == m.held == (form != "implicit")
             alone.columns.means()
             alone.diagonal()
             assert spent(books) == before
             alone.products(m.home.place(VY))
             assert spent(books)[0] == before[0]
-            assert books[1].sweeps == before[1][0] + m.sweep_cost
+            assert books[1].sweeps == before[1][0] + m.cost.sweep
             assert alone.passes == books[1].sweeps
 
 
@@ -761,7 +761,7 @@ def test_a_dense_view_of_swept_moments_touches_that_view():
 def test_nothing_is_read_before_the_first_product():
     a = Duck(X)
     m = Moments(a, center=True)
-    assert (m.form, m.setup_cost, m.sweep_cost, m.shape, m.passes) == ("implicit", 1, 2, (N, P, 0), 0)
+    assert (m.form, m.cost.setup, m.cost.sweep, m.shape, m.passes) == ("implicit", 1, 2, (N, P, 0), 0)
     assert not m.held
     assert a.forward == a.adjoint == 0
 
@@ -778,7 +778,7 @@ def test_probed_diagonals_are_near(kind):
         m = Moments(CountedOperator(as_operator(KINDS[kind](x)), book), center=center, form="implicit")
         assert not m.columns.exact
         ratio = m.diagonal()[0] / np.diag(exact(x, center=center)[0])
-        assert book.sweeps == m.sweep_cost + (center and kind != "slices")  # by rows, the means come along
+        assert book.sweeps == m.cost.sweep + (center and kind != "slices")  # by rows, the means come along
         assert np.median(np.abs(np.log(ratio))) < 0.7
         assert (m.diagonal()[0] > 0).all()
         again = Moments(KINDS[kind](x), center=center, form="implicit")
@@ -1016,17 +1016,17 @@ def test_products_with_the_outer_gram_matrix_of_wide_sparse_data_take_one_sweep(
     U = RNG.standard_normal((30, 4))
     exact = A.toarray() @ (A.toarray().T @ U)
     moments_ = Moments(A, form="implicit")
-    assert moments_.wide
-    np.testing.assert_allclose(moments_.outer_gram_matmat(U), exact, rtol=1e-12, atol=1e-12)
+    assert moments_.cost.wide
+    np.testing.assert_allclose(moments_.outer(U), exact, rtol=1e-12, atol=1e-12)
     assert moments_.passes == 1
     centred = Moments(A, center=True, form="implicit")
-    assert centred.wide
+    assert centred.cost.wide
     spread = A.toarray() - A.toarray().mean(axis=0)
-    np.testing.assert_allclose(centred.outer_gram_matmat(U), spread @ (spread.T @ U), rtol=1e-12, atol=1e-12)
+    np.testing.assert_allclose(centred.outer(U), spread @ (spread.T @ U), rtol=1e-12, atol=1e-12)
     assert centred.passes == 1
     tall = Moments(A.T.tocsr(), form="implicit")
     V = RNG.standard_normal((400, 2))
-    np.testing.assert_allclose(tall.outer_gram_matmat(V), A.toarray().T @ (A.toarray() @ V), atol=1e-12)
+    np.testing.assert_allclose(tall.outer(V), A.toarray().T @ (A.toarray() @ V), atol=1e-12)
     assert tall.passes == 2
 
 
@@ -1057,7 +1057,7 @@ def test_an_image_is_multiplied_before_it_is_squared(kind, center):
 def test_reduced_rows_have_the_inner_products_of_all_rows(kind, ridges):
     data = [scipy.sparse.csr_array(A) if kind == "sparse" else A for A in (X, Y)]
     found = Moments(*data, center=True)
-    Rx, Ry = found.reduced_rows(ridges)
+    Rx, Ry = found.direct.reduced_rows(ridges)
     assert found.passes == 1
     Xc, Yc = X - X.mean(axis=0), Y - Y.mean(axis=0)
     np.testing.assert_allclose(Rx.T @ Rx, Xc.T @ Xc + ridges[0] * np.eye(P), atol=1e-13)
@@ -1071,7 +1071,7 @@ def test_a_gram_matrix_by_the_identity_has_zeros_for_constant_columns(kind):
     A = np.insert(X, 2, 0.1, axis=1)
     data = {"dense": A, "sparse": scipy.sparse.csr_array(A), "products": Duck(A)}[kind]
     found = Moments(data, center=True, form="implicit")
-    S = found.gram_by_identity(0, found.products(np.eye(P + 1))[0])
+    S = found.direct.gram_by_identity(0, found.products(np.eye(P + 1))[0])
     assert np.all(S[2] == 0)
     assert np.all(S[:, 2] == 0)
     np.testing.assert_allclose(S, (A - A.mean(axis=0)).T @ (A - A.mean(axis=0)), atol=1e-12)

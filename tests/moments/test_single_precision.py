@@ -74,18 +74,18 @@ def test_rows_are_adjusted_before_they_are_rounded(offset, adjusted):
     moments = problem.moments("implicit", (10, K))
     Vx, Vy = rng.standard_normal((P, 3)), rng.standard_normal((Q, 3))
     exact = moments.products(Vx, Vy)
-    for single, double in zip(moments.in_single_precision().products(Vx, Vy), exact, strict=True):
+    for single, double in zip(moments.precision.single().products(Vx, Vy), exact, strict=True):
         assert np.linalg.norm(single - double) < 1e-5 * np.linalg.norm(double)
 
 
 def test_there_is_no_copy_where_there_is_nothing_to_gain():
     X, Y = views()
     single = Moments(X.astype(np.float32), Y.astype(np.float32), form="implicit")
-    assert single.in_single_precision() is single
+    assert single.precision.single() is single
     held = Moments(X, Y, form="dense")
-    assert held.in_single_precision() is held
+    assert held.precision.single() is held
     swept = Moments(X, Y, form="implicit")
-    assert swept.in_single_precision() is swept.in_single_precision()
+    assert swept.precision.single() is swept.precision.single()
 
 
 def test_rows_that_are_not_in_memory_are_refused_before_they_are_read(tmp_path):
@@ -102,7 +102,7 @@ def test_entries_beyond_float32_are_refused():
     X, Y = views()
     moments = Moments(X * 1e39, Y, form="implicit")
     with pytest.raises(UnsupportedData, match="needs entries below"):
-        moments.in_single_precision()
+        moments.precision.single()
 
     problem = ls.CCA(X * 1e39, Y, k=K, ridge=(1e78, 1.0), center=True)
     with pytest.raises(UnsupportedData, match="Scale its columns"):
@@ -144,4 +144,4 @@ def test_features_that_do_not_fit_into_memory_are_refused(monkeypatch):
     monkeypatch.setenv("LINSPEC_MAX_MEMORY", "100k")
     X, _ = features_of(*views())
     with pytest.raises(UnsupportedData, match="whose copy takes 72 kB"):
-        Moments(X, form="implicit").in_single_precision()
+        Moments(X, form="implicit").precision.single()

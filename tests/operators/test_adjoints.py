@@ -158,7 +158,7 @@ def test_matrices_are_never_accused(settings: str, dtype: Any) -> None:
                     for form in ("implicit", "dense"):
                         moments = ls.Moments(adjusted.A, center=adjusted.center, form=form)
                         moments.products(V)
-                        assert moments.contradictions == ()
+                        assert moments.bookkeeping.contradictions == ()
 
 
 @pytest.mark.parametrize("center", [False, True])
@@ -167,7 +167,7 @@ def test_many_columns_of_a_matrix_are_not_accused(center: bool) -> None:
     for dtype in (np.float32, np.float64):
         moments = ls.Moments(Operator(A.astype(dtype)), center=center, form="dense")
         moments.products(np.eye(270)[:, :3])
-        assert moments.contradictions == ()
+        assert moments.bookkeeping.contradictions == ()
 
 
 def test_products_and_passes_are_those_without_a_comparison() -> None:
@@ -175,11 +175,13 @@ def test_products_and_passes_are_those_without_a_comparison() -> None:
     moments = ls.Moments(Operator(A), form="implicit")
     moments.products(np.eye(12)[:, :3])
     assert moments.passes == 2
-    assert moments.columns_made(0) == 2 * (3 + 16)  # the columns, and the signs that estimate lengths
+    assert moments.bookkeeping.columns_made(0) == 2 * (
+        3 + 16
+    )  # the columns, and the signs that estimate lengths
     held = ls.Moments(Operator(A), form="dense")
     held.products(np.eye(12)[:, :3])
     assert held.passes == 1
-    assert held.columns_made(0) == 12 + 1
+    assert held.bookkeeping.columns_made(0) == 12 + 1
 
 
 class Nothing(ls.Solver):

@@ -111,7 +111,7 @@ def test_moments_and_sketches_of_rows_count_for_the_whole(kind, tmp_path):
     counted = CountedOperator(KINDS[kind](tmp_path), Ledger())
     rows = counted.rows(slice(0, 10))
     made = ls.Moments(rows, form="implicit")
-    np.testing.assert_allclose(made.gram_matmat(V), M[:10].T @ (M[:10] @ V), rtol=1e-12, atol=1e-12)
+    np.testing.assert_allclose(made.gram(V), M[:10].T @ (M[:10] @ V), rtol=1e-12, atol=1e-12)
     assert counts(counted.ledger) == (10 / N, 2 * K * 10 / N, 2 * rows.nnz * 2 * K)
     assert made.passes == 1, "of the rows"
     HeldSketch(P, 4, [(slice(0, P), RNG.standard_normal((P, 4)))], sparse=False).sketch(rows)
@@ -207,10 +207,10 @@ class OnHalfTheRows(ls.Solver):
     def solve(self, problem, run):
         half = slice(0, problem.A.shape[0] // 2)
         part = ls.LeastSquares(problem.A.rows(half), problem.B.rows(half), problem.ridge)
-        before = run.columns
+        before = run.counts.columns
         found = run.within(part, ls.get_solver("cg", "least-squares")(form="implicit"), {"A": "A", "B": "B"})
         x = found["x"]
-        run.proceed(residual=run.columns - before, current=lambda: {"x": x})
+        run.proceed(residual=run.counts.columns - before, current=lambda: {"x": x})
         return run.finish(x=x)
 
 

@@ -243,7 +243,7 @@ def test_moments_of_an_iterator_keep_the_rows_that_were_reduced():
     moments = ls.Moments(slices(ILL)(), center=True)
     first = ls.solve(ls.SVD(moments, P, center=True), "direct")
     assert first.passes == 1
-    rows = moments.reduced_rows((0.0,))[0]
+    rows = moments.direct.reduced_rows((0.0,))[0]
     assert moments.passes == 1
     centred = ILL - ILL.mean(axis=0)
     np.testing.assert_allclose(rows.T @ rows, centred.T @ centred, atol=1e-11)

@@ -17,11 +17,10 @@ from linspec.arrays import HOST, Home, to_host
 from linspec.moments.ways import settle
 from linspec.operators import AdjustedOperator
 from linspec.operators.row_model import row_model
-from linspec.sweeps import in_memory
+from linspec.sweeps import RowSketch, SparseSigns, in_memory
 from linspec.sweeps.task import Tree
 from linspec.testing import CountingOperator
-from linspec_lstsq.golub_kahan import RightHandSides, Stacked
-from linspec_lstsq.row_sketch import RowSketch, SparseSigns, sketch_rows
+from linspec_lstsq.golub_kahan import Stacked
 
 NAME = "sketch-precondition"
 EPS = np.finfo(float).eps
@@ -45,8 +44,10 @@ def ridge_answer(A, B, ridge):
 
 def sketch_of(A, size, nonzeros, seed, like=None):
     A = A if like is None else like.asarray(A)
-    data = RightHandSides(ls.as_operator(A), ls.as_operator(A[:, :1]), (0.0,))
-    return sketch_rows(data, SparseSigns(A.shape[0], size, nonzeros, seed))
+    moments = ls.Moments(A, A[:, :1], form="implicit")
+    signs = SparseSigns(A.shape[0], size, nonzeros, seed)
+    found = moments.over_rows(RowSketch(signs, moments.home, cross=True), size)
+    return *map(to_host, found.sketches), found.cross
 
 
 # ---- the sketch -------------------------------------------------------------------------------
@@ -125,7 +126,7 @@ def test_rows_that_do_not_fill_a_group_are_gathered_once():
 
 def sketched(signs, data, edges, order):
     """Block by block, merged in the tree of any order."""
-    tree = Tree(task := RowSketch(signs, HOST), len(edges) - 1)
+    tree = Tree(task := RowSketch(signs, HOST, cross=True), len(edges) - 1)
     for number in order:
         rows = slice(edges[number], edges[number + 1])
         tree.add(number, task.part([A.rows(rows) for A in data], rows.start))
@@ -150,7 +151,7 @@ def test_blocks_in_any_partition_and_order_give_the_same_sketch(cuts, seed):
 def test_a_merge_writes_into_neither_sketch_and_both_can_be_pickled():
     rng = np.random.default_rng(21)
     data = [ls.as_operator(rng.standard_normal((500, k))) for k in (4, 2)]
-    task = RowSketch(SparseSigns(500, 20, 3, 1), HOST)
+    task = RowSketch(SparseSigns(500, 20, 3, 1), HOST, cross=True)
     parts = [task.part([A.rows(slice(a, b)) for A in data], a) for a, b in ((0, 200), (200, 500))]
     before = [sketch.copy() for part in parts for sketch in part.sketches]
     merged = task.merge(*parts)
@@ -180,7 +181,9 @@ def test_the_sketch_has_the_same_bits_on_any_number_of_threads_and_is_of_adjuste
         monkeypatch.setattr(in_memory, "usual_blas_threads", lambda threads=threads: threads)
         monkeypatch.setattr(in_memory.machine, "cpu_count", lambda: 4)
         data = [AdjustedOperator(ls.as_operator(M), model, settle) for M in (A, B)]
-        found.append(ls.Moments(*data, form="implicit").over_rows(RowSketch(signs, HOST), signs.size))
+        found.append(
+            ls.Moments(*data, form="implicit").over_rows(RowSketch(signs, HOST, cross=True), signs.size)
+        )
     one, many = found
     for a, b, exact in zip(one.sketches, many.sketches, (S @ left[0], S @ left[1]), strict=True):
         assert np.array_equal(a, b)

@@ -96,9 +96,9 @@ class Careless(ls.IterativeSolver):
             residual = float(np.linalg.norm(gradient) / np.linalg.norm(AtB))
             yield ls.Iterate(residual, x=x, state={"gradient": gradient, "AtB": AtB})
             for _ in range(self.products - 1):
-                moments.gram_matmat(x)
+                moments.gram(x)
             x = x + gradient / 2000
-            gradient = AtB - moments.gram_matmat(x)
+            gradient = AtB - moments.gram(x)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -113,9 +113,9 @@ class CarelessLoop(ls.Solver):
             residual=float(np.linalg.norm(gradient) / np.linalg.norm(AtB)), current=lambda x=x: {"x": x}
         ):
             for _ in range(2):
-                moments.gram_matmat(x)
+                moments.gram(x)
             x = x + gradient / 2000
-            gradient = AtB - moments.gram_matmat(x)
+            gradient = AtB - moments.gram(x)
         return run.finish(x=x)
 
 
@@ -191,12 +191,12 @@ def test_items_are_taken_until_the_budget_is_spent(regression):
 
             def norms():
                 while True:
-                    yield float(np.linalg.norm(moments.gram_matmat(np.ones((8, 1)))))
+                    yield float(np.linalg.norm(moments.gram(np.ones((8, 1)))))
 
-            with run.reserving(2.0):
-                seen.extend(run.affordable(norms()))
+            with run.budget.reserving(2.0):
+                seen.extend(run.budget.affordable(norms()))
             for _ in range(2):
-                moments.gram_matmat(np.ones((8, 1)))
+                moments.gram(np.ones((8, 1)))
             run.end(ls.Status.BUDGET)
             return run.finish(x=np.zeros((8, 1)))
 

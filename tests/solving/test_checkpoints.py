@@ -492,7 +492,7 @@ class Anew(ls.Solver):
     def solve(self, problem: Any, run: Any) -> Any:
         moments = run.moments("dense")
         home = moments.home
-        AtB, AtA = moments.cross_matmat(home.eye(1)), moments.gram_matmat(home.eye(problem.A.shape[1]))
+        AtB, AtA = moments.cross(home.eye(1)), moments.gram(home.eye(problem.A.shape[1]))
         x = 0 * AtB if run.start is None else run.start["x"]
         g, step = AtB - AtA @ x, 1 / home.norm(AtA)
         while run.proceed(residual=home.norm(g) / home.norm(AtB), current=lambda x=x: {"x": x}):

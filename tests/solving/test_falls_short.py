@@ -28,16 +28,16 @@ class Optimist(Solver):
 
     def solve(self, problem: Any, run: Any) -> Any:
         moments = run.moments("implicit")
-        run.plan(setup=2 * moments.sweep_cost)
+        run.plan(setup=2 * moments.cost.sweep)
         AtB = moments.products(None, moments.home.eye(problem.B.shape[1]))[1]
         x = np.full_like(AtB, 1e-9)
-        r, size = AtB - moments.gram_matmat(x), np.linalg.norm(AtB)
+        r, size = AtB - moments.gram(x), np.linalg.norm(AtB)
         while run.proceed(
             residual=min(self.share * float(np.linalg.norm(r) / size), 1.0 if self.step else 1e-9),
             current=lambda x=x: {"x": x},
         ) or run.falls_short(self.most, x=x):
             x = x + self.step * r
-            r = AtB - moments.gram_matmat(x)
+            r = AtB - moments.gram(x)
         return run.finish(x=x)
 
 

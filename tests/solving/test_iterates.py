@@ -50,7 +50,7 @@ class Descent(IterativeSolver):
         moments = run.moments("implicit")
         run.plan(setup=2.0)
         if state is None:
-            AtB = moments.cross_matmat(moments.home.eye(problem.B.shape[1]))
+            AtB = moments.cross()
             x, r, made = 0 * AtB, AtB, 0
         else:
             x, factor, made = state["x"], state["factor"], state["made"]
@@ -59,7 +59,7 @@ class Descent(IterativeSolver):
             residual = self.share * float(np.linalg.norm(to_host(r)) / np.linalg.norm(to_host(AtB)))
             yield self.made(residual, x, {"factor": Factor(AtB, Factor(r)), "made": made})
             x, made = x + r, made + 1
-            r = AtB - moments.gram_matmat(x) - problem.ridge * x
+            r = AtB - moments.gram(x) - problem.ridge * x
 
     def made(self, residual: float, x: Any, state: dict[str, Any]) -> Iterate:
         return Iterate(residual, x=x, state=state)
@@ -172,7 +172,7 @@ class Polished(Iterate):
 
     def answer(self) -> dict[str, Any]:
         x = self.arrays["x"]
-        return {"x": x + self.AtB - self.run.moments("implicit").gram_matmat(x)}
+        return {"x": x + self.AtB - self.run.moments("implicit").gram(x)}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -286,7 +286,7 @@ class Forgetting(IterativeSolver):
 
     def iterates(self, problem: Any, run: Any, state: Any = None) -> Iterator[Any]:
         moments = run.moments("dense")
-        AtB = moments.cross_matmat(np.eye(problem.B.shape[1]))
+        AtB = moments.cross()
         iterate = state or Heavy(1.0, x=0 * AtB, state={"g": +AtB, "made": 0})
         while True:
             yield iterate
@@ -295,7 +295,7 @@ class Forgetting(IterativeSolver):
             self.held.append(g() is not None)
             if made == self.fails:
                 raise MemoryError
-            new = AtB - moments.gram_matmat(x)
+            new = AtB - moments.gram(x)
             residual = float(np.linalg.norm(new) / np.linalg.norm(AtB))
             iterate = Heavy(residual, x=x, state={"g": new, "made": made})
             del new

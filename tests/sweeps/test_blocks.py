@@ -38,11 +38,13 @@ from linspec.sweeps.blocks.kept_rows import StepOverRows
 from linspec.sweeps.blocks.runs import MOST_RUNS, PARTS_PER_RUN, cut_into_runs
 from linspec.sweeps.finite import FirstNonFinite
 from linspec.sweeps.first_sweep import Measured, Sizes
+from linspec.sweeps.gradients import GradientOfSquares
 from linspec.sweeps.gram_matrices import GramMatrices, SparseGramMatrices
 from linspec.sweeps.image_triangles import ImageTriangle
 from linspec.sweeps.images import AdjointImages, ImageGram, Images
 from linspec.sweeps.minibatches import RandomRows
 from linspec.sweeps.products import FusedProducts, Request
+from linspec.sweeps.row_sketches import RowSketch, SparseSigns
 from linspec.sweeps.statistics import Statistics
 from linspec.sweeps.task import Task
 from linspec.sweeps.triangles import Triangle
@@ -51,7 +53,6 @@ from linspec.testing import Suite, check_operator
 from linspec.testing.backends import Backend
 from linspec.testing.behaviour import Skip
 from linspec_lstsq.golub_kahan import Residuals
-from linspec_lstsq.row_sketch import RowSketch, SparseSigns
 
 PLUGINS = Path(__file__).parents[2] / "plugins"
 
@@ -301,9 +302,9 @@ def test_blocks_to_multiply_travel_once_and_in_the_precision_of_the_rows(kind, c
     given = [kind(rows[i : i + 50]) for i in range(0, 400, 50)]
     moments = ls.Moments(BlockOperator(engine.hold(given), engine), center=center, form="implicit")
     V = np.random.default_rng(1).standard_normal((p, k))
-    moments.gram_matmat(V)  # the first sweep computes the means as well
+    moments.gram(V)  # the first sweep computes the means as well
     engine.works.clear()
-    found = moments.gram_matmat(V)
+    found = moments.gram(V)
     exact = rows - rows.mean(axis=0, dtype=np.float64) * center
     np.testing.assert_allclose(found, exact.T @ (exact @ V), atol=1e-5 * np.abs(found).max())
     work, *merges = engine.works
@@ -791,7 +792,8 @@ EXAMPLES: list[tuple[Task[Any], list[Any]]] = [
     (FirstNonFinite(), DENSE),
     (CountedColumns(), SPARSE),
     (Pattern(np.array([0, 3])), SPARSE),
-    (RowSketch(SIGNS, HOST), DENSE),
+    (RowSketch(SIGNS, HOST, cross=True), DENSE),
+    (GradientOfSquares(np.ones((P, Q))), DENSE),
     (Witnesses((0, 1)), DENSE),
     (Together(Statistics(HOST, MODEL), Witnesses()), DENSE),
     (Sizes(MODEL), DENSE),

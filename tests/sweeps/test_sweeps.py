@@ -207,7 +207,7 @@ def test_streamed_views_are_swept_together_in_one_pass(kind, form, center):
         "sparse": (slices(scipy.sparse.csr_array(X), 16), slices(scipy.sparse.csr_array(Y), 9)),
     }[kind]
     m = Moments(*data, center=center, form=form)
-    assert m.setup_cost + m.sweep_cost == 1
+    assert m.cost.setup + m.cost.sweep == 1
     x, y = (XC, YC) if center else (X, Y)
     found = m.products(VX, VY)
     for a, b in zip(found, (x.T @ x @ VX, x.T @ y @ VY, y.T @ x @ VX, y.T @ y @ VY), strict=True):

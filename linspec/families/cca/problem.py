@@ -136,7 +136,7 @@ class CCA(Problem[CCASolution]):
         weights = [moments.home.place(x_weights), moments.home.place(y_weights)]
         found = judged(self, moments, terms, weights, correlations, ranks, evidence)
         found = dataclasses.replace(found, findings=(*found.findings, *self.lost_to_centring(moments)))
-        if not weights[0].shape[1] and not moments.spent and not self._is_uncorrelated(moments):
+        if not weights[0].shape[1] and not moments.bookkeeping.spent and not self._is_uncorrelated(moments):
             return without_answer(found, "the columns of X and Y are correlated")
         return found
 

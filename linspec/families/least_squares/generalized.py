@@ -211,7 +211,7 @@ def _of_rows(problem: Any, ridges: Sequence[float], reason: str) -> Generalized:
     home, size = moments.home, _block(n, p, moments.home)
     starts = range(0, n, size)
     columns = (home.eye(n, min(size, n - a), a) for a in starts)
-    K = np.hstack([to_host(moments.outer_gram_matmat(E)) for E in columns])
+    K = np.hstack([to_host(moments.outer(E)) for E in columns])
     if not np.isfinite(K).all():
         raise NonFiniteData(
             "the products of the rows of A must be finite; got others. Drop or impute such rows."
@@ -225,7 +225,7 @@ def _of_rows(problem: Any, ridges: Sequence[float], reason: str) -> Generalized:
     values = eigen.values[live]
     scores = _scores(values, along**2, beyond, ridges, count, freedom)
     lost = _lost_of_rows(values, along, beyond, float(np.linalg.norm(B)), ridges)
-    passes = len(starts) * (1.0 if moments.wide else 2.0)
+    passes = len(starts) * (1.0 if moments.cost.wide else 2.0)
     return Generalized(scores, None, passes, False, reason, lost)
 
 

@@ -22,7 +22,7 @@ from linspec.families.least_squares.planted import planted_least_squares
 from linspec.operators import LinearOperator, as_operator
 from linspec.process.pauses import OutOfPasses
 from linspec.registry.parts import with_parts
-from linspec.solving.run import Run
+from linspec.solving.run import Run, watching
 from linspec.solving.solver import LeastSquaresState
 from linspec.testing.backends import BACKENDS
 from linspec.testing.behaviour import Skip
@@ -304,8 +304,8 @@ def check_prepare_budget(subject: Subject) -> Iterator[str]:
             for reserved in (0.0, 2.0):
                 ready = _Prepared(subject, "an operator", RIDGES[1], max_passes=budget, tight=tight)
                 promised = ready.solver.preparation * ready.sweep
-                if ready.run.affords(promised + reserved):
-                    with ready.run.reserving(reserved):
+                if ready.run.budget.affords(promised + reserved):
+                    with ready.run.budget.reserving(reserved):
                         yield from (
                             f"max_passes={budget}: {issue}" for issue in _budget_issues(ready, promised)
                         )
@@ -325,12 +325,12 @@ def _budget_issues(ready: _Prepared, promised: float) -> Iterator[str]:
         for given in ({}, {"AtB": AtB}, {"x0": start}, {"x0": start, "AtB": AtB, "AtAx0": AtAx0}):
             where = f"{what}{', given ' if given else ''}{', '.join(given)}"
             try:
-                with run.watching():  # as `linspec.solve` does
+                with watching(run):  # as `linspec.solve` does
                     x = state.solve(operator, tol=1e-14, **given)
             except OutOfPasses:
                 yield (
                     f"{where}: solve must return the x that it has when the budget ends; it let the end of the "
-                    "budget through. Take iterates by run.affordable or self.driven"
+                    "budget through. Take iterates by run.budget.affordable or self.driven"
                 )
                 return
             if tuple(x.shape) != start.shape:
@@ -338,7 +338,7 @@ def _budget_issues(ready: _Prepared, promised: float) -> Iterator[str]:
                     f"{where}: solve must return an x of shape {start.shape} when the budget ends; got shape "
                     f"{tuple(x.shape)}"
                 )
-            if not run.affords(0.0):
+            if not run.budget.affords(0.0):
                 yield (
                     f"{where}: solve must leave the reserved passes; it used them up, after {run.passes:g} "
                     "passes. Make products with A or its moments, which count them"

@@ -65,7 +65,7 @@ def uncertain(
     least : array of shape (w,), float or None
         The smallest eigenvalue of AᵀA + ridge that the solver has found.
     """
-    cost = moments.view(0).sweep_cost
+    cost = moments.view(0).cost.sweep
     home, p = moments.home, gap.shape[0]
     sizes = home.column_norms(x)
     # AᵀA + r has no eigenvalue below r.
@@ -118,7 +118,7 @@ def _by_steps(moments: Moments, gap: Array, ridge: float, steps: int) -> float:
     e, r, d = gap * 0.0, gap, gap
     rr = float(home.column_norms(r)[0]) ** 2
     for _ in range(steps):
-        Sd = moments.gram_matmat(d) + ridge * d
+        Sd = moments.gram(d) + ridge * d
         curvature = float(to_host(home.xp.sum(d * Sd)))
         if not curvature > 0:  # rounding
             break

@@ -98,7 +98,7 @@ class SVD(Problem[SVDSolution]):
         """Compute the residual ‖AᵀAv − σ²v‖ / σ₁² and the solution; without S, σ = ‖Av‖ comes from the vectors."""
         home = moments.home
         V = home.place(Vh).T
-        judged = not (moments.spent and S is not None)
+        judged = not (moments.bookkeeping.spent and S is not None)
         AtAV = moments.products(V)[0] if judged else V
         if S is None:
             S = np.sqrt(np.maximum(to_host(home.xp.sum(V * AtAV, axis=0)), 0.0))

@@ -122,7 +122,7 @@ class FromStarts(IterativeSolver):
             found, now, residual = state["found"], state["now"], state.residual
         while len(found) < problem.k:
             if now is None:
-                if found and not run.affords(3.0):  # to free functions of variates, and to begin
+                if found and not run.budget.affords(3.0):  # to free functions of variates, and to begin
                     break
                 now = hunt.next(found)  # Q ← [Q, the last variates], and starts (u, v)
             search = hunt.exact if now.is_final else hunt.rough
@@ -131,7 +131,7 @@ class FromStarts(IterativeSolver):
                 yield hunt.iterate(residual, found, now)
                 now = replace(now, climb=search.stepped(now.climb))  # u ← Proj(u + a ∂f/∂u), and v likewise
             best = hunt.best(now)
-            if not now.is_final and not best.residual <= run.tol and run.affords(2.0):
+            if not now.is_final and not best.residual <= run.tol and run.budget.affords(2.0):
                 now = ClimbingPair(True, hunt.exact.begun(*best.points), best.agreeing)
                 continue
             if not np.isfinite(best.residual):
@@ -193,7 +193,7 @@ class PairHunt:
         streamed = any(view.A.streamed for view in self.views)
         reading = many and (seeks or climbs) and (1.0 if streamed else rounded_up(rows / n))
         first = 2.0 if begun is None else 0.0
-        run.plan(setup=moments.setup_cost + reading + float(seeks and not many) + first)
+        run.plan(setup=moments.cost.setup + reading + float(seeks and not many) + first)
         self.kernels = moments.settle(run.rng)
         rough, exact = solver.objectives(problem, run)
         self.few, index = self.views, None if begun is None else begun.rows
@@ -243,7 +243,7 @@ class PairHunt:
             return replace(climb.best_pair, agreeing=now.agreeing)
         if not self.is_rough:
             residual = climb.best_pair.residual
-        elif self.run.affords(3.0):  # removes chance relations of the sample, or of few features
+        elif self.run.budget.affords(3.0):  # removes chance relations of the sample, or of few features
             climb = replace(climb, values=self.exact.at(*climb.points).values)
         value = climb.best_pair.value
         agreeing = int(np.sum(climb.values >= value - AGREES * abs(value)))

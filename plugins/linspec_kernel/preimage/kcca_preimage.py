@@ -121,7 +121,7 @@ class KCCAPreimage(IterativeSolver):
         moments: Any = run.moments("implicit")
         sample = rounded_up(min(1.0, SAMPLE / max(int(problem.X.shape[0]), 1)))
         # The rows and the kernels, as kcca reads them, and what comes after.
-        run.plan(setup=moments.setup_cost + sample + 2.0 + AFTER)
+        run.plan(setup=moments.cost.setup + sample + 2.0 + AFTER)
         kernels = moments.settle(run.rng)
         run.note(Status.APPROXIMATE, NEAR)
         found: tuple[PointPair, ...] = ()
@@ -135,7 +135,7 @@ class KCCAPreimage(IterativeSolver):
         hunt = PreimageHunt(self, moments, run, kernels, targets)
         while len(found) < targets.count:
             if now is None:
-                if found and not run.affords(3.0):  # the products to begin at, and to compare
+                if found and not run.budget.affords(3.0):  # the products to begin at, and to compare
                     break
                 now = hunt.begun(len(found), 1.0)  # starts (u, v) for (f, g)
             search = hunt.search(len(found), now.sign)
@@ -144,7 +144,7 @@ class KCCAPreimage(IterativeSolver):
                 # u ← Proj(u − a ∂‖f − k(·, u)‖²/∂u), and v likewise
                 now = replace(now, climb=search.stepped(now.climb))
             pair = hunt.nearer(len(found), now)
-            if now.sign > 0 and run.affords(2.0):
+            if now.sign > 0 and run.budget.affords(2.0):
                 now = hunt.begun(len(found), -1.0, pair)  # starts for (−f, −g)
                 continue
             found, now = (*found, pair), None
@@ -190,7 +190,9 @@ class PreimageHunt:
             return now.other
         agreeing = int(np.sum(climb.values >= value - AGREES * abs(value)))
         x, y = climb.best_pair.points
-        if self.run.affords(1.0):  # the values of both views are added, and do not depend on each other
+        if self.run.budget.affords(
+            1.0
+        ):  # the values of both views are added, and do not depend on each other
             x, y = (
                 U[:, [int(np.argmax(search.of_view(i, view.at(U))))]]
                 for i, (view, U) in enumerate(zip(self.views, climb.points, strict=True))
@@ -230,7 +232,7 @@ class PreimageHunt:
         if now is None:
             return self._arrays(found)
         j, pair = len(found), self.nearer(len(found), now)
-        if now.sign > 0 and self.run.affords(2.0):
+        if now.sign > 0 and self.run.budget.affords(2.0):
             pair = self.nearer(j, self.begun(j, -1.0, pair))
         return self._arrays((*found, pair))
 
@@ -249,7 +251,7 @@ def canonical_functions(
     )
     kernel_x, kernel_y = kernels
     inner = KernelCCA(problem.X, problem.Y, problem.k, kernel_x, kernel_y, ridge=ridge, center=problem.center)
-    with run.reserving(AFTER):
+    with run.budget.reserving(AFTER):
         found = run.within(inner, run.part(solver.kcca), {"X": "X", "Y": "Y"})
     duals = []
     for view, name in zip(moments.views, ("x", "y"), strict=True):

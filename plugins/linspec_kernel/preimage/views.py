@@ -21,7 +21,7 @@ from linspec.arrays import Array, Home, HostArray, all_finite, random_generator,
 from linspec.errors import MissingCapability, NonFiniteData
 from linspec.kernels import SAMPLE, Kernel, not_finite
 from linspec.operators import LinearOperator, SparseOperator, as_operator, uncounted
-from linspec_kernel.moments import check_same, kernel_again, kernel_learnt
+from linspec_kernel.moments import Costs, check_same, kernel_again, kernel_learnt
 from linspec_kernel.preimage.bounds import Bound
 from linspec_kernel.preimage.objectives import Objective
 
@@ -348,15 +348,14 @@ class PreimageMoments:
     ----------
     x, y : PreimageView
     home : Home
+    bookkeeping : PreimageBooks
+        The books that a run keeps.
     """
 
-    held = spent = False  # every product is a sweep
+    held = False  # every product is a sweep
     form = "implicit"
-    sweep_cost = 1.0
 
     def __init__(self, problem: Any) -> None:
-        self._problem = problem
-        self._rows: Moments | None = None  # used to identify the rows if a run requires it
         self.x, self.y = (
             PreimageView(A, kernel, bound, problem.center, name)
             for name, A, kernel, bound in (
@@ -365,6 +364,7 @@ class PreimageMoments:
             )
         )
         self.home = self.x.home
+        self.bookkeeping = PreimageBooks(problem, self.views)
 
     @property
     def views(self) -> tuple[PreimageView, PreimageView]:
@@ -372,9 +372,9 @@ class PreimageMoments:
         return self.x, self.y
 
     @property
-    def setup_cost(self) -> float:
-        """Sweeps of one view before the first product."""
-        return max(view.setup for view in self.views)
+    def cost(self) -> Costs:
+        """Passes of a product, and before the first one."""
+        return Costs(sweep=1.0, setup=max(view.setup for view in self.views))
 
     def settle(self, rng: Any, kernels: tuple[Kernel, Kernel] | None = None) -> tuple[Kernel, Kernel]:
         """Complete kernels from `kernels` or from a sample of rows; compute lengths of rows if needed."""
@@ -383,7 +383,22 @@ class PreimageMoments:
                 view.given(kernel)
         return self.x.settle(rng), self.y.settle(rng)
 
-    # ---- checkpoints --------------------------------------------------------------------------
+
+class PreimageBooks:
+    """The books of the moments of `PreimageCCA`, which a run keeps.
+
+    Parameters
+    ----------
+    problem : PreimageCCA
+    views : pair of PreimageView
+    """
+
+    spent = False
+    contradictions = ()
+
+    def __init__(self, problem: Any, views: tuple[PreimageView, PreimageView]) -> None:
+        self._problem, self.views = problem, views
+        self._rows: Moments | None = None  # used to identify the rows if a run requires it
 
     def learnt(self) -> dict[str, Any]:
         """Sets, kernels with all their numbers, and lengths of rows: for a checkpoint."""
@@ -395,7 +410,7 @@ class PreimageMoments:
             }
             for name, view in zip("xy", self.views, strict=True)
         ]
-        return {"form": self.form, "views": [], "sides": sides}
+        return {"form": "implicit", "views": [], "sides": sides}
 
     def take_up(self, learnt: Mapping[str, Any]) -> None:
         """Restore the kernels and the lengths of rows of an earlier run.
@@ -415,8 +430,8 @@ class PreimageMoments:
     def ask_for_witnesses(self, before: Mapping[str, float], known: Mapping[str, Any]) -> None:
         """Request sums that identify the rows of each view."""
         self._rows = Moments(self._problem.X, self._problem.Y, form="implicit")
-        self._rows.ask_for_witnesses(before, known)
+        self._rows.bookkeeping.ask_for_witnesses(before, known)
 
     def witnesses(self, *, read: bool = False) -> dict[str, Any]:
         """Sums that identify the rows of each view."""
-        return {} if self._rows is None else self._rows.witnesses(read=read)
+        return {} if self._rows is None else self._rows.bookkeeping.witnesses(read=read)

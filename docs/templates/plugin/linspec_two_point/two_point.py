@@ -24,12 +24,12 @@ class TwoPoint(IterativeSolver):
         moments = run.moments()
         xp = moments.home.xp
         if state is None:  # a new run
-            AtB = moments.cross_matmat(moments.home.eye(problem.B.shape[1]))
+            AtB = moments.cross()
             state = {"x": 0.0 * AtB, "g": AtB, "late": None, "AtB": AtB}
         x, g, late, AtB = (state[name] for name in ("x", "g", "late", "AtB"))
         while True:
             yield Iterate(relative(xp, g, AtB), x=x, state={"g": g, "late": late, "AtB": AtB})
-            Mg = moments.gram_matmat(g) + problem.ridge * g
+            Mg = moments.gram(g) + problem.ridge * g
             gMg = xp.sum(g * Mg, axis=0)
             step = xp.sum(g * g, axis=0) / xp.where(gMg > 0, gMg, xp.ones_like(gMg))  # g = 0 stands still
             late = step if late is None else late

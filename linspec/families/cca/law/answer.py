@@ -179,13 +179,16 @@ class Answer:
         if not all(isinstance(norm, FactorNorm) for norm in norms):
             return False
         width = sum(A.shape[1] for A in views)
-        spent = sum(2.0 * A.nnz * self.moments.columns_made(i) for i, A in enumerate(views)) / cost.DENSE_RATE
+        spent = (
+            sum(2.0 * A.nnz * self.moments.bookkeeping.columns_made(i) for i, A in enumerate(views))
+            / cost.DENSE_RATE
+        )
         reducing = 2.5 * views[0].shape[0] * width**2 / cost.FACTOR_RATE
         return bool(reducing < max(REDUCTION, CERTIFIED_SHARE * spent))
 
     def _reduce(self) -> None:
         """Reduce the rows by orthogonal transformations in one more sweep, and recompute products and norms."""
-        self.reduced = self.moments.reduced_rows(self.problem.ridge)
+        self.reduced = self.moments.direct.reduced_rows(self.problem.ridge)
         pairs = zip(self.reduced, self._views(), self.problem.ridge, strict=True)
         self.bases = [
             column_basis(
@@ -243,7 +246,7 @@ class Answer:
     @property
     def unit_of_sums(self) -> float:
         """The relative rounding of the products: of float64 for reduced rows, else that of the moments."""
-        return EPS if self.reduced is not None else self.moments.rounding
+        return EPS if self.reduced is not None else self.moments.precision.rounding
 
     @property
     def unsettled(self) -> bool:

@@ -131,11 +131,11 @@ def probes(problem: Any, moments: Any, *, known: bool = False) -> list[Probe]:
     found = []
     for i, A in enumerate((problem.X, problem.Y)):
         p, home = A.shape[1], moments.home
-        if moments.factored(i):
+        if moments.direct.factored(i):
             found.append(Probe(home.zeros((p, 0)), whole=False))
             continue
         sketch = SECOND if known else problem.k + SKETCH
-        allowed = max(2 * problem.k + SKETCH, int(CERTIFICATE * moments.columns_made(i) / TRIPS))
+        allowed = max(2 * problem.k + SKETCH, int(CERTIFICATE * moments.bookkeeping.columns_made(i) / TRIPS))
         rate = cost.SPARSE_RATE if A.nnz < A.shape[0] * p else cost.DENSE_RATE
         if p <= allowed or 2.0 * A.nnz * TRIPS * p < MOMENT * rate:
             found.append(Probe(home.eye(p), whole=True))
@@ -210,13 +210,13 @@ def inverse_norms(
     found: list[InverseNorm] = []
     diagonals = None
     for i, (A, ridge) in enumerate(zip((problem.X, problem.Y), problem.ridge, strict=True)):
-        if moments.factored(i):
+        if moments.direct.factored(i):
             found.append(FactorNorm(moments.whitener(i, ridge), home))
             continue
         probe, SOmega = sent[i], products[i]
         if probe.whole:
-            S = moments.gram_by_identity(i, SOmega - probe.block * ridge)
-            noise = A.shape[1] * moments.rounding  # products may be in float32
+            S = moments.direct.gram_by_identity(i, SOmega - probe.block * ridge)
+            noise = A.shape[1] * moments.precision.rounding  # products may be in float32
             found.append(FactorNorm(Whitener(S, ridge, max(squared_cut(A), noise), home, noise), home))
             continue
         diagonals = moments.diagonal() if diagonals is None else diagonals

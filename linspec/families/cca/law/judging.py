@@ -492,7 +492,7 @@ class _Law:
         """Results with all correlations, from the factors of both views; None if that is too expensive."""
         p, q = self.problem.X.shape[1], self.problem.Y.shape[1]
         spent = CERTIFIED_SHARE * sum(
-            self.moments.columns_made(i) * A.nnz for i, A in enumerate(self._views())
+            self.moments.bookkeeping.columns_made(i) * A.nnz for i, A in enumerate(self._views())
         )
         if self.answer.bases:
             T = to_host(self.answer.bases[0].U.T @ self.answer.bases[1].U)
@@ -534,7 +534,7 @@ class _Law:
         if self.moments.form == "dense":
             return self.moments.dense()[1]
         if self.moments.form == "sparse":
-            return self.moments.cross_matmat(self.home.eye(q))
+            return self.moments.cross(self.home.eye(q))
         of_y = self.answer.beside_made[2]
         return of_y[:, of_y.shape[1] - q :]
 

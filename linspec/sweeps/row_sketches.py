@@ -23,14 +23,15 @@ from typing import Any
 import numpy as np
 import scipy.sparse
 
-from linspec import LinearOperator, Moments
-from linspec.arrays import Array, Home, HostArray, to_host
-from linspec.operators import as_operator, uncounted
-from linspec.sweeps import Task
-from linspec_lstsq.golub_kahan import RightHandSides
+from linspec.arrays import Array, Home, HostArray
+from linspec.operators import LinearOperator, as_operator
+from linspec.sweeps.task import Task
 
-FEWEST_ROWS = 4096
+GROUP_ROWS = 4096
 """The least number of rows in a group."""
+
+NONZEROS = 8
+"""The number of rows of the sketch to which each row is added by default (Tropp, Yurtsever, Udell & Cevher 2019)."""
 
 Places = tuple[HostArray, HostArray]
 """Two arrays with an entry for every round and every row of A. The first has places: a place modulo the number of rows
@@ -51,6 +52,18 @@ class SparseSigns:
         Rounds, ζ.
     seed : int
         From 0 to 2⁶⁴ − 1.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from linspec.arrays import HOST
+    >>> from linspec.sweeps import SparseSigns
+    >>> S = SparseSigns(n=6, size=3, nonzeros=1, seed=0)
+    >>> places, signs = S.group(0)  # of the rows that are distributed together, here of all six
+    >>> S.times(places, signs, np.eye(6), HOST).round().astype(int)
+    array([[-1,  0,  0,  0,  0, -1],
+           [ 0,  0,  1,  0,  1,  0],
+           [ 0,  1,  0,  1,  0,  0]])
     """
 
     n: int
@@ -61,7 +74,7 @@ class SparseSigns:
     @property
     def group_rows(self) -> int:
         """The number of rows that are distributed together; the last group may have fewer."""
-        return self.size * -(-FEWEST_ROWS // self.size)
+        return self.size * -(-GROUP_ROWS // self.size)
 
     def group(self, number: int) -> Places:
         """Places and signs of the rows of one group, each of shape (nonzeros, rows rounded up to whole layers)."""
@@ -116,22 +129,34 @@ class SparseSigns:
         return total
 
 
+class Sketch(tuple[Any, ...]):  # noqa: SLOT001 (it has an attribute)
+    """S Xᵢ of each view, with the same random S.
+
+    Attributes
+    ----------
+    cross : array of shape (p, q) or None
+        X₁ᵀX₂, if requested.
+    """
+
+    cross: Any = None
+
+
 @dataclass
 class SketchPart:
-    """S A, S B and AᵀB, summed over some rows of A and B.
+    """Sums over some rows of the views.
 
     Attributes
     ----------
     sketches : list of array
-        S A and S B, over these rows.
-    cross : array of shape (p, m)
-        AᵀB.
+        S Xᵢ of each view, over these rows.
+    cross : array of shape (p, q) or None
+        X₁ᵀX₂, if requested.
     drawn : dict
         Places and signs of the last group, which the next block may share.
     """
 
     sketches: list[Array]
-    cross: Array
+    cross: Array | None
     drawn: dict[int, Places] = field(default_factory=dict)
 
     def __getstate__(self) -> dict[str, Any]:
@@ -140,7 +165,7 @@ class SketchPart:
 
 @dataclass(frozen=True)
 class RowSketch(Task[SketchPart]):
-    """Task that computes S A, S B and AᵀB for two views A and B.
+    """Task that computes S X of each view.
 
     Parameters
     ----------
@@ -148,59 +173,51 @@ class RowSketch(Task[SketchPart]):
         S.
     home : Home
         The home of the sums.
+    cross : bool, default False
+        Whether to compute X₁ᵀX₂ as well.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import linspec as ls
+    >>> from linspec.sweeps import RowSketch, SparseSigns
+    >>> moments = ls.Moments(np.ones((500, 2)))
+    >>> found = moments.over_rows(RowSketch(SparseSigns(500, 20, 4, seed=0), moments.home), 20)
+    >>> found.sketches[0].shape
+    (20, 2)
     """
 
     signs: SparseSigns
     home: Home
+    cross: bool = False
 
     def part(
         self, rows: Sequence[LinearOperator], first_row: int = 0, into: SketchPart | None = None
     ) -> SketchPart:
         """Return the sums over some rows, added to `into`, the sums over earlier rows."""
         part = self._zeros(rows) if into is None else into
-        A, B = rows
         blocks = [self.home.place(M.dense()) for M in rows]
-        for number, inside, among in self.signs.pieces(first_row, A.shape[0]):
+        for number, inside, among in self.signs.pieces(first_row, rows[0].shape[0]):
             if number not in part.drawn:
                 part.drawn = {number: self.signs.group(number)}
             places, signs = (array[:, inside] for array in part.drawn[number])
             for i, block in enumerate(blocks):
                 part.sketches[i] += self.signs.times(places, signs, block[among, :], self.home)
-        part.cross += A.rmatmat(B.dense())
+        if self.cross:
+            part.cross += rows[0].rmatmat(rows[1].dense())
         return part
 
     def _zeros(self, rows: Sequence[LinearOperator]) -> SketchPart:
         widths = [A.shape[1] for A in rows]
         sketches = [self.home.zeros((self.signs.size, width)) for width in widths]
-        return SketchPart(sketches, self.home.zeros((widths[0], widths[1])))
+        return SketchPart(sketches, self.home.zeros((widths[0], widths[1])) if self.cross else None)
 
     def merge(self, left: SketchPart, right: SketchPart) -> SketchPart:
-        """Add the sums over two sets of rows."""
-        pairs = zip(left.sketches, right.sketches, strict=True)
-        return SketchPart([a + b for a, b in pairs], left.cross + right.cross)
+        """Add two sums."""
+        sketches = [a + b for a, b in zip(left.sketches, right.sketches, strict=True)]
+        cross = None if left.cross is None or right.cross is None else left.cross + right.cross
+        return SketchPart(sketches, cross)
 
     def looked_at(self, part: SketchPart) -> Iterable[Array]:
-        """Return AᵀB, which the caller of the task checks for values that are not finite."""
-        return [part.cross]
-
-
-def sketch_rows(data: RightHandSides, signs: SparseSigns) -> tuple[HostArray, HostArray, Array]:
-    """S A and S B on the host, and AᵀB, in one sweep.
-
-    Parameters
-    ----------
-    data : RightHandSides
-    signs : SparseSigns
-        S.
-
-    Returns
-    -------
-    numpy.ndarray of shape (d, p), numpy.ndarray of shape (d, m), array of shape (p, m)
-    """
-    moments = Moments(data.A, data.B, form="implicit", names=("A", "B"))
-    found = moments.over_rows(RowSketch(signs, data.home), signs.size)
-    matrix, ledger = uncounted(data.A)
-    work = 2.0 * matrix.nnz * (signs.nonzeros + data.columns)
-    ledger.record(matrix, data.columns, flops=work)
-    SA, SB = (to_host(sketch) for sketch in found.sketches)
-    return SA, SB, found.cross
+        """X₁ᵀX₂ or else the sketches, which must be finite."""
+        return part.sketches if part.cross is None else [part.cross]

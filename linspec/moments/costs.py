@@ -1,0 +1,53 @@
+"""The passes that products with moments take, before they are made: for plans and budgets."""
+
+from __future__ import annotations
+
+from linspec.moments import transposed
+from linspec.moments.aspect import Aspect
+from linspec.moments.single_precision import SINGLE
+
+
+class Costs(Aspect):
+    """The passes that products with `moments` take.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import linspec as ls
+    >>> moments = ls.Moments(np.eye(3), form="dense")
+    >>> moments.cost.setup, moments.cost.sweep  # one pass forms the Gram matrix; products take none
+    (1.0, 0.0)
+    """
+
+    @property
+    def sweep(self) -> float:
+        """The passes of one call of `products` after the set-up.
+
+        0 if Gram matrices are held, 1 if one sweep of the rows computes all products, 2 if operators give only
+        products.
+        """
+        return self._sweeps.passes if self._moments.form == "implicit" else 0.0
+
+    @property
+    def setup(self) -> float:
+        """The passes before the first product: for the means, or to form the held matrices."""
+        moments = self._moments
+        if moments.held:
+            return 0.0
+        if moments._sharing is not None:
+            return moments._sharing.cost.setup
+        return self._sweeps.means_cost if moments.form == "implicit" else self._sweeps.gram_cost
+
+    @property
+    def single(self) -> float:
+        """The passes that `precision.single` would take after the first product: 1 for the copy, or 0."""
+        swept = self._moments.form == "implicit" and self._moments._single is None
+        return float(swept and any(view.operator.dtype != SINGLE for view in self._views))
+
+    @property
+    def wide(self) -> bool:
+        """Whether products with XXᵀ, whose blocks have n rows instead of p, cost no more than products with XᵀX.
+
+        This holds for sparse X in memory with few rows, centred or not.
+        """
+        return self._moments.form == "implicit" and transposed.worth_transposing(self._views[0])

@@ -1,0 +1,88 @@
+"""Matrices of moments in the forms that direct solvers and certificates need."""
+
+from __future__ import annotations
+
+from linspec.arrays import Array, HostArray, at_home
+from linspec.errors import InvalidProblem
+from linspec.moments.aspect import Aspect, one_at_a_time
+from linspec.moments.row_reduction import ReducedRows, reduced
+from linspec.operators import LinearOperator, SparseOperator
+from linspec.process.log import timed
+from linspec.sweeps.held_grams import ReducedGram, SparseGram
+
+
+class Direct(Aspect):
+    """Forms of the matrices of `moments` for direct solvers and certificates."""
+
+    @property
+    def triangles(self) -> bool:
+        """Whether rows are read block by block, so that `products` can return a triangle: not for sparse matrices."""
+        return self._sweeps.reads_blocks
+
+    @one_at_a_time
+    def factored(self, index: int) -> bool:
+        """Whether `whitener` can factor the Gram matrix of a view without making one dense.
+
+        This holds if the Gram matrices are held dense, or if that of the view is diagonal before centring and
+        confounds, as for one-hot rows.
+
+        Parameters
+        ----------
+        index : int
+        """
+        return self._moments.form == "dense" or self._moments._diagonal_form(index) is not None
+
+    @one_at_a_time
+    def scaled_cross(self, left: HostArray, right: HostArray) -> tuple[LinearOperator, HostArray, HostArray]:
+        """(B, P, Q) with diag(left) XᵀY diag(right) = B - P Qᵀ and sparse B, from Gram matrices held sparse.
+
+        P and Q have one column for the means, if these are subtracted, and one for each confound.
+
+        Parameters
+        ----------
+        left : numpy.ndarray of shape (p,)
+        right : numpy.ndarray of shape (q,)
+        """
+        gram = self._moments._held_gram()
+        if not isinstance(gram, SparseGram) or len(gram.upper) == 1:
+            raise InvalidProblem('scaled_cross needs two views and Gram matrices held sparse: form="sparse".')
+        B, P, Q = gram.scaled_cross(left, right)
+        return SparseOperator(B), P, Q
+
+    @one_at_a_time
+    def reduced_rows(self, ridges: tuple[float, ...], *, hold: bool = False) -> list[Array]:
+        """Reduce the data to a few rows with the same inner products of columns, in one sweep.
+
+        The rows are reduced by orthogonal transformations.
+
+        Parameters
+        ----------
+        ridges : tuple of float
+            One ridge for each view; the rows of √ridge times the identity are appended.
+        hold : bool, default False
+            Whether the moments keep the reduced rows, without ridges, so that later products cost no sweep.
+        """
+        moments = self._moments
+        if moments._gram is not None and moments._gram.rows is not None:
+            widths = [rows.shape[1] for rows in moments._gram.rows]
+            rows = ReducedRows(self.home.concat(moments._gram.rows), widths, None, self.home)
+            return rows.with_ridges(ridges)
+        with timed("sweep of %s for its triangle", self._sweeps.names):
+            found = reduced(self._views)
+        if hold:
+            moments._gram, moments._form = ReducedGram(found.with_ridges()), "dense"
+        return found.with_ridges(ridges)
+
+    @at_home
+    def gram_by_identity(self, index: int, product: Array) -> Array:
+        """XᵀX from its product with the identity: symmetric, with zeros for constant columns if centred.
+
+        Parameters
+        ----------
+        index : int
+        product : array of shape (p, p)
+        """
+        live = self._sweeps.varying(index, product)
+        d = self._moments.diagonal()[index]
+        live = live if d is None else live * self.home.xp.astype(d > 0, live.dtype)
+        return (product + product.T) / 2 * live[:, None] * live[None, :]
