@@ -136,6 +136,15 @@ class LawOfZero(Honest):
         return replace(found, residual=0.0)
 
 
+class LawWithANumber(Honest):
+    """A law that adds a number to the squares that it divides by, against division by zero."""
+
+    def conclude(self, moments, terms=DEFAULT_TERMS, *, Vh, S=None, U=None):
+        found = super().conclude(moments, terms, Vh=Vh, S=S, U=U)
+        largest = float(np.max(found.fields["S"], initial=0.0)) ** 2
+        return replace(found, residual=found.residual * largest / (largest + 1e-20))
+
+
 # ---- answers ----------------------------------------------------------------------------------
 
 
@@ -263,6 +272,7 @@ LIARS: list[tuple[dict[str, str], set[str]]] = [
     ({"testing": "LAWLESS"}, {"law"}),
     ({"testing": "ERRORLESS"}, {"oracle-errors"}),
     ({"target": "LawOfZero"}, {"law"}),
+    ({"target": "LawWithANumber"}, {"law"}),
     ({"target": "TakesAnyWeights"}, {"weights"}),
     ({"target": "ForgetsWeights"}, {"weights", "scale"}),
     ({"target": "ForgetsConfounds"}, {"confounds", "scale"}),

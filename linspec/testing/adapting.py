@@ -9,15 +9,17 @@ that `adapt` makes is tested against the laws of operators (`check_operator`), w
 
 from __future__ import annotations
 
+import io
 import sys
 from collections.abc import Callable, Iterator
 from functools import cached_property
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from linspec.errors import MissingPackage
-from linspec.operators import LinearOperator
+from linspec.operators import LinearOperator, RowFiles
 from linspec.registry.kinds import resolve
 from linspec.testing.behaviour import Skip
 from linspec.testing.declarations import ARRAY_LIBRARIES
@@ -97,12 +99,35 @@ class _Stranger:
     """An object of no library."""
 
 
+class _Matrix(_Stranger):
+    """An object of no library that has the attributes of a matrix."""
+
+    shape, ndim, dtype, size = (2, 2), 2, np.dtype(np.float64), 4
+    T = data = values = property(lambda self: self)
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
+        return np.eye(2, dtype=dtype)
+
+    def __getitem__(self, _: Any) -> Any:
+        return self
+
+    def __len__(self) -> int:
+        return 2
+
+    def __matmul__(self, other: Any) -> Any:
+        return other
+
+
 def check_matches(adapter: Adapter) -> Iterator[str]:
     """`matches` is True for the sample, False for data of other kinds, imports nothing and raises nothing."""
+    sample = adapter.sample  # made first: it may import what it likes
     loaded = {name for name in ARRAY_LIBRARIES if name in sys.modules}
-    others: list[Any] = [_Stranger(), _Stranger, None, 3, "text", np.eye(2), [1.0], {"a": 1}, iter(())]
+    others: list[Any] = [
+        _Stranger(), _Matrix(), _Stranger, None, 3, "text", b"text", Path("text.of-no-format"), io.BytesIO(),
+        RowFiles(("text.of-no-format",)), np.eye(2), [1.0], (), {"a": 1}, iter(()),
+    ]  # fmt: skip
     for what, data, expected in [
-        ("the sample", adapter.sample, True),
+        ("the sample", sample, True),
         *((f"an object of type {type(other).__name__}", other, False) for other in others),
     ]:
         try:
@@ -114,7 +139,10 @@ def check_matches(adapter: Adapter) -> Iterator[str]:
             )
             continue
         if answer is not expected:
-            yield f"matches must be {expected} for {what}; got {answer!r}"
+            yield (
+                f"matches must be {expected} for {what}; got {answer!r}. It must look at the class of the data, and at "
+                "the suffix of files"
+            )
     new = {name for name in ARRAY_LIBRARIES if name in sys.modules} - loaded
     if new:
         yield (

@@ -55,6 +55,9 @@ iterations."""
 UNNAMED = ("object", "fields", "mapping", "list", "tuple")
 """Keys in the stored copy of an iterate that are not names of its fields."""
 
+KEPT = "All that the next step reads must be in the iterate that is yielded, or in run.checkpoint"
+"""The remedy of a solver whose runs do not go on from a checkpoint."""
+
 FALLEN = 100.0
 """If the true residual falls by this factor, the residuals in the history must fall, too."""
 
@@ -117,6 +120,26 @@ def check_same_seed(subject: Subject) -> Iterator[str]:
             )
 
 
+def check_same_instance(subject: Subject) -> Iterator[str]:
+    """An instance that has solved another problem gives the answer of a new instance, to the last bit."""
+    case = _first_case(subject)
+    other = case.with_arrays(lambda A: A[::-1].copy() * 2.0, case.name)
+    used = subject.for_case(case)
+    quiet(other.state(host_data(other)), used, rng=7)
+    found, new, newer = (
+        quiet(case.state(host_data(case)), solver, rng=7)
+        for solver in (used, subject.for_case(case), subject.for_case(case))
+    )
+    if not _same(new, newer):
+        raise Skip("two runs with equal seeds differ")
+    if not _same(found, new) or (found.iterations, found.passes) != (new.iterations, new.passes):
+        yield (
+            "a solver must keep nothing of one problem for the next; an instance that has solved another problem of "
+            "the same shape gives another answer, or takes another number of iterations or passes. Keep what a run "
+            "needs in variables of solve"
+        )
+
+
 def check_random_state(subject: Subject) -> Iterator[str]:
     """The solver does not use the global random generators."""
     case = _first_case(subject)
@@ -146,7 +169,9 @@ def check_declared_needs(subject: Subject) -> Iterator[str]:
             given = ", ".join(name for name, value in needs.items() if value) or "products only"
             on_arrays = attempt(case.state(host_data(case)), subject.for_case(case), rng=0).error is None
             remedy = (
-                "Declare more in `needs`, or ask less of the data" if on_arrays else "So it does on arrays"
+                "Declare more in `needs`, or ask less of the data"
+                if on_arrays
+                else "It also does so on arrays, so the fault is not in `needs`"
             )
             yield (
                 f"{case.name}: the solver must work on an operator with the declared needs ({given}); it "
@@ -195,13 +220,14 @@ def _count_issues(subject: Subject, case: Case, level: dict[str, bool]) -> Itera
     if sweeps > result.solution.passes + ROOM:
         yield (
             f"{what}: passes must count every sweep over the data; {sweeps:g} sweeps were made and "
-            f"{result.solution.passes:g} passes are claimed"
+            f"{result.solution.passes:g} passes are claimed. Multiply with the matrices of the problem or with its "
+            "moments, or record what you multiply in their ledger"
         )
     for claimed, made, _ in seen:
         if made > claimed + ROOM:
             yield (
                 f"{what}: progress.passes must count every sweep made so far; {made:g} were made when the "
-                f"callback was told {claimed:g}"
+                f"callback got {claimed:g}"
             )
             break
     if not any(level.values()):
@@ -335,8 +361,8 @@ def _dishonest(solution: Any, tol: float) -> Iterator[str]:
     """Yield contradictions between `converged`, the status and the residual."""
     if not converges(solution, tol):
         yield (
-            f"converged must tell whether the residual is at most the tolerance {tol:.2g}; got "
-            f"{solution.converged} at residual {solution.residual:.2g}"
+            f"converged must say whether the residual is at most the tolerance {tol:.2g}; got "
+            f"{solution.converged} at residual {solution.residual:.2g}. Return what run.finish makes"
         )
     elif not solution.converged and solution.status is Status.CONVERGED:
         yield "the status is CONVERGED, but converged is False"
@@ -387,7 +413,10 @@ def check_callback(subject: Subject) -> Iterator[str]:
         elif solution.iterations <= stop and _ended_before(subject, solution, tol):
             continue
         elif solution.status is not Status.STOPPED:
-            yield f"a callback that returns True must end the run with STOPPED; got {solution.status.name}"
+            yield (
+                f"a callback that returns True must end the run with STOPPED; got {solution.status.name}. Call "
+                "run.finish when run.proceed is False"
+            )
         elif solution.iterations != stop or len(calls) != stop + 1:
             yield (
                 f"a callback that returns True at iteration {stop} must end the run there; the run made "
@@ -492,7 +521,7 @@ def check_units(subject: Subject) -> Iterator[str]:
         elif unit in REFUSED and testing.bounded_entries:
             yield (
                 f"data times {unit:g} must be refused with DataOutOfRange; the solve returned "
-                f"{trial.solution.status.name}"
+                f"{trial.solution.status.name}. Problem.in_range refuses them; call it if you override it"
             )
         else:
             yield from (f"data times {unit:g} {issue}" for issue in _unit_issues(trial, plain.solution))
@@ -555,7 +584,8 @@ def _warm_issues(subject: Subject, cold: Any, warm: Any) -> Iterator[str]:
     if not first < NEARER * anew:
         yield (
             "a solver with the trait 'warm-start' must begin at the start; begun at its own answer, its "
-            f"first residual is {first:.2g}, and without a start it is {anew:.2g}"
+            f"first residual is {first:.2g}, and without a start it is {anew:.2g}. Take the first block from "
+            "run.start if it is not None"
         )
     if not subject.exact:
         return
@@ -587,7 +617,10 @@ def check_non_finite(subject: Subject, backend: Backend) -> Iterator[str]:
             trial = Trial(subject, backend, replace(case, arrays=arrays, truth={}))
             error = attempt(trial.case.state(trial.data()), subject.make(max_iterations=3), rng=0).error
             if not isinstance(error, NonFiniteData):
-                yield f"{bad} in {name} must raise NonFiniteData; got {error!r}"
+                yield (
+                    f"{bad} in {name} must raise NonFiniteData; got {error!r}. Let this error of products with "
+                    "the matrices of the problem pass"
+                )
                 continue
             readable = backend.readable or name in testing_of(case.problem).companions
             text = str(error)
@@ -664,14 +697,14 @@ def _going_on_issues(case: Case, make: Callable[[], Any], whole: Any, stop: int)
     if found.iterations != whole.iterations or not 0 <= found.passes - whole.passes <= more + ROOM:
         yield (
             f"{what}, it must take {whole.iterations} iterations and {whole.passes:g} passes in all; it takes "
-            f"{found.iterations} and {found.passes:g}"
+            f"{found.iterations} and {found.passes:g}. {KEPT}"
         )
     fields = [name for name in (*whole.weight_fields, whole.value_field) if name]
     differing = [
         name for name in (*fields, "residual") if not _same_bits(getattr(found, name), getattr(whole, name))
     ]
     if differing:
-        yield f"{what}, it must find the same bits; {', '.join(differing)} differ"
+        yield f"{what}, it must find the same bits; {', '.join(differing)} differ. {KEPT}"
 
 
 def _same_bits(first: Any, second: Any) -> bool:
@@ -731,6 +764,7 @@ def _leaf(copy: Any) -> Any:
 BEHAVIOUR_CHECKS: dict[str, Callable[[Subject], Iterator[str]]] = {
     "process": check_process,  # first: nothing is left behind by the others
     "same-seed": check_same_seed,
+    "same-instance": check_same_instance,
     "random-state": check_random_state,
     "interrupt": check_interrupt,
     "declared-needs": check_declared_needs,

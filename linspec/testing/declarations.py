@@ -122,7 +122,7 @@ def _docstring_issue(spec: Any, cls: Any) -> str:
     own = (cls.__doc__ or "").strip()
     # A dataclass without a docstring is given its signature as one.
     if not own or own.startswith(f"{cls.__name__}("):
-        return f"{cls.__name__} must have a docstring; it has none"
+        return f"{cls.__name__} must have a docstring; it has none. State the method and its source"
     text = own + (sys.modules[cls.__module__].__doc__ or "")
     years = re.findall(r"\b(1[89]\d\d|20\d\d)\b", spec.reference)
     if years and not any(year in text for year in years):

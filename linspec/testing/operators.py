@@ -217,6 +217,10 @@ def check_operator(data: Any, *, entries: HostArray | None = None, seed: int = 0
     return issues
 
 
+SELECTED = "_rows must return the selected rows, for an array of numbers in its order and as often"
+"""The remedy of rows that were not selected."""
+
+
 class _Watch:
     """An operator with its entries and the sizes of its rounding."""
 
@@ -249,13 +253,14 @@ class _Watch:
         gap = np.abs(found - wanted)
         if np.all(gap <= limit):
             return ""
-        worst = float(np.nanmax(np.where(np.isnan(gap), np.inf, gap) / limit))
-        return f"wrong by {np.nanmax(gap):.2g}, which is {worst:.2g} times what rounding explains"
+        limit = np.broadcast_to(limit, gap.shape)
+        worst = np.unravel_index(np.argmax(np.where(np.isnan(gap), np.inf, gap) / limit), gap.shape)
+        return f"wrong by {gap[worst]:.2g}, of which rounding explains {limit[worst]:.1g}"
 
 
-def _issue(what: str, difference: str) -> Iterator[str]:
+def _issue(what: str, difference: str, remedy: str = "") -> Iterator[str]:
     if difference:
-        yield f"{what} is {difference}"
+        yield f"{what} is {difference}{remedy and f'. {remedy}'}"
 
 
 def _check_untouched(w: _Watch) -> Iterator[str]:
@@ -274,7 +279,7 @@ def _check_kind(w: _Watch) -> Iterator[str]:
     if tuple(product.shape) != (w.n, 3):
         yield f"matmat must return a block of shape {(w.n, 3)}; got {tuple(product.shape)}"
     if not str(product.dtype).endswith(w.A.dtype.name):
-        yield f"matmat must return the working dtype {w.A.dtype}; got {product.dtype}"
+        yield f"matmat must return the declared dtype {w.A.dtype}; got {product.dtype}. Declare this, or convert"
     adjoint = w.A.rmatmat(w.A.home.place(w.block(w.n), w.A.dtype))
     if tuple(adjoint.shape) != (w.p, 3):
         yield f"rmatmat must return a block of shape {(w.p, 3)}; got {tuple(adjoint.shape)}"
@@ -317,7 +322,11 @@ def _check_adjoint(w: _Watch) -> Iterator[str]:
     left, right = U.T @ w.forward(V), w.adjoint(U).T @ V
     scale = np.abs(U).T @ np.abs(w.M) @ np.abs(V)
     yield from _issue("⟨Aᵀu, v⟩, compared with ⟨u, Av⟩,", w.differs(right, left, scale))
-    yield from _issue("rmatmat", w.differs(w.adjoint(U), w.M.T @ U, np.abs(w.M).T @ np.abs(U)))
+    yield from _issue(
+        "rmatmat",
+        w.differs(w.adjoint(U), w.M.T @ U, np.abs(w.M).T @ np.abs(U)),
+        "_rmatmat(U) must return AᵀU, for the A with which _matmat multiplies",
+    )
 
 
 def _check_rows(w: _Watch) -> Iterator[str]:
@@ -338,10 +347,14 @@ def _check_rows(w: _Watch) -> Iterator[str]:
         M = w.M[rows]
         what = f"rows {rows if isinstance(rows, slice) else rows.tolist()}"
         if part.shape != M.shape:
-            yield f"{what} must have shape {M.shape}; got {part.shape}"
+            yield f"{what} must have shape {M.shape}; got {part.shape}. {SELECTED}"
             continue
         product = part.matmat(w.A.home.blocks.place(V))
-        yield from _issue(f"the product of {what}", w.differs(to_host(product), M @ V, np.abs(M) @ np.abs(V)))
+        differs = w.differs(to_host(product), M @ V, np.abs(M) @ np.abs(V))
+        if differs:
+            came = _numbers_of(w, part)
+            yield f"{what} {came and f'come as rows {came}, and '}have a product that is {differs}. {SELECTED}"
+            continue
         U = w.block(len(M))
         found = to_host(part.rmatmat(w.A.home.place(U, w.A.dtype)))
         yield from _issue(
@@ -352,6 +365,13 @@ def _check_rows(w: _Watch) -> Iterator[str]:
             dense = part.dense()
             yield from _issue(f"the entries of {what}", w.differs(to_host(dense), M, np.abs(M)))
             yield from _dtype_issues(w, f"the entries of {what}", dense)
+
+
+def _numbers_of(w: _Watch, part: Any) -> str:
+    """Return the numbers of the rows in a part, as text, or "" if some of them are no rows of the whole."""
+    entries = np.asarray(to_host(part.matmat(w.A.home.blocks.eye(w.p))), dtype=np.float64)
+    numbers = [int(np.argmin(np.abs(w.M - row).sum(axis=1))) for row in entries]
+    return "" if w.differs(entries, w.M[numbers], np.abs(w.M[numbers])) else str(numbers)
 
 
 def _dtype_issues(w: _Watch, what: str, *found: Any) -> Iterator[str]:
