@@ -1423,8 +1423,8 @@ def test_a_run_that_does_not_go_on_is_caught(fresh_registry, cls, traits, issue)
         check.run()
 
 
-ALONE = ("cases", "target", "light-table")
-"""Checks whose liars have tests of their own, below."""
+ALONE = ("cases", "target", "light-table", "quiet-import")
+"""Checks whose liars have tests of their own, below, and in tests/testing/breakages.py."""
 
 
 def test_a_start_without_the_trait_that_is_not_refused_is_caught(fresh_registry, monkeypatch):

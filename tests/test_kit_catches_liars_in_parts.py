@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import warnings
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -382,6 +383,8 @@ class Adapted(ls.LinearOperator):
         return self.array @ V + (1e-3 * (self.array @ V) ** 2 if self.fault == "linearity" else 0.0)
 
     def _rmatmat(self, U):
+        if self.fault == "warns":
+            warnings.warn("be careful", UserWarning, stacklevel=1)
         product = self.array.T.astype(np.float64) @ U
         return product[::-1].copy() if self.fault == "adjoint" else product
 
@@ -409,6 +412,7 @@ ADAPTERS = {
         {"rows"},
     ),
     "means-of-other-rows": ({"adapt": lambda data: Adapted(data, "means")}, {"means", "moments"}),
+    "warns": ({"adapt": lambda data: Adapted(data, "warns")}, {"process"}),
     "prints": ({"adapt": lambda data: Adapted(data, "prints")}, {"process"}),
     "no-operator": ({"adapt": lambda data: data.array}, {"adapt"}),
     "adapt-raises": ({"adapt": lambda data: data.missing}, {"adapt"}),

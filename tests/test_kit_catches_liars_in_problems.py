@@ -194,6 +194,11 @@ def refuses_float32(self, A, *, confounds=None):
     return ls.SVDSolution.transform(self, A, confounds=confounds)
 
 
+def prints(self, A, *, confounds=None):
+    print("scores")
+    return ls.SVDSolution.transform(self, A, confounds=confounds)
+
+
 def loses_the_values(self):
     return {**ls.SVDSolution.saved_parts(self), "S": 2 * self.S}
 
@@ -220,6 +225,10 @@ class TransformCentresRows(Honest):
 
 class TransformRefusesFloat32(Honest):
     solution: ClassVar[type] = answers(refuses_float32)
+
+
+class TransformPrints(Honest):
+    solution: ClassVar[type] = answers(prints)
 
 
 class SavesOtherValues(Honest):
@@ -288,6 +297,7 @@ LIARS: list[tuple[dict[str, str], set[str]]] = [
     ),
     ({"target": "TransformCentresRows"}, {"transform", "held-out"}),
     ({"target": "TransformRefusesFloat32"}, {"transform"}),
+    ({"target": "TransformPrints"}, {"process"}),
     ({"target": "SavesOtherValues"}, {"saved"}),
     ({"target": "ScoresNowhere"}, {"held-out"}),
     ({"target": "ScoresByAnythingElse"}, {"held-out"}),

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import io
 import sys
+import warnings
 from collections.abc import Callable, Iterator
 from functools import cached_property
 from pathlib import Path
@@ -25,7 +26,7 @@ from linspec.testing.behaviour import Skip
 from linspec.testing.declarations import ARRAY_LIBRARIES
 from linspec.testing.operators import LAWS, check_operator
 from linspec.testing.places import package_of, said_of
-from linspec.testing.process import left_behind, moved_generators
+from linspec.testing.process import left_behind, moved_generators, unexpected_warnings
 
 __all__ = ["ADAPTER_CHECKS", "Adapter"]
 
@@ -72,7 +73,9 @@ class Adapter:
     @cached_property
     def issues(self) -> list[tuple[str, str]]:
         """The broken laws, each with a description."""
-        found = (issue.partition(": ") for issue in check_operator(self.operator))
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # the check "process" looks at warnings
+            found = [issue.partition(": ") for issue in check_operator(self.operator)]
         return [(law, text) for law, _, text in found]
 
 
@@ -166,15 +169,20 @@ def check_adapt(adapter: Adapter) -> Iterator[str]:
 
 
 def check_process(adapter: Adapter) -> Iterator[str]:
-    """Adapting and multiplying print nothing, use no global generator, and leave the settings as they were."""
+    """The adapter and its operator print nothing, give no warnings, use no global generator and change no settings."""
 
     def work() -> None:
         made = adapter.spec.adapt(adapter.sample)
-        made.matmat(made.home.blocks.eye(made.shape[1]))
+        product = made.matmat(made.home.blocks.eye(made.shape[1]))
+        made.rmatmat(made.home.place(product, made.dtype))
+        part = made.rows(slice(0, len(product))) if made.gathers else made
+        if part.readable:
+            part.dense()
 
     if adapter.operator is None:  # read first, so that the check is skipped if there is none
         return
     yield from left_behind(work)
+    yield from unexpected_warnings(work)
     for owner in moved_generators(work):
         yield f"an adapter must not use a global random generator; it used that of {owner}"
 

@@ -15,14 +15,7 @@ import numpy as np
 
 from linspec import registry
 from linspec.arrays import device_of, is_array, namespace, working_dtype
-from linspec.errors import (
-    AccuracyWarning,
-    ConvergenceWarning,
-    MissingCapability,
-    PerformanceWarning,
-    PluginWarning,
-    UnsupportedData,
-)
+from linspec.errors import AccuracyWarning, ConvergenceWarning, MissingCapability, UnsupportedData
 from linspec.operators import as_operator
 from linspec.operators.largest_entry import magnitude_of
 from linspec.solving.solution import HISTORY_FIELDS, Status
@@ -30,6 +23,7 @@ from linspec.testing.backends import BACKENDS
 from linspec.testing.family import testing_of
 from linspec.testing.oracle import ROUNDING, as_host, precision
 from linspec.testing.problems import Case
+from linspec.testing.process import OF_LINSPEC
 from linspec.testing.solving import Trial
 
 __all__ = ["ANSWER_CHECKS"]
@@ -46,9 +40,6 @@ FINDINGS = frozenset({
 LOST = frozenset({Status.INCOMPLETE, Status.ILL_CONDITIONED})
 """With these statuses directions or pairs may be missing; then the run has not converged, whatever its
 residual."""
-
-OF_LINSPEC = (AccuracyWarning, ConvergenceWarning, PerformanceWarning, PluginWarning)
-"""The warnings that a user of linspec expects of a solve."""
 
 TIE = 1e-6
 """Entries within this share of the largest count as equally large when signs are fixed."""

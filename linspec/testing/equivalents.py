@@ -39,6 +39,7 @@ from linspec.testing.behaviour import ANSWERED, Skip, check_units
 from linspec.testing.family import ProblemTesting, testing_of
 from linspec.testing.oracle import Reading, as_host
 from linspec.testing.problems import Case
+from linspec.testing.process import left_behind, moved_generators, unexpected_warnings
 from linspec.testing.solving import Attempt, Subject, attempt
 
 __all__ = ["EQUIVALENCE_CHECKS", "Solved"]
@@ -476,6 +477,24 @@ def _score_issues(solved: Solved, name: str, score: HeldOutScore) -> Iterator[st
             yield f"scores from second moments must be those of solutions; they differ by {gap:.2g}"
 
 
+def check_process(solved: Solved) -> Iterator[str]:
+    """Problem and answer print nothing, give no warnings, use no global generator and change no settings."""
+    if solved.solution is None:  # read first, so that the check is skipped if there is none
+        return
+    rows = _rows(solved.case)
+
+    def work() -> None:
+        result = solved.solve(solved.case.arrays, solved.case.parameters)
+        if callable(getattr(result.solution, "transform", None)):
+            with suppress(LinspecError):  # the check "transform" reports it
+                solved.scores(result.solution, rows)
+
+    yield from left_behind(work)
+    yield from unexpected_warnings(work)
+    for owner in moved_generators(work):
+        yield f"a problem must not use a global random generator; it used that of {owner}. Draw nothing"
+
+
 # ---- the law and the oracle -------------------------------------------------------------------
 
 
@@ -622,6 +641,7 @@ def check_units_of_problem(solved: Solved) -> Iterator[str]:
 
 
 EQUIVALENCE_CHECKS: dict[str, Callable[[Solved], Iterator[str]]] = {
+    "process": check_process,  # first: nothing is left behind by the others
     "law": check_law,
     "oracle-errors": check_oracle_errors,
     "weights": check_weights,

@@ -195,7 +195,7 @@ class Suite:
     def checks(self) -> Iterator[Check]:
         """Yield all checks, including those that will be skipped."""
         for name in DECLARATIONS[self.spec.kind]:
-            yield Check(name, "", partial(self._declaration, name))
+            yield Check(name, "", partial(self._run, name, partial(self._declaration, name)))
         yield from {
             "solver": self._of_solver,
             "normalizer": self._of_normalizer,
@@ -277,11 +277,15 @@ class Suite:
             for required in (self.family, backend):
                 if required is not None:
                     _require(required)
-            if self._overdue:
-                raise Skip(f"not run: {self._overdue}")
-            self._fail_on(self._in_time(name, issues))
+            self._run(name, issues)
 
         return Check(name, "" if backend is None else backend.name, run)
+
+    def _run(self, name: str, issues: Callable[[], Iterable[str]]) -> None:
+        """Fail if a check has issues; skip it if an earlier one took too long."""
+        if self._overdue:
+            raise Skip(f"not run: {self._overdue}")
+        self._fail_on(self._in_time(name, issues))
 
     def _in_time(self, name: str, issues: Callable[[], Iterable[str]]) -> Iterator[str]:
         """Yield the issues of a check, and one more if it takes too long."""
@@ -310,10 +314,19 @@ class Suite:
     @cached_property
     def cls(self) -> Any:
         """The class; Skip if it cannot be used (the check "target" reports it)."""
+        part, fault = self._part
+        if fault is not None:
+            raise Skip("the target cannot be used") from fault
+        return part
+
+    @cached_property
+    def _part(self) -> tuple[Any, BrokenPlugin | None]:
+        """The class, or the reason why it cannot be used; an import that takes too long is ended, and not repeated."""
         try:
-            return registry.get_part(self.spec.kind, *self._request)
-        except BrokenPlugin as error:
-            raise Skip("the target cannot be used") from error
+            with limited(self.time_limit):
+                return registry.get_part(self.spec.kind, *self._request), None
+        except BrokenPlugin as fault:
+            return None, fault
 
     @cached_property
     def _blocks(self) -> Blocks:
@@ -361,18 +374,16 @@ class Suite:
     @cached_property
     def declarations(self) -> dict[str, str]:
         """Faults of the declaration, by check: "" if there is none; "skipped: ..." if it was not checked."""
-        try:
-            if self.spec.kind != "operator":
-                registry.get_part(self.spec.kind, *self._request)
-        except BrokenPlugin as error:
-            return {"target": str(error)}
+        if self.spec.kind != "operator" and (fault := self._part[1]) is not None:
+            return {"target": str(fault)}
         return dict(declaration_issues(self.spec, self._provider))
 
-    def _declaration(self, name: str) -> None:
+    def _declaration(self, name: str) -> Iterator[str]:
         issue = self.declarations.get(name, "skipped: the target cannot be used")
         if issue.startswith("skipped: "):
             raise Skip(issue.removeprefix("skipped: "))
-        self._fail_on([issue] if issue else [])
+        if issue:
+            yield issue
 
     def _without_cases(self) -> None:
         issue = (
@@ -430,13 +441,14 @@ class Suite:
 
 _OF_CLASS = (
     "target", "defaults", "invalid-options", "option-help", "docstring", "reference", "summary", "light-table",
+    "quiet-import",
 )  # fmt: skip
 DECLARATIONS = {
     "solver": (*_OF_CLASS, "automatic"),
     "normalizer": _OF_CLASS,
     "test-matrix": _OF_CLASS,
     "operator": ("summary", "light-table"),
-    "problem": ("target", "summary", "light-table"),
+    "problem": ("target", "summary", "light-table", "quiet-import"),
 }
 """The names of the checks of a declaration, by kind."""
 

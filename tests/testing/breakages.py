@@ -559,6 +559,20 @@ BREAKAGES = [
         r"must end within 0.2 s .* it was ended in .*liars.py:\d+\. Does the solver end when run.proceed",
         time_limit=0.2,
     ),
+    Breakage(
+        55,
+        "Prints where it transforms rows.",
+        problem(target=problems.TransformPrints),
+        "process",
+        r"it printed 'scores\\n.*Log it",
+    ),
+    Breakage(
+        56,
+        "Gives a warning where it multiplies with the adjoint.",
+        adapter(adapt=lambda data: parts.Adapted(data, "warns")),
+        "process",
+        "no warnings must be given .* got UserWarning: be careful. Silence it",
+    ),
 ]
 
 
@@ -574,7 +588,7 @@ def linspec_solvers():
         linspec.SolverSpec(
             name="packaged",
             {field}="svd",
-            target="linspec_svd.direct:DirectSVD",
+            target="{target}",
             summary="A solver in a broken package.",
             reference="Golub 1965, SIAM J. Numer. Anal. 2(2)",
         )
@@ -584,18 +598,23 @@ def linspec_solvers():
 
 @dataclass(frozen=True)
 class Package:
-    """A package whose table is broken: `says` is a pattern of the output of ``linspec check svd/packaged``."""
+    """A broken package: `says` is a pattern of the output of ``linspec check svd/packaged --time-limit ...``."""
 
     number: int
     sentence: str
-    table: str
     says: str
+    table: str = ""
+    solver: str = ""
+    time_limit: float = 60.0
 
     def write(self, folder: Path) -> None:
         """Write the package, as if it were installed in a folder."""
         info = folder / f"broken_{self.number}-1.0.dist-info"
         info.mkdir()
-        (folder / f"table_{self.number}.py").write_text(self.table, encoding="utf-8")
+        place = f"solver_{self.number}:Solver" if self.solver else "linspec_svd.direct:DirectSVD"
+        table = (self.table or RECORD).replace("{field}", "problem").replace("{target}", place)
+        (folder / f"table_{self.number}.py").write_text(table, encoding="utf-8")
+        (folder / f"solver_{self.number}.py").write_text(self.solver, encoding="utf-8")
         metadata = f"Metadata-Version: 2.1\nName: broken-{self.number}\nVersion: 1.0\n"
         (info / "METADATA").write_text(metadata, encoding="utf-8")
         (info / "entry_points.txt").write_text(f"[linspec]\nbroken = table_{self.number}\n", encoding="utf-8")
@@ -605,19 +624,34 @@ PACKAGES = [
     Package(
         16,
         "Sleeps for two seconds when its table is imported.",
-        "import time\n\ntime.sleep(2)\n" + RECORD.format(field="problem"),
         "FAILED light-table: .* table_16 takes 2 s, .* Do no work at import",
+        table="import time\n\ntime.sleep(2)\n" + RECORD,
     ),
     Package(
         21,
         "Misspells a field of a record.",
-        RECORD.format(field="problme"),
         "broken-21.* is broken .*SolverSpec has no field 'problme'. Did you mean 'problem'",
+        table=RECORD.replace("{field}", "problme"),
     ),
     Package(
         22,
         "Raises where its table is imported.",
-        "raise RuntimeError('there is no licence')\n",
         "broken-22.* is broken .*RuntimeError: there is no licence",
+        table="raise RuntimeError('there is no licence')\n",
+    ),
+    Package(
+        53,
+        "Changes the settings of NumPy when its solver is imported, and prints.",
+        "FAILED quiet-import: .* importing solver_53 changes the error state .*, the global generator of NumPy, "
+        "the output: 'hello.* Do no work at import",
+        solver="import numpy\nfrom linspec_svd.direct import DirectSVD as Solver\n\n"
+        "print('hello')\nnumpy.seterr(all='ignore')\nnumpy.random.seed(0)\n",
+    ),
+    Package(
+        54,
+        "Does not come to an end when its solver is imported.",
+        "FAILED target: .*solver_54:Solver.* cannot be imported .*Overdue: it takes longer than the time limit",
+        solver="while True:\n    pass\n",
+        time_limit=0.3,
     ),
 ]
