@@ -245,6 +245,27 @@ class KeepsItsAnswer(Honest):
         return run.finish(x=problem.A.home.blocks.place(kept[key]))
 
 
+class HasABrokenChoice(Honest):
+    """Has a value of an option that was never tried."""
+
+    way: str = option("svd", "how to solve", choices=("svd", "qr"))
+
+    def twist(self, solution, problem, run):
+        if self.way == "qr":
+            raise NameError("name 'scipy' is not defined")
+        return solution
+
+
+class TakesAnyLayoutForOne(Honest):
+    """Reads the memory of its data from the first entry on, in the order of C."""
+
+    def solve(self, problem, run):
+        source = getattr(getattr(problem.A, "operator", problem.A), "array", None)
+        if is_wide(source) and not source.flags.c_contiguous:
+            raise BufferError("ndarray is not C-contiguous")
+        return super().solve(problem, run)
+
+
 class CutsAtANumber(Honest):
     """Takes small singular values for zeros, whatever the largest is."""
 
@@ -1022,6 +1043,8 @@ LIARS = [
     (DrawsAnswersFromTheGlobalGenerator, DENSE, ("direct",), {"random-state", "same-seed"}),
     (Unseeded, DENSE, ("direct",), {"same-seed"}),
     (KeepsItsAnswer, DENSE, ("direct",), {"same-instance"}),
+    (HasABrokenChoice, DENSE, ("direct",), {"choices"}),
+    (TakesAnyLayoutForOne, DENSE, ("direct",), {"layouts"}),
     (CutsAtANumber, DENSE, ("direct",), {"units"}),
     (Unsorted, DENSE, ("direct",), {"order"}),
     (WrongSigns, DENSE, ("direct",), {"signs"}),

@@ -13,6 +13,7 @@ import io
 import sys
 import warnings
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -173,11 +174,12 @@ def check_process(adapter: Adapter) -> Iterator[str]:
 
     def work() -> None:
         made = adapter.spec.adapt(adapter.sample)
-        product = made.matmat(made.home.blocks.eye(made.shape[1]))
-        made.rmatmat(made.home.place(product, made.dtype))
-        part = made.rows(slice(0, len(product))) if made.gathers else made
-        if part.readable:
-            part.dense()
+        with suppress(Exception):  # the laws report it
+            product = made.matmat(made.home.blocks.eye(made.shape[1]))
+            made.rmatmat(made.home.place(product, made.dtype))
+            part = made.rows(slice(0, product.shape[0])) if made.gathers else made
+            if part.readable:
+                part.dense()
 
     if adapter.operator is None:  # read first, so that the check is skipped if there is none
         return
@@ -189,9 +191,9 @@ def check_process(adapter: Adapter) -> Iterator[str]:
 
 def _law(name: str) -> Callable[[Adapter], Iterator[str]]:
     def check(adapter: Adapter) -> Iterator[str]:
-        broken = {law for law, _ in adapter.issues}
-        if name in FOLLOWING and broken - set(FOLLOWING):
-            raise Skip(f"the products break other laws: {', '.join(sorted(broken - set(FOLLOWING)))}")
+        broken = {law for law, _ in adapter.issues if law not in {*FOLLOWING, "names"}}
+        if name in FOLLOWING and broken:
+            raise Skip(f"the products break other laws: {', '.join(sorted(broken))}")
         yield from (text for law, text in adapter.issues if law == name)
 
     return check

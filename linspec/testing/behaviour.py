@@ -18,8 +18,17 @@ from typing import Any
 import numpy as np
 
 import linspec
-from linspec.arrays import is_array
-from linspec.errors import BudgetTooSmall, DataOutOfRange, MissingCapability, NonFiniteData
+from linspec.arrays import HostArray, is_array
+from linspec.errors import (
+    BrokenPlugin,
+    BudgetTooSmall,
+    DataOutOfRange,
+    InvalidOption,
+    LinspecError,
+    MissingCapability,
+    NonFiniteData,
+)
+from linspec.registry.options import options_of
 from linspec.solving.iterates import IterativeSolver, stored
 from linspec.solving.solution import Status
 from linspec.testing.answers import converges
@@ -281,6 +290,73 @@ def check_interrupt(subject: Subject) -> Iterator[str]:
                     f"interrupts are such exceptions; the solve {then}. Catch Exception instead"
                 )
                 return
+
+
+def check_choices(subject: Subject) -> Iterator[str]:
+    """Each value of the options that list their values is taken, or refused with an error of linspec.errors."""
+    listed = [
+        (declared.name, value)
+        for declared in options_of(subject.cls)
+        for value in (declared.choices or ((True, False) if declared.kind is bool else ()))
+        if declared.part_kind is None and value != declared.default
+    ]
+    if not listed:
+        raise Skip("no option of the solver lists its values")
+    case = _first_case(subject)
+    trial = Trial.of(subject, BACKENDS[0], case)
+    for name, value in listed:
+        what = f"with {name}={value!r} on {case.name}"
+        try:
+            solver = subject.make(**{"max_iterations": ROUGH_ITERATIONS, name: value})
+        except InvalidOption:  # it excludes the default of another option
+            continue
+        result = attempt(case.state(host_data(case)), solver, rng=0)
+        if result.error is not None:
+            refused = isinstance(result.error, LinspecError) and not isinstance(result.error, BrokenPlugin)
+            if not refused:
+                yield f"{what}, the solver must solve it or refuse it; it {result.raised}"
+            continue
+        yield from (f"{what}, {issue}" for issue in _wrong(trial, result.solution))
+
+
+def _wrong(trial: Trial, solution: Any) -> Iterator[str]:
+    """Yield errors of a solution to the case of a trial: of its residual, and of its answer if it has converged."""
+    law = trial.oracle.law(solution)
+    if law.contradicts(solution.residual, solution.residual_kind):
+        yield (
+            f"the solution claims residual {solution.residual:.3g}; the returned arrays have {law.residual:.3g}"
+        )
+    if trial.subject.exact and solution.converged:
+        yield from trial.oracle.errors(solution)
+
+
+def _spread(A: HostArray) -> HostArray:
+    """Return a copy of an array whose entries are in reverse order in memory, with gaps between them."""
+    everything = tuple(slice(None, None, -2) for _ in A.shape)
+    copy: HostArray = np.zeros([2 * size for size in A.shape], A.dtype)[everything]
+    copy[...] = A
+    return copy
+
+
+def check_layouts(subject: Subject) -> Iterator[str]:
+    """Arrays in Fortran order, and views with negative strides, are solved like arrays in C order."""
+    case = _first_case(subject)
+    trial = Trial.of(subject, BACKENDS[0], case)
+    if trial.solution is None:
+        raise Skip(f"the solver does not solve {case.name}")
+    layouts: dict[str, Callable[[HostArray], HostArray]] = {
+        "for arrays in Fortran order": np.asfortranarray,
+        "for views with negative strides": _spread,
+    }
+    for what, layout in layouts.items():
+        data = {name: layout(array) for name, array in case.arrays.items()}
+        result = attempt(case.state(data), subject.for_case(case), rng=0)
+        if result.error is not None:
+            yield f"{what} the solver must have the answer of arrays in C order; it {result.raised}"
+            continue
+        if trial.solution.converged and not result.solution.converged:
+            yield f"{what} the solver must converge, as for arrays in C order; got {result.solution.status.name}"
+        yield from (f"{what}, {issue}" for issue in _wrong(trial, result.solution))
 
 
 # ---- budgets and endings ----------------------------------------------------------------------
@@ -769,6 +845,8 @@ BEHAVIOUR_CHECKS: dict[str, Callable[[Subject], Iterator[str]]] = {
     "interrupt": check_interrupt,
     "declared-needs": check_declared_needs,
     "counts": check_counts,
+    "choices": check_choices,
+    "layouts": check_layouts,
     "budget": check_budget,
     "starved": check_starved,
     "callback": check_callback,

@@ -20,10 +20,11 @@ from typing import Any
 import numpy as np
 
 from linspec.arrays import Array, HostArray, to_host
-from linspec.errors import AccuracyWarning, MissingCapability
+from linspec.errors import AccuracyWarning, MissingCapability, shown
 from linspec.moments.moments import Moments
 from linspec.operators import DenseOperator, LinearOperator, as_operator
 from linspec.operators.base import Selection
+from linspec.process.plurals import count_of
 from linspec.testing.places import package_of, said_of
 
 __all__ = ["CountingOperator", "ProductsOnly", "check_operator"]
@@ -205,7 +206,18 @@ def check_operator(data: Any, *, entries: HostArray | None = None, seed: int = 0
     []
     """
     operator = as_operator(data)
-    watch = _Watch(operator, entries, seed)
+    if operator.dtype not in DTYPES:
+        return [f"kind: dtype must be float32 or float64, that of products; got {operator.dtype}"]
+    try:
+        watch = _Watch(operator, entries, seed)
+    except Exception as error:  # noqa: BLE001 (an operator may fail in any way)
+        raised, shape = said_of(error, package_of(type(operator))), tuple(operator.shape)
+        return [
+            f"kind: matmat must multiply a block of {shape[1]} rows, since shape is {shape}; it raised {raised}"
+        ]
+    if tuple(operator.shape) != (watch.n, watch.p):
+        shape = tuple(operator.shape)
+        return [f"kind: shape must be {(watch.n, watch.p)}, since products have {watch.n} rows; got {shape}"]
     issues: list[str] = []
     for name, law in LAWS.items():
         try:
@@ -219,6 +231,10 @@ def check_operator(data: Any, *, entries: HostArray | None = None, seed: int = 0
 
 SELECTED = "_rows must return the selected rows, for an array of numbers in its order and as often"
 """The remedy of rows that were not selected."""
+
+
+DTYPES = np.dtype(np.float32), np.dtype(np.float64)
+"""The dtypes that an operator may have."""
 
 
 class _Watch:
@@ -273,8 +289,6 @@ def _check_untouched(w: _Watch) -> Iterator[str]:
 
 
 def _check_kind(w: _Watch) -> Iterator[str]:
-    if w.A.dtype not in (np.dtype(np.float32), np.dtype(np.float64)):
-        yield f"dtype must be float32 or float64; got {w.A.dtype}"
     product = w.A.matmat(w.A.home.blocks.place(w.block(w.p)))
     if tuple(product.shape) != (w.n, 3):
         yield f"matmat must return a block of shape {(w.n, 3)}; got {tuple(product.shape)}"
@@ -417,9 +431,20 @@ def _check_means(w: _Watch) -> Iterator[str]:
     yield from _issue("the column mean", w.differs(means, w.M.mean(axis=0), np.abs(w.M).mean(axis=0)))
 
 
+def _check_names(w: _Watch) -> Iterator[str]:
+    names, labels = w.A.column_names, w.A.row_names
+    if names is not None and not (
+        isinstance(names, tuple) and len(names) == w.p and all(isinstance(name, str) for name in names)
+    ):
+        yield f"column_names must be None or a tuple of {count_of(w.p, 'text')}; got {shown(names)}"
+    if labels is not None and len(labels) != w.n:
+        yield f"row_names must be None or have {count_of(w.n, 'label')}; got {len(labels)}"
+
+
 LAWS: dict[str, Callable[[_Watch], Iterator[str]]] = {
     "untouched": _check_untouched,
     "kind": _check_kind,
+    "names": _check_names,
     "entries": _check_entries,
     "linearity": _check_linearity,
     "blocks": _check_blocks,

@@ -12,6 +12,7 @@ an argument of `conformance`, and they must fail: one that passes is an error.
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -47,6 +48,10 @@ TIME_LIMIT = 300.0
 
 SHOWN, NAMED = 8, 3
 """Most lines of issues in the message of a check, and most cases that one line names."""
+
+
+SENTENCE = re.compile(r"\b(must|raised)\b")
+"""A word that only a sentence has: the text before the first colon of an issue is a place if it has none."""
 
 
 class CheckFailed(AssertionError):  # noqa: N818 (a result of the test, not an error of the kit)
@@ -454,12 +459,13 @@ DECLARATIONS = {
 
 
 def merged(issues: Sequence[str]) -> list[str]:
-    """Merge issues that differ only in the text before the first colon, such as the case: "tall; wide: raised ..."."""
-    places: dict[tuple[str, str], dict[str, None]] = {}
+    """Merge issues that differ only in their place, such as the case: "tall; wide: raised ..."."""
+    places: dict[str, dict[str, None]] = {}
     for issue in issues:
-        place, colon, text = issue.partition(": ")
-        places.setdefault((colon, text), {})[place] = None
-    return [f"{_listed([*names])}{colon}{text}" for (colon, text), names in places.items()]
+        place, colon, _ = issue.partition(": ")
+        named = bool(colon) and not SENTENCE.search(place)
+        places.setdefault(issue.removeprefix(place) if named else issue, {})[place if named else ""] = None
+    return [f"{_listed([*names])}{text}" for text, names in places.items()]
 
 
 def _listed(names: Sequence[str]) -> str:

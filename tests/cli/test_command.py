@@ -642,7 +642,7 @@ def test_check_of_an_adapter(monkeypatch, sample: str | None, code: int):
     assert "Parcels of another library." in run("describe", "operator/parcels").out
     out = run("check", "parcels", code=code).out
     assert ("FAILED sample: the record names no sample" in out) == bool(code)
-    assert f"parcels: {1 if code else 14} passed, {code} failed" in out
+    assert f"parcels: {1 if code else 15} passed, {code} failed" in out
 
 
 # ---- the demonstration ------------------------------------------------------------------------

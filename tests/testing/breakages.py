@@ -573,6 +573,34 @@ BREAKAGES = [
         "process",
         "no warnings must be given .* got UserWarning: be careful. Silence it",
     ),
+    Breakage(
+        57,
+        "Has a value of an option that was never tried.",
+        direct(solvers.HasABrokenChoice),
+        "choices",
+        "with way='qr' on tall, the solver must solve it or refuse it; it raised NameError: .*py:",
+    ),
+    Breakage(
+        58,
+        "Reads the memory of its data in the order of C, whatever their layout.",
+        direct(solvers.TakesAnyLayoutForOne),
+        "layouts",
+        "for arrays in Fortran order the solver must have the answer of arrays in C order; it raised BufferError",
+    ),
+    Breakage(
+        59,
+        "Gives one name for all columns.",
+        adapter(adapt=lambda data: parts.Adapted(data, "names")),
+        "names",
+        "column_names must be None or a tuple of 6 texts; got",
+    ),
+    Breakage(
+        60,
+        "Has the shape of the transposed matrix.",
+        adapter(adapt=lambda data: parts.Adapted(data, "shape")),
+        "kind",
+        r"matmat must multiply a block of 20 rows, since shape is \(6, 20\); it raised ValueError",
+    ),
 ]
 
 
