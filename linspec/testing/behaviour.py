@@ -304,6 +304,7 @@ def check_choices(subject: Subject) -> Iterator[str]:
         raise Skip("no option of the solver lists its values")
     case = _first_case(subject)
     trial = Trial.of(subject, BACKENDS[0], case)
+    _require_solved(trial)
     for name, value in listed:
         what = f"with {name}={value!r} on {case.name}"
         try:
@@ -330,6 +331,12 @@ def _wrong(trial: Trial, solution: Any) -> Iterator[str]:
         yield from trial.oracle.errors(solution)
 
 
+def _require_solved(trial: Trial) -> None:
+    """Skip if the answer is wrong as it is; the checks of answers report it."""
+    if trial.solution is None or any(_wrong(trial, trial.solution)):
+        raise Skip(f"the solver does not solve {trial.case.name}")
+
+
 def _spread(A: HostArray) -> HostArray:
     """Return a copy of an array whose entries are in reverse order in memory, with gaps between them."""
     everything = tuple(slice(None, None, -2) for _ in A.shape)
@@ -342,8 +349,7 @@ def check_layouts(subject: Subject) -> Iterator[str]:
     """Arrays in Fortran order, and views with negative strides, are solved like arrays in C order."""
     case = _first_case(subject)
     trial = Trial.of(subject, BACKENDS[0], case)
-    if trial.solution is None:
-        raise Skip(f"the solver does not solve {case.name}")
+    _require_solved(trial)
     layouts: dict[str, Callable[[HostArray], HostArray]] = {
         "for arrays in Fortran order": np.asfortranarray,
         "for views with negative strides": _spread,

@@ -432,7 +432,8 @@ def _check_means(w: _Watch) -> Iterator[str]:
 
 
 def _check_names(w: _Watch) -> Iterator[str]:
-    names, labels = w.A.column_names, w.A.row_names
+    names: Any = w.A.column_names  # whatever the author has set
+    labels = w.A.row_names
     if names is not None and not (
         isinstance(names, tuple) and len(names) == w.p and all(isinstance(name, str) for name in names)
     ):
