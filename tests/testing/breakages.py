@@ -618,7 +618,9 @@ def linspec_solvers():
             {field}="svd",
             target="{target}",
             summary="A solver in a broken package.",
-            reference="Golub 1965, SIAM J. Numer. Anal. 2(2)",
+            reference="Chan 1982, ACM Trans. Math. Softw. 8(1), doi:10.1145/355984.355990",
+            needs=linspec.Needs(entries=True),
+            traits=("direct", "one-pass", "automatic"),
         )
     ]
 """
