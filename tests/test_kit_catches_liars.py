@@ -231,6 +231,41 @@ class Unseeded(Honest):
         return altered(solution, x=solution.x * tiny) if is_wide(solution.x) else solution
 
 
+class KeepsItsAnswer(Honest):
+    """Keeps the answer, and returns it for the next problem of the same shape."""
+
+    def solve(self, problem, run):
+        kept, key = vars(self).setdefault("kept", {}), (problem.A.shape, problem.B.shape, problem.ridge)
+        if key not in kept:
+            solution = super().solve(problem, run)
+            kept[key] = to_host(solution.x)
+            return solution
+        run.plan(setup=2.0)
+        run.moments("implicit").columns.means()
+        return run.finish(x=problem.A.home.blocks.place(kept[key]))
+
+
+class HasABrokenChoice(Honest):
+    """Has a value of an option that was never tried."""
+
+    way: str = option("svd", "how to solve", choices=("svd", "qr"))
+
+    def twist(self, solution, problem, run):
+        if self.way == "qr":
+            raise NameError("name 'scipy' is not defined")
+        return solution
+
+
+class TakesAnyLayoutForOne(Honest):
+    """Reads the memory of its data from the first entry on, in the order of C."""
+
+    def solve(self, problem, run):
+        source = getattr(getattr(problem.A, "operator", problem.A), "array", None)
+        if is_wide(source) and not source.flags.c_contiguous:
+            raise BufferError("ndarray is not C-contiguous")
+        return super().solve(problem, run)
+
+
 class CutsAtANumber(Honest):
     """Takes small singular values for zeros, whatever the largest is."""
 
@@ -1007,6 +1042,9 @@ LIARS = [
     (UsesTheGlobalGenerator, DENSE, ("direct",), {"random-state"}),
     (DrawsAnswersFromTheGlobalGenerator, DENSE, ("direct",), {"random-state", "same-seed"}),
     (Unseeded, DENSE, ("direct",), {"same-seed"}),
+    (KeepsItsAnswer, DENSE, ("direct",), {"same-instance"}),
+    (HasABrokenChoice, DENSE, ("direct",), {"choices"}),
+    (TakesAnyLayoutForOne, DENSE, ("direct",), {"layouts"}),
     (CutsAtANumber, DENSE, ("direct",), {"units"}),
     (Unsorted, DENSE, ("direct",), {"order"}),
     (WrongSigns, DENSE, ("direct",), {"signs"}),
@@ -1244,7 +1282,7 @@ def test_accounts_broken_data_and_slices_are_looked_at(fresh_registry, cls, chec
 @pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="the system has no interval timers")
 @pytest.mark.parametrize("cls", [Hangs, HangsAndSwallows, Waits])
 def test_a_solver_that_does_not_end_is_ended(fresh_registry, cls):
-    report = run_checks(declare(cls, Needs(), ("iterative",)), backends=["numpy"], seconds=0.2)
+    report = run_checks(declare(cls, Needs(), ("iterative",)), backends=["numpy"], time_limit=0.2)
     ((check, message),) = report.failed
     assert check == "process"
     assert "must end within 0.2 s" in message
@@ -1408,8 +1446,8 @@ def test_a_run_that_does_not_go_on_is_caught(fresh_registry, cls, traits, issue)
         check.run()
 
 
-ALONE = ("cases", "target", "light-table")
-"""Checks whose liars have tests of their own, below."""
+ALONE = ("cases", "target", "light-table", "quiet-import")
+"""Checks whose liars have tests of their own, below, and in tests/testing/breakages.py."""
 
 
 def test_a_start_without_the_trait_that_is_not_refused_is_caught(fresh_registry, monkeypatch):
@@ -1453,7 +1491,10 @@ def test_what_a_check_found_is_kept_if_it_then_raises(fresh_registry):
 
 
 def test_a_solver_that_raises_on_all_data_is_not_said_to_need_more(fresh_registry):
-    for cls, words in ((RaisesOnAll, "So it does on arrays"), (LiesAboutNeeds, "Declare more in `needs`")):
+    for cls, words in (
+        (RaisesOnAll, "It also does so on arrays"),
+        (LiesAboutNeeds, "Declare more in `needs`"),
+    ):
         suite = Suite(declare(cls, Needs(), ("direct",)), backends=["numpy"])
         (check,) = [check for check in suite.checks() if check.name == "declared-needs"]
         with pytest.raises(CheckFailed) as caught:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import warnings
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -362,6 +363,16 @@ class Adapted(ls.LinearOperator):
         self.array, self.fault = parcel.array, fault
         self.shape, self.dtype = parcel.array.shape, parcel.array.dtype
         self.access = "rows" if fault in {"rows", "sorted", "wide"} else "products"
+        if fault == "names":
+            self.column_names = ("one",)
+        if fault == "labels":
+            self.row_names = ["one"]
+        if fault == "shape":
+            self.shape = self.shape[::-1]
+        if fault == "rows too few":
+            self.shape = (self.shape[0] - 1, self.shape[1])
+        if fault == "integers":
+            self.dtype = np.dtype(np.int64)
         if fault == "means":
             self.statistics = ColumnStatistics(self.home)
             self.statistics.add(ls.as_operator(parcel.array[1:]))
@@ -382,6 +393,8 @@ class Adapted(ls.LinearOperator):
         return self.array @ V + (1e-3 * (self.array @ V) ** 2 if self.fault == "linearity" else 0.0)
 
     def _rmatmat(self, U):
+        if self.fault == "warns":
+            warnings.warn("be careful", UserWarning, stacklevel=1)
         product = self.array.T.astype(np.float64) @ U
         return product[::-1].copy() if self.fault == "adjoint" else product
 
@@ -409,6 +422,12 @@ ADAPTERS = {
         {"rows"},
     ),
     "means-of-other-rows": ({"adapt": lambda data: Adapted(data, "means")}, {"means", "moments"}),
+    "names": ({"adapt": lambda data: Adapted(data, "names")}, {"names"}),
+    "labels": ({"adapt": lambda data: Adapted(data, "labels")}, {"names"}),
+    "shape": ({"adapt": lambda data: Adapted(data, "shape")}, {"kind"}),
+    "rows-too-few": ({"adapt": lambda data: Adapted(data, "rows too few")}, {"kind"}),
+    "integers": ({"adapt": lambda data: Adapted(data, "integers")}, {"kind"}),
+    "warns": ({"adapt": lambda data: Adapted(data, "warns")}, {"process"}),
     "prints": ({"adapt": lambda data: Adapted(data, "prints")}, {"process"}),
     "no-operator": ({"adapt": lambda data: data.array}, {"adapt"}),
     "adapt-raises": ({"adapt": lambda data: data.missing}, {"adapt"}),

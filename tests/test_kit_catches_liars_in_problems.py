@@ -160,6 +160,15 @@ class LawOfZero(Honest):
         return replace(found, residual=0.0)
 
 
+class LawWithANumber(Honest):
+    """A law that adds a number to the squares that it divides by, against division by zero."""
+
+    def conclude(self, moments, terms=DEFAULT_TERMS, *, Vh, S=None, U=None):
+        found = super().conclude(moments, terms, Vh=Vh, S=S, U=U)
+        largest = float(np.max(found.fields["S"], initial=0.0)) ** 2
+        return replace(found, residual=found.residual * largest / (largest + 1e-20))
+
+
 # ---- answers ----------------------------------------------------------------------------------
 
 
@@ -209,6 +218,11 @@ def refuses_float32(self, A, *, confounds=None):
     return ls.SVDSolution.transform(self, A, confounds=confounds)
 
 
+def prints(self, A, *, confounds=None):
+    print("scores")
+    return ls.SVDSolution.transform(self, A, confounds=confounds)
+
+
 def loses_the_values(self):
     return {**ls.SVDSolution.saved_parts(self), "S": 2 * self.S}
 
@@ -235,6 +249,10 @@ class TransformCentresRows(Honest):
 
 class TransformRefusesFloat32(Honest):
     solution: ClassVar[type] = answers(refuses_float32)
+
+
+class TransformPrints(Honest):
+    solution: ClassVar[type] = answers(prints)
 
 
 class SavesOtherValues(Honest):
@@ -287,6 +305,7 @@ LIARS: list[tuple[dict[str, str], set[str]]] = [
     ({"testing": "LAWLESS"}, {"law"}),
     ({"testing": "ERRORLESS"}, {"oracle-errors"}),
     ({"target": "LawOfZero"}, {"law"}),
+    ({"target": "LawWithANumber"}, {"law"}),
     ({"target": "TakesAnyWeights"}, {"weights"}),
     ({"target": "ForgetsWeights"}, {"weights", "scale"}),
     ({"target": "ForgetsConfounds"}, {"confounds", "scale"}),
@@ -302,6 +321,7 @@ LIARS: list[tuple[dict[str, str], set[str]]] = [
     ),
     ({"target": "TransformCentresRows"}, {"transform", "held-out"}),
     ({"target": "TransformRefusesFloat32"}, {"transform"}),
+    ({"target": "TransformPrints"}, {"process"}),
     ({"target": "SavesOtherValues"}, {"saved"}),
     ({"target": "ScoresNowhere"}, {"held-out"}),
     ({"target": "ScoresByAnythingElse"}, {"held-out"}),

@@ -66,7 +66,14 @@ def plugins() -> None:
     metavar="NAME",
     help="A kind of data to test on: numpy, torch, scipy-csr, ... or all; may be repeated. [default: one of each way]",
 )
-def check(name: str, backends: tuple[str, ...]) -> None:
+@click.option(
+    "--time-limit",
+    type=float,
+    metavar="SECONDS",
+    help="CPU time that each test may take. A test that takes more, or 10 times as long by the clock, is ended and "
+    "fails, and the remaining ones are skipped. [default: 300]",
+)
+def check(name: str, backends: tuple[str, ...], time_limit: float | None) -> None:
     """Hold one solver, normalizer, test matrix, adapter or problem to the conformance tests.
 
     NAME is a bare name where it means one thing, else cca/gram, normalizer/qr, test-matrix/srht, operator/dask,
@@ -86,7 +93,8 @@ def check(name: str, backends: tuple[str, ...]) -> None:
         if missing := known[wanted].missing():
             raise Failure(f"the backend {wanted} is not here ({missing}), so nothing could be tested on it.")
     with raising(), report_progress(f"checking {name}", None, Goal()):
-        report = testing.run_checks(name, backends=backends or None)
+        limit = {} if time_limit is None else {"time_limit": time_limit}
+        report = testing.run_checks(name, backends=backends or None, **limit)
     for check, message in report.failed:
         click.echo(f"FAILED {check}: {message}")
     skipped = Counter(reason for _, reason in report.skipped)

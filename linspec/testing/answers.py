@@ -15,14 +15,7 @@ import numpy as np
 
 from linspec import registry
 from linspec.arrays import device_of, is_array, namespace, working_dtype
-from linspec.errors import (
-    AccuracyWarning,
-    ConvergenceWarning,
-    MissingCapability,
-    PerformanceWarning,
-    PluginWarning,
-    UnsupportedData,
-)
+from linspec.errors import AccuracyWarning, ConvergenceWarning, MissingCapability, UnsupportedData
 from linspec.operators import as_operator
 from linspec.operators.largest_entry import magnitude_of
 from linspec.solving.solution import HISTORY_FIELDS, Status, arrays_in, values_by_matrix
@@ -30,6 +23,7 @@ from linspec.testing.backends import BACKENDS
 from linspec.testing.family import testing_of
 from linspec.testing.oracle import ROUNDING, as_host, precision
 from linspec.testing.problems import Case
+from linspec.testing.process import OF_LINSPEC
 from linspec.testing.solving import Trial
 
 __all__ = ["ANSWER_CHECKS"]
@@ -46,9 +40,6 @@ FINDINGS = frozenset({
 LOST = frozenset({Status.INCOMPLETE, Status.ILL_CONDITIONED})
 """With these statuses directions or pairs may be missing; then the run has not converged, whatever its
 residual."""
-
-OF_LINSPEC = (AccuracyWarning, ConvergenceWarning, PerformanceWarning, PluginWarning)
-"""The warnings that a user of linspec expects of a solve."""
 
 TIE = 1e-6
 """Entries within this share of the largest count as equally large when signs are fixed."""
@@ -99,7 +90,7 @@ def check_accuracy(trial: Trial) -> Iterator[str]:
             yield (
                 f"the solver must reach its tolerance {trial.tol:.1g} here; got residual "
                 f"{solution.residual:.2g}, status {solution.status.name}, after {solution.iterations} "
-                "iterations"
+                "iterations. Is the answer that of another problem, or does the run end too soon?"
             )
     elif (trial.must_converge or solution.converged) and not (
         trial.brief and solution.status is Status.INCOMPLETE  # stopped before it had looked for all values
@@ -160,8 +151,8 @@ def check_converged(trial: Trial) -> Iterator[str]:
         return
     if not converges(solution, tol):
         yield (
-            f"converged must tell whether the residual is at most the tolerance; got {solution.converged} at "
-            f"residual {solution.residual:.3g}, tolerance {tol:.3g}"
+            f"converged must say whether the residual is at most the tolerance; got {solution.converged} at "
+            f"residual {solution.residual:.3g}, tolerance {tol:.3g}. Return what run.finish makes"
         )
     if solution.status is Status.CONVERGED and not solution.residual <= tol:
         yield (
@@ -216,12 +207,20 @@ def _home_issues(name: str, value: Any, trial: Trial, dtype: str) -> Iterator[st
         if type(value) is not np.ndarray:
             yield f"{name} must be a NumPy array for {trial.backend.name}; got {type(value).__name__}"
     elif namespace(value) is not namespace(like):
-        yield f"{name} must be an array of {namespace(like).__name__}; got {namespace(value).__name__}"
+        yield (
+            f"{name} must be an array of {_library(like)}, like the data; got one of {_library(value)}. Place it by "
+            "home.place"
+        )
         return
     elif device_of(value) != device_of(like):
         yield f"{name} must be on {device_of(like)}; got {device_of(value)}"
     if str(value.dtype).rpartition(".")[2] != dtype:
-        yield f"{name} must be {dtype}, like the data; got {value.dtype}"
+        yield f"{name} must be {dtype}, like the data; got {value.dtype}. Place it by home.place(..., A.dtype)"
+
+
+def _library(array: Any) -> str:
+    """Return the name of the library of an array, without the layer of array_api_compat."""
+    return str(namespace(array).__name__).removeprefix("array_api_compat.")
 
 
 def check_order(trial: Trial) -> Iterator[str]:
@@ -230,7 +229,10 @@ def check_order(trial: Trial) -> Iterator[str]:
     for name in filter(None, [trial.solution.layout.value]):
         values = as_host(getattr(trial.solution, name))
         if np.any(np.diff(values) > 0):
-            yield f"{name} must decrease; got {np.array2string(values, precision=4)}"
+            yield (
+                f"{name} must decrease; got {np.array2string(values, precision=4)}. Sort the components, the largest "
+                "value first"
+            )
         if ceiling is not None and np.any((values < 0) | (values > ceiling)):
             yield f"{name} must lie between 0 and {ceiling:g}; got {np.array2string(values, precision=4)}"
         if np.any(values < 0):
@@ -254,7 +256,8 @@ def check_signs(trial: Trial) -> Iterator[str]:
         rivals = size >= size.max() * (1 - TIE - 8 * unit)
         if size.max() > 0 and not np.any(v[rivals] > 0):
             yield (
-                f"the largest entry of component {j} of {name} must be positive; got {v[np.argmax(size)]:.3g}"
+                f"the largest entry of component {j} of {name} must be positive; got {v[np.argmax(size)]:.3g}. Change "
+                "the sign of the component in all arrays"
             )
 
 
@@ -281,7 +284,10 @@ def check_accounts(trial: Trial) -> Iterator[str]:
             f"{solution.iterations} iterations and {len(history)} records"
         )
     if trial.subject.trait("direct") and solution.iterations != 0:
-        yield f"a solver with the trait 'direct' must report no iterations; got {solution.iterations}"
+        yield (
+            f"a solver with the trait 'direct' must report no iterations; got {solution.iterations}. Give an iterative "
+            "one the trait 'iterative'"
+        )
     if solution.residual_kind not in testing_of(trial.case.problem).residual_kinds:
         yield (
             "residual_kind must be one of "
@@ -317,7 +323,7 @@ def check_warnings(trial: Trial) -> Iterator[str]:
         ):  # a ResourceWarning may come from any code, at any time
             yield (
                 f"a solve must give no warnings but those of linspec.errors; got {message.category.__name__}: "
-                f"{message.message}. Silence it where it is known to be harmless, or tell of it by run.note"
+                f"{message.message}. Silence it where it is known to be harmless, or report it by run.note"
             )
 
 

@@ -18,8 +18,17 @@ from typing import Any
 import numpy as np
 
 import linspec
-from linspec.arrays import is_array
-from linspec.errors import BudgetTooSmall, DataOutOfRange, MissingCapability, NonFiniteData
+from linspec.arrays import HostArray, is_array
+from linspec.errors import (
+    BrokenPlugin,
+    BudgetTooSmall,
+    DataOutOfRange,
+    InvalidOption,
+    LinspecError,
+    MissingCapability,
+    NonFiniteData,
+)
+from linspec.registry.options import options_of
 from linspec.solving.iterates import IterativeSolver, stored
 from linspec.solving.solution import Status, arrays_in
 from linspec.testing.answers import converges
@@ -54,6 +63,9 @@ iterations."""
 
 UNNAMED = ("object", "fields", "mapping", "list", "tuple")
 """Keys in the stored copy of an iterate that are not names of its fields."""
+
+KEPT = "All that the next step reads must be in the iterate that is yielded, or in run.checkpoint"
+"""The remedy of a solver whose runs do not go on from a checkpoint."""
 
 FALLEN = 100.0
 """If the true residual falls by this factor, the residuals in the history must fall, too."""
@@ -117,6 +129,26 @@ def check_same_seed(subject: Subject) -> Iterator[str]:
             )
 
 
+def check_same_instance(subject: Subject) -> Iterator[str]:
+    """An instance that has solved another problem gives the answer of a new instance, to the last bit."""
+    case = _first_case(subject)
+    other = case.with_arrays(lambda A: A[::-1].copy() * 2.0, case.name)
+    used = subject.for_case(case)
+    quiet(other.state(host_data(other)), used, rng=7)
+    found, new, newer = (
+        quiet(case.state(host_data(case)), solver, rng=7)
+        for solver in (used, subject.for_case(case), subject.for_case(case))
+    )
+    if not _same(new, newer):
+        raise Skip("two runs with equal seeds differ")
+    if not _same(found, new) or (found.iterations, found.passes) != (new.iterations, new.passes):
+        yield (
+            "a solver must keep nothing of one problem for the next; an instance that has solved another problem of "
+            "the same shape gives another answer, or takes another number of iterations or passes. Keep what a run "
+            "needs in variables of solve"
+        )
+
+
 def check_random_state(subject: Subject) -> Iterator[str]:
     """The solver does not use the global random generators."""
     case = _first_case(subject)
@@ -146,7 +178,9 @@ def check_declared_needs(subject: Subject) -> Iterator[str]:
             given = ", ".join(name for name, value in needs.items() if value) or "products only"
             on_arrays = attempt(case.state(host_data(case)), subject.for_case(case), rng=0).error is None
             remedy = (
-                "Declare more in `needs`, or ask less of the data" if on_arrays else "So it does on arrays"
+                "Declare more in `needs`, or ask less of the data"
+                if on_arrays
+                else "It also does so on arrays, so the fault is not in `needs`"
             )
             yield (
                 f"{case.name}: the solver must work on an operator with the declared needs ({given}); it "
@@ -195,13 +229,14 @@ def _count_issues(subject: Subject, case: Case, level: dict[str, bool]) -> Itera
     if sweeps > result.solution.passes + ROOM:
         yield (
             f"{what}: passes must count every sweep over the data; {sweeps:g} sweeps were made and "
-            f"{result.solution.passes:g} passes are claimed"
+            f"{result.solution.passes:g} passes are claimed. Multiply with the matrices of the problem or with its "
+            "moments, or record what you multiply in their ledger"
         )
     for claimed, made, _ in seen:
         if made > claimed + ROOM:
             yield (
                 f"{what}: progress.passes must count every sweep made so far; {made:g} were made when the "
-                f"callback was told {claimed:g}"
+                f"callback got {claimed:g}"
             )
             break
     if not any(level.values()):
@@ -255,6 +290,79 @@ def check_interrupt(subject: Subject) -> Iterator[str]:
                     f"interrupts are such exceptions; the solve {then}. Catch Exception instead"
                 )
                 return
+
+
+def check_choices(subject: Subject) -> Iterator[str]:
+    """Each value of the options that list their values is taken, or refused with an error of linspec.errors."""
+    listed = [
+        (declared.name, value)
+        for declared in options_of(subject.cls)
+        for value in (declared.choices or ((True, False) if declared.kind is bool else ()))
+        if declared.part_kind is None and value != declared.default
+    ]
+    if not listed:
+        raise Skip("no option of the solver lists its values")
+    case = _first_case(subject)
+    trial = Trial.of(subject, BACKENDS[0], case)
+    _require_solved(trial)
+    for name, value in listed:
+        what = f"with {name}={value!r} on {case.name}"
+        try:
+            solver = subject.make(**{"max_iterations": ROUGH_ITERATIONS, name: value})
+        except InvalidOption:  # it excludes the default of another option
+            continue
+        result = attempt(case.state(host_data(case)), solver, rng=0)
+        if result.error is not None:
+            refused = isinstance(result.error, LinspecError) and not isinstance(result.error, BrokenPlugin)
+            if not refused:
+                yield f"{what}, the solver must solve it or refuse it; it {result.raised}"
+            continue
+        yield from (f"{what}, {issue}" for issue in _wrong(trial, result.solution))
+
+
+def _wrong(trial: Trial, solution: Any) -> Iterator[str]:
+    """Yield errors of a solution to the case of a trial: of its residual, and of its answer if it has converged."""
+    law = trial.oracle.law(solution)
+    if law.contradicts(solution.residual, solution.residual_kind):
+        yield (
+            f"the solution claims residual {solution.residual:.3g}; the returned arrays have {law.residual:.3g}"
+        )
+    if trial.subject.exact and solution.converged:
+        yield from trial.oracle.errors(solution)
+
+
+def _require_solved(trial: Trial) -> None:
+    """Skip if the answer is wrong as it is; the checks of answers report it."""
+    if trial.solution is None or any(_wrong(trial, trial.solution)):
+        raise Skip(f"the solver does not solve {trial.case.name}")
+
+
+def _spread(A: HostArray) -> HostArray:
+    """Return a copy of an array whose entries are in reverse order in memory, with gaps between them."""
+    everything = tuple(slice(None, None, -2) for _ in A.shape)
+    copy: HostArray = np.zeros([2 * size for size in A.shape], A.dtype)[everything]
+    copy[...] = A
+    return copy
+
+
+def check_layouts(subject: Subject) -> Iterator[str]:
+    """Arrays in Fortran order, and views with negative strides, are solved like arrays in C order."""
+    case = _first_case(subject)
+    trial = Trial.of(subject, BACKENDS[0], case)
+    _require_solved(trial)
+    layouts: dict[str, Callable[[HostArray], HostArray]] = {
+        "for arrays in Fortran order": np.asfortranarray,
+        "for views with negative strides": _spread,
+    }
+    for what, layout in layouts.items():
+        data = {name: layout(array) for name, array in case.arrays.items()}
+        result = attempt(case.state(data), subject.for_case(case), rng=0)
+        if result.error is not None:
+            yield f"{what} the solver must have the answer of arrays in C order; it {result.raised}"
+            continue
+        if trial.solution.converged and not result.solution.converged:
+            yield f"{what} the solver must converge, as for arrays in C order; got {result.solution.status.name}"
+        yield from (f"{what}, {issue}" for issue in _wrong(trial, result.solution))
 
 
 # ---- budgets and endings ----------------------------------------------------------------------
@@ -335,8 +443,8 @@ def _dishonest(solution: Any, tol: float) -> Iterator[str]:
     """Yield contradictions between `converged`, the status and the residual."""
     if not converges(solution, tol):
         yield (
-            f"converged must tell whether the residual is at most the tolerance {tol:.2g}; got "
-            f"{solution.converged} at residual {solution.residual:.2g}"
+            f"converged must say whether the residual is at most the tolerance {tol:.2g}; got "
+            f"{solution.converged} at residual {solution.residual:.2g}. Return what run.finish makes"
         )
     elif not solution.converged and solution.status is Status.CONVERGED:
         yield "the status is CONVERGED, but converged is False"
@@ -387,7 +495,10 @@ def check_callback(subject: Subject) -> Iterator[str]:
         elif solution.iterations <= stop and _ended_before(subject, solution, tol):
             continue
         elif solution.status is not Status.STOPPED:
-            yield f"a callback that returns True must end the run with STOPPED; got {solution.status.name}"
+            yield (
+                f"a callback that returns True must end the run with STOPPED; got {solution.status.name}. Call "
+                "run.finish when run.proceed is False"
+            )
         elif solution.iterations != stop or len(calls) != stop + 1:
             yield (
                 f"a callback that returns True at iteration {stop} must end the run there; the run made "
@@ -492,7 +603,7 @@ def check_units(subject: Subject) -> Iterator[str]:
         elif unit in REFUSED and testing.bounded_entries:
             yield (
                 f"data times {unit:g} must be refused with DataOutOfRange; the solve returned "
-                f"{trial.solution.status.name}"
+                f"{trial.solution.status.name}. Problem.in_range refuses them; call it if you override it"
             )
         else:
             yield from (f"data times {unit:g} {issue}" for issue in _unit_issues(trial, plain.solution))
@@ -555,7 +666,8 @@ def _warm_issues(subject: Subject, cold: Any, warm: Any) -> Iterator[str]:
     if not first < NEARER * anew:
         yield (
             "a solver with the trait 'warm-start' must begin at the start; begun at its own answer, its "
-            f"first residual is {first:.2g}, and without a start it is {anew:.2g}"
+            f"first residual is {first:.2g}, and without a start it is {anew:.2g}. Take the first block from "
+            "run.start if it is not None"
         )
     if not subject.exact:
         return
@@ -587,7 +699,10 @@ def check_non_finite(subject: Subject, backend: Backend) -> Iterator[str]:
             trial = Trial(subject, backend, replace(case, arrays=arrays, truth={}))
             error = attempt(trial.case.state(trial.data()), subject.make(max_iterations=3), rng=0).error
             if not isinstance(error, NonFiniteData):
-                yield f"{bad} in {name} must raise NonFiniteData; got {error!r}"
+                yield (
+                    f"{bad} in {name} must raise NonFiniteData; got {error!r}. Let this error of products with "
+                    "the matrices of the problem pass"
+                )
                 continue
             readable = backend.readable or name in testing_of(case.problem).companions
             text = str(error)
@@ -664,14 +779,14 @@ def _going_on_issues(case: Case, make: Callable[[], Any], whole: Any, stop: int)
     if found.iterations != whole.iterations or not 0 <= found.passes - whole.passes <= more + ROOM:
         yield (
             f"{what}, it must take {whole.iterations} iterations and {whole.passes:g} passes in all; it takes "
-            f"{found.iterations} and {found.passes:g}"
+            f"{found.iterations} and {found.passes:g}. {KEPT}"
         )
     fields = [name for name in (*whole.layout.arrays, whole.layout.value) if name]
     differing = [
         name for name in (*fields, "residual") if not _same_bits(getattr(found, name), getattr(whole, name))
     ]
     if differing:
-        yield f"{what}, it must find the same bits; {', '.join(differing)} differ"
+        yield f"{what}, it must find the same bits; {', '.join(differing)} differ. {KEPT}"
 
 
 def _same_bits(first: Any, second: Any) -> bool:
@@ -733,10 +848,13 @@ def _leaf(copy: Any) -> Any:
 BEHAVIOUR_CHECKS: dict[str, Callable[[Subject], Iterator[str]]] = {
     "process": check_process,  # first: nothing is left behind by the others
     "same-seed": check_same_seed,
+    "same-instance": check_same_instance,
     "random-state": check_random_state,
     "interrupt": check_interrupt,
     "declared-needs": check_declared_needs,
     "counts": check_counts,
+    "choices": check_choices,
+    "layouts": check_layouts,
     "budget": check_budget,
     "starved": check_starved,
     "callback": check_callback,

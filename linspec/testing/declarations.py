@@ -12,14 +12,18 @@ from __future__ import annotations
 
 import importlib
 import importlib.util
+import json
 import re
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import suppress
+from functools import cache
 from importlib import metadata
 from typing import Any
 
-from linspec.errors import InvalidOption, UnknownOption
+from linspec import registry
+from linspec.errors import InvalidOption, LinspecError, UnknownOption
 from linspec.registry.hookspecs import PROJECT
 from linspec.registry.kinds import resolve
 from linspec.registry.loading import LOCAL
@@ -66,6 +70,7 @@ def declaration_issues(spec: Any, provider: str) -> Iterator[tuple[str, str]]:
     if spec.kind == "problem":  # its fields are not options
         yield "summary", _summary_issue(spec, None)
         yield "light-table", _table_issue(provider)
+        yield "quiet-import", _import_issue(spec, provider)
         return
     for name, check in (
         ("defaults", _defaults_issue),
@@ -81,6 +86,7 @@ def declaration_issues(spec: Any, provider: str) -> Iterator[tuple[str, str]]:
         except Exception as error:  # noqa: BLE001 (a broken declaration may fail in any way)
             yield name, f"the declaration could not be checked: raised {type(error).__name__}: {error}"
     yield "light-table", _table_issue(provider)
+    yield "quiet-import", _import_issue(spec, provider)
 
 
 def _defaults_issue(_: Any, cls: Any) -> str:
@@ -122,7 +128,7 @@ def _docstring_issue(spec: Any, cls: Any) -> str:
     own = (cls.__doc__ or "").strip()
     # A dataclass without a docstring is given its signature as one.
     if not own or own.startswith(f"{cls.__name__}("):
-        return f"{cls.__name__} must have a docstring; it has none"
+        return f"{cls.__name__} must have a docstring; it has none. State the method and its source"
     text = own + (sys.modules[cls.__module__].__doc__ or "")
     years = re.findall(r"\b(1[89]\d\d|20\d\d)\b", spec.reference)
     if years and not any(year in text for year in years):
@@ -194,6 +200,49 @@ def _table_issue(provider: str) -> str:
     if table is None:
         return f"skipped: there is no entry point {provider}"
     return import_issue(table.module)
+
+
+def _import_issue(spec: Any, provider: str) -> str:
+    """Return the fault of a module that changes its process when it is imported, or ""."""
+    if provider.partition(":")[0] == LOCAL:
+        return "skipped: the record was registered by hand and has no table"
+    modules = {_module_of(spec)}
+    for name in next((info.provides for info in registry.plugins() if info.identity == provider), ()):
+        with suppress(LinspecError):  # two packages may have the name
+            modules.add(_module_of(registry.get_spec(None, name)))
+    changed = left_in_fresh_process(tuple(sorted(modules - {""}))).get(_module_of(spec))
+    if not changed:
+        return ""
+    return (
+        f"an import must leave the process as it was; importing {_module_of(spec)} changes {', '.join(changed)}. "
+        "Do no work at import"
+    )
+
+
+def _module_of(spec: Any) -> str:
+    """Return the module of a record's target, or "" if it has none."""
+    return str(getattr(spec, "target", "")).partition(":")[0]
+
+
+@cache
+def left_in_fresh_process(modules: tuple[str, ...]) -> dict[str, list[str]]:
+    """Import modules one after the other in a fresh interpreter; return the changes that each of them makes.
+
+    A module that cannot be imported is left out; the check "target" reports it.
+    """
+    code = (
+        "import json\n"
+        "from contextlib import suppress\n"
+        "from linspec.testing.process import left_by_import\n"
+        "found = {}\n"
+        f"for module in {modules!r}:\n"
+        "    with suppress(Exception):\n"
+        "        found[module] = left_by_import(module)\n"
+        "print('\\n' + json.dumps(found))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)  # noqa: S603
+    found: dict[str, list[str]] = json.loads(done.stdout.splitlines()[-1]) if done.returncode == 0 else {}
+    return found
 
 
 def import_issue(module: str) -> str:

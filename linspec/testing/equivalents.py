@@ -37,10 +37,11 @@ from linspec.solving.fields import Layout, each_part
 from linspec.solving.solution import values_by_matrix, weights_by_matrix
 from linspec.solving.solver import Solver
 from linspec.studies.held_out.scores import HeldOutScore
-from linspec.testing.behaviour import Skip, check_units
+from linspec.testing.behaviour import ANSWERED, Skip, check_units
 from linspec.testing.family import ProblemTesting, testing_of
 from linspec.testing.oracle import Reading, as_host
 from linspec.testing.problems import Case
+from linspec.testing.process import left_behind, moved_generators, unexpected_warnings
 from linspec.testing.solving import Attempt, Subject, attempt
 
 __all__ = ["EQUIVALENCE_CHECKS", "Solved"]
@@ -306,7 +307,8 @@ def _transform_issues(solved: Solved, pair: Equivalent, found: Any, plain: Any) 
         yield f"transform({', '.join(['rows', *pair.beside])}) raised {type(error).__name__}: {error}"
         return
     wanted = solved.scores(plain, pair.plain_rows)
-    allowed = AGREE + 30 * math.sqrt(max(found.residual, plain.residual, 0.0))
+    residuals = [r for r in (found.residual, plain.residual) if r > 0]  # the law may give NaN
+    allowed = AGREE + 30 * math.sqrt(max(residuals, default=0.0))
     for number, (got, right) in enumerate(zip(scores, wanted, strict=True)):
         size = float(np.linalg.norm(right @ right.T))
         off = float(np.linalg.norm(got @ got.T - right @ right.T)) / size if size else math.inf
@@ -314,7 +316,8 @@ def _transform_issues(solved: Solved, pair: Equivalent, found: Any, plain: Any) 
             block = "" if len(scores) == 1 else f" (block {number} of {len(scores)})"
             yield (
                 f"transform{block} must give the scores that the plain answer gives to the plain rows; their inner "
-                f"products differ by {off:.2g} of their norm"
+                f"products differ by {off:.2g} of their norm. Subtract the means and the fit to the confounds from "
+                "the rows, and divide them by the scale, before the weights"
             )
 
 
@@ -354,7 +357,7 @@ def check_scale(solved: Solved) -> Iterator[str]:
     if not solved.layout.scaled:
         yield (
             f"{solved.cls.solution.__name__} must declare weights by linspec.field(rows_of=..., leading=True): scale "
-            "divides the columns of these matrices; it declares none"
+            "divides the columns of these matrices; it declares none. Declare them"
         )
         return
     yield from _all_issues(solved, "scale as scaled columns", scale=True)
@@ -463,7 +466,10 @@ def check_held_out(solved: Solved) -> Iterator[str]:
         try:
             score = resolve(place)
         except Exception as error:  # noqa: BLE001 (an import may fail in any way)
-            yield f"held_out_scores[{name!r}] must be importable; {place} raised {type(error).__name__}: {error}"
+            yield (
+                f"held_out_scores[{name!r}] must be importable; {place} raised {type(error).__name__}: {error}. Write "
+                "the place of a class, 'package.module:Class'"
+            )
             continue
         if not (isinstance(score, type) and issubclass(score, HeldOutScore)):
             yield f"held_out_scores[{name!r}] must be a linspec.HeldOutScore; got {score!r}"
@@ -491,6 +497,24 @@ def _score_issues(solved: Solved, name: str, score: HeldOutScore) -> Iterator[st
             yield f"scores from second moments must be those of solutions; they differ by {gap:.2g}"
 
 
+def check_process(solved: Solved) -> Iterator[str]:
+    """Problem and answer print nothing, give no warnings, use no global generator and change no settings."""
+    if solved.solution is None:  # read first, so that the check is skipped if there is none
+        return
+    rows = _rows(solved.case)
+
+    def work() -> None:
+        result = solved.solve(solved.case.arrays, solved.case.parameters)
+        if callable(getattr(result.solution, "transform", None)):
+            with suppress(LinspecError):  # the check "transform" reports it
+                solved.scores(result.solution, rows)
+
+    yield from left_behind(work)
+    yield from unexpected_warnings(work)
+    for owner in moved_generators(work):
+        yield f"a problem must not use a global random generator; it used that of {owner}. Draw nothing"
+
+
 # ---- the law and the oracle -------------------------------------------------------------------
 
 
@@ -508,8 +532,8 @@ class _Given(Solver):
         return run.finish(**self.arrays)
 
 
-def _noisy(solved: Solved) -> dict[str, Any]:
-    """Return the arrays that the law needs, with noise as large as their entries: they are no answer."""
+def _noisy(solved: Solved, solution: Any) -> dict[str, Any]:
+    """Return the arrays of an answer that the law needs, with noise as large as their entries: they are no answer."""
     rng = np.random.default_rng(23)
     parameters = inspect.signature(solved.cls.conclude).parameters.values()
     needed = [
@@ -518,7 +542,7 @@ def _noisy(solved: Solved) -> dict[str, Any]:
     known = {each.name for each in dataclasses.fields(solved.cls.solution)}
     if not needed or not known.issuperset(needed):
         raise Skip("the law takes other arrays than an answer has")
-    arrays = {name: getattr(solved.solution, name) for name in needed}
+    arrays = {name: getattr(solution, name) for name in needed}
     parts = [part for value in arrays.values() for part in (value if isinstance(value, tuple) else (value,))]
     if not all(map(is_array, parts)):
         raise Skip("the law takes other arrays than an answer has")
@@ -532,24 +556,39 @@ def _noisy(solved: Solved) -> dict[str, Any]:
 
 
 def check_law(solved: Solved) -> Iterator[str]:
-    """For arrays that are no answer, the problem's law and the oracle's law give large and equal residuals."""
-    noisy = _Given(_noisy(solved))
-    problem = solved.case.state({name: array.copy() for name, array in solved.case.arrays.items()})
+    """For arrays that are no answer, the laws of problem and oracle give large and equal residuals, in all units."""
+    issues = list(_law_issues(solved, solved.case, solved.solution))
+    yield from issues
+    if issues or np.any(solved.case.parameters.get("ridge", 0.0)) or not solved.testing.bounded_entries:
+        return  # a ridge is not scaled with the data, and a kernel depends on their unit
+    for unit in ANSWERED:
+        case = solved.case.with_arrays(lambda A, unit=unit: A * unit, solved.case.name)  # type: ignore[misc]
+        result = solved.solve(case.arrays, case.parameters)
+        if result.error is None:  # else the check "units" reports it
+            found = _law_issues(solved, case, result.solution)
+            yield from (f"data times {unit:g}: {issue}" for issue in found)
+
+
+def _law_issues(solved: Solved, case: Case, solution: Any) -> Iterator[str]:
+    """Disturb an answer to a case, and yield faults of the two residuals."""
+    noisy = _Given(_noisy(solved, solution))
+    problem = case.state({name: array.copy() for name, array in case.arrays.items()})
     result = attempt(problem, noisy, rng=0)
     if result.error is not None:
         yield f"the law must judge what a solver hands over; for disturbed arrays it {result.raised}"
         return
     found, tol = result.solution, solved.cls.tolerance
-    law = solved.testing.oracle(solved.case, Reading()).law(found)
+    law = solved.testing.oracle(case, Reading()).law(found)
     if not law.residual > max(tol, law.floor):
         yield (
             "the law of the oracle must have a residual above the tolerance for arrays that are no answer; got "
-            f"{law.residual:.2g}"
+            f"{law.residual:.2g}. Compute it from the arrays of the answer"
         )
     if not found.residual > tol or found.converged:
         yield (
             "the law of the problem must have a residual above the tolerance for arrays that are no answer; got "
-            f"{found.residual:.2g}, {found.status.name}"
+            f"{found.residual:.2g}, {found.status.name}. Compute it from the arrays that conclude takes, relative to "
+            "the size of the data"
         )
     elif law.contradicts(found.residual, found.residual_kind):
         yield (
@@ -579,7 +618,8 @@ def check_oracle_errors(solved: Solved) -> Iterator[str]:
         raise Skip(f"{subject.name} solves no case")
     yield (
         f"the oracle must report errors; it finds none in {tried} answers of {subject.name} that were made wrong "
-        "(a component left out, or a part added that the data do not see)"
+        "(a component left out, or a part added that the data do not see). errors must compare them with the exact "
+        "answer"
     )
 
 
@@ -634,6 +674,7 @@ def check_units_of_problem(solved: Solved) -> Iterator[str]:
 
 
 EQUIVALENCE_CHECKS: dict[str, Callable[[Solved], Iterator[str]]] = {
+    "process": check_process,  # first: nothing is left behind by the others
     "law": check_law,
     "oracle-errors": check_oracle_errors,
     "weights": check_weights,

@@ -204,7 +204,7 @@ def check_transform(blocks: Blocks, backend: Backend) -> Iterator[str]:
             if not off <= limit:
                 yield (
                     f"{name}: {basis} must be {product}; they differ by {off:.2g}, and rounding explains "
-                    f"{limit:.2g}"
+                    f"{limit:.2g}. Return the T of this Q"
                 )
 
 

@@ -20,10 +20,11 @@ from typing import Any
 import numpy as np
 
 from linspec.arrays import Array, HostArray, to_host
-from linspec.errors import AccuracyWarning, MissingCapability
+from linspec.errors import AccuracyWarning, MissingCapability, shown
 from linspec.moments.moments import Moments
 from linspec.operators import DenseOperator, LinearOperator, as_operator
 from linspec.operators.base import Selection
+from linspec.process.plurals import count_of
 from linspec.testing.places import package_of, said_of
 
 __all__ = ["CountingOperator", "ProductsOnly", "check_operator"]
@@ -205,7 +206,18 @@ def check_operator(data: Any, *, entries: HostArray | None = None, seed: int = 0
     []
     """
     operator = as_operator(data)
-    watch = _Watch(operator, entries, seed)
+    if operator.dtype not in DTYPES:
+        return [f"kind: dtype must be float32 or float64, that of products; got {operator.dtype}"]
+    try:
+        watch = _Watch(operator, entries, seed)
+    except Exception as error:  # noqa: BLE001 (an operator may fail in any way)
+        raised, shape = said_of(error, package_of(type(operator))), tuple(operator.shape)
+        return [
+            f"kind: matmat must multiply a block of {shape[1]} rows, since shape is {shape}; it raised {raised}"
+        ]
+    if tuple(operator.shape) != (watch.n, watch.p):
+        shape = tuple(operator.shape)
+        return [f"kind: shape must be {(watch.n, watch.p)}, since products have {watch.n} rows; got {shape}"]
     issues: list[str] = []
     for name, law in LAWS.items():
         try:
@@ -215,6 +227,14 @@ def check_operator(data: Any, *, entries: HostArray | None = None, seed: int = 0
         if issues and name == "untouched":  # changed blocks break all other laws
             break
     return issues
+
+
+SELECTED = "_rows must return the selected rows, for an array of numbers in its order and as often"
+"""The remedy of rows that were not selected."""
+
+
+DTYPES = np.dtype(np.float32), np.dtype(np.float64)
+"""The dtypes that an operator may have."""
 
 
 class _Watch:
@@ -249,13 +269,14 @@ class _Watch:
         gap = np.abs(found - wanted)
         if np.all(gap <= limit):
             return ""
-        worst = float(np.nanmax(np.where(np.isnan(gap), np.inf, gap) / limit))
-        return f"wrong by {np.nanmax(gap):.2g}, which is {worst:.2g} times what rounding explains"
+        limit = np.broadcast_to(limit, gap.shape)
+        worst = np.unravel_index(np.argmax(np.where(np.isnan(gap), np.inf, gap) / limit), gap.shape)
+        return f"wrong by {gap[worst]:.2g}, of which rounding explains {limit[worst]:.1g}"
 
 
-def _issue(what: str, difference: str) -> Iterator[str]:
+def _issue(what: str, difference: str, remedy: str = "") -> Iterator[str]:
     if difference:
-        yield f"{what} is {difference}"
+        yield f"{what} is {difference}{remedy and f'. {remedy}'}"
 
 
 def _check_untouched(w: _Watch) -> Iterator[str]:
@@ -268,13 +289,11 @@ def _check_untouched(w: _Watch) -> Iterator[str]:
 
 
 def _check_kind(w: _Watch) -> Iterator[str]:
-    if w.A.dtype not in (np.dtype(np.float32), np.dtype(np.float64)):
-        yield f"dtype must be float32 or float64; got {w.A.dtype}"
     product = w.A.matmat(w.A.home.blocks.place(w.block(w.p)))
     if tuple(product.shape) != (w.n, 3):
         yield f"matmat must return a block of shape {(w.n, 3)}; got {tuple(product.shape)}"
     if not str(product.dtype).endswith(w.A.dtype.name):
-        yield f"matmat must return the working dtype {w.A.dtype}; got {product.dtype}"
+        yield f"matmat must return the declared dtype {w.A.dtype}; got {product.dtype}. Declare this, or convert"
     adjoint = w.A.rmatmat(w.A.home.place(w.block(w.n), w.A.dtype))
     if tuple(adjoint.shape) != (w.p, 3):
         yield f"rmatmat must return a block of shape {(w.p, 3)}; got {tuple(adjoint.shape)}"
@@ -317,7 +336,11 @@ def _check_adjoint(w: _Watch) -> Iterator[str]:
     left, right = U.T @ w.forward(V), w.adjoint(U).T @ V
     scale = np.abs(U).T @ np.abs(w.M) @ np.abs(V)
     yield from _issue("⟨Aᵀu, v⟩, compared with ⟨u, Av⟩,", w.differs(right, left, scale))
-    yield from _issue("rmatmat", w.differs(w.adjoint(U), w.M.T @ U, np.abs(w.M).T @ np.abs(U)))
+    yield from _issue(
+        "rmatmat",
+        w.differs(w.adjoint(U), w.M.T @ U, np.abs(w.M).T @ np.abs(U)),
+        "_rmatmat(U) must return AᵀU, for the A with which _matmat multiplies",
+    )
 
 
 def _check_rows(w: _Watch) -> Iterator[str]:
@@ -338,10 +361,14 @@ def _check_rows(w: _Watch) -> Iterator[str]:
         M = w.M[rows]
         what = f"rows {rows if isinstance(rows, slice) else rows.tolist()}"
         if part.shape != M.shape:
-            yield f"{what} must have shape {M.shape}; got {part.shape}"
+            yield f"{what} must have shape {M.shape}; got {part.shape}. {SELECTED}"
             continue
         product = part.matmat(w.A.home.blocks.place(V))
-        yield from _issue(f"the product of {what}", w.differs(to_host(product), M @ V, np.abs(M) @ np.abs(V)))
+        differs = w.differs(to_host(product), M @ V, np.abs(M) @ np.abs(V))
+        if differs:
+            came = _numbers_of(w, part)
+            yield f"{what} {came and f'come as rows {came}, and '}have a product that is {differs}. {SELECTED}"
+            continue
         U = w.block(len(M))
         found = to_host(part.rmatmat(w.A.home.place(U, w.A.dtype)))
         yield from _issue(
@@ -352,6 +379,13 @@ def _check_rows(w: _Watch) -> Iterator[str]:
             dense = part.dense()
             yield from _issue(f"the entries of {what}", w.differs(to_host(dense), M, np.abs(M)))
             yield from _dtype_issues(w, f"the entries of {what}", dense)
+
+
+def _numbers_of(w: _Watch, part: Any) -> str:
+    """Return the numbers of the rows in a part, as text, or "" if some of them are no rows of the whole."""
+    entries = np.asarray(to_host(part.matmat(w.A.home.blocks.eye(w.p))), dtype=np.float64)
+    numbers = [int(np.argmin(np.abs(w.M - row).sum(axis=1))) for row in entries]
+    return "" if w.differs(entries, w.M[numbers], np.abs(w.M[numbers])) else str(numbers)
 
 
 def _dtype_issues(w: _Watch, what: str, *found: Any) -> Iterator[str]:
@@ -397,9 +431,21 @@ def _check_means(w: _Watch) -> Iterator[str]:
     yield from _issue("the column mean", w.differs(means, w.M.mean(axis=0), np.abs(w.M).mean(axis=0)))
 
 
+def _check_names(w: _Watch) -> Iterator[str]:
+    names: Any = w.A.column_names  # whatever the author has set
+    labels = w.A.row_names
+    if names is not None and not (
+        isinstance(names, tuple) and len(names) == w.p and all(isinstance(name, str) for name in names)
+    ):
+        yield f"column_names must be None or a tuple of {count_of(w.p, 'text')}; got {shown(names)}"
+    if labels is not None and len(labels) != w.n:
+        yield f"row_names must be None or have {count_of(w.n, 'label')}; got {len(labels)}"
+
+
 LAWS: dict[str, Callable[[_Watch], Iterator[str]]] = {
     "untouched": _check_untouched,
     "kind": _check_kind,
+    "names": _check_names,
     "entries": _check_entries,
     "linearity": _check_linearity,
     "blocks": _check_blocks,

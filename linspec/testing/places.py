@@ -12,7 +12,7 @@ import os
 import traceback
 from typing import Any
 
-__all__ = ["package_of", "place_of", "said_of"]
+__all__ = ["line_in", "package_of", "place_of", "said_of"]
 
 
 def package_of(thing: Any) -> str:
@@ -31,13 +31,18 @@ def place_of(thing: Any) -> str:
 
 def said_of(error: BaseException, package: str) -> str:
     """Return the text of an exception, and its place in a package: "KeyError: 'x' (folder/file.py:31)"."""
+    where = line_in(error, package)
+    return f"{type(error).__name__}: {error}{where and f' ({where})'}"
+
+
+def line_in(error: BaseException, package: str) -> str:
+    """Return the innermost line of a package that an exception has left, "folder/file.py:31", or ""."""
     frames = [
         (frame.f_code.co_filename, line)
         for frame, line in traceback.walk_tb(error.__traceback__)
         if str(frame.f_globals.get("__name__", "")).partition(".")[0] == package
     ]
-    where = f" ({_shown(*frames[-1])})" if frames else ""
-    return f"{type(error).__name__}: {error}{where}"
+    return _shown(*frames[-1]) if frames else ""
 
 
 def _shown(file: str, line: int) -> str:

@@ -9,6 +9,7 @@ Settings are compared before and after the work. Work that takes too much CPU ti
 
 from __future__ import annotations
 
+import importlib
 import io
 import locale
 import os
@@ -24,13 +25,32 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["Overdue", "left_behind", "limited", "moved_generators"]
+from linspec.errors import AccuracyWarning, ConvergenceWarning, PerformanceWarning, PluginWarning
+
+__all__ = [
+    "OF_LINSPEC",
+    "Overdue",
+    "left_behind",
+    "left_by_import",
+    "limited",
+    "moved_generators",
+    "unexpected_warnings",
+]
+
+OF_LINSPEC = (AccuracyWarning, ConvergenceWarning, PerformanceWarning, PluginWarning)
+"""The warnings that a user of linspec expects."""
+
+OF_ITS_OWN = ("the error state of NumPy (numpy.seterr)", "the print options of NumPy", "the working folder")
+"""Settings that no library changes when it is imported; array libraries do change filters, variables and handlers."""
 
 SEEDS = (1789460123, 1203987654)
 """Seeds of the states into which the global generators are put."""
 
 STATES = ("warn", "ignore")
 """The error states of NumPy's arithmetic that are set before the function runs."""
+
+LONGEST = 1e7
+"""The longest time in seconds that timers are set to: some systems take no more than 1e8."""
 
 SLEEP = 10
 """Wall time that work may take, in multiples of its limit of CPU time: other processes may compute meanwhile."""
@@ -55,7 +75,9 @@ def _moved(work: Callable[[], Any], seed: int) -> set[str]:
         if torch is not None:
             torch.manual_seed(seed)
         before = _states(torch)
-        work()
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # other checks look at warnings
+            work()
         after = _states(torch)
     finally:
         np.random.set_state(numpy)  # noqa: NPY002
@@ -122,7 +144,7 @@ def _left(work: Callable[[], Any], state: Any) -> Iterator[str]:
     if text.getvalue():
         yield f"nothing must be printed; it printed {text.getvalue()[:60]!r}. Log it, or leave it out"
     yield from (
-        f"{name} must be left as it was; it was changed"
+        f"{name} must be left as it was; it was changed. Restore it, or change it for a block alone (with)"
         for name, value in before.items()
         if after[name] != value
     )
@@ -144,6 +166,37 @@ def _settings() -> dict[str, Any]:
         "the locale": locale.setlocale(locale.LC_ALL),
         "the handler of SIGINT": signal.getsignal(signal.SIGINT),
     }
+
+
+def unexpected_warnings(work: Callable[[], Any]) -> Iterator[str]:
+    """Run a function, and report the warnings that are not those of linspec."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        work()
+    others = (
+        message for message in caught if not issubclass(message.category, (*OF_LINSPEC, ResourceWarning))
+    )
+    yield from dict.fromkeys(
+        f"no warnings must be given but those of linspec.errors; got {message.category.__name__}: {message.message}. "
+        "Silence it where it is known to be harmless"
+        for message in others  # a ResourceWarning may come from any code, at any time
+    )
+
+
+def left_by_import(module: str) -> list[str]:
+    """Import a module; return the settings and the global generators that this changes, and the text that it prints.
+
+    The exception of an import that fails is passed on.
+    """
+    text, before = io.StringIO(), {**_settings(), **_states(sys.modules.get("torch"))}
+    with redirect_stdout(text):
+        importlib.import_module(module)
+    after = {**_settings(), **_states(sys.modules.get("torch"))}
+    changed = [name for name in OF_ITS_OWN if before[name] != after[name]]
+    changed += [
+        f"the global generator of {name}" for name in ("NumPy", "Python") if before[name] != after[name]
+    ]
+    return changed + ([f"the output: {text.getvalue()[:60]!r} is printed"] if text.getvalue() else [])
 
 
 # ---- time -------------------------------------------------------------------------------------
@@ -171,7 +224,9 @@ def limited(seconds: float) -> Iterator[None]:
     handlers = [(number, signal.signal(number, _overdue)) for _, number, _ in timers]
     try:
         for timer, _, after in timers:
-            signal.setitimer(timer, after, 1.0)  # again each second: work may swallow the exception
+            signal.setitimer(
+                timer, min(after, LONGEST), 1.0
+            )  # again each second: work may swallow the exception
         yield
     finally:
         for timer, _, _ in timers:
@@ -181,4 +236,4 @@ def limited(seconds: float) -> Iterator[None]:
 
 
 def _overdue(*_: Any) -> None:
-    raise Overdue
+    raise Overdue("it takes longer than the time limit")

@@ -11,6 +11,8 @@ an argument of `conformance`, and they must fail: one that passes is an error.
 
 from __future__ import annotations
 
+import math
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -19,7 +21,7 @@ from functools import cached_property, partial
 from typing import Any
 
 from linspec import registry
-from linspec.errors import BrokenPlugin, InvalidDeclaration, UnknownName
+from linspec.errors import BrokenPlugin, InvalidDeclaration, InvalidOption, UnknownName
 from linspec.process.plurals import count_of
 from linspec.testing import backends as tables
 from linspec.testing.adapting import ADAPTER_CHECKS, Adapter
@@ -31,9 +33,9 @@ from linspec.testing.drawing import PRODUCT_CHECKS, TEST_MATRIX_CHECKS
 from linspec.testing.equivalents import EQUIVALENCE_CHECKS, Solved
 from linspec.testing.family import ProblemTesting, testing_of
 from linspec.testing.normalizing import NORMALIZER_CHECKS, Blocks
-from linspec.testing.places import package_of, place_of, said_of
+from linspec.testing.places import line_in, package_of, place_of, said_of
 from linspec.testing.problems import Case
-from linspec.testing.process import Overdue, limited
+from linspec.testing.process import SLEEP, Overdue, limited
 from linspec.testing.solving import Subject, Trial
 from linspec.testing.stating import PROBLEM_CHECKS, Stated
 from linspec.testing.streams import STREAM_CHECKS
@@ -41,8 +43,15 @@ from linspec.testing.streams import STREAM_CHECKS
 __all__ = ["Check", "CheckFailed", "Report", "Suite", "conformance", "interface_issues", "run_checks"]
 
 
-SECONDS = 300.0
+TIME_LIMIT = 300.0
 """Time limit of a check, in seconds of CPU time. The slowest check of linspec takes a tenth."""
+
+SHOWN, NAMED = 8, 3
+"""Most lines of issues in the message of a check, and most cases that one line names."""
+
+
+SENTENCE = re.compile(r"\b(must|raised)\b")
+"""A word that only a sentence has: the text before the first colon of an issue is a place if it has none."""
 
 
 class CheckFailed(AssertionError):  # noqa: N818 (a result of the test, not an error of the kit)
@@ -160,9 +169,9 @@ class Suite:
         Names of `linspec.testing.BACKENDS`. By default one available backend for each way in which data reach a solver,
         with few iterations if products are slow; "all" runs every case on each. ``LINSPEC_CONFORMANCE=all`` in the
         environment makes that the default. A backend that is named and missing is skipped.
-    seconds : float, default 300
-        A check fails if it takes more CPU time, or ten times as much wall time; the remaining checks are then skipped.
-        There is no limit outside the main thread, and on systems without interval timers.
+    time_limit : float, default 300
+        Seconds. A check that takes more CPU time, or ten times as much wall time, is ended and fails, and the remaining
+        checks are skipped. There is no limit outside the main thread, and on systems without interval timers.
 
     Examples
     --------
@@ -177,19 +186,21 @@ class Suite:
         name: str,
         problem: Any = None,
         backends: Sequence[str] | str | None = None,
-        seconds: float = SECONDS,
+        time_limit: float = TIME_LIMIT,
     ) -> None:
+        if not 0 < time_limit < math.inf:
+            raise InvalidOption(f"time_limit must be a finite number of seconds above 0; got {time_limit!r}.")
         self.spec: Any = registry.get_spec(None if problem is None else "solver", name, problem)
         self.name = self.spec.qualified if ":" not in name else name
         self._request = (name, problem)
         self._trials: dict[tuple[str, str], Trial] = {}
         self.choice = tables.Choice(backends)
-        self.seconds, self._overdue = seconds, ""
+        self.time_limit, self._overdue = time_limit, ""
 
     def checks(self) -> Iterator[Check]:
         """Yield all checks, including those that will be skipped."""
         for name in DECLARATIONS[self.spec.kind]:
-            yield Check(name, "", partial(self._declaration, name))
+            yield Check(name, "", partial(self._run, name, partial(self._declaration, name)))
         yield from {
             "solver": self._of_solver,
             "normalizer": self._of_normalizer,
@@ -271,22 +282,28 @@ class Suite:
             for required in (self.family, backend):
                 if required is not None:
                     _require(required)
-            if self._overdue:
-                raise Skip(f"not run: {self._overdue}")
-            self._fail_on(self._in_time(name, issues))
+            self._run(name, issues)
 
         return Check(name, "" if backend is None else backend.name, run)
+
+    def _run(self, name: str, issues: Callable[[], Iterable[str]]) -> None:
+        """Fail if a check has issues; skip it if an earlier one took too long."""
+        if self._overdue:
+            raise Skip(f"not run: {self._overdue}")
+        self._fail_on(self._in_time(name, issues))
 
     def _in_time(self, name: str, issues: Callable[[], Iterable[str]]) -> Iterator[str]:
         """Yield the issues of a check, and one more if it takes too long."""
         try:
-            with limited(self.seconds):
+            with limited(self.time_limit):
                 yield from issues()
-        except Overdue:
-            self._overdue = f"the check {name!r} took more than {self.seconds:g} s"
+        except Overdue as error:
+            self._overdue = f"the check {name!r} took more than {self.time_limit:g} s"
+            where = line_in(error, self.package)
+            solver = "Does the solver end when run.proceed is False? " if self.spec.kind == "solver" else ""
             yield (
-                f"the check must end within {self.seconds:g} s of the time of a processor; it did not. Does the "
-                "solver end when run.proceed is False? Else give conformance or run_checks more seconds"
+                f"the check must end within {self.time_limit:g} s of CPU time, or {SLEEP} times as long by the clock; "
+                f"it was ended{where and f' in {where}'}. {solver}A larger time_limit allows more"
             )
 
     @cached_property
@@ -302,10 +319,19 @@ class Suite:
     @cached_property
     def cls(self) -> Any:
         """The class; Skip if it cannot be used (the check "target" reports it)."""
+        part, fault = self._part
+        if fault is not None:
+            raise Skip("the target cannot be used") from fault
+        return part
+
+    @cached_property
+    def _part(self) -> tuple[Any, BrokenPlugin | None]:
+        """The class, or the reason why it cannot be used; an import that takes too long is ended, and not repeated."""
         try:
-            return registry.get_part(self.spec.kind, *self._request)
-        except BrokenPlugin as error:
-            raise Skip("the target cannot be used") from error
+            with limited(self.time_limit):
+                return registry.get_part(self.spec.kind, *self._request), None
+        except BrokenPlugin as fault:
+            return None, fault
 
     @cached_property
     def _blocks(self) -> Blocks:
@@ -353,18 +379,16 @@ class Suite:
     @cached_property
     def declarations(self) -> dict[str, str]:
         """Faults of the declaration, by check: "" if there is none; "skipped: ..." if it was not checked."""
-        try:
-            if self.spec.kind != "operator":
-                registry.get_part(self.spec.kind, *self._request)
-        except BrokenPlugin as error:
-            return {"target": str(error)}
+        if self.spec.kind != "operator" and (fault := self._part[1]) is not None:
+            return {"target": str(fault)}
         return dict(declaration_issues(self.spec, self._provider))
 
-    def _declaration(self, name: str) -> None:
+    def _declaration(self, name: str) -> Iterator[str]:
         issue = self.declarations.get(name, "skipped: the target cannot be used")
         if issue.startswith("skipped: "):
             raise Skip(issue.removeprefix("skipped: "))
-        self._fail_on([issue] if issue else [])
+        if issue:
+            yield issue
 
     def _without_cases(self) -> None:
         issue = (
@@ -380,19 +404,21 @@ class Suite:
         return check_approximates(self.trial(tables.BACKENDS[0], case) for case in self.cases)
 
     def _answer_issues(self, name: str, backend: tables.Backend) -> Iterator[str]:
-        judged = 0
+        judged = faults = 0
         cases = [case for i, case in enumerate(self.cases) if self.choice.takes(self.name, backend, i)]
         for case in cases:
             trial = self.trial(backend, case)
             if trial.solution is None and name not in {"solves", "input-untouched"}:
                 continue
             judged += 1
-            yield from (f"{case.name}: {issue}" for issue in self._answer_checks[name](trial))
+            for issue in self._answer_checks[name](trial):
+                faults += 1
+                yield f"{case.name}: {issue}"
         if not judged:
             raise Skip("no case was solved")
         trials = [self.trial(backend, case) for case in cases]
         if name == "solves" and not any(trial.solution for trial in trials):
-            if not any(map(lacking, trials)):
+            if not faults and not any(map(lacking, trials)):
                 yield "the solver must solve some case; it refuses all of them"
             raise Skip(f"the solver needs {self.spec.needs}")
 
@@ -411,7 +437,8 @@ class Suite:
                 found.append(f"then the check raised {said_of(error, self.package)}")
         if not found:
             return
-        shown = found[:8] + ([f"... and {len(found) - 8} more"] if len(found) > 8 else [])
+        lines = merged(found)
+        shown = lines[:SHOWN] + ([f"... and {len(lines) - SHOWN} more"] if len(lines) > SHOWN else [])
         place = self.place
         named = getattr(self.tested, "__name__", "the record")
         raise CheckFailed("\n  ".join([*shown, *([f"at {place} ({named})"] if place else [])]))
@@ -419,15 +446,32 @@ class Suite:
 
 _OF_CLASS = (
     "target", "defaults", "invalid-options", "option-help", "docstring", "reference", "summary", "light-table",
+    "quiet-import",
 )  # fmt: skip
 DECLARATIONS = {
     "solver": (*_OF_CLASS, "automatic"),
     "normalizer": _OF_CLASS,
     "test-matrix": _OF_CLASS,
     "operator": ("summary", "light-table"),
-    "problem": ("target", "summary", "light-table"),
+    "problem": ("target", "summary", "light-table", "quiet-import"),
 }
 """The names of the checks of a declaration, by kind."""
+
+
+def merged(issues: Sequence[str]) -> list[str]:
+    """Merge issues that differ only in their place, such as the case: "tall; wide: raised ..."."""
+    places: dict[str, dict[str, None]] = {}
+    for issue in issues:
+        place, colon, _ = issue.partition(": ")
+        named = bool(colon) and not SENTENCE.search(place)
+        places.setdefault(issue.removeprefix(place) if named else issue, {})[place if named else ""] = None
+    return [f"{_listed([*names])}{text}" for text, names in places.items()]
+
+
+def _listed(names: Sequence[str]) -> str:
+    """Return the first names with semicolons, and the number of the others: "tall; wide; square and 23 more"."""
+    more = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
+    return f"{'; '.join(names[:NAMED])}{more}"
 
 
 def _require(required: tables.Backend | ProblemTesting) -> None:
@@ -462,7 +506,11 @@ def interface_issues(name: str, problem: Any = None) -> list[str]:
 
 
 def run_checks(
-    name: str, problem: Any = None, backends: Sequence[str] | str | None = None, *, seconds: float = SECONDS
+    name: str,
+    problem: Any = None,
+    backends: Sequence[str] | str | None = None,
+    *,
+    time_limit: float = TIME_LIMIT,
 ) -> Report:
     """Run all checks of a solver, normalizer, test matrix or adapter, without pytest.
 
@@ -474,8 +522,8 @@ def run_checks(
         The problem of a solver whose name is registered for several problems.
     backends : sequence of str or "all", optional
         Names of `linspec.testing.BACKENDS`, as for `Suite`: by default one for each way in which data reach a solver.
-    seconds : float, default 300
-        The CPU time that each check may take, as for `Suite`.
+    time_limit : float, default 300
+        The seconds of CPU time that each check may take, as for `Suite`.
 
     Returns
     -------
@@ -489,7 +537,7 @@ def run_checks(
     >>> report.ok
     True
     """
-    suite = Suite(name, problem, backends, seconds)
+    suite = Suite(name, problem, backends, time_limit)
     report = Report(suite.name, missing={} if suite.choice.named else tables.missing())
     for check in suite.checks():
         try:
@@ -511,7 +559,7 @@ def conformance(
     *,
     backends: Sequence[str] | str | None = None,
     expected_failures: Mapping[str, str] | None = None,
-    seconds: float = SECONDS,
+    time_limit: float = TIME_LIMIT,
 ) -> Callable[..., None]:
     """Make a pytest test of a solver, normalizer, test matrix or adapter: the whole test file of a plugin.
 
@@ -526,8 +574,8 @@ def conformance(
     expected_failures : mapping of str to str, optional
         By check ("budget") or id ("accuracy:torch", with * as a wildcard), the reason why it fails. An
         expected failure that passes counts as a failure. So does a name or id that no check has.
-    seconds : float, default 300
-        The CPU time that each check may take, as for `Suite`.
+    time_limit : float, default 300
+        The seconds of CPU time that each check may take, as for `Suite`.
 
     Returns
     -------
@@ -542,7 +590,7 @@ def conformance(
     import pytest
 
     expected = dict(expected_failures or {})
-    suite = Suite(name, problem, backends, seconds)
+    suite = Suite(name, problem, backends, time_limit)
     listed = list(suite.checks())
     stale = [key for key in expected if not any(_names(key, check) for check in listed)]
     if stale:

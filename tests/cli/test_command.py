@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 import platform
 import re
+import signal
 import sys
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -26,6 +28,7 @@ from linspec.cli import main  # noqa: E402
 from linspec.cli.tables import percent, plain_table  # noqa: E402
 from linspec.process.progress import Goal  # noqa: E402
 from linspec.testing import BACKENDS, Suite  # noqa: E402
+from tests.test_kit_catches_liars import Hangs, declare  # noqa: E402
 
 PNG = b"\x89PNG\r\n\x1a\n"
 RIDGE = 2.0
@@ -587,6 +590,31 @@ def test_check_on_chosen_backends():
     assert "no backend is named 'nympy'; the backends are numpy, " in wrong
 
 
+@pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="the system has no interval timers")
+def test_check_ends_tests_at_the_time_limit(monkeypatch):
+    from linspec import registry
+
+    own = registry.Registry()
+    monkeypatch.setattr("linspec.registry.queries.default_registry", lambda: own)
+    name = declare(Hangs, linspec.Needs(), ("iterative",))
+    out = run("check", name, "--backend", "numpy", "--time-limit", 0.2, code=1).out
+    assert "FAILED process: the check must end within 0.2 s of CPU time" in out
+    lines, first = inspect.getsourcelines(Hangs)
+    ended = int(re.search(r"it was ended in tests/test_kit_catches_liars.py:(\d+)\.", out)[1])
+    assert lines[ended - first].strip() in {"while True:", "pass"}
+    assert "not run: the check 'process' took more than 0.2 s" in out
+
+
+@pytest.mark.parametrize("value", ["0", "-1", "nan", "inf"])
+def test_check_refuses_time_limits_that_are_none(value: str):
+    wrong = refusal("check", "qr", "--backend", "numpy", f"--time-limit={value}")
+    assert "time_limit must be a finite number of seconds above 0; got" in wrong
+
+
+def test_check_takes_any_time_limit():
+    assert " 0 failed" in run("check", "qr", "--backend", "numpy", "--time-limit", "1e300").out
+
+
 def test_check_on_a_backend_that_is_not_here_is_refused(monkeypatch):
     absent = replace(BACKENDS[0], name="absent", missing=lambda: "no absent")
     monkeypatch.setattr("linspec.testing.BACKENDS", (*BACKENDS, absent))
@@ -614,7 +642,7 @@ def test_check_of_an_adapter(monkeypatch, sample: str | None, code: int):
     assert "Parcels of another library." in run("describe", "operator/parcels").out
     out = run("check", "parcels", code=code).out
     assert ("FAILED sample: the record names no sample" in out) == bool(code)
-    assert f"parcels: {1 if code else 14} passed, {code} failed" in out
+    assert f"parcels: {1 if code else 15} passed, {code} failed" in out
 
 
 # ---- the demonstration ------------------------------------------------------------------------
