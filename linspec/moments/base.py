@@ -144,8 +144,10 @@ class Sweeps(ABC):
         """
         if all(block is None for block in blocks):
             return Products(None for _ in blocks for _ in blocks)
+        with np.errstate(all="ignore"):  # the check below finds entries that are not finite
+            self._prepare()  # it may take a sweep, which is admitted and counted first
         for i, view in enumerate(self.views):
-            trips = (blocks[i] is not None) + (onto is None or i in onto)
+            trips = (blocks[i] is not None) + (onto is None or i in onto or self._probes(i, blocks))
             view.admit(min(self.passes, float(trips)))
         columns = sum(block.shape[1] for block in blocks if block is not None)
         message = timed("sweep of %s with %d columns", self.names, columns)
@@ -154,6 +156,10 @@ class Sweeps(ABC):
             found = self._adjusted(self._products(blocks, onto, image=image, triangle=triangle), blocks)
         self.check_finite(found)
         return found
+
+    def _probes(self, index: int, blocks: list[Array | None]) -> bool:
+        """Whether a product with these blocks also estimates the column norms of a view, by an adjoint product."""
+        return False
 
     def prepared(self, blocks: list[Array | None]) -> list[Array | None]:
         """The blocks, with row j multiplied by the factor of column j, where this factor is known."""

@@ -95,11 +95,16 @@ class ByProducts(Sweeps):
             raise self.no_triangle()
         return self._one_by_one(self._request(blocks, onto))
 
+    def _probes(self, index: int, blocks: list[Array | None]) -> bool:
+        """Whether the column norms of a view are unknown, and a product with its block comes first to estimate them."""
+        view = self.views[index]
+        return blocks[index] is not None and view.squares is None and not view.operator.readable
+
     def _request(self, blocks: list[Array | None], onto: tuple[int, ...] | None = None) -> Request:
         """The request for these blocks, with probes for column norms that must be estimated from products."""
         probes: list[Array | None] = [None for _ in blocks]
         for i, view in enumerate(self.views):
-            if blocks[i] is not None and view.squares is None and not view.operator.readable:
+            if self._probes(i, blocks):
                 probes[i] = _signs(view.operator.shape[1], self.home)
         return Request(blocks, probes, self.home, onto)
 

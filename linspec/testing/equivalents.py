@@ -340,7 +340,7 @@ def check_weights(solved: Solved) -> Iterator[str]:
     }.items():
         error = solved.solve(solved.case.arrays, {**solved.case.parameters, "sample_weight": w}).error
         if not isinstance(error, LinspecError):
-            yield f"{what} must be refused with an error of linspec.errors; got {error!r}. Call self.adopt_rows()"
+            yield f"{what} must be refused with an error of linspec.errors; got {error!r}. Call super().__post_init__()"
 
 
 def check_confounds(solved: Solved) -> Iterator[str]:

@@ -249,14 +249,14 @@ BREAKAGES = [
         "Has lost the declaration of the matrices that scale divides.",
         problem(target=problems.ScalesNothing),
         "scale",
-        "must name the matrices whose columns scale divides; it names none. Name them",
+        "must declare weights by linspec.field.*it declares none. Declare them",
     ),
     Breakage(
         5,
         "Does not look at its weights.",
         problem(target=problems.TakesAnyWeights),
         "weights",
-        r"Call self.adopt_rows\(\)",
+        r"Call super\(\).__post_init__\(\)",
     ),
     Breakage(
         6,
