@@ -248,7 +248,7 @@ def test_the_page_shows_the_problem_template_as_it_is() -> None:
                 first = min([node.lineno, *(decorator.lineno for decorator in node.decorator_list)])
                 assert "\n".join(text.splitlines()[first - 1 : node.end_lineno]) in page, node.name
                 shown.add(node.name)
-    assert {"PLS", "PLSSolution", "Gram", "Power", "PLSOracle", "linspec_problems"} <= shown
+    assert {"PLS", "PLSSolution", "Gram", "Power", "exact", "residual", "linspec_problems"} <= shown
 
 
 # ------------------------------------------------------------------------- two of one name, and one that breaks
