@@ -61,19 +61,17 @@ class TakesAnyWeights(Honest):
 class ForgetsWeights(Honest):
     """Takes weights, and solves without them."""
 
-    def adjusted(self):
-        bare = copy.copy(self)
-        object.__setattr__(bare, "sample_weight", None)
-        return super(Honest, bare).adjusted()
+    def __post_init__(self):
+        super().__post_init__()
+        object.__setattr__(self, "sample_weight", None)
 
 
 class ForgetsConfounds(Honest):
     """Takes confounds, and solves without them."""
 
-    def adjusted(self):
-        bare = copy.copy(self)
-        object.__setattr__(bare, "confounds", None)
-        return super(Honest, bare).adjusted()
+    def __post_init__(self):
+        super().__post_init__()
+        object.__setattr__(self, "confounds", None)
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)

@@ -219,7 +219,9 @@ class Kind:
         if self.arrange is not None:
             arranged, given = self.arrange(arranged, given)
         problem = registry.get_problem(self.name)(*arranged, **given)
-        problem.name_columns(names)
+        from linspec.solving.stating import name_columns  # here: help loads no array library
+
+        name_columns(problem, names)
         return problem
 
     def stated(self, values: Mapping[str, Any]) -> str:

@@ -221,7 +221,7 @@ def _checked(problem: Any, ridges: Any, form: str) -> tuple[Any, ...]:
 
 def _test_rows(test: Any, problem: Any) -> tuple[LinearOperator, LinearOperator]:
     """Check the test rows before any work, and return them; targets H of new rows may have a different width."""
-    names = problem.matrix_names
+    names = tuple(problem.matrices)
     if not isinstance(test, tuple | list) or len(test) != 2:
         raise InvalidProblem(
             f"test must be a pair ({', '.join(f'{name}_test' for name in names)}); got {type(test).__name__}."

@@ -240,14 +240,17 @@ class Statement:
         The fields that hold k and the ridge; "" if there is none.
     flags : tuple of str
         The fields that hold True or False.
+    adjusts_rows : bool
+        Whether rows have weights and confounds, and columns are centred and scaled.
     """
 
     fields: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+    adjusts_rows: bool = True
 
     @classmethod
-    def of(cls, problem: type, before: Statement) -> Statement:
+    def of(cls, problem: type, before: Statement, *, adjusts_rows: bool) -> Statement:
         """Collect the declarations of a class, with those of its base class before them."""
-        return cls(MappingProxyType({**before.fields, **_own_declarations(problem)}))
+        return cls(MappingProxyType({**before.fields, **_own_declarations(problem)}), adjusts_rows)
 
     def _named(self, kind: type) -> tuple[str, ...]:
         return tuple(name for name, declared in self.fields.items() if isinstance(declared, kind))

@@ -12,7 +12,7 @@ import dataclasses
 import math
 import reprlib
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any, ClassVar, Generic, Self, TypeVar
 
@@ -24,37 +24,27 @@ from linspec.arrays import (
     Array,
     Home,
     HostArray,
-    to_host,
 )
 from linspec.errors import UnknownOption
 from linspec.frames import RowNames, check_order
 from linspec.moments.moments import Moments
-from linspec.moments.ways import settle
-from linspec.operators import AdjustedOperator, LinearOperator, uncounted
-from linspec.operators.adjustment import Adjustment
+from linspec.operators import LinearOperator
 from linspec.operators.chosen_rows import chosen_rows
-from linspec.operators.range_of_entries import check_square
-from linspec.operators.row_model import row_model
 from linspec.registry.keywords import parameters_of, unknown_parameter
-from linspec.registry.options import is_number
+from linspec.solving.adjusting import fields_of_adjustments, in_field, in_given_columns, lost_to_centring
 from linspec.solving.conclusion import DEFAULT_TERMS, Conclusion, Terms, fewer_than_asked
 from linspec.solving.fields import Statement, view_names
 from linspec.solving.solution import Solution, Status
 from linspec.solving.stating import (
     add_row_fields,
+    check_range_of_ridges,
     check_sizes,
-    checked_ridge,
-    least_ridges,
     set_matrix,
     start_of,
     state,
 )
 from linspec.solving.summary import facts_as_html
 from linspec.sweeps.first_look import FirstLook, look_at, ranged
-
-CENTRING = 10
-"""A finding is reported if subtracting means from products may cause an error above this multiple of the
-tolerance."""
 
 S_co = TypeVar("S_co", bound=Solution, covariant=True)
 """The class of a problem's answers."""
@@ -102,17 +92,18 @@ class Problem(ABC, Generic[S_co]):
         {}
     )  # by name, "module:Class" of a linspec.HeldOutScore; the first is the default of cross_validate
 
-    def __init_subclass__(cls, *, adjusts_rows: bool = True) -> None:
+    def __init_subclass__(cls, *, adjusts_rows: bool | None = None) -> None:
         """Collect the declared fields of a class of problems, and add those of weights, confounds and scale.
 
         Parameters
         ----------
-        adjusts_rows : bool, default True
-            Whether rows may have weights and confounds, and columns be scaled.
+        adjusts_rows : bool, optional
+            Whether rows may have weights and confounds, and columns be scaled. By default as in the base class.
         """
         super().__init_subclass__()
-        cls.stated = Statement.of(cls, cls.stated)
-        if adjusts_rows:
+        adjusts = cls.stated.adjusts_rows if adjusts_rows is None else adjusts_rows
+        cls.stated = Statement.of(cls, cls.stated, adjusts_rows=adjusts)
+        if adjusts:
             add_row_fields(cls)
 
     def __new__(cls, *_: Any, **named: Any) -> Self:
@@ -142,11 +133,6 @@ class Problem(ABC, Generic[S_co]):
     def start(self, given: Any) -> dict[str, Array]:
         """Check the vectors of an earlier answer, and return them as a solver starts from them."""
         return start_of(self, given)
-
-    @property
-    def matrix_names(self) -> tuple[str, ...]:
-        """The names of the matrices."""
-        return tuple(self.matrices)
 
     @property
     def matrices(self) -> dict[str, LinearOperator]:
@@ -239,10 +225,6 @@ class Problem(ABC, Generic[S_co]):
                 object.__setattr__(twin, name, value)
         return twin
 
-    def checked_ridge(self, ridge: Any) -> Any:
-        """Check one ridge and return it in the form in which the problem holds it."""
-        return checked_ridge(self, ridge)
-
     def sizes(self) -> cost.Sizes:
         """Return the sizes of all matrices, for estimates of time and memory."""
         return cost.sizes_of(list(self.matrices.values()), self.width)
@@ -259,13 +241,29 @@ class Problem(ABC, Generic[S_co]):
         unit = max(float(np.finfo(self.dtype).eps), moments.columns.centring_error())
         return 10 * math.sqrt(columns) * unit
 
-    def concluded(self, moments: Moments, residual: float, **fields: Any) -> Conclusion:
+    def concluded(
+        self,
+        moments: Moments,
+        residual: float,
+        *,
+        findings: tuple[tuple[Status | None, str], ...] = (),
+        missing: str = "",
+        kind: str = "",
+        lost: bool = False,
+        **fields: Any,
+    ) -> Conclusion:
         """Return the conclusion on an answer: its arrays in the libraries of the data, its adjustments and findings.
 
         Parameters
         ----------
         moments : Moments
         residual : float
+        findings : tuple of (Status or None, str), default ()
+            Findings of the law.
+        missing : str, optional
+            The components in words, for the finding that there are fewer than requested.
+        kind, lost
+            As for `Conclusion`.
         **fields
             The fields of the answer. Weights are placed in the library and dtype of their matrices.
 
@@ -276,89 +274,27 @@ class Problem(ABC, Generic[S_co]):
         """
         layout = self.solution.layout
         for field, (name, _) in layout.weights.items():
-            matrices = [self.matrices[each] for each in self._in_field(field)]
+            matrices = [self.matrices[each] for each in in_field(self, field)]
             several = self.stated.matrices[field].several
             placed = [
                 A.home.place(W, A.dtype)
                 for A, W in zip(matrices, fields[name] if several else [fields[name]], strict=True)
             ]
             fields[name] = tuple(placed) if several else placed[0]
-        fields |= self.fields_of_adjustments(moments)
-        findings = self.lost_to_centring(moments)
+        fields |= fields_of_adjustments(self, moments)
         if self.stated.count and layout.value:
             found = len(fields[layout.value])
             wanted = found if self.every else getattr(self, self.stated.count)
-            what = f"{layout.value_label}s that can be distinguished from zero"
+            what = missing or f"{layout.value_label}s that can be distinguished from zero"
             findings = (*fewer_than_asked(found, wanted, what), *findings)
-        return Conclusion(fields, residual, findings)
-
-    def lost_to_centring(self, moments: Moments) -> tuple[tuple[Status, str], ...]:
-        """Return findings on digits lost by adjustment: tiny remainders or squares, cancellation of means."""
-        findings: list[tuple[Status, str]] = []
-        for name, columns in moments.columns.explained.items():
-            listed = ", ".join(map(str, columns[:5])) + (", …" if len(columns) > 5 else "")
-            text = f"The confounds explain {len(columns)} of the columns of {name} but for a share of 1e-8 or less of "
-            text += f"their squares: {listed}. What is left of them is rounding. Leave them out."
-            findings.append((Status.ILL_CONDITIONED, text))
-        findings += [
-            underflowing_columns(name, columns) for name, columns in moments.columns.underflowing.items()
-        ]
-        error = moments.columns.centring_error()
-        if findings or error <= CENTRING * self.default_tol:
-            return tuple(findings)
-        what = "Means, or what confounds explain," if moments.columns.confounded else "Means"
-        text = f"{what} much larger than the deviations of a column were subtracted from products, not from entries: "
-        text += f"relative errors of about {min(error, 1.0):.0e} remain, which the residual does not show. Pass an "
-        return ((Status.ILL_CONDITIONED, text + "array or a file, or subtract a constant from each column."),)
+        findings = (*findings, *lost_to_centring(self, moments))
+        return Conclusion(fields, residual, findings, kind, lost=lost)
 
     # ---- the data and the answer as they are given ----------------------------------------------
 
     def looked_at(self) -> dict[str, FirstLook]:
         """Look at each matrix for the first time; refuse arrays in memory with entries that are not finite."""
         return {name: look_at(name, A) for name, A in self.matrices.items()}
-
-    def adjusted(self) -> Self:
-        """Return the problem that solvers receive: a copy on adjusted matrices, or itself if nothing is adjusted.
-
-        Weights, centre, confounds and scale move into the matrices, as `AdjustedOperator`, and leave its own fields.
-        """
-        model = row_model(
-            center=bool(self.center),
-            weights=self.sample_weight,
-            confounds=self.confounds,
-            about_means=True,
-        )
-        if self.shared is not None:  # its adjusted matrices share the statistics of the moments
-            shared = [uncounted(self.shared.matrix(i))[0] for i in range(len(self.matrices))]
-            found = dict(zip(self.matrices, shared, strict=True))
-        elif model.center or self.scale or not model.is_plain:
-            found = {
-                name: AdjustedOperator(
-                    A,
-                    model,
-                    settle,
-                    scale=bool(self.scale) and self.stated.field_of(name) in self.solution.layout.scaled,
-                    name=name,
-                )
-                for name, A in self.matrices.items()
-            }
-        else:
-            return self
-        twin = self.with_matrices(found)
-        values = {"center": False, "scale": False, "sample_weight": None, "confounds": None}
-        for name, value in values.items():
-            object.__setattr__(twin, name, value)
-        return twin
-
-    @property
-    def adjustments(self) -> dict[str, Adjustment]:
-        """The adjustments of the matrices that have one."""
-        found = {name: uncounted(A)[0] for name, A in self.matrices.items()}
-        return {name: A.adjustment for name, A in found.items() if isinstance(A, AdjustedOperator)}
-
-    def unregularised(self) -> dict[str, float]:
-        """Return the matrices whose column weights are computed, with the least ridge of each."""
-        return least_ridges(self)
 
     def in_range(self, looks: Mapping[str, FirstLook]) -> Self:
         """Check the range of entries, and return the problem; where the first look is not enough, products are watched.
@@ -368,112 +304,18 @@ class Problem(ABC, Generic[S_co]):
         DataOutOfRange
             The largest entry of a matrix is out of the range.
         """
-        self.check_ridges()
+        check_range_of_ridges(self)
         matrices = self.matrices
         found = {name: ranged(name, A, looks[name]) for name, A in matrices.items()}
         return self if all(found[name] is A for name, A in matrices.items()) else self.with_matrices(found)
 
-    def check_ridges(self) -> None:
-        """Refuse ridges whose roots are out of the range of entries.
-
-        Raises
-        ------
-        DataOutOfRange
-        """
-        given = getattr(self, "ridge", 0.0)
-        for ridge in given if isinstance(given, tuple) else (given,):
-            if is_number(ridge):
-                check_square("ridge", float(ridge))
-
-    @property
-    def changes_columns(self) -> bool:
-        """Whether columns are scaled, so that an answer must be converted back to the columns of the data."""
-        return any(adjustment.scale for adjustment in self.adjustments.values())
-
     def as_given(self, arrays: Mapping[str, Any], *, returned: bool = True) -> dict[str, Any]:
         """Convert the arrays of an answer or an iterate to the columns of the data."""
-        return self.in_given_columns(arrays)
+        return in_given_columns(self, arrays)
 
     def as_solved(self, start: Mapping[str, Any]) -> dict[str, Any]:
         """Convert the arrays of an earlier answer to the scaled columns."""
-        return self.in_given_columns(start, back=True)
-
-    def in_given_columns(
-        self, arrays: Mapping[str, Any], *, back: bool = False, axis: int = 0
-    ) -> dict[str, Any]:
-        """Convert arrays with a row for each column of a matrix from the scaled columns to those of the data.
-
-        Parameters
-        ----------
-        arrays : mapping from str to array
-        back : bool, default False
-            Convert in the other direction.
-        axis : int, default 0
-            The axis that counts the columns of the matrix.
-        """
-        found = dict(arrays)
-        layout, adjustments = self.solution.layout, self.adjustments
-        for field, weights in layout.scaled.items():
-            for i, name in enumerate(self._in_field(field)):
-                adjustment = adjustments.get(name)
-                if adjustment is None or not adjustment.scale:
-                    continue
-                uncounted(self.matrices[name])[0].settle()  # type: ignore[attr-defined]  # it has an adjustment
-                for each in filter(None, (weights, *layout.in_units.get(field, ()))):
-                    value, inverse = found.get(each), back == (each == weights)
-                    if isinstance(value, tuple):
-                        given = adjustment.given(value[i], axis, inverse=inverse)
-                        found[each] = (*value[:i], given, *value[i + 1 :])
-                    elif value is not None:
-                        found[each] = adjustment.given(value, axis, inverse=inverse)
-        return found
-
-    def _in_field(self, field: str) -> tuple[str, ...]:
-        """Return the names of the matrices that a field holds."""
-        value = getattr(self, field)
-        return view_names(len(value)) if isinstance(value, tuple) else (field,)
-
-    def fields_of_adjustments(self, moments: Moments) -> dict[str, Any]:
-        """Return the fields of a solution with the adjustment of each matrix: means, slopes, scales.
-
-        Parameters
-        ----------
-        moments : Moments
-            The moments of the problem.
-        """
-        found: dict[str, Any] = {}
-        layout = self.solution.layout
-        for i, (name, A) in enumerate(self.matrices.items()):
-            field = self.stated.field_of(name)
-            if field not in layout.means:
-                continue
-            for what, value in moments.columns.adjustment(i).of_new_rows().items():
-                if what == "confound_mean":
-                    found[what] = value
-                    continue
-                dtype = _wide_enough(value, A.dtype) if what == "slopes" else A.dtype
-                placed, key = A.home.place(value, dtype), layout.prefix(field) + what
-                several = self.stated.matrices[field].several
-                found[key] = (*found.get(key, ()), placed) if several else placed
-        return found
-
-    def name_columns(self, names: Mapping[str, Sequence[str]], library: str = "") -> None:
-        """Give names to the columns of matrices whose data have none, such as files.
-
-        Parameters
-        ----------
-        names : mapping of str to sequence of str
-            The names for each matrix. Unknown matrices, and names that are not as many as the columns, are ignored.
-        library : str, default ""
-            The library in which tables will be made.
-        """
-        known = {
-            name: tuple(columns)
-            for name, columns in names.items()
-            if name in self.matrices and self.matrices[name].shape[1] == len(columns)
-        }
-        object.__setattr__(self, "column_names", {**self.column_names, **known})
-        object.__setattr__(self, "frame_library", self.frame_library or library)
+        return in_given_columns(self, start, back=True)
 
     def check_labels(self, given: Mapping[str, Any]) -> None:
         """Refuse data with the same row labels as this problem in another order.
@@ -510,17 +352,3 @@ class Problem(ABC, Generic[S_co]):
         if self.row_names is not None:
             object.__setattr__(twin, "row_names", self.row_names.chosen(numbers))
         return twin
-
-
-def _wide_enough(values: Array, dtype: np.dtype[Any]) -> np.dtype[Any]:
-    """Return `dtype`, or float64 for values beyond its range: confounds may be in any unit beside float32 data."""
-    sizes, limits = np.abs(to_host(values)), np.finfo(dtype)
-    within = (sizes == 0) | ((sizes >= limits.tiny) & (sizes <= limits.max))
-    return dtype if within.all() else np.dtype(np.float64)
-
-
-def underflowing_columns(name: str, columns: tuple[int, ...]) -> tuple[Status, str]:
-    """Return the finding that squares of some columns of a matrix underflow, on which the solution rests."""
-    text = f"{len(columns)} of the columns of {name} (the first is column {columns[0]}) are so small that squares of "
-    text += "their entries are no numbers: what they say may be missing. Multiply these columns."
-    return Status.ILL_CONDITIONED, text

@@ -20,11 +20,13 @@ import numpy as np
 
 from linspec import cost
 from linspec.process.interrupts import Request, repeated
+from linspec.solving.adjusting import adjusted
 from linspec.solving.checks import several
 from linspec.solving.problem import Problem
 from linspec.solving.select import chosen_solver, has_trait
 from linspec.solving.solve import solve
 from linspec.solving.solver import Solver
+from linspec.solving.stating import checked_ridge
 
 
 class AlongRidges(NamedTuple):
@@ -45,7 +47,7 @@ class AlongRidges(NamedTuple):
 def checked_ridges(problem: Problem[Any], ridges: Any) -> tuple[Any, ...]:
     """Check a sequence of ridges and return them in the form in which the problem holds them."""
     given = [tuple(r) if isinstance(r, np.ndarray) and r.ndim else r for r in several("ridges", ridges)]
-    return tuple(problem.checked_ridge(ridge) for ridge in given)
+    return tuple(checked_ridge(problem, ridge) for ridge in given)
 
 
 def size_of_ridge(ridge: Any) -> float:
@@ -109,8 +111,8 @@ def along_ridges(
 
 def _on_shared_moments(problem: Any, ridges: int, form: str) -> Any:
     """Return the problem on moments that all ridges share, if the problem takes moments."""
-    adjusted = problem.adjusted()
-    twin = adjusted.with_numbers()
+    made = adjusted(problem)
+    twin = made.with_numbers()
     moments = twin.moments(form, (cost.EXPECTED_PRODUCTS * ridges, twin.width))
     object.__setattr__(twin, "shared", moments)
-    return twin if twin.moments("auto", (1, 1)) is moments else adjusted
+    return twin if twin.moments("auto", (1, 1)) is moments else made

@@ -34,6 +34,7 @@ from linspec.process.pauses import Ended, OutOfPasses, admitting, looking
 from linspec.registry.options import stated_options
 from linspec.registry.parts import with_parts
 from linspec.solving.accounts import Allowance, Counts
+from linspec.solving.adjusting import adjusted, adjustments_of
 from linspec.solving.budget import Budget, certificate_passes, too_few, too_often
 from linspec.solving.checkpoints import CheckpointWriter, Saved, check_state
 from linspec.solving.conclusion import Terms
@@ -263,7 +264,7 @@ class Run:
         BudgetTooSmall
             When the set-up of the part does not fit into the budget.
         """
-        problem = problem.adjusted()
+        problem = adjusted(problem)
         if label is None:
             return self._arrays_of(PartRun(self, problem, solver, None))
         labels = dict.fromkeys(problem.matrices, label) if isinstance(label, str) else label
@@ -335,7 +336,7 @@ class Run:
         """
         if self._sweeps == 1:
             return 0.0
-        return 0.0 if all(adjustment.known for adjustment in self.problem.adjustments.values()) else 1.0
+        return 0.0 if all(adjustment.known for adjustment in adjustments_of(self.problem).values()) else 1.0
 
     def _too_few(self, least: float) -> BudgetTooSmall | SweptOnce:
         """Make the error for a budget, or for data that can be read once, below the least number of passes."""
@@ -449,7 +450,7 @@ class Run:
             return
         accounts: dict[str, Any] = dict(self._top)
         accounts["history"] = np.asarray(self._history.rows[: accounts.pop("rows")], dtype=np.float64)
-        adjustments = self.problem.adjustments
+        adjustments = adjustments_of(self.problem)
         # A solver that begins at its last iterate learns all from the data of its day.
         begins, moments = self._state is None, self._moments
         streams = {} if begins else self._streams()
@@ -497,7 +498,7 @@ class Run:
             raise InvalidFile("what has been counted must be finite")
         for name, learnt in fields["adjustments"].items():
             A = self.problem.matrices[name]
-            self.problem.adjustments[name].take_up(learnt, A.home.blocks)
+            adjustments_of(self.problem)[name].take_up(learnt, A.home.blocks)
         for name, stream in self._streams().items():
             learnt = fields.get("streams", {}).get(name)
             if learnt is not None:

@@ -50,6 +50,7 @@ from linspec.process.progress import Goal, report_progress
 from linspec.registry import options
 from linspec.registry.keywords import hinted
 from linspec.registry.parts import with_parts
+from linspec.solving.adjusting import adjusted, adjustments_of, changes_columns, underflowing_columns
 from linspec.solving.checkpoints import (
     Checkpoint,
     CheckpointWriter,
@@ -59,7 +60,7 @@ from linspec.solving.checkpoints import (
     loaded,
 )
 from linspec.solving.iterates import IterativeSolver
-from linspec.solving.problem import Problem, underflowing_columns
+from linspec.solving.problem import Problem
 from linspec.solving.run import Progress, Run
 from linspec.solving.select import (
     ALWAYS_AVAILABLE,
@@ -72,6 +73,7 @@ from linspec.solving.select import (
 )
 from linspec.solving.solution import Solution, Status, load_solution
 from linspec.solving.solver import Solver
+from linspec.solving.stating import least_ridges
 from linspec.solving.verdict import WARNED, as_interrupted
 from linspec.sweeps.first_look import FirstLook
 
@@ -240,7 +242,7 @@ def solve(  # noqa: PLR0913  # the arguments of the one call
         if solver != "auto":  # "auto" has chosen among those that fit
             _check_memory(problem, instance, spec, name)
     with _naming_lack_of_memory(name):
-        problem = problem.adjusted()
+        problem = adjusted(problem)
     callbacks = (callback,) if callback is not None else ()
     limits = {
         "rng": rng,
@@ -358,7 +360,7 @@ def _started(run: Run, instance: Solver, spec: Any) -> Solution:
 
 def _as_given(callback: Callable[[Progress], Any], solved: Problem[Any]) -> Callable[[Progress], Any]:
     """Wrap a callback so that it sees iterates for the columns of the data."""
-    if not solved.changes_columns:
+    if not changes_columns(solved):
         return callback
 
     def called(progress: Progress) -> Any:
@@ -372,9 +374,9 @@ def _as_given(callback: Callable[[Progress], Any], solved: Problem[Any]) -> Call
 
 def _note_underflowing(run: Run, problem: Problem[Any], looks: Mapping[str, FirstLook]) -> None:
     """Note columns whose squares underflow, in matrices where the solution rests on these squares."""
-    ridges = problem.unregularised()
+    ridges, adjustments = least_ridges(problem), adjustments_of(problem)
     for name, look in looks.items():
-        scaled = name in problem.adjustments and problem.adjustments[name].scale
+        scaled = name in adjustments and adjustments[name].scale
         if look.underflowing and (scaled or ridges.get(name) == 0):
             run.note(*underflowing_columns(name, look.underflowing))
             run.underflowing = True
@@ -382,7 +384,7 @@ def _note_underflowing(run: Run, problem: Problem[Any], looks: Mapping[str, Firs
 
 def _returned(solution: Solution, solved: Problem[Any]) -> Solution:
     """Convert a solution to the columns of the data."""
-    if not solved.changes_columns:
+    if not changes_columns(solved):
         return solution
     fields = {
         *solved.solution.layout.scaled.values(),

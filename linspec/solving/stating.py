@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -19,8 +19,11 @@ from linspec.errors import InvalidProblem, shown
 from linspec.frames import RowNames, column_names_of, index_of, is_series
 from linspec.moments.moments import Moments
 from linspec.operators import LinearOperator, as_operator
+from linspec.operators.range_of_entries import check_square
 from linspec.operators.row_model import weights_and_confounds
 from linspec.operators.streamed import StreamedOperator
+from linspec.registry.options import is_number
+from linspec.solving.adjusting import in_field
 from linspec.solving.checks import (
     check_flag,
     check_home,
@@ -95,7 +98,7 @@ def state(problem: Any) -> None:
     if stated.ridge:
         given_ridge = getattr(problem, stated.ridge)
         path = stated.fields[stated.ridge].path
-        checked = check_ridges(given_ridge) if path else problem.checked_ridge(given_ridge)
+        checked = check_ridges(given_ridge) if path else checked_ridge(problem, given_ridge)
         object.__setattr__(problem, stated.ridge, checked)
 
 
@@ -230,6 +233,25 @@ def promote(problem: Any, name: str, dtype: np.dtype[Any]) -> None:
         set_matrix(problem, name, A if wider is None else wider.with_names_of(A))
 
 
+def name_columns(problem: Any, names: Mapping[str, Sequence[str]], library: str = "") -> None:
+    """Give names to the columns of matrices whose data have none, such as files.
+
+    Parameters
+    ----------
+    names : mapping of str to sequence of str
+        The names for each matrix. Unknown matrices, and names that are not as many as the columns, are ignored.
+    library : str, default ""
+        The library in which tables will be made.
+    """
+    known = {
+        name: tuple(columns)
+        for name, columns in names.items()
+        if name in problem.matrices and problem.matrices[name].shape[1] == len(columns)
+    }
+    object.__setattr__(problem, "column_names", {**problem.column_names, **known})
+    object.__setattr__(problem, "frame_library", problem.frame_library or library)
+
+
 # ---- rows -------------------------------------------------------------------------------------
 
 
@@ -290,7 +312,7 @@ def _penalised(problem: Any) -> tuple[str, ...]:
     """Return the names of the matrices to whose Gram matrices the ridge is added."""
     declared = problem.stated.fields[problem.stated.ridge]
     fields = declared.of or tuple(problem.solution.layout.weights) or problem.stated.matrix_names
-    return tuple(name for field in fields for name in problem._in_field(field))
+    return tuple(name for field in fields for name in in_field(problem, field))
 
 
 def checked_ridge(problem: Any, ridge: Any) -> Any:
@@ -310,6 +332,19 @@ def checked_ridge(problem: Any, ridge: Any) -> Any:
         got = " and ".join(f"{one:g}" for one in found)
         raise InvalidProblem(f"ridge must be above 0{where}; got {got}. {declared.positive}")
     return found if declared.each else found[0]
+
+
+def check_range_of_ridges(problem: Any) -> None:
+    """Refuse ridges whose roots are out of the range of entries.
+
+    Raises
+    ------
+    DataOutOfRange
+    """
+    given = getattr(problem, "ridge", 0.0)
+    for ridge in given if isinstance(given, tuple) else (given,):
+        if is_number(ridge):
+            check_square("ridge", float(ridge))
 
 
 def least_ridges(problem: Any) -> dict[str, float]:
@@ -332,7 +367,7 @@ def start_of(problem: Any, given: Any) -> dict[str, Array]:
         W = given.get(name) if isinstance(given, Mapping) else getattr(given, name, None)
         if W is None and len(weights) == 1 and is_array(given):
             W = given
-        matrices = [problem.matrices[each] for each in problem._in_field(field)]
+        matrices = [problem.matrices[each] for each in in_field(problem, field)]
         parts = W if isinstance(W, tuple) else (W,)
         checked = [None if part is None else finite_array(part, f"the {name} of start") for part in parts]
         if len(checked) != len(matrices):

@@ -23,6 +23,7 @@ from linspec.moments.moments import Moments
 from linspec.process.faults import is_out_of_memory
 from linspec.process.interrupts import nothing_yet
 from linspec.process.plurals import count_of
+from linspec.solving.adjusting import in_field
 from linspec.solving.budget import out_of_time
 from linspec.solving.conclusion import Conclusion, Terms
 from linspec.solving.problem import Problem
@@ -102,7 +103,7 @@ def check_handed(problem: Problem[Any], solve: str, arrays: Mapping[str, Any]) -
             continue
         several = problem.stated.matrices[field].several
         given = arrays[name] if several else (arrays[name],)
-        names = problem._in_field(field)
+        names = in_field(problem, field)
         if several and not (isinstance(given, tuple) and len(given) == len(names)):
             raise BrokenPlugin(
                 f"{said} {name} as a tuple of an array for each of {', '.join(names)}; got {shown(given)}."

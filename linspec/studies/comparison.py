@@ -498,7 +498,7 @@ def _labels(problems: Sequence[Problem[Any]]) -> list[str]:
         {
             field.name: str(getattr(problem, field.name))
             for field in dataclasses.fields(problem)  # type: ignore[arg-type]  # every problem is one
-            if field.name not in problem.matrix_names
+            if field.name not in problem.matrices
             and not (field.kw_only and getattr(problem, field.name) is field.default)
         }
         for problem in problems
@@ -631,7 +631,7 @@ def _parted(problem: Problem[Any], held_out: Any, seed: Any) -> tuple[Problem[An
         return problem, held_out
     if options.is_number(held_out):
         return split(problem, held_out, seed)
-    names = problem.matrix_names
+    names = problem.matrices
     if isinstance(held_out, Mapping):
         given = {name: held_out.get(name) for name in (*names, "confounds")}
         unknown = [name for name in held_out if name not in given]

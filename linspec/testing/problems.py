@@ -12,7 +12,6 @@ Where we differ: every case has at most 120 rows, because nobody runs a slow kit
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
@@ -108,8 +107,9 @@ def in_units(case: Case, units: Mapping[str, float]) -> Case:
     cls: Any = registry.get_problem(case.problem)
     arrays = {name: array * units.get(name, 1.0) for name, array in case.arrays.items()}
     parameters, ridge = dict(case.parameters), cls.stated.ridge
-    on_rows = any(each.name == "sample_weight" for each in dataclasses.fields(cls))  # not on kernels of rows
-    if ridge and parameters.get(ridge) and on_rows:
+    if (
+        ridge and parameters.get(ridge) and cls.stated.adjusts_rows
+    ):  # others, as kernels, have units of their own
         declared, given = cls.stated.fields[ridge], parameters[ridge]
         penalised = [name for name in arrays if not declared.of or cls.stated.field_of(name) in declared.of]
         squares = [units.get(name, 1.0) ** 2 for name in penalised]

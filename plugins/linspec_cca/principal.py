@@ -36,7 +36,7 @@ class PrincipalCCA(Solver):
         wanted = max(self.components, problem.k)
         moments = run.moments(self.form, expect=(3, wanted))
         svd, weights, counts = run.part(self.svd), [], []
-        for i, label in enumerate(problem.matrix_names):
+        for i, label in enumerate(problem.matrices):
             view = moments.view(i)
             n, p, _ = view.shape
             components = SVD(view, min(wanted, n, p), center=view.center)

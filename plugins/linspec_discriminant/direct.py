@@ -44,6 +44,7 @@ from linspec.cost import (
 )
 from linspec.moments import RowGram, reduce_rows, reduce_rows_of
 from linspec.operators import LinearOperator
+from linspec.solving import adjustments_of
 from linspec_discriminant.row_basis import TOLD, basis_of
 
 SQUARED_LIMIT = 1e8
@@ -151,7 +152,7 @@ class DirectDiscriminant(Solver):
         longer = int(np.sum(sizes > LEAST_LENGTH * float(np.finfo(X.rounded_dtype).eps) * sizes[0]))
         cut = Vt.T[:, rank:longer] / sizes[0] if problem.ridge == 0 and longer > rank else None
         if cut is not None:  # Xᵀ annihilates the means up to rounding
-            adjustment = problem.adjustments.get("X")
+            adjustment = adjustments_of(problem).get("X")
             cut = cut if adjustment is None else adjustment.model.projected(cut)
         # With a ridge, no direction that can be distinguished is null.
         keep = rank if problem.ridge == 0 else int(np.sum(sizes > TOLD * sizes[0]))

@@ -120,10 +120,6 @@ class KernelCCA(Problem[KernelCCASolution], adjusts_rows=False):
             )
         return super().on_rows(numbers)
 
-    def adjusted(self) -> Self:
-        """Return the problem itself: kernel matrices are centred, not the rows."""
-        return self
-
     def in_range(self, looks: Mapping[str, Any]) -> Self:
         """Return the problem itself: values of kernels are checked for range, not the data."""
         return self

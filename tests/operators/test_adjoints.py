@@ -10,6 +10,7 @@ import pytest
 import scipy.sparse.linalg
 
 import linspec as ls
+from linspec.solving.adjusting import adjusted
 from linspec.testing import ProductsOnly
 
 RNG = np.random.default_rng(3)
@@ -154,9 +155,9 @@ def test_matrices_are_never_accused(settings: str, dtype: Any) -> None:
             for V in (np.zeros((A.shape[1], 0)), RNG.standard_normal((A.shape[1], 3))):
                 with warnings.catch_warnings():
                     warnings.simplefilter("ignore")
-                    adjusted = ls.SVD(kind(A), 1, **given).adjusted()
+                    own = adjusted(ls.SVD(kind(A), 1, **given))
                     for form in ("implicit", "dense"):
-                        moments = ls.Moments(adjusted.A, center=adjusted.center, form=form)
+                        moments = ls.Moments(own.A, center=own.center, form=form)
                         moments.products(V)
                         assert moments.bookkeeping.contradictions == ()
 

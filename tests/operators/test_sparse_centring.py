@@ -14,6 +14,7 @@ import linspec as ls
 from linspec.arrays import HOST
 from linspec.operators import SparseOperator
 from linspec.operators.column_statistics import ColumnStatistics
+from linspec.solving.adjusting import adjusted
 
 RNG = np.random.default_rng(11)
 Z = RNG.standard_normal((200, 5))
@@ -98,7 +99,7 @@ def test_a_discriminant_and_float32() -> None:
 def test_ordinary_counts_are_left_alone() -> None:
     counts = scipy.sparse.csr_array(np.hstack([WORDS, RNG.poisson(9.0, (200, 1))]))
     problem = ls.SVD(counts, 2, center=True)
-    assert problem.adjusted().A.operator is problem.A
+    assert adjusted(problem).A.operator is problem.A
 
 
 @pytest.mark.parametrize("kind", ["operator", "slices"])

@@ -8,6 +8,7 @@ import scipy.sparse
 
 import linspec as ls
 from linspec.operators import CountedOperator, Ledger, as_operator
+from linspec.solving.adjusting import adjusted
 from linspec.sweeps import BlockOperator, Minibatches
 
 N, P = 1000, 64
@@ -134,7 +135,7 @@ def test_rows_of_files_come_one_by_one_where_that_is_wanted(tmp_path):
 
 def test_rows_with_weights_come_in_proportion_to_them():
     weights = np.where(np.arange(N) < N // 2, 3.0, 1.0)
-    problem = ls.LeastSquares(NUMBERED, np.ones(N), sample_weight=weights).adjusted()
+    problem = adjusted(ls.LeastSquares(NUMBERED, np.ones(N), sample_weight=weights))
     rows = Minibatches([problem.A], np.random.default_rng(0), chunk=N)
     (A,) = rows.load()
     found = np.asarray(A.dense())

@@ -15,6 +15,7 @@ from linspec.families.cca.solution import CCASolution
 from linspec.families.cca.variates import cosines
 from linspec.moments.moments import Moments
 from linspec.operators import as_operator
+from linspec.solving.adjusting import adjusted
 from linspec.solving.checks import finite_array, finite_block
 
 __all__ = ["correlations", "pcc", "tcc"]
@@ -226,7 +227,8 @@ class _Swept:
 def _problem(X: Any, Y: Any, ridge: Any, center: Any) -> CCA:
     """The problem that the scores belong to; it checks shapes, devices and the ridge."""
     if not isinstance(center, tuple | list):
-        return CCA(X, Y, k=1, ridge=ridge, center=bool(center)).adjusted()
+        made: CCA = adjusted(CCA(X, Y, k=1, ridge=ridge, center=bool(center)))
+        return made
     if isinstance(X, Moments) or len(center) != 2:
         raise InvalidProblem(
             "center must be True, False or, for data that are not Moments, a pair (x_mean, y_mean); got "

@@ -22,6 +22,7 @@ from linspec.families.cca.law.judging import judged
 from linspec.families.cca.solution import CCASolution
 from linspec.moments.moments import Moments
 from linspec.solving import fields
+from linspec.solving.adjusting import lost_to_centring
 from linspec.solving.conclusion import DEFAULT_TERMS, Conclusion, Terms, without_answer
 from linspec.solving.fields import count, flag, matrix
 from linspec.solving.problem import Problem
@@ -135,7 +136,7 @@ class CCA(Problem[CCASolution]):
         """Scale to unit length, rotate to canonical pairs unless correlations are passed, and apply the law."""
         weights = [moments.home.place(x_weights), moments.home.place(y_weights)]
         found = judged(self, moments, terms, weights, correlations, ranks, evidence)
-        found = dataclasses.replace(found, findings=(*found.findings, *self.lost_to_centring(moments)))
+        found = dataclasses.replace(found, findings=(*found.findings, *lost_to_centring(self, moments)))
         if not weights[0].shape[1] and not moments.bookkeeping.spent and not self._is_uncorrelated(moments):
             return without_answer(found, "the columns of X and Y are correlated")
         return found

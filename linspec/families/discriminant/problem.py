@@ -42,7 +42,7 @@ from linspec.operators.range_of_entries import Magnitude, check_magnitude
 from linspec.operators.tables import is_flat_list
 from linspec.solving import fields
 from linspec.solving.checks import check_k, check_rows, of_pairs
-from linspec.solving.conclusion import DEFAULT_TERMS, Conclusion, Terms, fewer_than_asked, without_answer
+from linspec.solving.conclusion import DEFAULT_TERMS, Conclusion, Terms, without_answer
 from linspec.solving.fields import count, flag, matrix
 from linspec.solving.problem import Problem
 from linspec.solving.solution import Solution, Status
@@ -287,19 +287,24 @@ class Discriminant(Problem[DiscriminantSolution]):
             MW = XtXW + returned * self.ridge
         residual = max(self.residual(returned, MW, C, values, home, inverse), lacking)
         fields: dict[str, Any] = {
-            "weights": self.X.home.place(returned, self.X.dtype),
+            "weights": returned,
             "eigenvalues": values,
             "rank": rank,
             "penalty": self.ridge * to_host(returned.T @ returned),
             **self._of_classes(returned, MW, C, moments.total),
         }
-        fields |= self.fields_of_adjustments(moments)
-        findings = self._findings(len(values), rank, moments) + self.lost_to_centring(moments)
+        findings = self._findings(rank, moments)
         if lost:
             text = "X has directions so short that rounding may hide them. They were left out, and eigenvalues may be "
             text += "missing. Add a ridge, or lower rank_tol."
             findings = ((Status.ILL_CONDITIONED, text), *findings)
-        conclusion = Conclusion(fields, residual, findings, "" if inverse is None else "exact", lost=lost)
+        missing, kind = (
+            "directions in which the columns of X vary with the targets",
+            "" if inverse is None else "exact",
+        )
+        conclusion = self.concluded(
+            moments, residual, findings=findings, missing=missing, kind=kind, lost=lost, **fields
+        )
         if not len(values) and home.norm(C) > self.rounding(moments):
             return without_answer(conclusion, "the columns of X vary with the targets")
         return conclusion
@@ -423,11 +428,8 @@ class Discriminant(Problem[DiscriminantSolution]):
         eps = float(np.finfo(self.dtype).eps)
         return 10 * math.sqrt(self.X.shape[1] + self.targets) * eps
 
-    def _findings(self, found: int, rank: int | None, moments: Moments) -> tuple[tuple[Status, str], ...]:
-        wanted = found if self.every else self.k
-        facts = list(
-            fewer_than_asked(found, wanted, "directions in which the columns of X vary with the targets")
-        )
+    def _findings(self, rank: int | None, moments: Moments) -> tuple[tuple[Status, str], ...]:
+        facts = []
         if rank is not None and self.ridge == 0:
             if rank < self.X.shape[1]:
                 text = (

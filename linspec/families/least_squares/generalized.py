@@ -40,6 +40,7 @@ from linspec.families.least_squares.errors_of_moments import (
 from linspec.operators import as_operator
 from linspec.operators.row_model import row_model
 from linspec.process import machine
+from linspec.solving.adjusting import adjusted, in_given_columns
 from linspec.solving.select import estimated
 from linspec.solving.solution import Status
 from linspec.solving.solve import AFFORDABLE, LEAST_SECONDS, solve
@@ -192,7 +193,7 @@ def _trace(eigen: Metric, ridge: float) -> tuple[float, float]:
 
 def _errors_of_rows(problem: Any, x: Sequence[HostArray]) -> tuple[list[float], float]:
     """Compute ‖B − A x‖² for the coefficients of each ridge from the rows; also return the number of sweeps."""
-    twin = problem.adjusted()
+    twin = adjusted(problem)
     B, found, sweeps = _right_hand_sides(twin), [0.0] * len(x), 1.0
     for some, fits, swept in _fits(twin.A, twin.A.home.place(np.stack(x)), B.shape[0]):
         sweeps += swept
@@ -204,7 +205,7 @@ def _errors_of_rows(problem: Any, x: Sequence[HostArray]) -> tuple[list[float], 
 def _of_rows(problem: Any, ridges: Sequence[float], reason: str) -> Generalized:
     """Score the ridges by AAᵀ = UΛUᵀ, for data with fewer rows than columns."""
     count, freedom = _freedom(problem)
-    twin = problem.adjusted()
+    twin = adjusted(problem)
     twin = twin.in_range(twin.looked_at())
     n, p = twin.A.shape
     moments = twin.moments("implicit", (1, 1))
@@ -306,8 +307,8 @@ def _of_signs(
             f"{solution.message}",
             ConvergenceWarning,
         )
-    twin = problem.adjusted()
-    B, x = _right_hand_sides(twin), twin.in_given_columns({"x": solution.x}, back=True, axis=1)["x"]
+    twin = adjusted(problem)
+    B, x = _right_hand_sides(twin), in_given_columns(twin, {"x": solution.x}, back=True, axis=1)["x"]
     scores, errors, sweeps = np.empty(len(ridges)), np.zeros(len(ridges)), 0.0
     for some, fits, swept in _fits(twin.A, x, n):
         sweeps += swept

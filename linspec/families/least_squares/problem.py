@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Any, ClassVar
 
@@ -16,6 +16,7 @@ from linspec.families.least_squares.solution import LeastSquaresSolution
 from linspec.families.least_squares.uncertainty import uncertain
 from linspec.moments.moments import Moments
 from linspec.solving import fields
+from linspec.solving.adjusting import in_given_columns
 from linspec.solving.checks import finite_array
 from linspec.solving.conclusion import DEFAULT_TERMS, Conclusion, Terms
 from linspec.solving.fields import flag, matrix
@@ -181,13 +182,9 @@ class LeastSquares(Problem[LeastSquaresSolution]):
             findings += self._neglected(gap, np.asarray(small), moments)
         if rank is None and not findings:
             findings = uncertain(moments, gap, x, self.column_ridges, np.asarray(ratios), terms, least)
-        fields = {
-            "x": self._shaped(returned),
-            "residuals": residuals,
-            "path": self.path,
-            **self.fields_of_adjustments(moments),
-        }
-        return Conclusion(fields, float(residuals.max()), (*findings, *self.lost_to_centring(moments)))
+        own = {"residuals": residuals, "path": self.path}
+        made = self.concluded(moments, float(residuals.max()), findings=findings, x=returned, **own)
+        return replace(made, fields={**made.fields, "x": self._shaped(returned)})
 
     def _neglected(self, gap: Array, small: HostArray, moments: Moments) -> tuple[tuple[Status, str], ...]:
         """A finding if a step along a small column of A could still lower the sum of squares noticeably.
@@ -215,7 +212,7 @@ class LeastSquares(Problem[LeastSquaresSolution]):
     def as_given(self, arrays: Mapping[str, Any], *, returned: bool = True) -> dict[str, Any]:
         """Transform the arrays of a solution or iterate to the columns before scaling."""
         found = super().as_given({name: value for name, value in arrays.items() if name != "x"})
-        return found | self.in_given_columns({"x": arrays["x"]}, axis=1 if self.path and returned else 0)
+        return found | in_given_columns(self, {"x": arrays["x"]}, axis=1 if self.path and returned else 0)
 
     def _shaped(self, x: Array) -> Array:
         """Reshape columns to the x of a solution: a vector if B is one, stacked for several ridges."""

@@ -20,7 +20,7 @@ from linspec.arrays import (
 )
 from linspec.families.svd.solution import SVDSolution
 from linspec.moments.moments import Moments
-from linspec.solving.conclusion import DEFAULT_TERMS, Conclusion, Terms, fewer_than_asked, without_answer
+from linspec.solving.conclusion import DEFAULT_TERMS, Conclusion, Terms, without_answer
 from linspec.solving.fields import count, flag, matrix
 from linspec.solving.problem import Problem
 from linspec.solving.solution import Solution
@@ -122,19 +122,14 @@ class SVD(Problem[SVDSolution]):
             # In the dtype of the data, because their device may have no float64.
             chosen = _select(self.A.home.place(U, self.A.dtype), order, self.A.home)
             fields["U"] = chosen * self.A.home.place(flips, self.A.dtype)[None, :]
-        fields |= self.fields_of_adjustments(moments)
         fields["rows"] = moments.total
         total = fields["total_squares"] = moments.columns.total_squares()
         squares = moments.columns.squares()
         if squares is not None:
             fields["column_norms"] = np.sqrt(np.maximum(to_host(squares), 0.0))
         fields["total_norm"] = None if total is None else math.sqrt(max(total, 0.0))
-        wanted = len(S) if self.every else self.k
-        findings = fewer_than_asked(
-            len(S), wanted, "singular values that this method can distinguish from zero"
-        )
-        findings += self.lost_to_centring(moments)
-        conclusion = Conclusion(fields, residual, findings)
+        missing = "singular values that this method can distinguish from zero"
+        conclusion = self.concluded(moments, residual, missing=missing, **fields)
         if judged and not len(S) and not moments.columns.vanishes(0):
             return without_answer(conclusion, "A is not zero")
         return conclusion

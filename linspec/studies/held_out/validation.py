@@ -36,6 +36,7 @@ from linspec.registry.options import is_number
 from linspec.solving.checks import several
 from linspec.solving.problem import Problem
 from linspec.solving.ridges import checked_ridges
+from linspec.solving.stating import check_range_of_ridges
 from linspec.studies.held_out.by_solving import scored_by_solving
 from linspec.studies.held_out.folds import Folds, folds_of
 from linspec.studies.held_out.forms import estimates_of
@@ -330,7 +331,7 @@ def _ridges(problem: Problem[Any], ridges: Any) -> tuple[Any, ...]:
     own = tuple(getattr(problem, "ridges", (problem.ridge,)))
     found = own if ridges is None else checked_ridges(problem, ridges)
     for ridge in found:
-        problem.with_numbers(ridge=ridge).check_ridges()
+        check_range_of_ridges(problem.with_numbers(ridge=ridge))
     return found
 
 

@@ -150,10 +150,6 @@ class PreimageCCA(Problem[PreimageCCASolution], adjusts_rows=False):
         sides = zip((self.X, self.Y), (self.kernel_x, self.kernel_y), self.bounds, strict=True)
         return 2 + any(reads_rows(*side) for side in sides)
 
-    def adjusted(self) -> Self:
-        """Return the problem itself: kernel values are centred, not the rows."""
-        return self
-
     def in_range(self, looks: Mapping[str, Any]) -> Self:
         """Problem with matrices in float64 if float32 products would lose digits; kernels check their own values."""
         found = {name: looks[name].safe(name, A) for name, A in self.matrices.items()}

@@ -40,6 +40,7 @@ from linspec.families.cca.law.evidence import SECOND, Evidence
 from linspec.moments.moments import Moments
 from linspec.moments.row_reduction import sum_with_short
 from linspec.process.plurals import count_of
+from linspec.solving.adjusting import fields_of_adjustments
 from linspec.solving.conclusion import Conclusion, Terms, left_out_nearby
 from linspec.solving.solution import Status
 
@@ -211,7 +212,7 @@ class _Law:
             "loss_bounds": (-math.inf, None) if unseen else bounds,
             **self.answer.regressions(),
         }
-        fields |= self.problem.fields_of_adjustments(self.moments)
+        fields |= fields_of_adjustments(self.problem, self.moments)
         facts = facts_of(self.problem, self.rho, squares, ranks, self.moments.diagonal())
         kinds = [norm.kind for norm in self.norms]
         kind = next(kind for kind in ("preconditioned", "quadrature", "exact") if kind in kinds)

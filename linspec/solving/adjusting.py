@@ -1,0 +1,173 @@
+"""Weights, centre, confounds and scale of a problem: into its matrices before a solve, and out of its answer after it.
+
+Problem: a solver and a law should see matrices and nothing else; users pass weights, confounds and scale, and expect
+answers for the columns that they passed.
+Method: `adjusted` moves these fields of a problem into its matrices (`linspec.operators.AdjustedOperator`).
+`in_given_columns` converts arrays whose rows belong to columns, as the answer declares them; `fields_of_adjustments`
+has the means, slopes and scales that an answer keeps for new rows; `lost_to_centring` reports digits lost to rounding.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from linspec.arrays import Array, to_host
+from linspec.moments.moments import Moments
+from linspec.moments.ways import settle
+from linspec.operators import AdjustedOperator, uncounted
+from linspec.operators.adjustment import Adjustment
+from linspec.operators.row_model import row_model
+from linspec.solving.fields import view_names
+from linspec.solving.solution import Status
+
+CENTRING = 10
+"""A finding is reported if subtracting means from products may cause an error above this multiple of the
+tolerance."""
+
+
+def adjusted(problem: Any) -> Any:
+    """Return the problem that solvers receive: a copy on adjusted matrices, or itself if nothing is adjusted.
+
+    Weights, centre, confounds and scale move into the matrices, as `AdjustedOperator`, and leave its own fields.
+    """
+    if not problem.stated.adjusts_rows:
+        return problem
+    model = row_model(
+        center=bool(problem.center),
+        weights=problem.sample_weight,
+        confounds=problem.confounds,
+        about_means=True,
+    )
+    if problem.shared is not None:  # its adjusted matrices share the statistics of the moments
+        shared = [uncounted(problem.shared.matrix(i))[0] for i in range(len(problem.matrices))]
+        found = dict(zip(problem.matrices, shared, strict=True))
+    elif model.center or problem.scale or not model.is_plain:
+        found = {
+            name: AdjustedOperator(
+                A,
+                model,
+                settle,
+                scale=bool(problem.scale) and problem.stated.field_of(name) in problem.solution.layout.scaled,
+                name=name,
+            )
+            for name, A in problem.matrices.items()
+        }
+    else:
+        return problem
+    twin = problem.with_matrices(found)
+    values = {"center": False, "scale": False, "sample_weight": None, "confounds": None}
+    for name, value in values.items():
+        object.__setattr__(twin, name, value)
+    return twin
+
+
+def adjustments_of(problem: Any) -> dict[str, Adjustment]:
+    """The adjustments of the matrices that have one."""
+    found = {name: uncounted(A)[0] for name, A in problem.matrices.items()}
+    return {name: A.adjustment for name, A in found.items() if isinstance(A, AdjustedOperator)}
+
+
+def changes_columns(problem: Any) -> bool:
+    """Whether columns are scaled, so that an answer must be converted back to the columns of the data."""
+    return any(adjustment.scale for adjustment in adjustments_of(problem).values())
+
+
+def in_given_columns(
+    problem: Any, arrays: Mapping[str, Any], *, back: bool = False, axis: int = 0
+) -> dict[str, Any]:
+    """Convert arrays with a row for each column of a matrix from the scaled columns to those of the data.
+
+    Parameters
+    ----------
+    arrays : mapping from str to array
+    back : bool, default False
+        Convert in the other direction.
+    axis : int, default 0
+        The axis that counts the columns of the matrix.
+    """
+    found = dict(arrays)
+    layout, adjustments = problem.solution.layout, adjustments_of(problem)
+    for field, weights in layout.scaled.items():
+        for i, name in enumerate(in_field(problem, field)):
+            adjustment = adjustments.get(name)
+            if adjustment is None or not adjustment.scale:
+                continue
+            uncounted(problem.matrices[name])[0].settle()  # type: ignore[attr-defined]  # it has an adjustment
+            for each in filter(None, (weights, *layout.in_units.get(field, ()))):
+                value, inverse = found.get(each), back == (each == weights)
+                if isinstance(value, tuple):
+                    given = adjustment.given(value[i], axis, inverse=inverse)
+                    found[each] = (*value[:i], given, *value[i + 1 :])
+                elif value is not None:
+                    found[each] = adjustment.given(value, axis, inverse=inverse)
+    return found
+
+
+def in_field(problem: Any, field: str) -> tuple[str, ...]:
+    """Return the names of the matrices that a field holds."""
+    value = getattr(problem, field)
+    return view_names(len(value)) if isinstance(value, tuple) else (field,)
+
+
+def fields_of_adjustments(problem: Any, moments: Moments) -> dict[str, Any]:
+    """Return the fields of a solution with the adjustment of each matrix: means, slopes, scales.
+
+    Parameters
+    ----------
+    moments : Moments
+        The moments of the problem.
+    """
+    found: dict[str, Any] = {}
+    layout = problem.solution.layout
+    for i, (name, A) in enumerate(problem.matrices.items()):
+        field = problem.stated.field_of(name)
+        if field not in layout.means:
+            continue
+        for what, value in moments.columns.adjustment(i).of_new_rows().items():
+            if what == "confound_mean":
+                found[what] = value
+                continue
+            dtype = _wide_enough(value, A.dtype) if what == "slopes" else A.dtype
+            placed, key = A.home.place(value, dtype), layout.prefix(field) + what
+            several = problem.stated.matrices[field].several
+            found[key] = (*found.get(key, ()), placed) if several else placed
+    return found
+
+
+def _wide_enough(values: Array, dtype: np.dtype[Any]) -> np.dtype[Any]:
+    """Return `dtype`, or float64 for values beyond its range: confounds may be in any unit beside float32 data."""
+    sizes, limits = np.abs(to_host(values)), np.finfo(dtype)
+    within = (sizes == 0) | ((sizes >= limits.tiny) & (sizes <= limits.max))
+    return dtype if within.all() else np.dtype(np.float64)
+
+
+def lost_to_centring(problem: Any, moments: Moments) -> tuple[tuple[Status, str], ...]:
+    """Return findings on digits lost by adjustment: tiny remainders or squares, cancellation of means."""
+    findings: list[tuple[Status, str]] = []
+    for name, columns in moments.columns.explained.items():
+        listed = ", ".join(map(str, columns[:5])) + (", …" if len(columns) > 5 else "")
+        text = f"The confounds explain {len(columns)} of the columns of {name} but for a share of 1e-8 or less of "
+        text += f"their squares: {listed}. What is left of them is rounding. Leave them out."
+        findings.append((Status.ILL_CONDITIONED, text))
+    findings += [
+        underflowing_columns(name, columns) for name, columns in moments.columns.underflowing.items()
+    ]
+    error = moments.columns.centring_error()
+    if findings or error <= CENTRING * problem.default_tol:
+        return tuple(findings)
+    what = "Means, or what confounds explain," if moments.columns.confounded else "Means"
+    text = f"{what} much larger than the deviations of a column were subtracted from products, not from entries: "
+    text += (
+        f"relative errors of about {min(error, 1.0):.0e} remain, which the residual does not show. Pass an "
+    )
+    return ((Status.ILL_CONDITIONED, text + "array or a file, or subtract a constant from each column."),)
+
+
+def underflowing_columns(name: str, columns: tuple[int, ...]) -> tuple[Status, str]:
+    """Return the finding that squares of some columns of a matrix underflow, on which the solution rests."""
+    text = f"{len(columns)} of the columns of {name} (the first is column {columns[0]}) are so small that squares of "
+    text += "their entries are no numbers: what they say may be missing. Multiply these columns."
+    return Status.ILL_CONDITIONED, text
