@@ -26,7 +26,7 @@ ON_THE_SITE = {
 }
 """Files of the repository, and the pages that have their place on the site."""
 
-TEMPLATES = ("plugin", "problem")
+TEMPLATES = ("least-squares-solver", "problem", "data")
 """Folders of `docs/templates`, which pages link to."""
 
 LINK = re.compile(r"(?<=\]\()([^)\s#:]+)(?=(#[^)\s]*)?\))")
@@ -47,7 +47,7 @@ def write_listings(app: Sphinx, config: Any) -> None:
     for folder in TEMPLATES:
         lines = [
             f"# {folder}-template\n",
-            f"The files of `docs/templates/{folder}`. Copy the folder to begin.\n",
+            f"The files of `docs/templates/{folder}`. `linspec new` writes a copy under your own names.\n",
         ]
         for file in sorted((DOCS / "templates" / folder).rglob("*")):
             if file.suffix in LANGUAGES and file.stat().st_size:

@@ -1,1 +1,1 @@
-"""A kind of problem for linspec: partial least squares by singular vectors of XᵀY."""
+"""A kind of problem for linspec: leading singular vectors of XᵀY."""
