@@ -12,7 +12,7 @@ import tomllib
 from pathlib import Path
 from typing import Any
 
-TEMPLATES = Path(__file__).parents[1] / "docs" / "templates"
+TEMPLATES = Path(__file__).parents[1] / "linspec" / "templates"
 PACKAGE = TEMPLATES / "least-squares-solver" / "linspec_two_point"
 
 PROBLEM = """

@@ -1,7 +1,7 @@
 """`linspec new`: write a package for a solver, a problem or a kind of data, under the user's own names.
 
 Problem: a first plugin needs a dozen names in seven files, and a misspelt one is found only when it is installed.
-Method: the templates of `docs/templates` are packages that pass the conformance tests. A copy has the user's names in
+Method: the folders of `linspec/templates` are packages that pass the conformance tests. A copy has the user's names in
 place of the template's in every text and every path. The template's own name is that in its `pyproject.toml`.
 """
 
@@ -25,6 +25,9 @@ from linspec.process.plurals import count_of
 from linspec.registry.kinds import KINDS
 
 __all__ = ["new"]
+
+TEMPLATES = Path(linspec.__file__).parent / "templates"
+"""The folder of the templates."""
 
 SOLVER = "least-squares-solver"
 """The template of a solver where no problem is named."""
@@ -85,21 +88,14 @@ def _names(record: str) -> _Names:
 # ---- the templates ----------------------------------------------------------------------------------
 
 
-def _templates() -> Path:
-    """Return the folder of the templates: in the wheel, or in a checkout."""
-    package = Path(linspec.__file__).parent
-    in_the_wheel = package / "templates"
-    return in_the_wheel if in_the_wheel.is_dir() else package.parent / "docs" / "templates"
-
-
 def _template(kind: str, problem: str | None) -> Path:
     """Return the folder of the template of a kind; refuse a problem whose solvers have none."""
     if kind != "solver":
         if problem is not None:
             raise Failure(f"--problem says what a solver solves; got it for {kind!r}. Leave it out.")
-        return _templates() / kind
-    found = _templates() / (SOLVER if problem is None else f"{problem}-solver")
-    known = sorted(path.name.removesuffix("-solver") for path in _templates().glob("*-solver"))
+        return TEMPLATES / kind
+    found = TEMPLATES / (SOLVER if problem is None else f"{problem}-solver")
+    known = sorted(path.name.removesuffix("-solver") for path in TEMPLATES.glob("*-solver"))
     if problem is not None and problem not in known:
         raise Failure(
             f"there are templates of solvers for {', '.join(known)}; got --problem {problem}. Begin with one of "

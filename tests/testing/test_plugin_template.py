@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from installed import PACKAGE, PROBLEM, TEMPLATES, Site
 
-PAGES = TEMPLATES.parent / "extend"
+PAGES = TEMPLATES.parents[1] / "docs" / "extend"
 PAGE = PAGES / "write-a-plugin.md"
 PROBLEM_PAGE = PAGES / "a-problem-of-your-own.md"
 PROBLEM_PACKAGE = TEMPLATES / "problem" / "linspec_pls"
