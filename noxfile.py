@@ -29,8 +29,13 @@ QUICK = (
     "plugins/test_svd_exact.py",
 )
 """Tests that show within a minute whether an installed linspec finds its solvers and computes."""
-TEMPLATES = (("solver", "two-point"), ("problem", "pls"), ("data", "npz-shards"))
-"""What `linspec new` is asked for: a kind, and the name that its template has in the pages."""
+TEMPLATES = {
+    "two-point": ("solver",),
+    "heavy-ball": ("solver", "--problem", "cca"),
+    "pls": ("problem",),
+    "npz-shards": ("data",),
+}
+"""The names that the templates have in the pages, and what `linspec new` is asked for."""
 
 KERNELS = (
     *("Prescott", "Core2", "Penryn", "Dunnington", "Nehalem", "Atom", "Barcelona", "Bobcat"),
@@ -304,10 +309,10 @@ def template(session: nox.Session) -> None:
     session.install(".[cli,testing]")
     folder = Path(session.create_tmp()).resolve()
     session.chdir(folder)  # elsewhere than the root, where `import linspec` would find the sources
-    for kind, name in TEMPLATES:
+    for name, wanted in TEMPLATES.items():
         package = folder / f"linspec-{name}"
         shutil.rmtree(package, ignore_errors=True)
-        session.run("linspec", "new", kind, name)
+        session.run("linspec", "new", wanted[0], name, *wanted[1:])
         session.install("-e", str(package))
         session.run("linspec", "plugins")
         session.run("python", "-m", "pytest", str(package), *session.posargs)

@@ -2,7 +2,7 @@
 
 Problem: a first plugin needs a dozen names in seven files, and a misspelt one is found only when it is installed.
 Method: the folders of `linspec/templates` are packages that pass the conformance tests. A copy has the user's names in
-place of the template's in every text and every path. The template's own name is that in its `pyproject.toml`.
+place of the template's in every text and every path. The template's own name is that of its package.
 """
 
 from __future__ import annotations
@@ -10,7 +10,6 @@ from __future__ import annotations
 import importlib.util
 import keyword
 import re
-import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -51,7 +50,7 @@ def new(kind: str, name: str, folder: str, problem: str | None) -> None:
     """
     template = _template(kind, problem)
     files = _files(template)
-    example = _names(_distribution(files).removeprefix("linspec-"))
+    example = _names(_example(files))
     own = _checked(name)
     _check_free(kind, own, template.name.removesuffix("-solver"))
     _check_apart(own, example, files)
@@ -73,7 +72,7 @@ class _Names:
 
     record: str
     module: str
-    cls: str
+    class_name: str
 
     @property
     def distribution(self) -> str:
@@ -115,9 +114,10 @@ def _files(template: Path) -> Mapping[str, str]:
     }
 
 
-def _distribution(files: Mapping[str, str]) -> str:
-    name: str = tomllib.loads(files["pyproject.toml"])["project"]["name"]
-    return name
+def _example(files: Mapping[str, str]) -> str:
+    """Return the name of a template's example: that of its package."""
+    (package,) = {path.partition("/")[0] for path in files if path.startswith("linspec_")}
+    return package.removeprefix("linspec_").replace("_", "-")
 
 
 def _commands(readme: str) -> list[str]:
@@ -135,8 +135,8 @@ def _renamed(text: str, example: _Names, own: _Names) -> str:
         f"_{example.module}": f"_{own.module}",
         example.module: own.module,
         example.record: own.record,  # a single word means the record, except behind an underscore
-        example.cls: own.cls,
-        example.record.upper(): own.cls,  # the class of the example may be an abbreviation
+        example.class_name: own.class_name,
+        example.record.upper(): own.class_name,  # the class of the example may be an abbreviation
     }
     pattern = "|".join(map(re.escape, forms))
     return re.sub(pattern, lambda match: forms[match[0]], text)
@@ -152,7 +152,7 @@ def _checked(name: str) -> _Names:
             f"got {name!r}. Try {better!r}."
         )
     names = _names(name)
-    if keyword.iskeyword(names.module) or keyword.iskeyword(names.cls):
+    if keyword.iskeyword(names.module) or keyword.iskeyword(names.class_name):
         raise Failure(f"NAME must not be a keyword of Python; got {name!r}. Try {f'my-{name}'!r}.")
     return names
 
@@ -187,8 +187,8 @@ def _check_apart(own: _Names, example: _Names, files: Mapping[str, str]) -> None
         _renamed(text, example, placeholder) for path, text in others.items() if path.endswith(".py")
     )
     modules = {Path(path).stem for path in others}
-    if own.module in modules or re.search(rf"\b({own.cls}|{own.cls}Solution)\b", code):
+    if own.module in modules or re.search(rf"\b({own.class_name}|{own.class_name}Solution)\b", code):
         raise Failure(
-            f"the package itself has something else that is named {own.record!r} or {own.cls!r}. "
+            f"the package itself has something else that is named {own.record!r} or {own.class_name!r}. "
             f"Choose another name, such as {f'my-{own.record}'!r}."
         )

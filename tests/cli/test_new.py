@@ -18,18 +18,30 @@ from installed import TEMPLATES, Site
 
 from linspec.cli import main
 
-EXAMPLES = {"solver": "two.?point", "problem": "pls", "data": "npz.?shards"}
-"""A pattern for every form of the name of a template's example."""
+EXAMPLES = {
+    "solver": "two.?point",
+    "solver --problem cca": "heavy.?ball",
+    "problem": "pls",
+    "data": "npz.?shards",
+}
+"""What is asked for, and a pattern for every form of the name of the template's example."""
+
+TEMPLATE = {"solver": "least-squares-solver", "solver --problem cca": "cca-solver"}
+"""The folders of templates; others have the name of the kind."""
 
 RECORDS = {
     "solver": "least-squares/two-stage-7",
+    "solver --problem cca": "cca/two-stage-7",
     "problem": "problem/two-stage-7",
     "data": "operator/two-stage-7",
 }
 
 
 def run(*arguments: object, code: int = 0) -> str:
-    result = CliRunner().invoke(main, ["new", *map(str, arguments)])
+    """The output of the command; the first argument may have options behind the kind."""
+    kind, *others = map(str, arguments)
+    first, *options = kind.split()
+    result = CliRunner().invoke(main, ["new", first, *others, *options])
     assert result.exit_code == code, f"{result.output}\n{result.stderr}\n{result.exc_info}"
     return result.stdout if code == 0 else result.stderr
 
@@ -86,7 +98,7 @@ def test_every_form_of_the_name_is_in_its_place(kind: str, written: Path) -> Non
 def test_it_has_the_files_of_the_template_and_says_what_comes_next(kind: str, tmp_path: Path) -> None:
     said = run(kind, "next", "--folder", tmp_path / "new" / "folder")
     folder = tmp_path / "new" / "folder" / "linspec-next"
-    template = TEMPLATES / ("least-squares-solver" if kind == "solver" else kind)
+    template = TEMPLATES / TEMPLATE.get(kind, kind)
     there = [path for path in files_of(template) if path.suffix not in {".pyc", ".pyo"}]
     assert len(files_of(folder)) == len([path for path in there if ".pytest_cache" not in path.parts])
     commands = [line.strip() for line in said.splitlines() if line.startswith("    ")]
@@ -164,6 +176,7 @@ def test_a_name_that_cannot_be_one(kind: str, name: str, better: str, tmp_path: 
     ("kind", "name", "words"),
     [
         ("solver", "lsqr", "least-squares has a solver named 'lsqr' already"),
+        ("solver --problem cca", "gram", "cca has a solver named 'gram' already"),
         ("problem", "svd", "there is a kind of problem named 'svd' already"),
         ("data", "zarr", "there is a kind of data named 'zarr' already"),
         ("problem", "normalizer", "cannot have the name of a kind of records"),
@@ -197,9 +210,8 @@ def test_a_folder_that_cannot_be_written(tmp_path: Path) -> None:
 
 
 def test_a_problem_whose_solvers_have_no_template(tmp_path: Path) -> None:
-    said = refusal("solver", "mine", "--problem", "cca", "--folder", tmp_path)
-    assert "there are templates of solvers for " in said
-    assert "got --problem cca" in said
+    said = refusal("solver", "mine", "--problem", "kernels", "--folder", tmp_path)
+    assert "there are templates of solvers for cca, least-squares; got --problem kernels" in said
     assert "got it for 'data'" in refusal("data", "mine", "--problem", "svd", "--folder", tmp_path)
 
 
