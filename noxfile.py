@@ -29,7 +29,13 @@ QUICK = (
     "plugins/test_svd_exact.py",
 )
 """Tests that show within a minute whether an installed linspec finds its solvers and computes."""
-TEMPLATES = (ROOT / "docs" / "templates" / "plugin", ROOT / "docs" / "templates" / "problem")
+TEMPLATES = {
+    "two-point": ("solver",),
+    "heavy-ball": ("solver", "--problem", "cca"),
+    "pls": ("problem",),
+    "npz-shards": ("data",),
+}
+"""The names that the templates have in the pages, and what `linspec new` is asked for."""
 
 KERNELS = (
     *("Prescott", "Core2", "Penryn", "Dunnington", "Nehalem", "Atom", "Barcelona", "Bobcat"),
@@ -299,13 +305,18 @@ def gpu_double(session: nox.Session) -> None:
 
 @nox.session
 def template(session: nox.Session) -> None:
-    """The templates as their authors meet them: linspec's wheel, a clean environment, public kit, command line."""
-    session.install(".[cli,testing]", *map(str, TEMPLATES))
-    for folder in TEMPLATES:
-        session.chdir(folder)  # elsewhere than the root, where `import linspec` would find the sources
+    """Packages as `linspec new` writes them: from linspec's wheel, in a clean environment, by the public kit."""
+    session.install(".[cli,testing]")
+    folder = Path(session.create_tmp()).resolve()
+    session.chdir(folder)  # elsewhere than the root, where `import linspec` would find the sources
+    for name, wanted in TEMPLATES.items():
+        package = folder / f"linspec-{name}"
+        shutil.rmtree(package, ignore_errors=True)
+        session.run("linspec", "new", wanted[0], name, *wanted[1:])
+        session.install("-e", str(package))
         session.run("linspec", "plugins")
-        session.run("python", "-m", "pytest", *session.posargs)
-    session.chdir(session.create_tmp())
+        session.run("python", "-m", "pytest", str(package), *session.posargs)
+    session.run("linspec", "check", "operator/npz-shards")
     session.run("python", "-c", VIEWS)
     data = ("pls", "X.npy", "Y.npy", "-k", "3")
     session.run("linspec", "describe", "pls")

@@ -35,7 +35,7 @@ extensions = [
     "links_of_pages",
     "mathml",
 ]
-exclude_patterns = ["_build", "**/.*", "gallery", "templates", "evidence/README.md"]
+exclude_patterns = ["_build", "**/.*", "gallery", "evidence/README.md"]
 root_doc = "index"
 
 # Markdown

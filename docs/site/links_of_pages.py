@@ -26,8 +26,8 @@ ON_THE_SITE = {
 }
 """Files of the repository, and the pages that have their place on the site."""
 
-TEMPLATES = ("plugin", "problem")
-"""Folders of `docs/templates`, which pages link to."""
+TEMPLATES = ("least-squares-solver", "cca-solver", "problem", "data")
+"""Folders of `linspec/templates`, which pages link to."""
 
 LINK = re.compile(r"(?<=\]\()([^)\s#:]+)(?=(#[^)\s]*)?\))")
 TABLE = re.compile(
@@ -47,14 +47,14 @@ def write_listings(app: Sphinx, config: Any) -> None:
     for folder in TEMPLATES:
         lines = [
             f"# {folder}-template\n",
-            f"The files of `docs/templates/{folder}`. Copy the folder to begin.\n",
+            f"The files of `linspec/templates/{folder}`. `linspec new` writes a copy under your own names.\n",
         ]
-        for file in sorted((DOCS / "templates" / folder).rglob("*")):
+        for file in sorted((ROOT / "linspec" / "templates" / folder).rglob("*")):
             if file.suffix in LANGUAGES and file.stat().st_size:
-                name = file.relative_to(DOCS / "templates" / folder).as_posix()
+                name = file.relative_to(ROOT / "linspec" / "templates" / folder).as_posix()
                 lines += [
                     f"## {name}\n",
-                    f"````{{literalinclude}} ../templates/{folder}/{name}",
+                    f"````{{literalinclude}} ../../linspec/templates/{folder}/{name}",
                     f":language: {LANGUAGES[file.suffix]}",
                     "````\n",
                 ]
@@ -82,7 +82,7 @@ def rewrite(app: Sphinx, docname: str, source: list[str]) -> None:
 def _target(target: str, page: Path, up: str) -> str:
     """The target on the site."""
     file = Path(os.path.normpath(page.parent / target))
-    if file.parent == DOCS / "templates" and file.name in TEMPLATES:
+    if file.parent == ROOT / "linspec" / "templates" and file.name in TEMPLATES:
         return f"{up}listings/{file.name}-template.md"
     if file.parent == ROOT and file.name in ON_THE_SITE:
         return up + ON_THE_SITE[file.name]

@@ -7,6 +7,7 @@ import click
 from linspec.cli.compare import compare
 from linspec.cli.failures import Program
 from linspec.cli.listing import check, describe, plugins, solvers
+from linspec.cli.new import new
 from linspec.cli.solve import solve
 from linspec.cli.transform import transform
 from linspec.cli.versions import show_versions
@@ -50,5 +51,6 @@ for command in (
     describe,
     plugins,
     check,
+    new,
 ):
     main.add_command(command)

@@ -152,7 +152,7 @@ print(json.dumps(found))
 def site(tmp_path: Path) -> Path:
     """A folder with two plugins: the template's family, and one more solver of families that linspec ships."""
     shutil.copytree(
-        FOLDER.parent / "docs" / "templates" / "problem" / "linspec_pls", tmp_path / "linspec_pls"
+        FOLDER.parent / "linspec" / "templates" / "problem" / "linspec_pls", tmp_path / "linspec_pls"
     )
     (tmp_path / "acme.py").write_text(TABLE)
     install(tmp_path, "linspec_pls", "linspec_pls.plugin")

@@ -20,6 +20,7 @@ import linspec as ls
 CORE = Path(ls.__file__).parent
 ROOT = CORE.parent
 FAMILIES = CORE / "families"
+TEMPLATES = CORE / "templates"
 BENCHMARKS = Path(__file__).parents[2] / "asv_bench" / "benchmarks"
 FOR_ALL = {"base.py", "families.py", "records.py"}
 """The modules of the benchmarks that serve every family."""
@@ -41,7 +42,7 @@ EXEMPT = frozenset(
 
 
 def modules() -> list[Path]:
-    every = (path for path in CORE.rglob("*.py") if FAMILIES not in path.parents)
+    every = (path for path in CORE.rglob("*.py") if not {FAMILIES, TEMPLATES} & set(path.parents))
     return sorted(path for path in every if path not in EXEMPT)
 
 
@@ -91,7 +92,7 @@ PACKAGES = [
     path.parent
     for folder in (CORE, ROOT / "plugins")
     for path in sorted(folder.rglob("__init__.py"))
-    if path.parent != CORE and "__pycache__" not in path.parts
+    if path.parent != CORE and TEMPLATES not in path.parents and "__pycache__" not in path.parts
 ]
 
 

@@ -1,111 +1,31 @@
-"""The templates, installed as other distributions are: by themselves, beside a namesake, beside a wreck.
-
-Distributions are put on the path as installers leave them, package and metadata, so nothing is downloaded.
-"""
+"""The templates, installed as other distributions are: by themselves, beside a namesake, beside a wreck."""
 
 from __future__ import annotations
 
 import ast
-import json
-import os
 import re
 import shutil
-import subprocess
-import sys
-import tomllib
 import zipfile
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
+from installed import PACKAGE, PROBLEM, TEMPLATES, Site
 
-ROOT = Path(__file__).parents[2]
-TEMPLATE = ROOT / "docs" / "templates" / "plugin"
-PAGE = ROOT / "docs" / "extend" / "write-a-plugin.md"
-PACKAGE = TEMPLATE / "linspec_two_point"
-PROBLEM_TEMPLATE = ROOT / "docs" / "templates" / "problem"
-PROBLEM_PAGE = ROOT / "docs" / "extend" / "a-problem-of-your-own.md"
-PROBLEM_PACKAGE = PROBLEM_TEMPLATE / "linspec_pls"
-
-PROBLEM = """
-import json, warnings
-import numpy as np
-import linspec as ls
-rng = np.random.default_rng(0)
-A = rng.standard_normal((60, 6)) * np.arange(1.0, 7.0)
-problem = ls.LeastSquares(A, rng.standard_normal(60))
-exact = np.linalg.lstsq(A, problem.B.dense()[:, 0], rcond=None)[0]
-def good(solution):
-    return bool(solution.converged and np.linalg.norm(solution.x - exact) < 1e-6 * np.linalg.norm(exact))
-def message(call, *arguments, **options):
-    try:
-        call(*arguments, **options)
-    except Exception as error:
-        return type(error).__name__ + ": " + str(error)
-"""
-
-
-class Site:
-    """A folder of installed distributions, and interpreters that see it."""
-
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
-
-    def install(self, distribution: str, entries: dict[str, str], version: str = "0.1.0") -> None:
-        """Write the metadata of a distribution."""
-        info = self.folder / f"{distribution.replace('-', '_')}-{version}.dist-info"
-        info.mkdir()
-        (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {distribution}\nVersion: {version}\n")
-        points = "".join(f"{name} = {module}\n" for name, module in entries.items())
-        (info / "entry_points.txt").write_text(f"[linspec]\n{points}")
-
-    def install_template(self, package: Path = PACKAGE) -> None:
-        """Install a template under the names in its own pyproject.toml."""
-        project = tomllib.loads((package.parent / "pyproject.toml").read_text("utf-8"))["project"]
-        shutil.copytree(package, self.folder / package.name, ignore=shutil.ignore_patterns("__pycache__"))
-        self.install(project["name"], project["entry-points"]["linspec"], project["version"])
-
-    def install_copy(self, distribution: str, *names: str) -> None:
-        """Install the template's code as another author would have it: same solver names, other package."""
-        package = distribution.replace("-", "_")
-        shutil.copytree(PACKAGE, self.folder / package, ignore=shutil.ignore_patterns("__pycache__"))
-        table = self.folder / package / "plugin.py"
-        (spec,) = [
-            node
-            for node in ast.walk(ast.parse(table.read_text("utf-8")))
-            if isinstance(node, ast.Call) and ast.unparse(node.func) == "SolverSpec"
-        ]
-        record = ast.unparse(spec).replace("linspec_two_point", package)
-        records = [record.replace("name='two-point'", f"name={name!r}") for name in names]
-        table.write_text(
-            "from linspec import SolverSpec, hookimpl\n\n"
-            f"@hookimpl\ndef linspec_solvers():\n    return [{', '.join(records)}]\n"
-        )
-        self.install(distribution, {"solvers": f"{package}.plugin"})
-
-    def install_wreck(self, distribution: str) -> None:
-        """Install a plugin that fails on import."""
-        package = distribution.replace("-", "_")
-        (self.folder / f"{package}.py").write_text("import a_library_that_is_not_there\n")
-        self.install(distribution, {"solvers": package})
-
-    def run(self, *arguments: str, cwd: Path | None = None, **environment: str) -> Any:
-        path = os.pathsep.join([str(self.folder), os.environ.get("PYTHONPATH", "")]).rstrip(os.pathsep)
-        return subprocess.run(
-            [sys.executable, *arguments],
-            env={**os.environ, "PYTHONPATH": path, "OPENBLAS_NUM_THREADS": "1", **environment},
-            cwd=cwd or self.folder,
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-
-    def ask(self, expression: str, **environment: str) -> Any:
-        """The value of an expression in an interpreter that has a problem and its exact solution."""
-        done = self.run("-c", f"{PROBLEM}\nprint(json.dumps({expression}))", **environment)
-        assert done.returncode == 0, done.stderr
-        return json.loads(done.stdout.splitlines()[-1])
+PAGES = TEMPLATES.parents[1] / "docs" / "extend"
+PAGE = PAGES / "write-a-plugin.md"
+PROBLEM_PAGE = PAGES / "a-problem-of-your-own.md"
+PROBLEM_PACKAGE = TEMPLATES / "problem" / "linspec_pls"
+PAIRS_PAGE = PAGES / "a-solver-for-pairs.md"
+PAIRS_PACKAGE = TEMPLATES / "cca-solver" / "linspec_heavy_ball"
+DATA_PACKAGE = TEMPLATES / "data" / "linspec_npz_shards"
+PACKAGES = {
+    PACKAGE: "two-point",
+    PAIRS_PACKAGE: "heavy-ball",
+    PROBLEM_PACKAGE: "pls",
+    DATA_PACKAGE: "npz-shards",
+}
+"""The packages of the templates, and the names of their entry points."""
 
 
 @pytest.fixture
@@ -128,7 +48,7 @@ def test_the_template_is_found_and_solves(site: Site) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("package", [PACKAGE, PROBLEM_PACKAGE], ids=lambda package: package.parent.name)
+@pytest.mark.parametrize("package", PACKAGES, ids=lambda package: package.parent.name)
 def test_the_tests_of_the_template_pass(site: Site, package: Path) -> None:
     """The public kit among them, as an author runs it; `nox -s template` does the same with a wheel."""
     site.install_template(package)
@@ -137,7 +57,7 @@ def test_the_tests_of_the_template_pass(site: Site, package: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("package", "entry"), [(PACKAGE, "two-point"), (PROBLEM_PACKAGE, "pls")], ids=["plugin", "problem"]
+    ("package", "entry"), PACKAGES.items(), ids=[package.parent.name for package in PACKAGES]
 )
 def test_the_template_builds_a_wheel_with_its_entry_point(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, package: Path, entry: str
@@ -182,11 +102,21 @@ def test_the_page_shows_the_template_as_it_is() -> None:
     page = PAGE.read_text("utf-8")
     for name in ("two_point.py", "plugin.py"):
         assert f"```python\n{(PACKAGE / name).read_text('utf-8')}```" in page
-    config = (TEMPLATE / "pyproject.toml").read_text("utf-8")
+    config = (PACKAGE.parent / "pyproject.toml").read_text("utf-8")
     table = config[config.index("[project.entry-points") : config.index("[tool.hatch")].strip()
     assert f"```toml\n{table}\n```" in page
-    test = (TEMPLATE / "tests" / "test_two_point.py").read_text("utf-8")
+    test = (PACKAGE.parent / "tests" / "test_two_point.py").read_text("utf-8")
     assert 'test_conformance = conformance("least-squares/two-point")\n' in test
+
+
+def test_the_page_of_pairs_shows_its_template_as_it_is() -> None:
+    def written(text: str) -> list[str]:
+        tree = ast.parse(text)
+        return [ast.unparse(node) for node in tree.body if isinstance(node, ast.ClassDef | ast.FunctionDef)]
+
+    page = PAIRS_PAGE.read_text("utf-8").split("```python\n")[1].split("```")[0]
+    template = (PAIRS_PACKAGE / "heavy_ball.py").read_text("utf-8")
+    assert written(page) == written(template)
 
 
 # ------------------------------------------------------------------------------------------ the problem template
@@ -230,7 +160,7 @@ def test_the_problem_template_imports_what_its_page_names() -> None:
     table = text[text.index("## What there is for authors of problems") :]
     named = {"linspec", *re.findall(r"^\| `(linspec[.\w]*)` \|", table, re.MULTILINE)}
     assert len(named) > 5
-    for path in [*PROBLEM_PACKAGE.glob("*.py"), *(PROBLEM_TEMPLATE / "tests").glob("*.py")]:
+    for path in [*PROBLEM_PACKAGE.glob("*.py"), *(PROBLEM_PACKAGE.parent / "tests").glob("*.py")]:
         for node in ast.walk(ast.parse(path.read_text("utf-8"))):
             modules = [node.module or ""] if isinstance(node, ast.ImportFrom) else []
             modules += [alias.name for alias in node.names] if isinstance(node, ast.Import) else []

@@ -1,4 +1,4 @@
-"""Partial least squares by power iteration with a block.
+"""Leading singular vectors of XᵀY by power iteration with a block.
 
 Problem: the k leading singular triplets of C = XᵀY where p times q numbers are too many to hold.
 Method: Rutishauser (1970), on both sides. U is an orthonormal basis of C V; with UᵀCV = P S Zᵀ the triplets U P, S, V Z

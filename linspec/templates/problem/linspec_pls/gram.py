@@ -1,4 +1,4 @@
-"""Partial least squares from the cross product.
+"""Leading singular vectors of XᵀY from the cross product itself.
 
 Problem: the k leading singular triplets of XᵀY where p times q numbers can be held.
 Method: one sweep forms XᵀY; a dense SVD has all triplets.

@@ -1,4 +1,4 @@
-"""Partial least squares by SVD: the problem, its answer and its law."""
+"""Leading singular vectors of XᵀY: the problem, its answer and its law."""
 
 from dataclasses import dataclass
 from typing import Any, ClassVar

@@ -1,4 +1,4 @@
-"""Gradient descent with two-point step sizes.
+"""Gradient descent whose steps come one iteration late.
 
 Problem: min ‖A x − B‖² + r ‖x‖².
 Method: Barzilai & Borwein (1988). With M = AᵀA + rI and g = AᵀB − M x, steepest descent takes the step gᵀg / gᵀMg.

@@ -1,0 +1,1 @@
+"""A solver for linspec: canonical correlations by AppGrad with momentum."""

@@ -1,0 +1,1 @@
+"""A kind of problem for linspec: leading singular vectors of XᵀY."""
