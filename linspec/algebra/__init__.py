@@ -30,6 +30,7 @@ _HOLDERS = {
     "leading": "linspec.algebra.unit_vectors",
     "leading_eigenpairs": "linspec.algebra.small_matrices",
     "leading_svd": "linspec.algebra.whitener",
+    "leading_triplets": "linspec.algebra.unit_vectors",
     "lengths_in": "linspec.algebra.unit_vectors",
     "metric_rounding": "linspec.algebra.small_matrices",
     "orthonormal_columns": "linspec.algebra.growing_basis",

@@ -25,6 +25,7 @@ from linspec.algebra.small_matrices import whitening as whitening
 from linspec.algebra.small_matrices import whitening_above_noise as whitening_above_noise
 from linspec.algebra.unit_vectors import inner_products as inner_products
 from linspec.algebra.unit_vectors import leading as leading
+from linspec.algebra.unit_vectors import leading_triplets as leading_triplets
 from linspec.algebra.unit_vectors import lengths_in as lengths_in
 from linspec.algebra.unit_vectors import picked as picked
 from linspec.algebra.unit_vectors import selection_matrix as selection_matrix

@@ -190,3 +190,44 @@ def picked(W: Array, order: HostArray, factors: HostArray, home: Home) -> Array:
     array([[ 7., -5.]])
     """
     return W @ home.place(selection_matrix(W.shape[1], order) * factors)
+
+
+def leading_triplets(
+    U: Array, V: Array, CV: Array, CtU: Array, k: int, above: float, home: Home
+) -> tuple[Array, Array, Array, Array, HostArray]:
+    """Arrange pairs of unit vectors as singular triplets of a matrix C: σ = uᵀC v, positive and in decreasing order.
+
+    Parameters
+    ----------
+    U, V : array of shape (p, m), (q, m)
+    CV, CtU : array of shape (p, m), (q, m)
+        The products C V and CᵀU.
+    k : int
+        The largest number of triplets.
+    above : float
+        Values up to this bound are only rounding, and are left out.
+    home : Home
+
+    Returns
+    -------
+    U, V, CV, CtU : array
+        The chosen columns. The largest entry of each u is positive; where uᵀC v was negative, v has changed its sign.
+    sigma : numpy.ndarray of shape (at most k,)
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from linspec.algebra import leading_triplets
+    >>> from linspec.arrays import HOST
+    >>> C = np.diag([1.0, -3.0])
+    >>> U, V, CV, CtU, sigma = leading_triplets(np.eye(2), np.eye(2), C, C.T, 1, 0.0, HOST)
+    >>> sigma, V[:, 0]
+    (array([3.]), array([ 0., -1.]))
+    """
+    values = inner_products(U, CV, home)
+    order = leading(np.abs(values), k, above)
+    flips = signs_of_columns(picked(U, order, np.ones(len(order)), home), home)
+    turns = flips * np.sign(values[order])
+    U, CtU = picked(U, order, flips, home), picked(CtU, order, flips, home)
+    V, CV = picked(V, order, turns, home), picked(CV, order, turns, home)
+    return U, V, CV, CtU, np.abs(values[order])

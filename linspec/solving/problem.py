@@ -14,7 +14,7 @@ import reprlib
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import Any, ClassVar, Generic, Self, TypeVar
+from typing import Any, ClassVar, Generic, Self, TypeVar, get_args
 
 import numpy as np
 
@@ -58,7 +58,9 @@ class Problem(ABC, Generic[S_co]):
     name : str
         The name of the class in the registry.
     tolerance : float
-        The default of `tol` for float64 data.
+        The default of `tol` for float64 data; 1e-6 unless a class says otherwise.
+    solution : type
+        The class of its answers, which the base class names: `Problem[SVDSolution]`.
 
     Examples
     --------
@@ -71,7 +73,7 @@ class Problem(ABC, Generic[S_co]):
     """
 
     name: ClassVar[str]
-    tolerance: ClassVar[float]
+    tolerance: ClassVar[float] = 1e-6
     solution: ClassVar[type[Solution]]
     stated: ClassVar[Statement] = Statement()
 
@@ -101,6 +103,11 @@ class Problem(ABC, Generic[S_co]):
             Whether rows may have weights and confounds, and columns be scaled. By default as in the base class.
         """
         super().__init_subclass__()
+        for base in vars(cls).get("__orig_bases__", ()):  # Problem[PLSSolution] has answers of this class
+            answers = [
+                each for each in get_args(base) if isinstance(each, type) and issubclass(each, Solution)
+            ]
+            cls.solution = answers[0] if answers and "solution" not in vars(cls) else cls.solution
         adjusts = cls.stated.adjusts_rows if adjusts_rows is None else adjusts_rows
         cls.stated = Statement.of(cls, cls.stated, adjusts_rows=adjusts)
         if adjusts:

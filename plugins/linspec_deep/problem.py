@@ -69,8 +69,6 @@ class DeepCCA(ls.Problem[DeepCCASolution], adjusts_rows=False):
     k: int = ls.count("pairs of features", limits=lambda problem: {"rows": problem.rows})
 
     name: ClassVar[str] = "deep-cca"
-    tolerance: ClassVar[float] = 1e-6
-    solution: ClassVar[type[ls.Solution]] = DeepCCASolution
 
     @property
     def rows(self) -> int:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
 import linspec as ls
-from linspec import Conclusion, Problem, Solution
+from linspec import Conclusion, Problem
 from linspec.arrays import Array, HostArray
 from linspec.errors import InvalidProblem
 from linspec.features import FeatureMap
@@ -80,8 +80,6 @@ class KernelCCA(Problem[KernelCCASolution], adjusts_rows=False):
     center: bool = ls.flag(True, "Centre the features.")
 
     name: ClassVar[str] = "kernel-cca"
-    tolerance: ClassVar[float] = 1e-6
-    solution: ClassVar[type[Solution]] = KernelCCASolution
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -26,7 +26,6 @@ from linspec.solving.adjusting import lost_to_centring
 from linspec.solving.conclusion import DEFAULT_TERMS, Conclusion, Terms, without_answer
 from linspec.solving.fields import count, flag, matrix
 from linspec.solving.problem import Problem
-from linspec.solving.solution import Solution
 
 LONGEST = 250
 """Binary exponent (of either sign) beyond which weights cannot belong to data in the permitted range."""
@@ -98,9 +97,7 @@ class CCA(Problem[CCASolution]):
     confounds: Any = field(default=None, kw_only=True)
 
     name: ClassVar[str] = "cca"
-    tolerance: ClassVar[float] = 1e-6
     proves_completeness: ClassVar[bool] = True
-    solution: ClassVar[type[Solution]] = CCASolution
     held_out_scores: ClassVar[Mapping[str, str]] = MappingProxyType(
         {
             "correlations": "linspec.families.cca.held_out:SumOfCorrelations",

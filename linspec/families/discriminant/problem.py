@@ -45,7 +45,7 @@ from linspec.solving.checks import check_k, check_rows, of_pairs
 from linspec.solving.conclusion import DEFAULT_TERMS, Conclusion, Terms, without_answer
 from linspec.solving.fields import count, flag, matrix
 from linspec.solving.problem import Problem
-from linspec.solving.solution import Solution, Status
+from linspec.solving.solution import Status
 from linspec.solving.stating import adopt_labels
 from linspec.sweeps.first_look import FirstLook
 from linspec.targets.matrices import classes_of, targets_of_classes
@@ -124,8 +124,6 @@ class Discriminant(Problem[DiscriminantSolution]):
     confounds: Any = field(default=None, kw_only=True)
 
     name: ClassVar[str] = "discriminant"
-    tolerance: ClassVar[float] = 1e-6
-    solution: ClassVar[type[Solution]] = DiscriminantSolution
     held_out_scores: ClassVar[Mapping[str, str]] = MappingProxyType(
         {"pillai": "linspec.families.discriminant.held_out:PillaiTrace"}
     )

@@ -21,7 +21,7 @@ from linspec.solving.checks import finite_array
 from linspec.solving.conclusion import DEFAULT_TERMS, Conclusion, Terms
 from linspec.solving.fields import flag, matrix
 from linspec.solving.problem import Problem
-from linspec.solving.solution import Solution, Status
+from linspec.solving.solution import Status
 
 NEGLECTED = 1e-2
 """A small column is reported if a step along it lowers the sum of squares by more than (NEGLECTED ‖b‖)²."""
@@ -85,7 +85,6 @@ class LeastSquares(Problem[LeastSquaresSolution]):
 
     name: ClassVar[str] = "least-squares"
     tolerance: ClassVar[float] = 1e-8
-    solution: ClassVar[type[Solution]] = LeastSquaresSolution
     held_out_scores: ClassVar[Mapping[str, str]] = MappingProxyType(
         {
             "mse": "linspec.families.least_squares.held_out:SquaredErrors",

@@ -23,7 +23,6 @@ from linspec.moments.moments import Moments
 from linspec.solving.conclusion import DEFAULT_TERMS, Conclusion, Terms, without_answer
 from linspec.solving.fields import count, flag, matrix
 from linspec.solving.problem import Problem
-from linspec.solving.solution import Solution
 from linspec.sweeps.blocks import BlockOperator, row_images
 
 
@@ -77,8 +76,6 @@ class SVD(Problem[SVDSolution]):
     confounds: Any = field(default=None, kw_only=True)
 
     name: ClassVar[str] = "svd"
-    tolerance: ClassVar[float] = 1e-6
-    solution: ClassVar[type[Solution]] = SVDSolution
     held_out_scores: ClassVar[Mapping[str, str]] = MappingProxyType(
         {
             "reconstruction": "linspec.families.svd.held_out:Reconstruction",

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar, Self
 
 import linspec as ls
-from linspec import Conclusion, Problem, Solution
+from linspec import Conclusion, Problem
 from linspec.arrays import Array, HostArray
 from linspec.errors import InvalidProblem, shown
 from linspec.kernels import Kernel, Polynomial, as_kernel
@@ -95,7 +95,6 @@ class PreimageCCA(Problem[PreimageCCASolution], adjusts_rows=False):
 
     name: ClassVar[str] = "preimage-cca"
     tolerance: ClassVar[float] = 1e-4
-    solution: ClassVar[type[Solution]] = PreimageCCASolution
 
     def __post_init__(self) -> None:
         super().__post_init__()

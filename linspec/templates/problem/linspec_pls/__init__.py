@@ -1,1 +1,0 @@
-"""A kind of problem for linspec: leading singular vectors of XᵀY."""

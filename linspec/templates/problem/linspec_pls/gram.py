@@ -1,8 +1,7 @@
 """Leading singular vectors of XᵀY from the cross product itself.
 
 Problem: the k leading singular triplets of XᵀY where p times q numbers can be held.
-Method: one sweep forms XᵀY; a dense SVD has all triplets.
-Source: Bookstein 1994.
+Method: one sweep forms XᵀY; a dense SVD has all triplets (Bookstein 1994).
 """
 
 from dataclasses import dataclass

@@ -29,11 +29,8 @@ class Power(IterativeSolver):
     max_iterations: int = limit_option(300)
 
     def iterates(self, problem, run, state=None):
-        moments, normalizer = (
-            run.moments(expect=(2 * STEPS, problem.k + OVERSAMPLE)),
-            run.part(self.normalizer),
-        )
-        k, home, (_, p, q) = problem.k, moments.home, moments.shape
+        moments = run.moments(expect=(2 * STEPS, problem.k + OVERSAMPLE))
+        k, home, (_, p, q), normalizer = problem.k, moments.home, moments.shape, run.part(self.normalizer)
         if state is None:
             block = home.place(run.rng.standard_normal((q, min(k + OVERSAMPLE, p, q))))
         else:

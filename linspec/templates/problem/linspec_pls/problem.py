@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 import linspec as ls
-from linspec.algebra import inner_products, leading, picked, signs_of_columns, unit_columns
+from linspec.algebra import inner_products, leading_triplets, unit_columns
 from linspec.arrays import Array, HostArray
 
 
@@ -34,30 +34,19 @@ class PLS(ls.Problem[PLSSolution]):
     center: bool = ls.flag(True)
 
     name: ClassVar[str] = "pls"
-    tolerance: ClassVar[float] = 1e-6
-    solution: ClassVar[type[ls.Solution]] = PLSSolution
 
-    def conclude(
-        self, moments: ls.Moments, terms: Any = None, *, x_weights: Array, y_weights: Array
-    ) -> ls.Conclusion:
+    def conclude(self, moments, terms=None, *, x_weights, y_weights):
         """Scale the vectors of a solver to length 1; compute their singular values, order, signs and residual."""
         home = moments.home
         U, V = unit_columns(x_weights, home), unit_columns(y_weights, home)
         XtXU, CV, CtU, YtYV = moments.products(U, V)  # one sweep, with C = XᵀY
-        values = inner_products(U, CV, home)
         # σ is the product of X u and Y v. Below the rounding of this product the vectors are arbitrary.
-        squares = inner_products(U, XtXU, home).max(initial=0.0) * inner_products(V, YtYV, home).max(
-            initial=0.0
-        )
-        order = leading(np.abs(values), self.k, above=self.noise(moments) * np.sqrt(squares))
-        signs, sigma = (
-            np.sign(values[order]),
-            np.abs(values[order]),
-        )  # where a value is negative, v changes its sign
-        flips = signs_of_columns(picked(U, order, np.ones(len(order)), home), home)
-        U, CtU = (picked(W, order, flips, home) for W in (U, CtU))
-        V, CV = (picked(W, order, flips * signs, home) for W in (V, CV))
-        s = home.place(sigma)[None, :]
-        gaps = np.concatenate([home.column_norms(CV - U * s), home.column_norms(CtU - V * s)])
-        residual = float(gaps.max() / sigma[0]) if len(sigma) else 0.0
+        squares = [inner_products(W, M, home).max(initial=0.0) for W, M in ((U, XtXU), (V, YtYV))]
+        least = self.noise(moments) * float(np.sqrt(np.prod(squares)))
+        U, V, CV, CtU, sigma = leading_triplets(U, V, CV, CtU, self.k, least, home)
+        gaps = [
+            *home.column_norms(CV - U * home.place(sigma)),
+            *home.column_norms(CtU - V * home.place(sigma)),
+        ]
+        residual = float(max(gaps) / sigma[0]) if len(sigma) else 0.0
         return self.concluded(moments, residual, x_weights=U, y_weights=V, singular_values=sigma)

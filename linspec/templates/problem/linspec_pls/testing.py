@@ -9,9 +9,8 @@ def exact(views, parameters):
     """The singular triplets of XᵀY, all of them."""
     X, Y = views
     U, s, Vt = np.linalg.svd(X.T @ Y, full_matrices=False)
-    return Spectrum(
-        s, {"x_weights": U, "y_weights": Vt.T}, scale=float(np.linalg.norm(X, 2) * np.linalg.norm(Y, 2))
-    )
+    size = np.linalg.norm(X, 2) * np.linalg.norm(Y, 2)  # of the products, whose rounding is a fraction of it
+    return Spectrum(s, {"x_weights": U, "y_weights": Vt.T}, scale=float(size))
 
 
 def residual(views, parameters, answer):
