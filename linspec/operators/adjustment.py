@@ -148,7 +148,8 @@ class Adjustment:
     --------
     >>> import numpy as np
     >>> import linspec as ls
-    >>> problem = ls.SVD(np.array([[1.0, 5.0], [3.0, 9.0]]), k=1, center=True, scale=True).adjusted()
+    >>> from linspec.solving import adjusted
+    >>> problem = adjusted(ls.SVD(np.array([[1.0, 5.0], [3.0, 9.0]]), k=1, center=True, scale=True))
     >>> adjustment = problem.A.adjustment
     >>> adjustment.known
     False
@@ -505,7 +506,8 @@ class AdjustedOperator(Wrapper):
     >>> import linspec as ls
     >>> from linspec.operators import AdjustedOperator
     >>> Z = np.array([[0.0], [1.0], [3.0]])
-    >>> problem = ls.SVD(np.hstack([Z, 2 * Z + 1]), k=1, center=True, confounds=Z).adjusted()
+    >>> from linspec.solving import adjusted
+    >>> problem = adjusted(ls.SVD(np.hstack([Z, 2 * Z + 1]), k=1, center=True, confounds=Z))
     >>> isinstance(problem.A, AdjustedOperator)
     True
     >>> bool(abs(problem.A.matmat(np.eye(2))).max() < 1e-12)  # the confound explains both columns

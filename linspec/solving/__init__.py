@@ -12,6 +12,7 @@ _HOLDERS = {
     "Conclusion": "linspec.solving.conclusion",
     "DEFAULT_TERMS": "linspec.solving.conclusion",
     "Terms": "linspec.solving.conclusion",
+    "adjusted": "linspec.solving.adjusting",
     "adjustments_of": "linspec.solving.adjusting",
     "adopt": "linspec.solving.stating",
     "check_columns": "linspec.solving.tables",

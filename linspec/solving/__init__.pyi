@@ -1,3 +1,4 @@
+from linspec.solving.adjusting import adjusted as adjusted
 from linspec.solving.adjusting import adjustments_of as adjustments_of
 from linspec.solving.checks import check_flag as check_flag
 from linspec.solving.checks import check_home as check_home

@@ -32,6 +32,16 @@ def adjusted(problem: Any) -> Any:
     """Return the problem that solvers receive: a copy on adjusted matrices, or itself if nothing is adjusted.
 
     Weights, centre, confounds and scale move into the matrices, as `AdjustedOperator`, and leave its own fields.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import linspec as ls
+    >>> from linspec.solving import adjusted
+    >>> problem = adjusted(ls.SVD(np.array([[1.0], [3.0]]), k=1, center=True))
+    >>> problem.center, problem.A.matmat(np.eye(1))
+    (False, array([[-1.],
+           [ 1.]]))
     """
     if not problem.stated.adjusts_rows:
         return problem
@@ -65,7 +75,16 @@ def adjusted(problem: Any) -> Any:
 
 
 def adjustments_of(problem: Any) -> dict[str, Adjustment]:
-    """The adjustments of the matrices that have one."""
+    """Return the adjustments of those matrices of an adjusted problem that have one, by matrix.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import linspec as ls
+    >>> from linspec.solving import adjusted, adjustments_of
+    >>> list(adjustments_of(adjusted(ls.SVD(np.eye(2), k=1, center=True))))
+    ['A']
+    """
     found = {name: uncounted(A)[0] for name, A in problem.matrices.items()}
     return {name: A.adjustment for name, A in found.items() if isinstance(A, AdjustedOperator)}
 
