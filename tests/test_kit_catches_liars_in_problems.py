@@ -13,6 +13,7 @@ import pytest
 import linspec as ls
 from linspec import registry
 from linspec.cli.kinds import Kind
+from linspec.errors import InvalidProblem
 from linspec.solving.conclusion import DEFAULT_TERMS
 from linspec.testing import conformance, run_checks, testing_of
 
@@ -98,6 +99,33 @@ class ScalesOtherVectors(Honest):
     """Gives right singular vectors back as if they were weights."""
 
     solution: ClassVar[type] = OfUnscaledColumns
+
+
+class ForgetsNames(Honest):
+    """Does not keep the names of columns."""
+
+    def __post_init__(self):
+        super().__post_init__()
+        object.__setattr__(self, "column_names", {})
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class NamedAsTheEstimatorsOwn(Honest):
+    """Has a number that is called like a parameter of every estimator."""
+
+    tol: Any = 0.5
+
+    def __post_init__(self):
+        super().__post_init__()
+        if self.tol != 0.5:
+            raise InvalidProblem(f"tol must be 0.5; got {self.tol}.")
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class WithANumber(Honest):
+    """Has a number that is not declared."""
+
+    rounds: int = 3
 
 
 class AnswersInAnyUnit(Honest):
@@ -279,6 +307,10 @@ class NoErrors(ORACLE):
         return []
 
 
+ROUNDS = replace(
+    TESTING,
+    cases=lambda: tuple(replace(case, parameters={**case.parameters, "rounds": 4}) for case in cases()),
+)
 LAWLESS = replace(TESTING, oracle=NoLaw)
 ERRORLESS = replace(TESTING, oracle=NoErrors)
 COMMAND = Kind(name="liar", matrices=("A",), parameters=list, answer=lambda solution: [], score=None)
@@ -310,6 +342,9 @@ LIARS: list[tuple[dict[str, str], set[str]]] = [
     ({"target": "ScalesNothing"}, {"scale"}),
     ({"target": "ScalesOtherVectors"}, {"scale"}),
     ({"target": "AnswersInAnyUnit"}, {"units"}),
+    ({"target": "ForgetsNames"}, {"names"}),
+    ({"target": "NamedAsTheEstimatorsOwn"}, {"estimator"}),
+    ({"target": "WithANumber", "testing": "ROUNDS"}, {"command-line"}),
     ({"target": "TransformForgetsScale"}, {"scale"}),
     ({"target": "TransformForgetsMean"}, {"weights", "confounds", "scale", "shift"}),
     ({"target": "TransformForgetsConfounds"}, {"confounds", "scale"}),

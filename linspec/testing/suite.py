@@ -39,6 +39,7 @@ from linspec.testing.process import SLEEP, Overdue, limited
 from linspec.testing.solving import Subject, Trial
 from linspec.testing.stating import PROBLEM_CHECKS, Stated
 from linspec.testing.streams import STREAM_CHECKS
+from linspec.testing.unasked import UNASKED_CHECKS
 
 __all__ = ["Check", "CheckFailed", "Report", "Suite", "conformance", "interface_issues", "run_checks"]
 
@@ -248,7 +249,7 @@ class Suite:
     def _of_problem(self) -> Iterator[Check]:
         for name, keeps in PROBLEM_CHECKS.items():
             yield self._check(name, partial(self._stated, keeps))
-        for name, equal in EQUIVALENCE_CHECKS.items():
+        for name, equal in {**EQUIVALENCE_CHECKS, **UNASKED_CHECKS}.items():
             yield self._check(name, partial(self._solved, equal))
 
     def _solved(self, equal: Callable[[Solved], Iterator[str]]) -> Iterator[str]:

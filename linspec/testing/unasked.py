@@ -1,0 +1,142 @@
+"""Checks of what a problem has without asking for it: names of columns, an estimator, a command.
+
+Problem: these follow from declared fields; a wrong declaration shows in the hands of users.
+Method: the first gentle case is solved with names of columns, by its estimator and through its command, and compared
+with the plain answer.
+"""
+
+from __future__ import annotations
+
+import copy
+import importlib.util
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+
+from linspec.arrays import is_array, to_host
+from linspec.errors import LinspecError
+from linspec.operators import as_operator
+from linspec.registry.kinds import resolve
+from linspec.solving.solution import weights_by_matrix
+from linspec.testing.behaviour import Skip
+from linspec.testing.equivalents import Solved
+from linspec.testing.oracle import as_host
+
+__all__ = ["UNASKED_CHECKS"]
+
+
+def _named(array: Any, names: tuple[str, ...]) -> Any:
+    """Return data whose columns have names."""
+    operator = copy.copy(as_operator(array))
+    operator.column_names = names
+    return operator
+
+
+def check_names(solved: Solved) -> Iterator[str]:
+    """Names of columns are in the answer and in its tables, and rows with other names are refused."""
+    plain = solved.solution
+    weights = {
+        matrix: found
+        for matrix, found in weights_by_matrix(plain).items()
+        if matrix in solved.case.arrays and found[0].ndim == len("pk")
+    }
+    if not weights:
+        raise Skip("the answer has no weights of columns")
+    arrays = solved.case.arrays
+    names = {name: tuple(f"{name.lower()}{j}" for j in range(arrays[name].shape[1])) for name in weights}
+    result = solved.solve(
+        {name: _named(A, names[name]) if name in names else A for name, A in arrays.items()},
+        solved.case.parameters,
+    )
+    if result.error is not None:
+        yield f"data with names of columns must be solved as data without; the solve {result.raised}"
+        return
+    found = result.solution
+    for name, (W, axis) in weights_by_matrix(found).items():
+        if name not in names:
+            continue
+        if found.column_names.get(name) != names[name]:
+            yield (
+                f"column_names[{name!r}] of the answer must be those of the data; got {found.column_names.get(name)}. "
+                "Keep what linspec.solving.adopt has stored"
+            )
+            return
+        rows = found.weights_table(name, library="")
+        host = as_host(W).T if axis else as_host(W)
+        first = [next(value for key, value in row.items() if key != "column") for row in rows]
+        if [row.get("column") for row in rows] != list(names[name]) or not np.array_equal(first, host[:, 0]):
+            yield f"weights_table({name!r}) must have a row for each named column with its weights; it has others"
+    if callable(getattr(found, "transform", None)):
+        turned = {name: _named(arrays[name], tuple(reversed(names[name]))) for name in names}
+        try:
+            solved.scores(found, {**arrays, **turned})
+        except LinspecError:
+            return
+        yield (
+            "transform must refuse rows whose columns have the names of the training data in another order; it gives "
+            "scores. Make its adjustment by NewRows.of, or derive the answer from linspec.LinearSolution"
+        )
+
+
+def check_estimator(solved: Solved) -> Iterator[str]:
+    """The estimator of the problem finds the answer of `linspec.solve`, and has the same scores."""
+    if importlib.util.find_spec("sklearn") is None:
+        raise Skip("scikit-learn is not installed")
+    stated, case = solved.cls.stated, solved.case
+    several = any(declared.several for declared in stated.matrices.values())
+    if len(stated.matrices) > len("XY"):
+        raise Skip("an estimator takes X and y")
+    of: Any = resolve("linspec.estimators.generic:of")
+    solver = solved.exact.name
+    names = {stated.count: "n_components"} if stated.count else {}
+    parameters = {names.get(name, name): value for name, value in case.parameters.items()}
+    given = [list(case.arrays.values())] if several else list(case.arrays.values())
+    try:
+        estimator = of(solved.cls)(**parameters, solver=solver)
+        estimator.fit(*given)
+    except Exception as error:  # noqa: BLE001 (whatever it raises is reported)
+        yield (
+            f"linspec.estimators.of({solved.cls.__name__}) must fit what linspec.solve solves; raised "
+            f"{type(error).__name__}: {error}. Its parameters are the fields of the problem: they need defaults, and "
+            "names other than solver, tol, max_passes, random_state, solver_options"
+        )
+        return
+    for name in solved.layout.leading:
+        own, other = (getattr(one, key) for one, key in ((estimator, f"{name}_"), (solved.solution, name)))
+        pairs = zip(*(value if isinstance(value, tuple) else (value,) for value in (own, other)), strict=True)
+        if any(
+            not np.allclose(to_host(a), to_host(b), rtol=1e-6, atol=1e-9) for a, b in pairs if is_array(b)
+        ):
+            yield f"{name}_ of the estimator must be {name} of linspec.solve; it differs"
+
+
+def check_command_line(solved: Solved) -> Iterator[str]:
+    """The command takes the data and numbers of a case, and shows rows of text for the answer."""
+    of: Any = resolve("linspec.cli.offered:kind_named")
+    if solved.cls.stated.matrices and solved.spec.command:
+        raise Skip("the problem has a command of its own")
+    kind, case = of(solved.spec.name), solved.case
+    known = {parameter.name for parameter in kind.parameters()}
+    numbers = {name: value for name, value in case.parameters.items() if name in known}
+    lacking = case.parameters.keys() - known
+    if lacking:
+        yield (
+            f"the command must take {', '.join(sorted(lacking))}, which cases of the problem have. Declare the fields "
+            "by linspec.count, ridge or flag, or name a linspec.cli.Kind as command of the record"
+        )
+        return
+    problem = kind.construct(list(case.arrays.values()), numbers)
+    if type(problem) is not solved.cls:
+        yield f"the command must state a {solved.cls.__name__}; got {type(problem).__name__}"
+    rows = kind.answer(solved.solution)
+    if not all(isinstance(label, str) and isinstance(text, str) for label, text in rows):
+        yield "the command must show rows of a label and a text; it shows others"
+
+
+UNASKED_CHECKS: dict[str, Callable[[Solved], Iterator[str]]] = {
+    "names": check_names,
+    "estimator": check_estimator,
+    "command-line": check_command_line,
+}
+"""The checks of what follows from declared fields, by their names in test ids and expected failures."""
