@@ -113,12 +113,12 @@ class ForgetsNames(Honest):
 class NamedAsTheEstimatorsOwn(Honest):
     """Has a number that is called like a parameter of every estimator."""
 
-    tol: Any = 0.5
+    solver: Any = 0.5
 
     def __post_init__(self):
         super().__post_init__()
-        if self.tol != 0.5:
-            raise InvalidProblem(f"tol must be 0.5; got {self.tol}.")
+        if self.solver != 0.5:
+            raise InvalidProblem(f"solver must be 0.5; got {self.solver}.")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
