@@ -21,7 +21,7 @@ from linspec.testing.backends import BACKENDS, Backend
 from linspec.testing.family import ProblemTesting, testing_of
 from linspec.testing.operators import CountingOperator, ProductsOnly, check_operator
 from linspec.testing.oracle import ROUNDING, Law, Reading, as_host, precision, shift_of
-from linspec.testing.problems import Case, orthonormal
+from linspec.testing.problems import Case, orthonormal, stated
 from linspec.testing.spectral import Spectrum, common_views, spectral_testing
 from linspec.testing.suite import (
     Check,
@@ -71,6 +71,7 @@ __all__ = [
     "run_checks",
     "shift_of",
     "spectral_testing",
+    "stated",
     "testing_of",
 ]
 

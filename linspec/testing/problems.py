@@ -87,12 +87,7 @@ class Case:
 
     def state(self, data: Mapping[str, Any]) -> Any:
         """Construct the problem on given data, such as the case's arrays in another library."""
-        cls: Any = registry.get_problem(self.problem)
-        fields = cls.stated.matrices
-        if any(declared.several for declared in fields.values()):
-            (field,) = fields
-            return cls(**{field: list(data.values())}, **self.parameters)
-        return cls(**data, **self.parameters)
+        return stated(self.problem, data, self.parameters)
 
 
 def in_units(case: Case, units: Mapping[str, float]) -> Case:
@@ -119,6 +114,24 @@ def in_units(case: Case, units: Mapping[str, float]) -> Case:
         else:
             parameters[ridge] = given * squares[0]
     return replace(case, arrays=arrays, parameters=parameters, truth={})
+
+
+def stated(problem: str, data: Mapping[str, Any], parameters: Mapping[str, Any]) -> Any:
+    """Construct a problem from its matrices by name, where X1, X2 and so on are the views of one field.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from linspec.testing import stated
+    >>> stated("svd", {"A": np.eye(2)}, {"k": 1}).k
+    1
+    """
+    cls: Any = registry.get_problem(problem)
+    fields = cls.stated.matrices
+    if any(declared.several for declared in fields.values()):
+        (field,) = fields
+        return cls(**{field: list(data.values())}, **parameters)
+    return cls(**data, **parameters)
 
 
 @lru_cache(1000)

@@ -24,7 +24,7 @@ from linspec.arrays import HostArray, working_dtype
 from linspec.errors import LinspecError
 from linspec.operators import ProductOperator, ScaledOperator, as_operator
 from linspec.sweeps import BlockOperator
-from linspec.testing import ProductsOnly, testing_of
+from linspec.testing import ProductsOnly, stated, testing_of
 
 __all__ = ["FAMILIES", "KINDS", "TARGETS", "Case", "Matrix", "families_here"]
 
@@ -97,7 +97,7 @@ class Case:
     def problem(self) -> Any:
         """Make the problem, on newly made data."""
         data = {name: matrix.given() for name, matrix in self.matrices.items()}
-        return linspec.get_problem(self.family)(**data, **self.parameters)
+        return stated(self.family, data, self.parameters)
 
     @property
     def rng(self) -> np.random.Generator:
