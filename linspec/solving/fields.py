@@ -18,6 +18,9 @@ from linspec.errors import InvalidDeclaration, shown
 
 __all__ = ["Layout", "Statement", "count", "field", "flag", "matrix", "ridge", "views"]
 
+ANY = "any"
+"""The shape of a field whose axes vary."""
+
 KEY = "linspec"
 """The key of a declaration in the metadata of a field."""
 
@@ -340,7 +343,7 @@ def field(  # noqa: PLR0913  # one declaration for all that a field may mean
         Upper limit of these numbers.
     shape : str, optional
         The axes by letters, "k k", as `rows_of` does not give them: axes of one letter have one length. Alternatives
-        are separated by "|".
+        are separated by "|"; "any" for a field whose axes the class checks itself.
     in_home : bool, default False
         Whether another array, as left singular vectors, is in the library and dtype of the data, too.
 
@@ -451,7 +454,7 @@ class Layout:
         for name, entry in self.entries.items():
             letters = ["k", entry.rows_of] if entry.axis else [entry.rows_of, "k"]
             text = entry.shape or (" ".join(letters) if entry.rows_of else "k" if entry.value else "")
-            if text:
+            if text and text != ANY:
                 found[name] = text
         return found
 

@@ -261,6 +261,19 @@ def test_confounds_and_scale_and_paths_come_back(tmp_path):
         same(getattr(solution, method)(X, confounds=Z), getattr(again, method)(X, confounds=Z))
 
 
+@pytest.mark.parametrize("columns", [None, 1, 3])
+@pytest.mark.parametrize("ridges", [2.0, (1.0, 2.0)])
+def test_coefficients_of_every_shape_come_back(columns, ridges, tmp_path):
+    rng = np.random.default_rng(7)
+    A = rng.standard_normal((30, 6))
+    B = rng.standard_normal(30 if columns is None else (30, columns))
+    solution = ls.solve(ls.LeastSquares(A, B, ridge=ridges, center=True, scale=True))
+    solution.save(tmp_path / "a.npz")
+    again = ls.load_solution(tmp_path / "a.npz")
+    assert again.x.shape == solution.x.shape
+    np.testing.assert_array_equal(again.predict(A), solution.predict(A))
+
+
 @dataclass(frozen=True, kw_only=True, repr=False)
 class Odd(ls.Solution):
     """An answer of a third party, with all that a field may hold."""

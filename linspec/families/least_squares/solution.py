@@ -51,7 +51,7 @@ class LeastSquaresSolution(Solution, vector="x", component="ridge"):
     array([10.])
     """
 
-    x: Array = field(rows_of="A", leading=True, shape="A|A m|r A|r A m")
+    x: Array = field(rows_of="A", leading=True, shape="any")
     residuals: HostArray = field(shape="r")
     path: bool = False
     a_mean: Array | None = field(None, mean_of="A", shape="A")
