@@ -1,16 +1,21 @@
-"""Answers whose weights multiply the rows of matrices: their scores of new rows, and tables of these."""
+"""Answers whose weights multiply the rows of matrices: scores of rows, loadings of columns, and tables of both.
+
+Source: Thompson 1984, Canonical Correlation Analysis, doi:10.4135/9781412983570 (structure coefficients).
+"""
 
 from __future__ import annotations
 
 from typing import Any
 
-from linspec.arrays import at_home
+from linspec.arrays import at_home, reciprocal
 from linspec.errors import InvalidProblem, shown
 from linspec.frames import check_order
+from linspec.moments.loadings import loadings
+from linspec.operators import LinearOperator, as_operator
 from linspec.solving.fields import view_names
 from linspec.solving.new_rows import NewRows
 from linspec.solving.solution import Solution, weights_by_matrix
-from linspec.solving.tables import table_of_rows
+from linspec.solving.tables import check_columns, table_of_columns, table_of_rows
 
 __all__ = ["LinearSolution"]
 
@@ -42,9 +47,10 @@ class LinearSolution(Solution):
             Rows of each matrix with weights, in the order of the problem; None for a matrix without. If the problem
             takes any number of views, a list of views.
         confounds : array of shape (n, c), optional
-            The confounds of these rows, if the problem had any.
+            The confounds of these rows, if the problem had any: their effect, as learnt from the training rows, is
+            subtracted.
         **named : data
-            The same rows by the names of their matrices.
+            The same rows by the names of their matrices: ``transform(Y=rows)``.
 
         Returns
         -------
@@ -56,15 +62,14 @@ class LinearSolution(Solution):
         InvalidProblem
             There are no rows, or they do not fit the training data.
         """
-        given, _ = self._given(rows, named)
-        check_order({**given, "confounds": confounds})
+        given = self._given("transform", rows, named, confounds=confounds)
         weights = weights_by_matrix(self)
         found = []
         for name, data in given.items():
             W, axis = weights[name]
             new_rows = NewRows.of(self, name)
             found.append(new_rows.images(data, W.T if axis else W, name, confounds))
-        return found[0] if len(found) == 1 else tuple(found)
+        return single_or_several(found)
 
     @at_home
     def scores_table(
@@ -81,28 +86,134 @@ class LinearSolution(Solution):
 
         Returns
         -------
-        table, or a tuple of tables
+        list of dict, pandas.DataFrame, polars.DataFrame or pyarrow.Table, or a tuple of them for several matrices
+            A column for each component. The index of a pandas frame labels the rows.
         """
-        given, _ = self._given(rows, named)
-        found = self.transform(confounds=confounds, **given)
+        passed = self._passed("scores_table", rows, named)
+        found = self.transform(confounds=confounds, **passed)
         parts = found if isinstance(found, tuple) else (found,)
-        tables = [
-            table_of_rows(self, part, data, library) for part, data in zip(parts, given.values(), strict=True)
-        ]
-        return tables[0] if len(tables) == 1 else tuple(tables)
+        pairs = zip(parts, passed.values(), strict=True)
+        return single_or_several([table_of_rows(self, part, data, library) for part, data in pairs])
 
-    def _given(self, rows: tuple[Any, ...], named: dict[str, Any]) -> tuple[dict[str, Any], tuple[str, ...]]:
-        """Return the passed rows by matrix, and the names of all matrices with weights."""
+    @at_home
+    def loadings(self, *rows: Any, confounds: Any = None, sample_weight: Any = None, **named: Any) -> Any:
+        """Compute structure correlations, of each column of a matrix with each of its scores.
+
+        Weights show how a score is computed. If columns are similar, their weights may have any sign and
+        size. Loadings show how the score is related to the columns.
+
+        Parameters
+        ----------
+        *rows : data of shape (n, p)
+            The training rows or other rows, as for `transform`. If the problem centres, the means of these
+            rows are subtracted. Slices are read twice.
+        confounds : array of shape (n, c), optional
+            The confounds of these rows, if the problem had any: their effect in these rows is subtracted.
+        sample_weight : array of shape (n,), optional
+            How often each row counts.
+        **named : data
+            The same rows by the names of their matrices.
+
+        Returns
+        -------
+        array of shape (p, k), or a tuple of them for several matrices
+            Between -1 and 1; 0 for a column that does not vary.
+
+        Raises
+        ------
+        InvalidProblem
+            If the rows do not have the columns of the training data, or no rows are passed.
+        MissingCapability
+            If an operator is known only by its products.
+        """
+        given = self._given("loadings", rows, named, confounds=confounds, sample_weight=sample_weight)
+        options = self._of_rows(given, confounds, sample_weight)
+        found = []
+        for name, data in given.items():
+            W, axis = weights_by_matrix(self)[name]
+            scale = NewRows.of(self, name).scale  # of weights that belong to scaled columns
+            W = W.T if axis else W
+            W = W if scale is None else W * reciprocal(scale)[:, None]
+            found.append(loadings(data, W, name, **options))
+        return single_or_several(found)
+
+    @at_home
+    def loadings_table(
+        self,
+        *rows: Any,
+        confounds: Any = None,
+        sample_weight: Any = None,
+        library: str | None = None,
+        **named: Any,
+    ) -> Any:
+        """Make tables of the structure correlations of `loadings`, with the names of the columns.
+
+        Parameters
+        ----------
+        *rows, confounds, sample_weight, **named
+            As for `loadings`.
+        library : {"pandas", "polars", "pyarrow", ""}, optional
+            As for `weights_table`.
+
+        Returns
+        -------
+        list of dict, pandas.DataFrame, polars.DataFrame or pyarrow.Table, or a tuple of them for several matrices
+            A row for each column of the matrix, and a column for each component.
+        """
+        passed = self._passed("loadings_table", rows, named)
+        found = self.loadings(confounds=confounds, sample_weight=sample_weight, **passed)
+        parts = found if isinstance(found, tuple) else (found,)
+        pairs = zip(parts, passed.items(), strict=True)
+        return single_or_several(
+            [table_of_columns(self, name, part, library, data) for part, (name, data) in pairs]
+        )
+
+    # ---- rows as they are passed ----------------------------------------------------------------
+
+    def _passed(self, method: str, rows: tuple[Any, ...], named: dict[str, Any]) -> dict[str, Any]:
+        """Return the passed rows by matrix."""
         known = tuple(weights_by_matrix(self))
         if len(rows) == 1 and isinstance(rows[0], list | tuple) and known == view_names(len(known)):
             rows = tuple(rows[0])
         given = dict(zip(known, rows, strict=False)) | named
-        listed = ", ".join(known)
+        listed = " and ".join([", ".join(known[:-1]), known[-1]]) if len(known) > 1 else known[0]
         if len(rows) > len(known) or given.keys() - set(known):
-            raise InvalidProblem(
-                f"rows must be those of {listed}; got {shown(sorted(given) if named else len(rows))}."
+            got = (
+                shown(min(given.keys() - set(known)))
+                if given.keys() - set(known)
+                else f"{len(rows)} matrices"
             )
+            raise InvalidProblem(f"{method} takes rows of {listed}; got {got}.")
         given = {name: data for name, data in given.items() if data is not None}
         if not given:
-            raise InvalidProblem(f"this needs rows of {listed}; got none.")
-        return given, known
+            several = f"{', '.join(known)} or {'both' if len(known) == len('XY') else 'all'}"
+            raise InvalidProblem(
+                f"{method} needs {several if len(known) > 1 else f'rows of {listed}'}; got none."
+            )
+        return given
+
+    def _given(
+        self, method: str, rows: tuple[Any, ...], named: dict[str, Any], **beside: Any
+    ) -> dict[str, LinearOperator]:
+        """Return the passed rows as operators by matrix, after a check that their labels are in one order."""
+        given = {name: as_operator(data, name) for name, data in self._passed(method, rows, named).items()}
+        check_order({**given, **beside})
+        return given
+
+    def _of_rows(self, given: dict[str, Any], confounds: Any, sample_weight: Any) -> dict[str, Any]:
+        """Check columns and confounds, and return the row options for correlations with columns."""
+        for name, data in given.items():
+            check_columns(self, name, data)
+            own = NewRows.of(self, name)
+            NewRows(slopes=own.slopes, confound_names=own.confound_names).confounds_less_mean(confounds, {})
+        return {"center": self._centers, "confounds": confounds, "sample_weight": sample_weight}
+
+    @property
+    def _centers(self) -> bool:
+        """Whether the problem subtracts column means."""
+        return NewRows.of(self, next(iter(weights_by_matrix(self)))).mean is not None
+
+
+def single_or_several(found: list[Any]) -> Any:
+    """Return the result for one matrix, or the tuple of results for several."""
+    return found[0] if len(found) == 1 else tuple(found)

@@ -171,10 +171,7 @@ class Solved:
         """Solve the case on other arrays, with other parameters."""
         try:
             problem = replace(self.case, arrays=arrays, parameters=parameters, truth={}).state(
-                {
-                    name: array.copy() if isinstance(array, np.ndarray) else array
-                    for name, array in arrays.items()
-                }
+                {name: copy.copy(array) for name, array in arrays.items()}
             )
         except LinspecError as error:
             return Attempt(error=error)

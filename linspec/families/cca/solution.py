@@ -10,18 +10,16 @@ import numpy as np
 from linspec.arrays import Array, HostArray, at_home
 from linspec.errors import InvalidProblem, MissingCapability
 from linspec.families.cca.variates import CCAScore, paired_views, score_views, single_or_pair
-from linspec.families.cca.views import loadings_tables, scores_tables
 from linspec.frames import check_order
-from linspec.moments.loadings import cross_loadings, loadings, mean_squares, varying_columns
+from linspec.moments.loadings import cross_loadings, mean_squares, varying_columns
 from linspec.process.plurals import count_of
 from linspec.solving.fields import field
+from linspec.solving.linear_solution import LinearSolution
 from linspec.solving.new_rows import NewRows
-from linspec.solving.solution import Solution
-from linspec.solving.tables import check_columns
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
-class CCASolution(Solution, vector="pair", score="total correlation captured"):
+class CCASolution(LinearSolution, vector="pair", score="total correlation captured"):
     """Canonical pairs.
 
     Attributes
@@ -112,37 +110,6 @@ class CCASolution(Solution, vector="pair", score="total correlation captured"):
         return columns if self.bounds is None else {**columns, "bound": self.bounds}
 
     @at_home
-    def transform(self, X: Any = None, Y: Any = None, *, confounds: Any = None) -> Any:
-        """Compute canonical variates of rows: X minus the training means, times the weights.
-
-        Parameters
-        ----------
-        X, Y : data of shape (n, p), (n, q), optional
-            Any kind of data that `linspec.as_operator` accepts.
-        confounds : array of shape (n, c), optional
-            The confounds of these rows, if the problem had any: their effect, as learnt from the training rows, is
-            subtracted.
-
-        Returns
-        -------
-        array of shape (n, k), or a pair of them when both are given
-        """
-        X, Y = paired_views(X, Y, confounds=confounds)
-        given = [
-            self._new_rows(name).images(data, weights, name, confounds)
-            for data, weights, name in (
-                (X, self.x_weights, "X"),
-                (Y, self.y_weights, "Y"),
-            )
-            if data is not None
-        ]
-        return single_or_pair(given, "transform needs X, Y or both")
-
-    def _new_rows(self, name: str) -> NewRows:
-        """The adjustment of new rows of X or Y: means and confounds; the scale is contained in the weights."""
-        return NewRows.of(self, name)
-
-    @at_home
     def predict(self, X: Any = None, Y: Any = None, *, confounds: Any = None) -> Any:
         """Predict the other view of rows by least squares on their variates.
 
@@ -184,7 +151,7 @@ class CCASolution(Solution, vector="pair", score="total correlation captured"):
         X, Y = paired_views(X, Y, confounds=confounds)
         given = [
             self._combined(
-                self._new_rows(name).images(data, weights, name, confounds), name, field, other, confounds
+                NewRows.of(self, name).images(data, weights, name, confounds), name, field, other, confounds
             )
             for data, weights, name, field, other in (
                 (X, self.x_weights, "X", "y_from_x", "Y"),
@@ -236,7 +203,7 @@ class CCASolution(Solution, vector="pair", score="total correlation captured"):
                 f"this needs the coefficients {field} of a solution; got None, so the law of linspec.CCA has not made "
                 "this solution. Solve the problem with linspec.solve."
             )
-        return self._new_rows(to).restored(scores, coefficients.T, f"the variates of {name}", confounds)
+        return NewRows.of(self, to).restored(scores, coefficients.T, f"the variates of {name}", confounds)
 
     @at_home
     def score(self, X: Any, Y: Any, *, confounds: Any = None) -> CCAScore:
@@ -285,108 +252,6 @@ class CCASolution(Solution, vector="pair", score="total correlation captured"):
         return score_views(self, X, Y, centered=self.x_mean is not None, confounds=confounds)
 
     @at_home
-    def loadings(
-        self, X: Any = None, Y: Any = None, *, confounds: Any = None, sample_weight: Any = None
-    ) -> Any:
-        """Compute structure correlations, of each column of a view with each of its variates.
-
-        Weights show how a variate is computed. If columns are similar, their weights may have any sign and
-        size. Loadings show how the variate is related to the columns.
-
-        Parameters
-        ----------
-        X, Y : data of shape (n, p), (n, q), optional
-            The training rows or other rows, of one view or of both. If the problem centres, the means of these
-            rows are subtracted. Slices are read twice.
-        confounds : array of shape (n, c), optional
-            The confounds of these rows, if the problem had any: their effect in these rows is subtracted.
-        sample_weight : array of shape (n,), optional
-            How often each row counts.
-
-        Returns
-        -------
-        array of shape (p, k), or a pair of arrays of shapes (p, k) and (q, k) when both are given
-            Between -1 and 1; 0 for a column that does not vary.
-
-        Raises
-        ------
-        InvalidProblem
-            If the rows do not have the columns of the training data, or neither X nor Y is passed.
-        MissingCapability
-            If an operator is known only by its products.
-        """
-        X, Y = paired_views(X, Y, confounds=confounds, sample_weight=sample_weight)
-        rows = self._rows(X, Y, confounds, sample_weight)
-        found = [
-            loadings(data, weights, name, **rows)
-            for data, weights, name in ((X, self.x_weights, "X"), (Y, self.y_weights, "Y"))
-            if data is not None
-        ]
-        return single_or_pair(found, "loadings need X, Y or both")
-
-    @at_home
-    def loadings_table(
-        self,
-        X: Any = None,
-        Y: Any = None,
-        *,
-        confounds: Any = None,
-        sample_weight: Any = None,
-        library: str | None = None,
-    ) -> Any:
-        """The structure correlations of `loadings` in a table, with the names of the columns.
-
-        Parameters
-        ----------
-        X, Y : data of shape (n, p), (n, q), optional
-            As for `loadings`.
-        confounds : array of shape (n, c), optional
-        sample_weight : array of shape (n,), optional
-        library : {"pandas", "polars", "pyarrow", ""}, optional
-            As for `weights_table`.
-
-        Returns
-        -------
-        list of dict, pandas.DataFrame, polars.DataFrame or pyarrow.Table
-            A row for each column of the view, and a column for each pair; or two tables when both views are given.
-        """
-        return loadings_tables(self, X, Y, library, confounds=confounds, sample_weight=sample_weight)
-
-    @at_home
-    def scores_table(
-        self, X: Any = None, Y: Any = None, *, confounds: Any = None, library: str | None = None
-    ) -> Any:
-        """The variates of `transform` in a table, with the labels of the rows.
-
-        Parameters
-        ----------
-        X, Y : data of shape (n, p), (n, q), optional
-        confounds : array of shape (n, c), optional
-        library : {"pandas", "polars", "pyarrow", ""}, optional
-            As for `weights_table`; by default the library of the data.
-
-        Returns
-        -------
-        list of dict, pandas.DataFrame, polars.DataFrame or pyarrow.Table
-            A column for each pair; two tables when both views are given. The index of a pandas frame labels the rows.
-        """
-        return scores_tables(self, X, Y, library, confounds=confounds)
-
-    def _rows(self, X: Any, Y: Any, confounds: Any, sample_weight: Any) -> dict[str, Any]:
-        """Check columns and confounds, and return the row options for correlations with columns."""
-        for name, data, slopes in (("X", X, self.x_slopes), ("Y", Y, self.y_slopes)):
-            if data is not None:
-                check_columns(self, name, data)
-                NewRows(slopes=slopes, confound_names=self.column_names.get("confounds")).confounds_less_mean(
-                    confounds, {}
-                )
-        return {"center": self._centers, "confounds": confounds, "sample_weight": sample_weight}
-
-    @property
-    def _centers(self) -> bool:
-        return self.x_mean is not None
-
-    @at_home
     def cross_loadings(
         self, X: Any, Y: Any, *, confounds: Any = None, sample_weight: Any = None
     ) -> tuple[Array, Array]:
@@ -417,7 +282,7 @@ class CCASolution(Solution, vector="pair", score="total correlation captured"):
         On the training rows with ridge 0 the cross-loadings equal the loadings times the correlations of the pairs.
         """
         X, Y = paired_views(X, Y, confounds=confounds, sample_weight=sample_weight)
-        rows = self._rows(X, Y, confounds, sample_weight)
+        rows = self._of_rows({"X": X, "Y": Y}, confounds, sample_weight)
         return cross_loadings(X, Y, (self.x_weights, self.y_weights), **rows)
 
     @at_home
@@ -498,8 +363,8 @@ class CCASolution(Solution, vector="pair", score="total correlation captured"):
         return of_x, of_y
 
     def _mean_squares(self, found: list[Array], X: Any, Y: Any, confounds: Any, sample_weight: Any) -> Any:
-        rows = self._rows(X, Y, confounds, sample_weight)
         views = [(name, data) for name, data in (("X", X), ("Y", Y)) if data is not None]
+        rows = self._of_rows(dict(views), confounds, sample_weight)
         means = [
             mean_squares(correlations, varying_columns(data, name, **rows))
             for correlations, (name, data) in zip(found, views, strict=True)

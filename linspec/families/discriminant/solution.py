@@ -23,9 +23,8 @@ from linspec.moments.moments import Moments
 from linspec.operators import as_operator
 from linspec.operators.row_model import weights_and_confounds
 from linspec.solving.fields import field
+from linspec.solving.linear_solution import LinearSolution
 from linspec.solving.new_rows import NewRows
-from linspec.solving.solution import Solution
-from linspec.solving.tables import table_of_rows
 from linspec.sweeps.blocks import brought_here
 from linspec.targets.class_vectors import class_codes
 
@@ -35,7 +34,7 @@ example, are linearly dependent."""
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
-class DiscriminantSolution(Solution, vector="direction", score="Pillai's trace"):
+class DiscriminantSolution(LinearSolution, vector="direction", score="Pillai's trace"):
     """Discriminant directions.
 
     Attributes
@@ -101,24 +100,6 @@ class DiscriminantSolution(Solution, vector="direction", score="Pillai's trace")
         return f"{len(self.eigenvalues)} eigenvalues, sum {float(self.eigenvalues.sum()):.6g}"
 
     @at_home
-    def transform(self, X: Any, *, confounds: Any = None) -> Array:
-        """Compute the variates of rows: X times the weights, after the training means are subtracted.
-
-        Parameters
-        ----------
-        X : data of shape (n, p)
-            Any kind of data that `linspec.as_operator` accepts; sparse rows stay sparse.
-        confounds : array of shape (n, c), optional
-            The confounds of these rows, if the problem had any: their effect, as learnt from the training rows, is
-            subtracted.
-
-        Returns
-        -------
-        array of shape (n, k)
-        """
-        return self._new_rows.images(X, self.weights, "X", confounds)
-
-    @at_home
     def score(self, X: Any, H: Any, *, confounds: Any = None) -> float:
         """Compute Pillai's trace on some rows, usually new ones: how much of their targets the directions explain.
 
@@ -172,29 +153,6 @@ class DiscriminantSolution(Solution, vector="direction", score="Pillai's trace")
         moments = Moments(P, targets, center=self.mean is not None, form="dense", names=("the variates", "H"))
         Sp, C, Sh = (to_host(block) for block in moments.dense())
         return float(np.sum((whitening(Sp, DEPENDENT).T @ C @ whitening(Sh, DEPENDENT)) ** 2))
-
-    @at_home
-    def scores_table(self, X: Any, *, confounds: Any = None, library: str | None = None) -> Any:
-        """The variates of `transform` in a table with the labels of the rows.
-
-        Parameters
-        ----------
-        X : data of shape (n, p)
-        confounds : array of shape (n, c), optional
-        library : {"pandas", "polars", "pyarrow", ""}, optional
-            As for `weights_table`; by default the library of X.
-
-        Returns
-        -------
-        list of dict, pandas.DataFrame, polars.DataFrame or pyarrow.Table
-            A column for each direction. The index of a pandas frame labels the rows.
-        """
-        return table_of_rows(self, self.transform(X, confounds=confounds), X, library)
-
-    @property
-    def _new_rows(self) -> NewRows:
-        """The adjustment of new rows: means and confounds; the scale is contained in the weights."""
-        return NewRows.of(self, "X")
 
     @at_home
     def classifier(
@@ -289,7 +247,7 @@ class DiscriminantSolution(Solution, vector="direction", score="Pillai's trace")
             means=means,
             covariance=covariance_of(within, means, sizes, least),
             weights=self.weights,
-            new_rows=self._new_rows,
+            new_rows=NewRows.of(self, "X"),
         )
 
     @at_home

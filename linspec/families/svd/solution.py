@@ -11,16 +11,15 @@ import numpy as np
 
 from linspec.arrays import LEAST_SQUARE, Array, Home, HostArray, at_home, host_dtype, reciprocal, to_host
 from linspec.errors import InvalidProblem, MissingCapability
-from linspec.moments.loadings import loadings
 from linspec.solving.fields import field
+from linspec.solving.linear_solution import LinearSolution
 from linspec.solving.new_rows import NewRows
-from linspec.solving.solution import Solution
-from linspec.solving.tables import check_columns, table_of_columns, table_of_rows, table_of_training_rows
+from linspec.solving.tables import table_of_columns, table_of_training_rows
 from linspec.sweeps.blocks import brought_here
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
-class SVDSolution(Solution, vector="component"):
+class SVDSolution(LinearSolution, vector="component"):
     """Leading singular triplets.
 
     Attributes
@@ -134,31 +133,6 @@ class SVDSolution(Solution, vector="component"):
     def _new_rows(self) -> NewRows:
         return NewRows.of(self, "A")
 
-    @at_home
-    def transform(self, A: Any, *, confounds: Any = None) -> Array:
-        """Compute scores of rows: the rows, minus the training means with centring, times the vectors.
-
-        Parameters
-        ----------
-        A : data of shape (n, p)
-            Any kind of data that `linspec.as_operator` accepts; sparse rows stay sparse.
-        confounds : array of shape (n, c), optional
-            The confounds of these rows, if the problem had any: their effect, as learnt from the training rows, is
-            subtracted.
-
-        Returns
-        -------
-        array of shape (n, k)
-            In the library, on the device and in the working dtype of the rows. For training rows without weights
-            it is U diag(S).
-
-        Raises
-        ------
-        InvalidProblem
-            If the rows do not have the columns of the training data.
-        """
-        return self._new_rows.images(A, self.Vh.T, "A", confounds)
-
     def saved_parts(self) -> dict[str, Any]:
         """All fields; left vectors in blocks of other processes are copied to this process."""
         parts = super().saved_parts()
@@ -170,7 +144,9 @@ class SVDSolution(Solution, vector="component"):
         return fields.get("U") is not None
 
     @at_home
-    def scores_table(self, A: Any = None, *, confounds: Any = None, library: str | None = None) -> Any:
+    def scores_table(  # type: ignore[override]  # one matrix, which may be left out
+        self, A: Any = None, *, confounds: Any = None, library: str | None = None
+    ) -> Any:
         """The scores of `transform` in a table with the labels of the rows.
 
         Parameters
@@ -200,10 +176,12 @@ class SVDSolution(Solution, vector="component"):
                     f"{'confounds' if confounds is not None else 'none'}. Pass the rows, or solve SVD(..., left=True)."
                 )
             return table_of_training_rows(self, to_host(brought_here(self.U)) * self.S, library)
-        return table_of_rows(self, self.transform(A, confounds=confounds), A, library)
+        return super().scores_table(A, confounds=confounds, library=library)
 
     @at_home
-    def loadings(self, A: Any = None, *, confounds: Any = None, sample_weight: Any = None) -> Array:
+    def loadings(  # type: ignore[override]  # as above
+        self, A: Any = None, *, confounds: Any = None, sample_weight: Any = None
+    ) -> Array:
         """The correlation of each column with each component.
 
         Parameters
@@ -236,11 +214,7 @@ class SVDSolution(Solution, vector="component"):
         triplets.
         """
         if A is not None:
-            check_columns(self, "A", A)
-            self._new_rows.confounds_less_mean(confounds, {})
-            V = self.Vh.T if self.scale is None else self.Vh.T / self.scale[:, None]
-            center = self.mean is not None
-            return loadings(A, V, "A", center=center, confounds=confounds, sample_weight=sample_weight)
+            return super().loadings(A, confounds=confounds, sample_weight=sample_weight)
         if confounds is not None or sample_weight is not None:
             raise InvalidProblem("confounds and sample_weight belong to rows; got no rows. Pass A, too.")
         if self.column_norms is None:
@@ -254,7 +228,7 @@ class SVDSolution(Solution, vector="component"):
         return Home.of(self.Vh).place(found, host_dtype(self.Vh))
 
     @at_home
-    def loadings_table(
+    def loadings_table(  # type: ignore[override]  # as above
         self, A: Any = None, *, confounds: Any = None, sample_weight: Any = None, library: str | None = None
     ) -> Any:
         """The correlations of `loadings` in a table, with the names of the columns.
