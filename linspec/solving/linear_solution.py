@@ -186,10 +186,11 @@ class LinearSolution(Solution):
             raise InvalidProblem(f"{method} takes rows of {listed}; got {got}.")
         given = {name: data for name, data in given.items() if data is not None}
         if not given:
-            several = f"{', '.join(known)} or {'both' if len(known) == len('XY') else 'all'}"
-            raise InvalidProblem(
-                f"{method} needs {several if len(known) > 1 else f'rows of {listed}'}; got none."
+            two = len(known) == len("XY")
+            needed = (
+                f"{', '.join(known)} or {'both' if two else 'all'}" if len(known) > 1 else f"rows of {listed}"
             )
+            raise InvalidProblem(f"{method} needs {needed}; got {'neither' if two else 'none'}.")
         return given
 
     def _given(
