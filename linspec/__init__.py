@@ -13,8 +13,8 @@ The folders are the layers; a file imports from its own row and from those below
     errors   process   registry
 
 To be read in this order: `registry.spec`, `operators.base`, `operators.row_model`, `operators.adjustment`,
-`sweeps.task`, `sweeps.runners`, `sweeps.products`, `moments.moments`, `solving.problem`, `solving.solver`,
-`solving.run`, `solving.solution`, `families.svd.problem`, `linspec_cca.gram`, `linspec_cca.als`;
+`sweeps.task`, `sweeps.runners`, `sweeps.products`, `moments.moments`, `solving.fields`, `solving.problem`,
+`solving.solver`, `solving.run`, `solving.solution`, `families.svd.problem`, `linspec_cca.gram`, `linspec_cca.als`;
 docs/extend/architecture.md says why.
 
 Problem: a library with many methods and several array backends is slow to import, and a shell that completes

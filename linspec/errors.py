@@ -597,7 +597,7 @@ def deprecated(name: str, instead: str) -> Callable[[Callable[P, R]], Callable[P
         @wraps(function)
         def warned(*args: P.args, **kwargs: P.kwargs) -> R:
             message = f"{name} is deprecated and will be removed: call {instead}."
-            warnings.warn(message, DeprecationWarning, stacklevel=2)
+            warn(message, DeprecationWarning)
             return function(*args, **kwargs)
 
         return warned

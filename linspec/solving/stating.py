@@ -320,7 +320,7 @@ def checked_ridge(problem: Any, ridge: Any) -> Any:
     declared = problem.stated.fields[problem.stated.ridge]
     if declared.each:
         names = _penalised(problem)
-        found = tuple(ridge) if isinstance(ridge, tuple | list | np.ndarray) else (ridge,) * len(names)
+        found = tuple(ridge) if isinstance(ridge, tuple | list) else (ridge,) * len(names)
         if len(found) != len(names):
             several = "a pair" if len(names) == len("XY") else f"one for each of {', '.join(names)}"
             raise InvalidProblem(f"ridge must be a number or {several}; got {len(found)} numbers.")

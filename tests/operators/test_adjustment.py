@@ -21,6 +21,7 @@ from linspec.moments.ways import settle
 from linspec.operators import AdjustedOperator, as_operator, uncounted
 from linspec.operators.column_statistics import ColumnStatistics
 from linspec.operators.row_model import row_model
+from linspec.solving import adjusted, adjustments_of
 
 RNG = np.random.default_rng(5)
 N, P = 60, 5
@@ -98,7 +99,7 @@ def test_the_gram_matrix_of_rows_is_that_of_adjusted_rows(
 
 def test_factors_of_columns_are_in_the_gram_matrix_of_rows() -> None:
     X = sp.random_array((20, 60), density=0.3, rng=1, format="csr")
-    problem = ls.SVD(X, k=2, center=True, scale=True).adjusted()
+    problem = adjusted(ls.SVD(X, k=2, center=True, scale=True))
     K, dense = RowGram(problem.A).form(), X.toarray()
     centred = dense - dense.mean(axis=0)
     spread = centred.std(axis=0)
@@ -189,5 +190,5 @@ def test_an_adjusted_matrix_is_named_where_it_is_not_finite(tmp_path: Path) -> N
 def test_the_counter_is_outside_of_the_adjustment() -> None:
     problem = ls.SVD(A, k=1, center=True)
     assert uncounted(problem.A)[0].adjustment is None  # the problem itself is as it was given
-    assert problem.adjusted().adjustments.keys() == {"A"}
-    assert ls.SVD(A, k=1).adjusted().adjustments == {}
+    assert adjustments_of(adjusted(problem)).keys() == {"A"}
+    assert adjustments_of(adjusted(ls.SVD(A, k=1))) == {}

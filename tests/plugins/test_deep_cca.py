@@ -415,7 +415,7 @@ print(report.ok, report.passed, {reason for _, reason in report.skipped})
 print(run_checks("problem/deep-cca").ok)
 """
     first, second = run(BLOCKED + code).splitlines()
-    assert first == "True 9 {'no torch'}"
+    assert first == "True 10 {'no torch'}"
     assert second == "True"
 
 

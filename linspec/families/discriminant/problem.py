@@ -41,7 +41,7 @@ from linspec.operators import (
 from linspec.operators.range_of_entries import Magnitude, check_magnitude
 from linspec.operators.tables import is_flat_list
 from linspec.solving import fields
-from linspec.solving.checks import check_k, check_rows, of_pairs
+from linspec.solving.checks import check_flag, check_k, check_rows, of_pairs
 from linspec.solving.conclusion import DEFAULT_TERMS, Conclusion, Terms, without_answer
 from linspec.solving.fields import count, flag, matrix
 from linspec.solving.problem import Problem
@@ -133,6 +133,7 @@ class Discriminant(Problem[DiscriminantSolution]):
     _kept: ClassVar[Any] = None  # XᵀY and XᵀYK for a factor K
 
     def __post_init__(self) -> None:
+        check_flag("center", self.center)
         given = self.H
         if isinstance(self.X, Moments):
             given = self.X.Y
