@@ -153,7 +153,7 @@ def test_what_is_to_be_read_is_there_in_the_same_order():
     assert [file.removeprefix("plugins/")[:-3].replace("/", ".") for file in files] == re.findall(
         r"`([\w.]+)`", read
     )
-    assert len(files) == 15
+    assert len(files) == 16
     for file in files:
         assert (ROOT / file if file.startswith("plugins/") else CORE / file).is_file(), file
 
