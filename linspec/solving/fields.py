@@ -11,6 +11,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Mapping
 from dataclasses import MISSING, dataclass
+from functools import cached_property
 from types import MappingProxyType
 from typing import Any
 
@@ -258,12 +259,12 @@ class Statement:
     def _named(self, kind: type) -> tuple[str, ...]:
         return tuple(name for name, declared in self.fields.items() if isinstance(declared, kind))
 
-    @property
+    @cached_property
     def matrices(self) -> dict[str, Matrix]:
         """The declarations of matrices by field."""
         return {name: self.fields[name] for name in self._named(Matrix)}
 
-    @property
+    @cached_property
     def matrix_names(self) -> tuple[str, ...]:
         """The fields that hold matrices."""
         return self._named(Matrix)
@@ -272,17 +273,17 @@ class Statement:
         """Return the field that holds the matrix of this name, which may be one of several in it."""
         return name if name in self.fields else self.matrix_names[0]
 
-    @property
+    @cached_property
     def count(self) -> str:
         """The field that holds k; "" if there is none."""
         return next(iter(self._named(Count)), "")
 
-    @property
+    @cached_property
     def ridge(self) -> str:
         """The field that holds the ridge; "" if there is none."""
         return next(iter(self._named(Ridge)), "")
 
-    @property
+    @cached_property
     def flags(self) -> tuple[str, ...]:
         """The fields that hold True or False."""
         return self._named(Flag)
@@ -388,7 +389,7 @@ class Layout:
     certified: bool = True
     saved_types: tuple[type, ...] = ()
 
-    @property
+    @cached_property
     def weights(self) -> dict[str, tuple[str, int]]:
         """By matrix, the field with its weights, and the axis that counts its columns."""
         return {
@@ -397,12 +398,12 @@ class Layout:
             if entry.leading and entry.rows_of
         }
 
-    @property
+    @cached_property
     def leading(self) -> tuple[str, ...]:
         """The fields that hold the vectors of the answer."""
         return tuple(name for name, entry in self.entries.items() if entry.leading)
 
-    @property
+    @cached_property
     def arrays(self) -> tuple[str, ...]:
         """The fields in the library and dtype of the data, leading vectors first."""
         others = (
@@ -412,18 +413,18 @@ class Layout:
         )
         return (*self.leading, *others)
 
-    @property
+    @cached_property
     def means(self) -> dict[str, str]:
         """By matrix, the field with its column means."""
         return {entry.mean_of: name for name, entry in self.entries.items() if entry.mean_of}
 
-    @property
+    @cached_property
     def scaled(self) -> dict[str, str]:
         """By matrix whose columns `scale` divides, the field with its weights; "" if it belongs to scaled columns."""
         found = {matrix: self.entries[name] for matrix, (name, _) in self.weights.items()}
         return {matrix: "" if entry.of_scaled else self.weights[matrix][0] for matrix, entry in found.items()}
 
-    @property
+    @cached_property
     def in_units(self) -> dict[str, tuple[str, ...]]:
         """By matrix, the fields whose rows are in units of its columns, such as coefficients on components."""
         found: dict[str, tuple[str, ...]] = {}
@@ -432,22 +433,22 @@ class Layout:
                 found[entry.rows_of] = (*found.get(entry.rows_of, ()), name)
         return found
 
-    @property
+    @cached_property
     def value(self) -> str:
         """The field with the decreasing numbers of the components; "" if there is none."""
         return next((name for name, entry in self.entries.items() if entry.value), "")
 
-    @property
+    @cached_property
     def value_label(self) -> str:
         """The name of one of these numbers."""
         return self.entries[self.value].value if self.value else ""
 
-    @property
+    @cached_property
     def at_most(self) -> float | None:
         """Upper limit of these numbers."""
         return self.entries[self.value].at_most if self.value else None
 
-    @property
+    @cached_property
     def shapes(self) -> dict[str, str]:
         """The axes of the fields by letters: axes of one letter have one length in an answer."""
         found = {}

@@ -147,11 +147,10 @@ class Problem(ABC, Generic[S_co]):
         found: dict[str, LinearOperator] = {}
         for name in self.stated.matrix_names:
             value = getattr(self, name)
-            found |= (
-                dict(zip(view_names(len(value)), value, strict=True))
-                if isinstance(value, tuple)
-                else {name: value}
-            )
+            if isinstance(value, tuple):
+                found |= zip(view_names(len(value)), value, strict=True)
+            else:
+                found[name] = value
         return found
 
     @property
