@@ -43,6 +43,9 @@ SKETCHED, OVERSAMPLED = 1536, 4
 """Largest number of columns of which a sketch is decomposed, in a second or two, and its rows in units of the columns.
 """
 
+MOST_ENTRIES = 2**28
+"""Entries of sparse data, zeros included, that are sketched in about a second."""
+
 SEED = 20080909
 """Seed of the sketch: the same answer gives the same verdict."""
 
@@ -138,9 +141,10 @@ def _by_factor(
 
 def _can_sketch(moments: Moments, terms: Terms, made: float = 0.0) -> bool:
     """Whether a sketch and a gradient can be computed from the rows, after `made` passes of the check."""
-    n, p = moments.n, moments.shape[1]
-    swept = moments.form == "implicit" and all(A.access == "rows" for A in (moments.X, moments.Y))
-    return swept and p <= min(n, SKETCHED) and terms.passes_left >= made + 2.0
+    n, p = moments.shape[:2]
+    swept = moments.form == "implicit" and all(moments.matrix(i).access == "rows" for i in (0, 1))
+    quick = n * p <= max(MOST_ENTRIES, 2 * moments.X.nnz)  # sparse rows become dense in blocks
+    return swept and quick and p <= min(n, SKETCHED) and terms.passes_left >= made + 2.0
 
 
 def _by_sketch(
@@ -156,8 +160,10 @@ def _by_sketch(
     _, s, Vt = np.linalg.svd(np.linalg.qr(SA, mode="r"))
     there = (s > rank_cut((n, p), moments.X.rounded_dtype) * s[0]) | (ridge > 0)
     N = home.place(Vt.T * _quotient(there.astype(np.float64), np.sqrt(s**2 + ridge)))
-    errors, left = _solved(moments.view(0), ridge, N, g, UNCERTAIN * sizes, int(min(STEPS, passes - 2)))
-    shares = np.where(judged[first : first + m], _quotient(errors + left, sizes), 0.0)
+    judged = judged[first : first + m]
+    large = np.where(judged, UNCERTAIN * sizes, np.inf)
+    errors, left = _solved(moments.view(0), ridge, N, g, large, int(min(STEPS, passes - 2)))
+    shares = np.where(judged, _quotient(errors + left, sizes), 0.0)
     return _finding(float(shares.max(initial=0.0)), "The gradient leaves the coefficients off by about")
 
 
