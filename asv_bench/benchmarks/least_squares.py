@@ -50,6 +50,8 @@ class LeastSquaresSolvers(SolverBenchmark):
 class RidgePaths(LeastSquaresSolvers):
     """A path of eight ridges in one run; the error is that of the solution for RIDGE, the fourth."""
 
+    params = (solvers("least-squares", having="path"), BACKENDS, PROBLEMS)
+
     def state(self, first: Any, second: Any) -> Any:
         ridges = [RIDGE * 10.0**i for i in range(-3, 5)]
         return problem_class("least-squares")(first, second[:, :TARGETS], ridge=ridges)

@@ -66,14 +66,11 @@ class DeepCCA(ls.Problem[DeepCCASolution], adjusts_rows=False):
 
     X: Any = ls.matrix("two views", once=False)
     Y: Any = ls.matrix("two views", once=False)
-    k: int = ls.count("pairs of features", limits=lambda problem: {"rows": problem.rows})
+    k: int = ls.count(
+        "pairs of features", limits=lambda problem: {"rows": min(problem.X.shape[0], problem.Y.shape[0])}
+    )
 
     name: ClassVar[str] = "deep-cca"
-
-    @property
-    def rows(self) -> int:
-        """The number of rows."""
-        return int(min(self.X.shape[0], self.Y.shape[0]))
 
     def moments(self, form: str, expect: tuple[int, int]) -> ls.Moments:
         """Moments of the rows, which are swept: their Gram matrices are not used."""

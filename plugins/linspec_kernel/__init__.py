@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from typing import Any
 
-__all__ = ["KernelCCA", "KernelCCASolution", "PreimageCCA", "PreimageCCASolution"]
+__all__ = ["Carried", "KernelCCA", "KernelCCASolution", "PreimageCCA", "PreimageCCASolution"]
 
 _PLACES = {
+    "Carried": "linspec_kernel.certificate",
     "KernelCCA": "linspec_kernel.problem",
     "KernelCCASolution": "linspec_kernel.solution",
     "PreimageCCA": "linspec_kernel.preimage.problem",

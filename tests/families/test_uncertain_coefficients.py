@@ -46,6 +46,26 @@ class ConjugateGradients(ls.Solver):
         return run.finish(x=x, least=least) if self.hands_over else run.finish(x=x)
 
 
+@dataclass(frozen=True, kw_only=True)
+class SketchedSteps(ls.IterativeSolver):
+    """Heavy-ball steps preconditioned by a sketch, which end at tol (after Epperly, Meier & Nakatsukasa 2024)."""
+
+    hands_over: bool = ls.option(False, "hand over the rank of the sketch")
+    tol: float | None = ls.tol_option(1e-8)
+
+    def iterates(self, problem, run, state=None):
+        moments, p = run.moments("implicit"), problem.A.shape[1]
+        s, Vt = np.linalg.svd(moments.sketch(12 * p, run.rng)[0], full_matrices=False)[1:]
+        rank = int(np.sum(s > p * np.finfo(float).eps * s[0]))
+        N, scale = Vt[:rank].T / s[:rank], np.linalg.norm(moments.cross())
+        x, step = np.zeros((p, problem.B.shape[1])), 0.0
+        while True:
+            g, known = moments.gradient(x), {"rank": rank} if self.hands_over else {}
+            yield ls.Iterate(float(np.linalg.norm(g) / scale), x=x, **known)
+            step = 0.1 * step - 0.8 * (N @ (N.T @ g))
+            x = x + step
+
+
 def planted(n, p, sigma, seed=0):
     """A with given singular values, x of equal share along all its right singular vectors, and B = A x."""
     rng = np.random.default_rng(seed)
@@ -140,3 +160,25 @@ def test_operators_are_judged_by_products():
     found = ls.solve(ls.LeastSquares(scipy.sparse.linalg.aslinearoperator(A), b), ConjugateGradients())
     assert off(found, x) > 0.02
     assert found.status is ls.Status.ILL_CONDITIONED
+
+
+@pytest.mark.parametrize("hands_over", [False, True])
+@pytest.mark.parametrize("p", [60, 300])
+@pytest.mark.parametrize("kappa", [1e2, 1e6, 1e8, 1e10, 1e12])
+def test_a_sketched_answer_is_judged_at_any_condition(kappa, p, hands_over):
+    """It is reported where it is wrong, and where it is right no condition number makes it suspicious."""
+    A, x, b = planted(20 * p, p, np.geomspace(1, 1 / kappa, p))
+    found = ls.solve(ls.LeastSquares(A, b), SketchedSteps(hands_over=hands_over), rng=0)
+    assert found.residual <= 1e-8
+    right = off(found, x) < (0.02 if found.status is ls.Status.CONVERGED else 0.005)
+    assert right == (found.status is ls.Status.CONVERGED), (found, off(found, x))
+    assert (off(found, x) > 0.02) == (kappa >= 1e8)
+
+
+def test_an_answer_as_exact_as_rounding_permits_is_not_suspected():
+    """At condition 1e9 the gradient of a backward stable answer with a large residual is far above eps ‖Aᵀb‖."""
+    A, _, b = planted(2000, 100, np.geomspace(1, 1e-9, 100))
+    b = b + 1e-3 * np.random.default_rng(1).standard_normal(2000)
+    for solver in ("direct", "sketch-precondition"):
+        found = ls.solve(ls.LeastSquares(A, b), solver, rng=0)
+        assert found.status is ls.Status.CONVERGED, found

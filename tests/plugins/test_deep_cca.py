@@ -437,3 +437,10 @@ def test_the_planted_cases_have_a_relation_that_is_not_linear():
     X, Y = (A - A.mean(axis=0) for A in case.arrays.values())
     U, V = (np.linalg.svd(A, full_matrices=False)[0] for A in (X, Y))
     assert np.linalg.svd(U.T @ V, compute_uv=False)[0] < 0.8  # and 1 is planted
+
+
+def test_rows_that_are_not_counted_yet_make_a_problem():
+    """Their number is not known before the first sweep, so it does not limit k."""
+    X = np.ones((20, 3))
+    problem = DeepCCA(lambda: iter([X]), lambda: iter([X]), k=5)
+    assert problem.k == 5

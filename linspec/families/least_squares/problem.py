@@ -153,7 +153,8 @@ class LeastSquares(Problem[LeastSquaresSolution]):
         terms : Terms
         x : array of shape (p, w)
         rank : int, optional
-            The numerical rank of A, from a solver that has decomposed A itself and not its Gram matrix.
+            The numerical rank of A, from a solver that has decomposed A itself and not its Gram matrix. A gradient of
+            the size of its rounding is then not checked further.
         least : array of shape (w,) or float, optional
             The smallest eigenvalue of AᵀA + ridge that an iteration has found, such as its smallest Ritz value. Without
             it, a few more products may be made to bound the error of the coefficients.
@@ -179,8 +180,8 @@ class LeastSquares(Problem[LeastSquaresSolution]):
         small = [value <= NEGLECTED**2 for value in ratios]
         if any(small):
             findings += self._neglected(gap, np.asarray(small), moments)
-        if rank is None and not findings:
-            findings = uncertain(moments, gap, x, self.column_ridges, np.asarray(ratios), terms, least)
+        if not findings:
+            findings = uncertain(moments, gap, x, self.column_ridges, np.asarray(ratios), terms, least, rank)
         own = {"residuals": residuals, "path": self.path}
         made = self.concluded(moments, float(residuals.max()), findings=findings, x=returned, **own)
         return replace(made, fields={**made.fields, "x": self._shaped(returned)})
