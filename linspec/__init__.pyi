@@ -9,15 +9,15 @@ from linspec import metrics as metrics
 from linspec import plots as plots
 from linspec import targets as targets
 from linspec import testing as testing
-from linspec.families.cca.inference.bootstrap import bootstrap as bootstrap
 from linspec.families.cca.inference.permutation import null_correlations as null_correlations
-from linspec.families.cca.inference.permutation import permutation_test as permutation_test
 from linspec.families.cca.inference.significance import significance as significance
 from linspec.families.cca.problem import CCA as CCA
 from linspec.families.cca.solution import CCASolution as CCASolution
 from linspec.families.discriminant.classifier import LinearClassifier as LinearClassifier
 from linspec.families.discriminant.problem import Discriminant as Discriminant
 from linspec.families.discriminant.solution import DiscriminantSolution as DiscriminantSolution
+from linspec.families.inference import bootstrap as bootstrap
+from linspec.families.inference import permutation_test as permutation_test
 from linspec.families.least_squares.problem import LeastSquares as LeastSquares
 from linspec.families.least_squares.solution import LeastSquaresSolution as LeastSquaresSolution
 from linspec.families.ridge_path import ridge_path as ridge_path
