@@ -1,7 +1,8 @@
 """Partial least squares from the cross product.
 
 Problem: the k leading singular triplets of XᵀY where p times q numbers can be held.
-Method: one sweep forms XᵀY; a dense SVD has all triplets.
+Method: one sweep forms XᵀY; a dense SVD has all triplets. The law takes a second sweep; for rows that can be read once
+the Gram matrices of X and Y are held as well, so that it needs none.
 Source: Bookstein 1994.
 """
 
@@ -19,7 +20,8 @@ class Gram(Solver):
     """One sweep and a dense SVD (Bookstein 1994)."""
 
     def solve(self, problem, run):
-        C = to_host(run.moments("implicit").cross())
+        form = "dense" if problem.sweeps == 1 else "implicit"
+        C = to_host(run.moments(form).cross())
         U, _, Vt = np.linalg.svd(C, full_matrices=False)
         return run.finish(x_weights=U[:, : problem.k], y_weights=Vt[: problem.k].T)
 
