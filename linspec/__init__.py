@@ -104,7 +104,7 @@ _PUBLIC = {
     "project": "linspec.solving.projection",
     "register": "linspec.registry.queries",
     "ridge": "linspec.solving.fields",
-    "ridge_path": "linspec.families.ridge_path",
+    "ridge_path": "linspec.studies.ridge_path",
     "select": "linspec.solving.select",
     "significance": "linspec.families.cca.inference.significance",
     "solve": "linspec.solving.solve",
