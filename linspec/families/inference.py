@@ -59,11 +59,12 @@ def permutation_test(
         beyond chance.
     permutations : int, default 999
         The number of permutations; the smallest p-value is 1 / (permutations + 1).
-    statistic : {"wilks", "roy"} or {"sum", "largest"}, optional
+    statistic : {"wilks", "roy"} or {"largest", "sum"}, optional
         Stepwise: "wilks", the default, combines all remaining pairs, which suits many weak pairs. Roy's largest root
         uses only the first remaining pair, and costs one more singular value decomposition for each step. By solving:
-        "sum", the default, is the sum of the values from a component on; it is compared with the sum of as many
-        leading values of the permuted rows. "largest" compares the value with the largest one.
+        "largest", the default, compares the value of a component with the largest value of the permuted rows. "sum"
+        compares the sum of the values from the component on with the sum of as many leading values of the permuted
+        rows, which suits many weak components and depends on k.
     projected : bool, default True
         Stepwise: whether to subtract from permuted variates their projection on the removed pairs. False is the
         published test, which finds too many pairs if rows are few and pairs are strong.
@@ -110,8 +111,9 @@ def permutation_test(
 
     By solving: the rows of every matrix but the first are permuted, each matrix in its own order, so the hypothesis for
     the first component is that no two matrices are related. Files are read once if their rows fit into memory. Earlier
-    components are not removed from the permuted rows: later p-values are conservative. Confounds are removed as by Huh
-    & Jhun (2001), which needs the entries as dense matrices.
+    components are not removed from the permuted rows, so later p-values are conservative: beside a strong component a
+    weak one of covariances may stay hidden. Where you know how the problem removes a component, remove it from the
+    matrices, and test the rest. Confounds are removed as by Huh & Jhun (2001), with the entries as dense matrices.
 
     Examples
     --------
@@ -133,7 +135,7 @@ def permutation_test(
             problem,
             "auto" if solver is None else solver,
             permutations=permutations,
-            statistic="sum" if statistic is None else statistic,
+            statistic="largest" if statistic is None else statistic,
             max_seconds=max_seconds,
             rng=rng,
             options=options,

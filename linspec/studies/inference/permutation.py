@@ -3,16 +3,19 @@
 Problem: values of components, such as covariances or correlations of samples, are never zero. Which of them are
 larger than those of rows paired at random?
 Method: the rows of every matrix but the first are permuted, each matrix in its own order, and the problem is solved
-again with the same solver, ridge and k. For the components from the j-th on, the sum of their k − j + 1 values is
-compared with the sum of the k − j + 1 largest values of the permuted rows. A component cannot exist without the
-earlier ones, so the p-value of a component is the largest p-value up to it (closure).
+again with the same solver, ridge and k. The value of each component is compared with the largest value of the
+permuted rows, or the sum of the k − j + 1 values from the j-th component on with the sum of the k − j + 1 largest
+values of the permuted rows. A component cannot exist without the earlier ones, so the p-value of a component is the
+largest p-value up to it (closure).
 Source: Phipson & Smyth 2010, Stat. Appl. Genet. Mol. Biol. 9:39, doi:10.2202/1544-6115.1585 (p-values (r + 1)/(n +
 1)).
 Where we differ: usually the j-th value is compared with the j-th value of the permuted rows. That finds too much:
 after j − 1 real components the j-th value is the first one of the rest, and the j-th value of the permuted rows is
 smaller than their first. Tests that remove the earlier components first, as that of canonical correlations does, need
 to know how the problem removes one. Here nothing is removed, so the permuted rows keep the variance of the real
-components: the first p-value has its level, and later ones are conservative.
+components: the first p-value has its level, and later ones are conservative. Of 100 rows with two planted components,
+of which the first is strong, the stepwise test of a CCA found the second in 32 to 40 % of 25 data sets, this one by
+the largest value in 12 %, by sums in 4 %. So the largest value is the default.
 """
 
 from __future__ import annotations
@@ -52,7 +55,7 @@ from linspec.studies.inference.rows import (
 
 __all__ = ["ComponentTest", "checked_seconds", "leading_components", "permuted_solves", "sums_from"]
 
-STATISTICS = ("sum", "largest")
+STATISTICS = ("largest", "sum")
 
 TIE = 1e-9
 """Two statistics with a smaller relative difference are ties, such as those from permutations of equal rows."""
@@ -72,8 +75,8 @@ class ComponentTest:
     uncorrected : numpy.ndarray of shape (k,)
         The p-value of each component by itself, before the closure.
     statistics : numpy.ndarray of shape (k,)
-        The sum of the values from each component on, or with "largest" the values themselves.
-    statistic : {"sum", "largest"}
+        The values themselves, or with "sum" the sums of the values from each component on.
+    statistic : {"largest", "sum"}
     permutations : int
         The number of permutations, not counting the original order; smaller than requested if Ctrl-C or
         `max_seconds` ended the test.

@@ -60,8 +60,12 @@ def loaded(problem: Problem[Any]) -> Problem[Any]:
     needed = sum(float(A.shape[0]) * A.shape[1] * A.dtype.itemsize for A in outside.values())
     if not outside or needed > machine.available_memory() / 2:
         return problem
+    read = {name: A.dense() for name, A in outside.items()}
+    copies = {
+        name: np.array(W) if isinstance(W, np.ndarray) else W for name, W in read.items()
+    }  # no maps of files
     return problem.with_matrices(
-        {name: as_operator(A.dense(), name).with_names_of(A) for name, A in outside.items()}
+        {name: as_operator(W, name).with_names_of(outside[name]) for name, W in copies.items()}
     )
 
 
