@@ -244,16 +244,7 @@ def bootstrap(
     >>> ls.bootstrap(ls.SVD(X, k=2), draws=50, rng=0).weights["A"].shape
     (2, 4, 2)
     """
-    way = bootstrapped_pairs if isinstance(problem, CCA) else drawn_solves
-    found: Bootstrap | ComponentBootstrap = way(  # type: ignore[operator]  # both take the same arguments
-        problem,
-        solver,
-        solution=solution,
-        draws=draws,
-        level=level,
-        method=method,
-        groups=groups,
-        rng=rng,
-        options=options,
-    )
-    return found
+    settings = {"solution": solution, "draws": draws, "level": level, "method": method, "groups": groups}
+    if isinstance(problem, CCA):
+        return bootstrapped_pairs(problem, solver, **settings, rng=rng, options=options)
+    return drawn_solves(problem, solver, **settings, rng=rng, options=options)

@@ -549,8 +549,8 @@ def _drawn_issues(found: Any) -> Iterator[str]:
     value, drawn = as_host(getattr(found.solution, found.solution.layout.value))[0], found.drawn[:, 0]
     if not drawn.min() < value < drawn.max():
         yield (
-            f"the first value of drawn rows must lie on both sides of that of all rows, {value:.3g}; the draws are from "
-            f"{drawn.min():.3g} to {drawn.max():.3g}. sample_weight must count rows"
+            f"the first value of drawn rows must lie on both sides of that of all rows, {value:.3g}; the draws are "
+            f"from {drawn.min():.3g} to {drawn.max():.3g}. sample_weight must count rows"
         )
 
 

@@ -36,7 +36,8 @@ __all__ = ["default_scores", "first_components", "is_paired", "score_of_rows"]
 
 def default_scores(problem: Problem[Any]) -> dict[str, HeldOutScore]:
     """Return the scores that a problem has by its declared fields, by name; the first is the default."""
-    cls, found = problem.solution, {}
+    cls = problem.solution
+    found: dict[str, HeldOutScore] = {}
     if callable(getattr(cls, "score", None)):
         found["score"] = OwnScore(cls.layout.score)
     if is_paired(problem):

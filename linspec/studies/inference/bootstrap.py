@@ -20,6 +20,7 @@ root mean square e of the differences between the draws and s.
 
 from __future__ import annotations
 
+import dataclasses
 import math
 import warnings
 from collections.abc import Mapping
@@ -172,7 +173,7 @@ class ComponentBootstrap:
         if matrix not in known:
             raise InvalidOption(f"matrix must be one of {', '.join(map(repr, known))}; got {shown(matrix)}.")
         W, ends, errors = _weights_of(self.solution)[matrix], self.weights[matrix], self.weight_errors[matrix]
-        columns = {}
+        columns: dict[str, HostArray] = {}
         for i in range(W.shape[1]):
             name = f"{self.solution.layout.vector}{i + 1}"
             parts = {"": W, " lower": ends[0], " upper": ends[1], " standard error": errors}
@@ -288,7 +289,7 @@ class _Draws:
     def add(self, found: Any) -> None:
         """Add the solution of one more draw."""
         values, scores = values_of(found)[: self.k], [S[:, : self.k] for S in self._scores(found)]
-        T = sum(S.T @ V for S, V in zip(self.scores, scores, strict=True))
+        T = np.sum([S.T @ V for S, V in zip(self.scores, scores, strict=True)], axis=0)
         R = nearest_rotation(T)
         for name, W in _weights_of(found).items():
             self.weights[name].append(W[:, : self.k] @ R.T)
@@ -341,7 +342,7 @@ def _corrected(drawn: HostArray, values: HostArray, level: float, most: float) -
     """Corrected intervals: s − b ± z·e, within the range that the values may have."""
     center = 2 * values - drawn.mean(axis=0)
     half = ndtri((1 + level) / 2) * np.sqrt(np.mean((drawn - values) ** 2, axis=0))
-    return np.clip([center - half, center + half], 0.0, most)
+    return np.asarray(np.clip([center - half, center + half], 0.0, most))
 
 
 def _weights_of(solution: Any) -> dict[str, HostArray]:
@@ -363,7 +364,7 @@ def _check(problem: Any, draws: Any, level: Any, method: Any) -> None:
             f"bootstrap takes a problem such as linspec.CCA(X, Y, k); got {kind}. Pass a problem."
         )
     check_has_values(problem, "bootstrap")
-    if "sample_weight" not in problem.__dataclass_fields__:
+    if all(field.name != "sample_weight" for field in dataclasses.fields(problem)):  # type: ignore[arg-type]  # it is one
         raise InvalidProblem(
             f"bootstrap passes draws of rows as sample_weight; {kind} has none, because its rows are not adjusted. Use "
             "linspec.permutation_test or linspec.cross_validate."

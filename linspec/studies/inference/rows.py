@@ -12,7 +12,7 @@ the last n − s rows of s Householder reflections. Gram and cross matrices of t
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -27,6 +27,9 @@ from linspec.process import machine
 from linspec.solving.problem import Problem
 from linspec.solving.select import ALWAYS_AVAILABLE
 from linspec.sweeps.finite import explain_non_finite
+
+P = TypeVar("P", bound=Problem[Any])
+
 
 # ---- data and weights -----------------------------------------------------------------------------
 
@@ -81,7 +84,7 @@ def frequencies(problem: Problem[Any], purpose: str) -> HostArray | None:
     return w
 
 
-def with_equal_rows(problem: Problem[Any], function: str) -> Problem[Any]:
+def with_equal_rows(problem: P, function: str) -> P:
     """Return the problem without weights, with each row repeated as often as it counts."""
     w = frequencies(problem, f"{function} permutes rows")
     if w is None:
