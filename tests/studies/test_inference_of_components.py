@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import itertools
+import signal
+from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 import pytest
@@ -387,3 +390,50 @@ def test_what_cannot_be_drawn_is_refused():
         ls.bootstrap(problem, Gram(), draws=1)
     with pytest.raises(InvalidOption, match="method must be one of"):
         ls.bootstrap(problem, Gram(), method="bca")
+
+
+# ---- arrays of other libraries, and Ctrl-C -----------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", ["torch", "array_api_strict"])
+def test_arrays_of_other_libraries_have_the_same_tests_and_intervals(kind):
+    library = pytest.importorskip(kind)
+    A = RNG(20).standard_normal((40, 4))
+    Z = RNG(21).standard_normal((40, 1))
+    there = library.asarray(A)
+    a, b = (ls.bootstrap(ls.SVD(data, k=2), "direct", draws=10, rng=0) for data in (A, there))
+    np.testing.assert_allclose(a.weights["A"], b.weights["A"], atol=1e-8)
+    np.testing.assert_allclose(a.values, b.values)
+    views = [(A, A[::-1]), (there, library.asarray(A[::-1].copy()))]
+    for beside in ({}, {"confounds": Z, "scale": True}):
+        a, b = (
+            ls.permutation_test(ls.CCA(*pair, 2, ridge=1.0, **beside), "gram", permutations=9, rng=0)
+            for pair in views
+        )
+        np.testing.assert_allclose(a.drawn, b.drawn, rtol=1e-6)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Interrupted(Gram):
+    """Presses Ctrl-C while it solves for the fifth time."""
+
+    calls: ClassVar[list[int]] = []
+
+    def solve(self, problem, run):
+        self.calls.append(1)
+        if len(self.calls) == 5:
+            signal.raise_signal(signal.SIGINT)
+        return super().solve(problem, run)
+
+
+@pytest.mark.parametrize("function", ["permutation_test", "bootstrap"])
+def test_ctrl_c_returns_what_there_is(function):
+    """The answer, three whole solves, and the fifth, which does not count."""
+    X, Y = related(30, (3, 3), (1.0,), 22)
+    Interrupted.calls.clear()
+    call = getattr(ls, function)
+    found = call(PLS(X, Y, k=2), Interrupted(), rng=0)
+    assert found.interrupted
+    count = {"permutations": 3} if function == "permutation_test" else {"draws": 3}
+    assert len(found.drawn) == 3
+    np.testing.assert_array_equal(found.drawn, call(PLS(X, Y, k=2), Gram(), rng=0, **count).drawn)
