@@ -48,9 +48,9 @@ from linspec.solving.solver import Solver
 from linspec.studies.inference.rows import (
     check_rows_are_known,
     loaded,
+    on_images,
     permuted,
     with_equal_rows,
-    without_confounds,
 )
 
 __all__ = ["ComponentTest", "checked_seconds", "leading_components", "permuted_solves", "sums_from"]
@@ -83,7 +83,7 @@ class ComponentTest:
     drawn : numpy.ndarray of shape (permutations, k)
         The values of the permuted rows, each row decreasing; 0 for components that are missing.
     solution : Solution
-        The answer for the rows in their order. With confounds it is the answer for what they leave.
+        The answer for the rows in their order.
     unconverged : int
         The number of permutations whose solutions have not converged; they are used as well.
     interrupted : bool
@@ -160,17 +160,18 @@ def permuted_solves(
     if statistic not in STATISTICS:
         raise InvalidOption(f"statistic must be one of {', '.join(STATISTICS)}; got {statistic!r}.")
     _check(problem)
-    problem = without_confounds(with_equal_rows(loaded(problem), "permutation_test"), "permutation_test")
+    problem = with_equal_rows(loaded(problem), "permutation_test")
+    images = on_images(problem, "permutation_test")
     generator = random_generator(rng)
     solver, options = chosen_solver(problem, solver, options)
     solution = solve(problem, solver, rng=generator, **options)
-    values = values_of(solution)
+    values = values_of(solution if images is problem else solve(images, solver, rng=generator, **options))
     k, drawn, stop = len(values), np.zeros((permutations, len(values))), Request()
     unconverged = 0
 
     def permute(number: int) -> None:
         nonlocal unconverged
-        found = solve(permuted(problem, generator), solver, rng=generator, **options)
+        found = solve(permuted(images, generator), solver, rng=generator, **options)
         if stop.made:  # the result of an interrupted solve does not count
             raise nothing_yet()
         unconverged += not found.converged
@@ -187,7 +188,7 @@ def permuted_solves(
         )
     if not made:
         raise nothing_yet()
-    test = _compared(solution, drawn[:made].copy(), statistic, unconverged, interrupted=stop.made)
+    test = _compared(solution, values, drawn[:made].copy(), statistic, unconverged, interrupted=stop.made)
     _warn_of(test, permutations, max_seconds)
     if stop.made:
         remember(test)
@@ -232,10 +233,16 @@ def values_of(solution: Any) -> HostArray:
 
 
 def _compared(
-    solution: Any, drawn: HostArray, statistic: str, unconverged: int, *, interrupted: bool
+    solution: Any,
+    values: HostArray,
+    drawn: HostArray,
+    statistic: str,
+    unconverged: int,
+    *,
+    interrupted: bool,
 ) -> ComponentTest:
-    """Compare the values of an answer with those of permuted rows."""
-    values, made = values_of(solution), len(drawn)
+    """Compare the values of the rows in their order with those of permuted rows."""
+    made = len(drawn)
     if statistic == "sum":
         observed = sums_from(values)
         chance = np.cumsum(drawn, axis=1)[:, ::-1]  # column j has the sum of the k − j largest

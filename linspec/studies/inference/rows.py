@@ -2,15 +2,17 @@
 
 Problem: a permutation test pairs the rows of several matrices at random, and a bootstrap draws rows. Data in files
 should not be read again for each of several hundred solves.
-Method: data that are not in memory, and fit, are read once. Weights must be integers; a row of weight 3 is three
-equal rows. Residuals of confounds are not exchangeable: n rows of rank n − s. So all matrices are multiplied by Qᵀ
-for a matrix Q with orthonormal columns that are orthogonal to the constant and the confounds, and the n − s rows of
-the products are permuted (Huh & Jhun 2001, Commun. Stat. Theory Methods 30:2023, doi:10.1081/STA-100106060). Qᵀ is
-the last n − s rows of s Householder reflections. Gram and cross matrices of these rows are those of the residuals.
+Method: data that are not in memory, and fit, are read once. Means are subtracted and columns scaled once, which
+permutations do not change. Weights must be integers; a row of weight 3 is three equal rows. Residuals of confounds
+are not exchangeable: n rows of rank n − s. So all matrices are multiplied by Qᵀ for a matrix Q with orthonormal
+columns that are orthogonal to the constant and the confounds, and the n − s rows of the products are permuted (Huh &
+Jhun 2001, Commun. Stat. Theory Methods 30:2023, doi:10.1081/STA-100106060). Qᵀ is the last n − s rows of s
+Householder reflections. Gram and cross matrices of these rows are those of the residuals.
 """
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from typing import Any, TypeVar
 
@@ -115,10 +117,12 @@ def permuted(problem: Problem[Any], generator: np.random.Generator) -> Problem[A
     return problem.with_matrices({name: chosen_rows(A, generator.permutation(n)) for name, A in others})
 
 
-def without_confounds(problem: Problem[Any], function: str) -> Problem[Any]:
-    """Return a problem with the same answer, and without confounds, on n − s rows that may be permuted.
+def on_images(problem: Problem[Any], function: str) -> Problem[Any]:
+    """Return a problem with the same answer on rows from which means and confounds are removed, and which are scaled.
 
-    The matrices become dense. Columns are scaled before, by their root mean squares over all n rows.
+    Permutations of the rows change neither means nor scales, so no permuted problem needs to compute them again. With
+    confounds these are n − s rows, and the matrices become dense. Without confounds only dense matrices in memory are
+    copied, and the problem itself is returned for other data.
 
     Raises
     ------
@@ -128,26 +132,42 @@ def without_confounds(problem: Problem[Any], function: str) -> Problem[Any]:
         Entries cannot be read, are not finite, or do not fit into memory.
     """
     Z = problem.confounds
-    if Z is None:
+    if Z is None and not _are_dense(problem):
         return problem
     layout, field_of = problem.solution.layout, problem.stated.field_of
     fixed = [name for name in problem.matrices if field_of(name) not in layout.means]
+    if fixed and Z is None:
+        return problem
     if fixed:
         raise InvalidProblem(
             f"{function} permutes what confounds leave of all matrices, and this problem removes nothing from "
             f"{fixed[0]}; got confounds. Subtract their effect from all matrices beforehand, or leave them out."
         )
-    _check_images_fit(problem, function)
-    model = row_model(center=bool(problem.center), weights=None, confounds=Z)
-    vectors = reflections(model.taken_of(0, len(Z), HOST))
-    found = {}
+    vectors: list[HostArray] = []
+    if Z is not None:
+        _check_images_fit(problem, function)
+        model = row_model(center=bool(problem.center), weights=None, confounds=Z)
+        vectors = reflections(model.taken_of(0, len(Z), HOST))
+    centred, found = bool(problem.center) and Z is None, {}
     for name, A in problem.matrices.items():
         scaled = bool(problem.scale) and field_of(name) in layout.scaled
-        found[name] = as_operator(_residual_image(name, A, vectors, scaled=scaled), name).with_names_of(A)
+        image = _image(name, A, vectors, centred=centred, scaled=scaled)
+        found[name] = as_operator(image, name).with_names_of(A)
     twin = problem.with_matrices(found)
     for field, value in {"center": False, "scale": False, "confounds": None, "row_names": None}.items():
         object.__setattr__(twin, field, value)
     return twin
+
+
+def _are_dense(problem: Problem[Any]) -> bool:
+    """Whether all matrices are dense, in memory, of float64, and adjusted by the problem."""
+    if not (problem.center or problem.scale):
+        return False
+    matrices = problem.matrices.values()
+    adjusts = any(field.name == "sample_weight" for field in dataclasses.fields(problem))  # type: ignore[arg-type]  # it is one
+    return adjusts and all(
+        A.resident and A.readable and not A.sparse and A.dtype == np.float64 for A in matrices
+    )
 
 
 def reflections(L: HostArray) -> list[HostArray]:
@@ -162,13 +182,19 @@ def reflections(L: HostArray) -> list[HostArray]:
     return found
 
 
-def _residual_image(name: str, A: LinearOperator, vectors: list[HostArray], *, scaled: bool) -> Array:
-    """Return Qᵀ A, the last n − s rows after the reflections; columns that confounds explain become zero."""
+def _image(name: str, A: LinearOperator, vectors: list[HostArray], *, centred: bool, scaled: bool) -> Array:
+    """Return Qᵀ A, the last n − s rows after the reflections; columns that confounds explain become zero.
+
+    Without reflections these are all rows, less their means if `centred`.
+    """
     home = A.home.blocks
     xp = home.xp
     W = home.place(A.dense())
     rows = W.shape[0]
     with np.errstate(all="ignore"):  # entries that are not finite show in the squares
+        if centred:  # subtract the first row before the mean: a constant column is then exactly zero
+            W = W - W[:1, :]
+            W = W - xp.mean(W, axis=0)[None, :]
         before = xp.sum(W * W, axis=0)
         for vector in vectors:
             v = home.place(vector)
