@@ -9,18 +9,17 @@ from linspec import metrics as metrics
 from linspec import plots as plots
 from linspec import targets as targets
 from linspec import testing as testing
-from linspec.families.cca.inference.bootstrap import bootstrap as bootstrap
 from linspec.families.cca.inference.permutation import null_correlations as null_correlations
-from linspec.families.cca.inference.permutation import permutation_test as permutation_test
 from linspec.families.cca.inference.significance import significance as significance
 from linspec.families.cca.problem import CCA as CCA
 from linspec.families.cca.solution import CCASolution as CCASolution
 from linspec.families.discriminant.classifier import LinearClassifier as LinearClassifier
 from linspec.families.discriminant.problem import Discriminant as Discriminant
 from linspec.families.discriminant.solution import DiscriminantSolution as DiscriminantSolution
+from linspec.families.inference import bootstrap as bootstrap
+from linspec.families.inference import permutation_test as permutation_test
 from linspec.families.least_squares.problem import LeastSquares as LeastSquares
 from linspec.families.least_squares.solution import LeastSquaresSolution as LeastSquaresSolution
-from linspec.families.ridge_path import ridge_path as ridge_path
 from linspec.families.svd.problem import SVD as SVD
 from linspec.families.svd.solution import SVDSolution as SVDSolution
 from linspec.kernels.kernel_matrices import KernelOperator as KernelOperator
@@ -80,6 +79,7 @@ from linspec.studies.comparison import compare as compare
 from linspec.studies.held_out.result import CrossValidation as CrossValidation
 from linspec.studies.held_out.scores import HeldOutScore as HeldOutScore
 from linspec.studies.held_out.validation import cross_validate as cross_validate
+from linspec.studies.ridge_path import ridge_path as ridge_path
 
 __version__: str
 

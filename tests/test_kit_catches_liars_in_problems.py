@@ -285,11 +285,39 @@ class SavesOtherValues(Honest):
     solution: ClassVar[type] = answers(loses_the_values, "saved_parts")
 
 
+@dataclass(frozen=True, eq=False, repr=False)
+class HonestPairs(ls.CCA):
+    """CCA by another name."""
+
+    name: ClassVar[str] = "liar"
+
+
+class KeepsItsPairs(HonestPairs):
+    """Keeps the rows of Y that it had when it is given others."""
+
+    def with_matrices(self, matrices):
+        return super().with_matrices({} if list(matrices) == ["Y"] else matrices)
+
+
+class ForgetsCounts(HonestPairs):
+    """Takes weights, and solves without them, so that all draws of rows have one answer."""
+
+    def adjusted(self):
+        bare = copy.copy(self)
+        object.__setattr__(bare, "sample_weight", None)
+        return super(HonestPairs, bare).adjusted()
+
+
+def pairs():
+    return tuple(replace(case, problem="liar") for case in testing_of("cca").cases()[:3])
+
+
 def cases():
     return tuple(replace(case, problem="liar") for case in testing_of("svd").cases()[:3])
 
 
 TESTING = replace(testing_of("svd"), cases=cases)
+PAIRED = replace(testing_of("cca"), cases=pairs)
 TWICE = replace(TESTING, cases=lambda: cases() * 2)
 NONE = replace(TESTING, cases=lambda: ())
 ELSEWHERE = replace(TESTING, cases=lambda: testing_of("svd").cases()[:1])
@@ -317,6 +345,7 @@ COMMAND = Kind(name="liar", matrices=("A",), parameters=list, answer=lambda solu
 TWO_FILES = replace(COMMAND, matrices=("A", "B"))
 VARIES = replace(COMMAND, varied=("ridge",))
 SCORES = replace(COMMAND, scored=True)
+OF_PAIRS = {"testing": "PAIRED", "solver": "cca", "command": ""}
 
 
 LIARS: list[tuple[dict[str, str], set[str]]] = [
@@ -360,6 +389,9 @@ LIARS: list[tuple[dict[str, str], set[str]]] = [
     ({"target": "ScoresByAnythingElse"}, {"held-out"}),
     ({"target": "ScoresNaN"}, {"held-out"}),
     ({"target": "ScoresTwice"}, {"held-out"}),
+    ({**OF_PAIRS, "target": "HonestPairs"}, set()),
+    ({**OF_PAIRS, "target": "KeepsItsPairs"}, {"paired"}),
+    ({**OF_PAIRS, "target": "ForgetsCounts"}, {"weights", "scale", "paired"}),
 ]
 
 
@@ -374,10 +406,11 @@ def test_each_liar_fails_the_check_of_its_promise(monkeypatch, record, failing):
     monkeypatch.setattr("linspec.registry.queries.default_registry", lambda: own)
     targets = {"target": "Honest", "testing": "TESTING", "command": "COMMAND"}
     summary = record.get("summary", "A problem that is here to be caught.")
-    targets |= {role: value for role, value in record.items() if role != "summary"}
+    targets |= {role: value for role, value in record.items() if role not in ("summary", "solver")}
     places = {role: value and f"{__name__}:{value}" for role, value in targets.items()}
     ls.register(ls.ProblemSpec(name="liar", summary=summary, **places))
-    ls.register(replace(registry.get_spec("solver", "direct", "svd"), problem="liar"))
+    solver = registry.get_spec("solver", "direct", record.get("solver", "svd"))
+    ls.register(replace(solver, problem="liar"))
     report = run_checks("problem/liar")
     assert {name for name, _ in report.failed} == failing, report
     assert all(HERE in message for name, message in report.failed if name != "summary"), report

@@ -43,6 +43,7 @@ from linspec.plots.style import (
     whole_numbers,
 )
 from linspec.solving.solution import weights_by_matrix
+from linspec.studies.inference.permutation import ComponentTest
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -93,9 +94,9 @@ def scree(
 
     Parameters
     ----------
-    solution : Solution, PermutationTest or sequence of float
+    solution : Solution, PermutationTest, ComponentTest or sequence of float
         A solution with a list of values (correlations, singular values, eigenvalues), a permutation test, whose
-        correlations are drawn, or the values themselves.
+        values are drawn, or the values themselves.
     null : array of shape (permutations, k), or PermutationTest, optional
         Values of data without structure, as `linspec.null_correlations` returns them: their median and a band between
         their quantiles `alpha` and 1 − `alpha` are drawn. For a `PermutationTest`, values with a p-value above
@@ -169,6 +170,8 @@ def _values(solution: Any) -> tuple[HostArray, str, float | None]:
     layout = getattr(type(solution), "layout", None)
     if layout is not None and layout.value:
         return _numbers(getattr(solution, layout.value)), layout.value_label, layout.at_most
+    if isinstance(solution, ComponentTest):
+        return _values(solution.solution)
     if hasattr(solution, "p_values"):
         return _numbers(solution.correlations), "canonical correlation", 1.0
     if layout is not None:

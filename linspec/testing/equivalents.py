@@ -52,6 +52,12 @@ AGREE = 1e-6
 NEW_ROWS = 9
 """Number of new rows whose scores are compared."""
 
+PAIRED_ROWS, STRONG = 60, 3.0
+"""Number of rows that are permuted and drawn, and the strength of their common variable beside noise of variance 1."""
+
+PERMUTATIONS, DRAWS = 9, 12
+"""Numbers of permutations and draws: the chance of a failure by chance is 1e-3, or less."""
+
 
 @dataclass(frozen=True)
 class Equivalent:
@@ -497,6 +503,57 @@ def _score_issues(solved: Solved, name: str, score: HeldOutScore) -> Iterator[st
             yield f"scores from second moments must be those of solutions; they differ by {gap:.2g}"
 
 
+def check_paired(solved: Solved) -> Iterator[str]:
+    """A permutation test finds a strong common component and none in noise; drawn rows give values about the value."""
+    names = list(solved.case.arrays)
+    if len(names) < 2 or not solved.layout.value or not solved.has("sample_weight"):
+        raise Skip("the problem has no values of several matrices with rows that may have weights")
+    solver = solved.exact.make()
+
+    def test(strength: float, seed: int) -> float:
+        problem = _related(solved, strength, seed)
+        found = linspec.permutation_test(problem, solver, permutations=PERMUTATIONS, rng=seed)
+        return float(found.p_values[0]) if len(found.p_values) else 1.0
+
+    least = 1 / (1 + PERMUTATIONS)
+    p = test(STRONG, 0)
+    if p > least:
+        yield (
+            f"a component that all matrices share must have the least p-value, {least:g}, in a permutation test; got "
+            f"{p:g}. The values of the answer must depend on which rows are paired, and with_matrices return a problem "
+            "on the matrices that it is given"
+        )
+    noise = [test(0.0, seed) for seed in (1, 2, 3)]
+    if max(noise) <= least:
+        yield (
+            f"unrelated matrices must have larger p-values than {least:g} in some of {len(noise)} permutation tests; "
+            f"all are {least:g}. Values must not depend on the order in which the rows come"
+        )
+    if solved.layout.weights:
+        yield from _drawn_issues(linspec.bootstrap(_related(solved, STRONG, 0), solver, draws=DRAWS, rng=0))
+
+
+def _related(solved: Solved, strength: float, seed: int) -> Any:
+    """Make the case on rows of noise, with a common variable of the given strength in all columns."""
+    rng = np.random.default_rng((24, seed))
+    z = rng.standard_normal((PAIRED_ROWS, 1))
+    arrays = {}
+    for name, A in solved.case.arrays.items():
+        signs = rng.choice([-1.0, 1.0], (1, A.shape[1]))
+        arrays[name] = strength * z * signs + rng.standard_normal((PAIRED_ROWS, A.shape[1]))
+    return replace(solved.case, arrays=arrays, truth={}).state(arrays)
+
+
+def _drawn_issues(found: Any) -> Iterator[str]:
+    """Yield faults of a bootstrap of rows with a strong common component."""
+    value, drawn = as_host(getattr(found.solution, found.solution.layout.value))[0], found.drawn[:, 0]
+    if not drawn.min() < value < drawn.max():
+        yield (
+            f"the first value of drawn rows must lie on both sides of that of all rows, {value:.3g}; the draws are "
+            f"from {drawn.min():.3g} to {drawn.max():.3g}. sample_weight must count rows"
+        )
+
+
 def check_process(solved: Solved) -> Iterator[str]:
     """Problem and answer print nothing, give no warnings, use no global generator and change no settings."""
     if solved.solution is None:  # read first, so that the check is skipped if there is none
@@ -685,5 +742,6 @@ EQUIVALENCE_CHECKS: dict[str, Callable[[Solved], Iterator[str]]] = {
     "transform": check_transform,
     "saved": check_saved,
     "held-out": check_held_out,
+    "paired": check_paired,
 }
 """The checks by equivalent problems, by their names in test ids and expected failures."""

@@ -9,8 +9,8 @@ import scipy.stats
 
 import linspec as ls
 from linspec.errors import InvalidOption, InvalidProblem
-from linspec.families.cca.inference.bootstrap import _excess, _gaps
 from linspec.families.cca.inference.permutation import _crossing_logs, _log_unshared
+from linspec.studies.inference.gaps import excess_of, gaps_of
 
 
 def planted(rng, n=200, p=5, q=4, rho=(0.8, 0.5)):
@@ -217,7 +217,7 @@ def test_gaps_of_matrices_with_noise(gap):
     found = []
     for _ in range(1500):
         s = np.linalg.svd(np.diag(rho) + sigma * rng.standard_normal((2, 2)), compute_uv=False)
-        gaps, ties = _gaps(s, np.diag(s) + sigma * rng.standard_normal((100, 2, 2)))
+        gaps, ties = gaps_of(s, np.diag(s) + sigma * rng.standard_normal((100, 2, 2)))
         v = -((s[0] - s[1]) ** 2) / np.log(ties[0])
         np.testing.assert_allclose(gaps[0] ** 2, max((s[0] - s[1]) ** 2 - v, 0), atol=1e-12)
         found.append([ties[0] <= 0.05, (s[0] - s[1]) ** 2 - v])
@@ -253,7 +253,7 @@ def test_singular_vectors_hold_their_coverage_where_values_are_close(gap):
         M, angle = np.diag(s) + sigma * rng.standard_normal((100, 2, 2)), rng.uniform(0, 2 * np.pi)
         a = U.T @ [np.cos(angle), np.sin(angle)] * np.sign(U[0, 0])  # in the frame of the vectors found
         covered = []
-        for excess in (_excess(s, _gaps(s, M)[0]), np.zeros(2)):
+        for excess in (excess_of(s, gaps_of(s, M)[0]), np.zeros(2)):
             first = np.linalg.svd(M - np.diag(excess))[0][:, :, 0]
             first *= np.where(first[:, :1] < 0, -1.0, 1.0)
             low, high = np.quantile(first @ a, [0.025, 0.975])

@@ -89,6 +89,17 @@ def test_scree_of_a_test_fills_what_is_more_than_chance():
     np.testing.assert_array_equal(lines(beside)["p ≤ 0.05"].get_ydata(), SOLUTION.correlations[:2])
 
 
+def test_scree_of_a_test_by_solving_has_the_words_of_its_problem():
+    y = np.arange(len(X)) % 3
+    test = ls.permutation_test(
+        ls.Discriminant(X + np.eye(3, X.shape[1])[y], ls.targets.lda(y)), permutations=19, rng=0
+    )
+    ax = drawn(ls.plots.scree(test))
+    assert ax.get_ylabel() == "eigenvalue"
+    shown = np.concatenate([line.get_ydata() for name, line in lines(ax).items() if name.startswith("p ")])
+    np.testing.assert_array_equal(np.sort(shown)[::-1], test.values)
+
+
 def test_scree_of_other_answers():
     ax = drawn(ls.plots.scree(ls.solve(ls.SVD(X, k=3)), held_out=[3.0, 2.0, 1.0]))
     assert (ax.get_xlabel(), ax.get_ylabel()) == ("number", "singular value")

@@ -230,7 +230,7 @@ def test_what_cannot_be_done_is_said_before_any_work():
         ls.ridge_path(ls.CCA(X, Y, 21), [1.0])
     with pytest.raises(
         InvalidProblem,
-        match=r"takes a linspec\.CCA or a linspec\.Discriminant; got ndarray\. Pass linspec\.CCA\(X, Y, k\)",
+        match=r"such as linspec\.CCA or linspec\.Discriminant; got ndarray\. Pass linspec\.CCA\(X, Y, k\)",
     ):
         ls.ridge_path(X, [1.0])  # type: ignore[arg-type]
     with pytest.raises(InvalidProblem, match="test rows of Y must have 20 columns; got 19"):

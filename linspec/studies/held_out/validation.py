@@ -38,6 +38,7 @@ from linspec.solving.problem import Problem
 from linspec.solving.ridges import checked_ridges
 from linspec.solving.stating import check_range_of_ridges
 from linspec.studies.held_out.by_solving import scored_by_solving
+from linspec.studies.held_out.defaults import default_scores
 from linspec.studies.held_out.folds import Folds, folds_of
 from linspec.studies.held_out.forms import estimates_of
 from linspec.studies.held_out.grams import Split, split_of
@@ -75,6 +76,7 @@ def cross_validate(  # noqa: PLR0913
     Parameters
     ----------
     problem : Problem
+        Any problem whose held-out rows have a score (`score`).
         Its data, centring, weights, confounds and scale are used. Means, slopes of confounds and scales of columns are
         estimated on the training rows of each split, and held-out rows are weighted.
     ridges : sequence, optional
@@ -95,7 +97,9 @@ def cross_validate(  # noqa: PLR0913
     score : str, optional
         One of the scores of the problem, by default the first. CCA: "correlations" (the sum of the signed correlations
         of the pairs), "tcc" (total correlation captured). LeastSquares: "mse" (mean squared error), "r2". SVD:
-        "reconstruction" (the share of squares), "log-likelihood". Discriminant: "pillai" (Pillai's trace).
+        "reconstruction" (the share of squares), "log-likelihood". Discriminant: "pillai" (Pillai's trace). A problem
+        that names none: "score", if its answer has a method `score`, and "correlations" (the correlations of paired
+        scores, with their signs, summed over components and pairs of matrices), if it has weights of two or more.
     form : {"auto", "dense", "solve", "sparse", "implicit"}, default "auto"
         "dense" holds the Gram matrices of all sets of rows. "solve" solves for each ridge and split, and
         `linspec.Moments` chooses what to hold; "sparse" and "implicit" also solve, with sparse Gram matrices of each
@@ -309,16 +313,21 @@ def _check_word(name: str, value: Any, words: Sequence[str]) -> None:
 
 def _score_of(problem: Problem[Any], name: str | None) -> HeldOutScore:
     known = problem.held_out_scores
-    if not known:
+    by_fields = {} if known else default_scores(problem)
+    names = tuple(known or by_fields)
+    if not names:
         raise MissingCapability(
-            f"{type(problem).__name__} has no score of held-out rows. A problem names its scores in held_out_scores: "
-            "see linspec.HeldOutScore."
+            f"{type(problem).__name__} has no score of held-out rows: its answer has no method score, and no "
+            "weights of two matrices. A problem names its scores in held_out_scores: see linspec.HeldOutScore."
         )
-    if name is not None and name not in known:
+    if name is not None and name not in names:
         raise InvalidOption(
-            f"score must be one of {', '.join(known)} for {type(problem).__name__}; got {shown(name)}."
+            f"score must be one of {', '.join(names)} for {type(problem).__name__}; got {shown(name)}."
         )
-    module, _, cls = known[name or next(iter(known))].partition(":")
+    name = name or names[0]
+    if by_fields:
+        return by_fields[name]
+    module, _, cls = known[name].partition(":")
     found: HeldOutScore = getattr(import_module(module), cls)()
     return found
 

@@ -39,24 +39,29 @@ import numpy as np
 from scipy.special import ndtri
 
 from linspec import cost
-from linspec.arrays import HostArray, at_home, is_array, random_generator, reciprocal, to_host
-from linspec.errors import ConvergenceWarning, InvalidOption, InvalidProblem, NoSuitableSolver, warn
-from linspec.families.cca.inference.permutation import check_problem, frequencies
+from linspec.arrays import HostArray, random_generator, reciprocal, to_host
+from linspec.errors import ConvergenceWarning, InvalidOption, NoSuitableSolver, warn
 from linspec.families.cca.problem import CCA
 from linspec.families.cca.solution import CCASolution
 from linspec.moments.loadings import Structure, structure
 from linspec.process import machine
 from linspec.process.interrupts import HowItEnded, Request, first_interrupt, nothing_yet, remember, repeated
 from linspec.process.plurals import count_of
-from linspec.registry.keywords import hinted
 from linspec.solving.checks import check_count, check_fraction
 from linspec.solving.select import ALWAYS_AVAILABLE, chosen_solver, has_trait
 from linspec.solving.solve import solve
 from linspec.solving.solver import Solver
+from linspec.studies.inference.bootstrap import METHODS
+from linspec.studies.inference.gaps import excess_of, gaps_of, groups_of, nearest_rotation
+from linspec.studies.inference.rows import (
+    check_rows_are_known,
+    drawn_counts,
+    frequencies,
+    group_numbers,
+    with_counts,
+)
 
-__all__ = ["Bootstrap", "bootstrap"]
-
-METHODS = ("corrected", "percentile")
+__all__ = ["Bootstrap", "bootstrapped_pairs"]
 
 LARGEST = 1 - 1e-15
 """The largest correlation whose artanh is computed; larger ones are set to this."""
@@ -132,9 +137,7 @@ class Bootstrap:
             If `alpha` is not between 0 and 1.
         """
         check_fraction("alpha", alpha)
-        pairs = np.arange(len(self.solution.correlations))
-        runs = np.split(pairs, np.flatnonzero(self.ties <= alpha) + 1)
-        return tuple(tuple(int(i) for i in run) for run in runs if len(run))
+        return groups_of(self.ties, len(self.solution.correlations), alpha)
 
     def __repr__(self) -> str:
         lines = [
@@ -162,85 +165,23 @@ class Bootstrap:
         return "\n".join(lines) + ">"
 
 
-@at_home
-@hinted
-def bootstrap(
+def bootstrapped_pairs(  # noqa: PLR0913  # the arguments of linspec.bootstrap
     problem: CCA,
-    solver: str | Solver = "auto",
+    solver: str | Solver,
     *,
-    solution: CCASolution | None = None,
-    draws: int = 500,
-    level: float = 0.95,
-    method: str = "corrected",
-    groups: Any = None,
-    rng: Any = None,
-    **options: Any,
+    solution: CCASolution | None,
+    draws: int,
+    level: float,
+    method: str,
+    groups: Any,
+    rng: Any,
+    options: dict[str, Any],
 ) -> Bootstrap:
-    """Compute intervals of correlations, loadings and weights from rows drawn with replacement.
-
-    Parameters
-    ----------
-    problem : CCA
-        The problem, with its ridge, centring, scale and confounds. Weights must be integers, which count rows. The
-        data are read many times.
-    solver : str or Solver, default "auto"
-        As for `linspec.solve`. "auto" chooses once. Solvers with the trait "warm-start" begin at the solution.
-    solution : CCASolution, optional
-        The solution of this problem; by default it is computed.
-    draws : int, default 500
-        The number of draws, at least 2. Intervals at 95 % need several hundred.
-    level : float, default 0.95
-        The coverage of the intervals.
-    method : {"corrected", "percentile"}, default "corrected"
-        "corrected" removes the bias of sample correlations (`Bootstrap.bias`), which percentiles contain twice, and
-        the bias of the gaps between them, which makes percentiles of loadings and weights too narrow. "percentile"
-        takes plain percentiles of the draws, for comparison.
-    groups : array of shape (n,), optional
-        A label for each row. Whole groups are drawn: families, subjects, sites. Rows within a group may depend on each
-        other.
-    rng : None, int or numpy.random.Generator
-        Random numbers for the draws and the solver.
-    **options
-        The solver's options and the other arguments of `linspec.solve`. A larger ``tol`` saves time.
-
-    Returns
-    -------
-    Bootstrap
-
-    Raises
-    ------
-    InvalidProblem
-        If the problem is not a CCA or its data are Moments, if its weights are not integers, if the rows can be read
-        only once, or if groups do not fit.
-    InvalidOption
-        If `draws`, `level` or `method` is invalid.
-    NoSuitableSolver
-        If the loadings and weights of all draws do not fit into memory.
-
-    Notes
-    -----
-    Each draw costs a solve and one sweep for the loadings. The intervals belong to the problem with its ridge.
-    Loadings and weights of the i-th pair belong to the i-th largest correlation of the source. If that is
-    close to the next one, their intervals are wide (`Bootstrap.groups`). The gap between the last pair and the next one
-    is unknown: compute one pair more than you interpret. If a correlation of the source is
-    0, a bootstrap shows little about it; `linspec.permutation_test` tests whether there is a pair.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> import linspec as ls
-    >>> rng = np.random.default_rng(0)
-    >>> shared = rng.standard_normal((300, 1))
-    >>> X, Y = shared + rng.standard_normal((300, 4)), shared + rng.standard_normal((300, 3))
-    >>> found = ls.bootstrap(ls.CCA(X, Y, k=1), draws=50, rng=0)
-    >>> low, high = found.correlations[:, 0]
-    >>> bool(low < (12 / 20) ** 0.5 < high), bool(found.bias[0] > 0)
-    (True, True)
-    """
+    """Compute intervals of correlations, loadings and weights; `linspec.bootstrap` explains it."""
     _check(problem, draws, level, method)
     counted = frequencies(problem, "bootstrap draws rows")
     problem.check_labels({"groups": groups})
-    numbers = _group_numbers(groups, problem.X.shape[0])
+    numbers = group_numbers(groups, problem.X.shape[0])
     generator = random_generator(rng)
     solver, options = chosen_solver(problem, solver, options)
     if solution is None:
@@ -253,8 +194,8 @@ def bootstrap(
     made, stop = _Draws(solution, whole, total), Request()
 
     def draw(_: int) -> None:
-        w = _drawn_counts(generator, problem.X.shape[0], counted, numbers)
-        found = solve(_with_counts(problem, w), solver, rng=generator, **options)
+        w = drawn_counts(generator, problem.X.shape[0], counted, numbers)
+        found = solve(with_counts(problem, w), solver, rng=generator, **options)
         if stop.made:  # the result of an interrupted solve does not count
             raise nothing_yet()
         made.add(found, structure(problem.X, problem.Y, _weights(found), **_rows(problem, w)), w.sum())
@@ -298,7 +239,7 @@ class _Draws:
         rotations = []
         for i, (W, view) in enumerate(zip(_weights(found), self.views, strict=True)):
             W = to_host(W).astype(np.float64)
-            R = _nearest_rotation(self.whole.products(i, W))
+            R = nearest_rotation(self.whole.products(i, W))
             view.weights.append(to_all * (W @ R.T))
             view.products.append((structured.loadings[i] * structured.lengths[i]) @ R.T)
             view.grams.append(R @ structured.products(i, W) @ R.T)
@@ -313,12 +254,12 @@ class _Draws:
     def result(self, level: float, method: str, *, interrupted: bool) -> Bootstrap:
         """Compute the intervals."""
         drawn, rho, M = np.array(self.correlations), self.solution.correlations, np.array(self.crossings)
-        gaps, ties = _gaps(rho, M)
+        gaps, ties = gaps_of(rho, M)
         corrected = method == "corrected"
         tails = [(1 - level) / 2, (1 + level) / 2]
         pairs = np.array(self.pairs)
         if corrected:
-            M = M - (pairs == self.k)[:, None, None] * np.diag(_excess(rho, gaps))
+            M = M - (pairs == self.k)[:, None, None] * np.diag(excess_of(rho, gaps))
         U, _, Vt = np.linalg.svd(M)
         present = (np.arange(self.k) < pairs[:, None])[:, None, :]  # a draw may lack pairs: they stay zero
         turns = U * present, Vt.transpose(0, 2, 1) * present
@@ -375,28 +316,6 @@ class _View:
             self.products[i] = np.clip(self.products[i] @ turn * reciprocal(length), -1.0, 1.0)
 
 
-def _nearest_rotation(T: HostArray) -> HostArray:
-    """The orthogonal polar factor of T, which solves the orthogonal Procrustes problem."""
-    U, _, Vt = np.linalg.svd(T, full_matrices=False)
-    return np.asarray(U @ Vt)
-
-
-def _gaps(rho: HostArray, crossings: HostArray) -> tuple[HostArray, HostArray]:
-    """Estimate the gaps between correlations of the source, and the p-values of ties."""
-    i = np.arange(len(rho) - 1)
-    split = crossings[:, i, i] - crossings[:, i + 1, i + 1]
-    turned = crossings[:, i, i + 1] + crossings[:, i + 1, i]
-    v, squares = np.var(split, axis=0) + np.var(turned, axis=0), np.diff(rho) ** 2
-    ties = np.exp(-np.divide(squares, v, out=np.where(squares > 0, np.inf, 0.0), where=v > 0))
-    return np.sqrt(np.maximum(squares - v, 0.0)), ties
-
-
-def _excess(rho: HostArray, gaps: HostArray) -> HostArray:
-    """ρ − ρ̃, where ρ̃ has the given gaps and the mean of ρ."""
-    gains = np.append(np.cumsum((-np.diff(rho) - gaps)[::-1])[::-1], 0.0)
-    return np.asarray(gains - gains.mean())
-
-
 def _corrected(drawn: HostArray, rho: HostArray, level: float) -> HostArray:
     """Corrected intervals: t − b ± z·e on the scale t = artanh ρ, transformed back."""
     t, draws = (np.arctanh(np.clip(a, 0.0, LARGEST)) for a in (rho, drawn))
@@ -408,26 +327,6 @@ def _corrected(drawn: HostArray, rho: HostArray, level: float) -> HostArray:
 # ---- the draws -------------------------------------------------------------------------------------
 
 
-def _drawn_counts(
-    generator: np.random.Generator, n: int, counted: HostArray | None, numbers: HostArray | None
-) -> HostArray:
-    """Draw rows or groups with replacement, and return how often each row is drawn."""
-    if numbers is not None:
-        count = int(numbers.max()) + 1
-        w = generator.multinomial(count, np.full(count, 1 / count))[numbers].astype(np.float64)
-        w = w if counted is None else w * counted
-        return w if w.any() else _drawn_counts(generator, n, counted, numbers)
-    total = n if counted is None else int(counted.sum())
-    share = np.full(n, 1 / n) if counted is None else counted / total
-    return generator.multinomial(total, share).astype(np.float64)
-
-
-def _with_counts(problem: CCA, w: HostArray) -> CCA:
-    twin = problem.with_matrices({})
-    object.__setattr__(twin, "sample_weight", w)
-    return twin
-
-
 def _rows(problem: CCA, w: HostArray | None) -> dict[str, Any]:
     return {"center": bool(problem.center), "confounds": problem.confounds, "sample_weight": w}
 
@@ -436,30 +335,8 @@ def _weights(solution: CCASolution) -> tuple[Any, Any]:
     return solution.x_weights, solution.y_weights
 
 
-def _group_numbers(groups: Any, n: float) -> HostArray | None:
-    """Number the groups from 0, and return the number of each row's group; None without groups."""
-    if groups is None:
-        return None
-    labels = to_host(groups) if is_array(groups) else np.asarray(groups)
-    if labels.shape != (n,):
-        raise InvalidProblem(
-            f"groups must have shape ({n:g},), a label for each row; got {tuple(labels.shape)}."
-        )
-    names, numbers = np.unique(labels, return_inverse=True)
-    if len(names) < 2:
-        raise InvalidProblem("groups must have at least two labels; got one, so there is nothing to draw.")
-    return np.asarray(numbers)
-
-
 def _check(problem: Any, draws: Any, level: Any, method: Any) -> None:
-    check_problem(problem, "bootstrap")
-    if problem.shared is not None:
-        raise InvalidProblem("bootstrap draws rows; got moments, which have none. Pass the data themselves.")
-    if min(A.sweeps for A in problem.matrices.values()) == 1 or not np.isfinite(problem.X.shape[0]):
-        raise InvalidProblem(
-            "bootstrap reads the rows many times and must know how many there are; got rows that come slice by slice. "
-            "Pass an array, a sparse matrix or a file."
-        )
+    check_rows_are_known(problem, "bootstrap draws rows")
     check_count("draws", draws, 2)
     check_fraction("level", level)
     if method not in METHODS:

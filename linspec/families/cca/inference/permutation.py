@@ -2,7 +2,7 @@
 
 Problem: canonical correlations of samples are never zero, and with many columns they are large. Which of them are
 larger than the correlations of rows paired at random?
-Method: `permutation_test` is stepwise. At step i the pairs before it are removed, the remaining canonical variates of
+Method: the test is stepwise (`stepwise_test`). At step i the pairs before it are removed, the remaining variates of
 X are permuted, and the canonical correlations between the permuted variates and the variates of Y are computed anew;
 Wilks' statistic of these correlations (or Roy's, the largest of them) is compared with the statistic of the data. A
 pair cannot exist without the earlier ones, so the p-value of a pair is the largest p-value up to this pair (closure).
@@ -35,7 +35,7 @@ import scipy.linalg
 
 from linspec import cost
 from linspec.algebra.small_matrices import rank_cut, whitening
-from linspec.arrays import HOST, Array, Home, HostArray, at_home, random_generator, reciprocal, to_host
+from linspec.arrays import HOST, Array, Home, HostArray, random_generator, reciprocal, to_host
 from linspec.errors import (
     BudgetTooSmall,
     ConvergenceWarning,
@@ -54,27 +54,24 @@ from linspec.operators.adjustment import EXPLAINED
 from linspec.operators.largest_entry import magnitude_of
 from linspec.operators.range_of_entries import check_magnitude
 from linspec.operators.row_model import row_model
-from linspec.process import machine
 from linspec.process.interrupts import HowItEnded, Request, first_interrupt, nothing_yet, remember, repeated
 from linspec.process.plurals import count_of
 from linspec.registry.keywords import hinted
-from linspec.registry.options import is_number
-from linspec.solving.checks import check_count, check_fraction
+from linspec.solving.checks import check_count
 from linspec.solving.select import ALWAYS_AVAILABLE
 from linspec.solving.solve import solve
 from linspec.solving.solver import Solver
+from linspec.studies.inference.permutation import TIE, checked_seconds, leading_components, sums_from
+from linspec.studies.inference.rows import reflections, with_equal_rows
 from linspec.sweeps.blocks import brought_here
 from linspec.sweeps.finite import explain_non_finite
 
-__all__ = ["PermutationTest", "check_problem", "frequencies", "null_correlations", "permutation_test"]
+__all__ = ["PermutationTest", "check_problem", "null_correlations", "stepwise_test"]
 
 STATISTICS = ("wilks", "roy")
 
 FEW_STEPS, LEAST_BLOCK, LARGEST_BLOCK = 160, 16, 256
 """Number of steps above which the test computes them in blocks; smallest and largest size of a block."""
-
-TIE = 1e-9
-"""Two statistics with a smaller relative difference are ties, such as those from permutations of equal rows."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -109,6 +106,11 @@ class PermutationTest:
     permutations: int
     interrupted: bool = HowItEnded(False)  # type: ignore[assignment]  # a descriptor
 
+    @property
+    def values(self) -> HostArray:
+        """The correlations, by the name that the tests of all problems have."""
+        return self.correlations
+
     def components(self, alpha: float = 0.05) -> int:
         """The number of leading pairs with a p-value of at most `alpha`.
 
@@ -122,7 +124,7 @@ class PermutationTest:
         InvalidOption
             If `alpha` is not between 0 and 1.
         """
-        return leading_pairs(self.p_values, alpha)
+        return leading_components(self.p_values, alpha)
 
     def __repr__(self) -> str:
         return (
@@ -132,90 +134,22 @@ class PermutationTest:
         )
 
 
-@at_home
-@hinted
-def permutation_test(
+def stepwise_test(
     problem: CCA,
     *,
-    solution: CCASolution | None = None,
-    permutations: int = 999,
-    statistic: str = "wilks",
-    projected: bool = True,
-    max_seconds: float = 3600.0,
-    rng: Any = None,
+    solution: CCASolution | None,
+    permutations: int,
+    statistic: str,
+    projected: bool,
+    max_seconds: float,
+    rng: Any,
 ) -> PermutationTest:
-    """Test by permuting rows how many canonical correlations there are.
-
-    Parameters
-    ----------
-    problem : CCA
-        Its data, centring and confounds are used. p + q must be less than n, unless a `solution` is passed. Weights
-        must be integers: the number of equal rows that each row stands for. Its k, ridge and scale are not used: all
-        pairs are tested, without a ridge. Without centring, nonzero means of both views correlate in every permutation.
-    solution : CCASolution, optional
-        Test its variates on the rows of the problem instead of the columns themselves. **It must have been fitted to
-        other rows**: the solver maximised the correlation of the fitted rows, which permuted rows cannot match. Use
-        this form of the test for solutions with a ridge, and for data too wide for the form without a solution; it
-        needs rows set aside. The result is the number of pairs that the variates share beyond chance.
-    permutations : int, default 999
-        The number of permutations; the smallest p-value is 1 / (permutations + 1).
-    statistic : {"wilks", "roy"}, default "wilks"
-        Wilks' Λ combines all remaining pairs, which suits many weak pairs. Roy's largest root uses only the first
-        remaining pair, and costs one more singular value decomposition for each step.
-    projected : bool, default True
-        Whether to subtract from permuted variates their projection on the removed pairs. False is the published test,
-        which finds too many pairs if rows are few and pairs are strong.
-    max_seconds : float, default 3600.0
-        A time limit: the test then ends with the permutations made so far, and a ConvergenceWarning. Ctrl-C ends it
-        early, too.
-    rng : None, int or numpy.random.Generator
-
-    Returns
-    -------
-    PermutationTest
-
-    Raises
-    ------
-    InvalidProblem
-        If the problem is not a CCA, if its weights are not integers, or if it has no more rows than the columns have
-        dimensions: then the views share directions in any order of the rows.
-    InvalidOption
-        If `permutations`, `statistic` or `max_seconds` is invalid.
-    MissingCapability, NonFiniteData
-        If entries cannot be read, or are not finite.
-    NoSuitableSolver
-        If orthonormal bases of both views do not fit into memory.
-    BudgetTooSmall
-        If `max_seconds` have passed before the first permutation is made.
-
-    Warns
-    -----
-    ConvergenceWarning
-        If `max_seconds` ended the test.
-
-    Notes
-    -----
-    Rows must be exchangeable: not ordered in time, and not from a few families. The data are read once, as a dense
-    float64 matrix for each view. Each permutation takes 2npq operations for one product, and for Wilks' statistics of
-    all K = min(p, q) steps about p²q + p³/3 and six times pK². Roy's take about K⁴.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> import linspec as ls
-    >>> rng = np.random.default_rng(0)
-    >>> shared = rng.standard_normal((200, 2))
-    >>> X = np.hstack([shared, rng.standard_normal((200, 4))])
-    >>> Y = np.hstack([shared + rng.standard_normal((200, 2)), rng.standard_normal((200, 3))])
-    >>> ls.permutation_test(ls.CCA(X, Y), permutations=199, rng=0).components()
-    2
-    """
-    until = time.perf_counter() + _checked_seconds(max_seconds)
-    check_problem(problem, "permutation_test")
+    """Test by permuting rows how many canonical correlations there are; `linspec.permutation_test` explains it."""
+    until = time.perf_counter() + checked_seconds(max_seconds)
     check_count("permutations", permutations, 1)
     if statistic not in STATISTICS:
         raise InvalidOption(f"statistic must be one of {', '.join(STATISTICS)}; got {statistic!r}.")
-    problem = _with_equal_rows(problem, "permutation_test")
+    problem = with_equal_rows(problem, "permutation_test")
     X, Y = problem.X, problem.Y
     if solution is not None:
         taken = problem.confounds if solution.confound_mean is not None else None
@@ -325,7 +259,7 @@ def null_correlations(
             f"null_correlations permutes the rows of Y, which needs row slices; got {problem.Y!r}. Pass an "
             "array, a sparse matrix or a file, or permute the rows where they come from."
         )
-    problem = _with_equal_rows(problem, "null_correlations")
+    problem = with_equal_rows(problem, "null_correlations")
     rows = _residual_rows(problem)
     generator = random_generator(rng)
     found, stop = np.zeros((permutations, problem.k)), Request()
@@ -363,39 +297,6 @@ def null_correlations(
 # ---- the variates ----------------------------------------------------------------------------------
 
 
-def frequencies(problem: CCA, purpose: str) -> HostArray | None:
-    """Check that the weights of the problem are integers, and return them (or None)."""
-    w: HostArray | None = problem.sample_weight
-    if w is not None and (w != np.round(w)).any():
-        at = int(np.argmax(w != np.round(w)))
-        raise InvalidProblem(
-            f"{purpose}, so sample_weight must say how many equal rows each stands for; got {w[at]:g} for row {at}. "
-            "Round the weights, or leave them out."
-        )
-    return w
-
-
-def _with_equal_rows(problem: CCA, function: str) -> CCA:
-    """Return the problem without weights, with each row repeated as often as it counts."""
-    w = frequencies(problem, f"{function} permutes rows")
-    if w is None:
-        return problem
-    for name, A in problem.matrices.items():
-        if A.access != "rows":
-            raise MissingCapability(
-                f"{function} repeats rows as often as they count, which needs row slices; got {A!r} for {name}. Pass "
-                "an array, a sparse matrix or a file."
-            )
-    if 8 * w.sum() > machine.available_memory():
-        raise InvalidProblem(
-            f"{function} repeats rows as often as they count, and {w.sum():g} rows do not fit into memory. Divide "
-            "sample_weight by what the weights have in common."
-        )
-    twin: CCA = problem.on_rows(np.repeat(np.arange(len(w)), w.astype(np.intp)))
-    object.__setattr__(twin, "sample_weight", None)
-    return twin
-
-
 def _residual_rows(problem: CCA) -> LinearOperator:
     """Y, or its residuals after confounds are subtracted, which are permuted in place of Y."""
     if problem.confounds is None:
@@ -410,11 +311,11 @@ def _variates(
     """Orthonormal bases of both column spaces, with the canonical variates first, and the correlations."""
     views = {"X": as_operator(X, "X"), "Y": as_operator(Y, "Y")}
     _check_memory(views)
-    reflections: list[HostArray] = []
+    vectors: list[HostArray] = []
     if confounds is not None:
         model = row_model(center=center, weights=None, confounds=confounds)
-        reflections = _reflections(model.taken_of(0, len(confounds), HOST))
-    bases = [_basis(name, A, center=center, reflections=reflections) for name, A in views.items()]
+        vectors = reflections(model.taken_of(0, len(confounds), HOST))
+    bases = [_basis(name, A, center=center, reflections=vectors) for name, A in views.items()]
     (Ux, Uy), home, center = bases, views["X"].home.blocks, center and confounds is None
     rows, ranks = Ux.shape[0], (Ux.shape[1], Uy.shape[1])
     shared = sum(ranks) - (rows - center)
@@ -427,18 +328,6 @@ def _variates(
         )
     P, rho, Qt = np.linalg.svd(to_host(Ux.T @ Uy))
     return Ux @ home.place(P), Uy @ home.place(Qt.T), np.clip(rho, 0.0, 1.0), home
-
-
-def _reflections(L: HostArray) -> list[HostArray]:
-    """Unit vectors v of Householder reflections I − 2vvᵀ whose product maps the span of L to the first rows."""
-    L, found = L / np.sqrt(np.sum(L * L, axis=0)), []
-    for j in range(L.shape[1]):
-        v = np.concatenate([np.zeros(j), L[j:, j]])
-        v[j] += np.copysign(np.linalg.norm(v), v[j])
-        v /= np.linalg.norm(v)
-        L = L - np.outer(2 * v, v @ L)
-        found.append(v)
-    return found
 
 
 def _basis(name: str, A: LinearOperator, *, center: bool, reflections: list[HostArray]) -> Array:
@@ -494,24 +383,6 @@ def check_problem(problem: Any, function: str) -> None:
         raise InvalidProblem(
             f"{function} takes a linspec.CCA; got {type(problem).__name__}. Pass linspec.CCA(X, Y, k)."
         )
-
-
-def _checked_seconds(max_seconds: Any) -> float:
-    if not is_number(max_seconds) or not max_seconds > 0:
-        raise InvalidOption(f"max_seconds must be a positive number; got {max_seconds!r}.")
-    return float(max_seconds)
-
-
-def leading_pairs(p_values: HostArray, alpha: Any) -> int:
-    """The number of leading significant pairs; a pair cannot exist without the earlier ones (closure)."""
-    check_fraction("alpha", alpha)
-    return int(np.sum(np.maximum.accumulate(p_values) <= alpha))
-
-
-def sums_from(values: HostArray) -> HostArray:
-    """The sum over i ≥ j for each j, added up from the last value, which is the smallest."""
-    found: HostArray = np.cumsum(values[::-1])[::-1]
-    return found
 
 
 # ---- the statistics --------------------------------------------------------------------------------

@@ -29,19 +29,15 @@ from scipy.special import chdtrc, fdtrc, gammaincc
 
 from linspec.arrays import HostArray, at_home
 from linspec.errors import InvalidOption, InvalidProblem, MissingCapability
-from linspec.families.cca.inference.permutation import (
-    PermutationTest,
-    check_problem,
-    frequencies,
-    leading_pairs,
-    sums_from,
-)
+from linspec.families.cca.inference.permutation import PermutationTest, check_problem
 from linspec.families.cca.problem import CCA
 from linspec.families.cca.solution import CCASolution
 from linspec.operators.row_model import row_model
 from linspec.registry.keywords import hinted
 from linspec.solving.solution import Status
 from linspec.solving.solve import solve
+from linspec.studies.inference.permutation import leading_components, sums_from
+from linspec.studies.inference.rows import frequencies
 
 __all__ = ["Approximation", "Significance", "significance"]
 
@@ -128,7 +124,7 @@ class Significance:
         """
         if by not in NAMES:
             raise InvalidOption(f"by must be one of {', '.join(NAMES)}; got {by!r}.")
-        return leading_pairs(getattr(self, by).p_values, alpha)
+        return leading_components(getattr(self, by).p_values, alpha)
 
     def __repr__(self) -> str:
         heads = ["pair", "correlation", "Wilks", "F", "df", "df error", "p Rao", "p Bartlett", "p Pillai"]

@@ -18,7 +18,7 @@ class Gram(Solver):
     """One sweep and a dense SVD (Bookstein 1994)."""
 
     def solve(self, problem, run):
-        C = to_host(run.moments("implicit").cross())
+        C = to_host(run.moments("dense" if problem.sweeps == 1 else "implicit").cross())
         U, _, Vt = np.linalg.svd(C, full_matrices=False)
         return run.finish(x_weights=U[:, : problem.k], y_weights=Vt[: problem.k].T)
 

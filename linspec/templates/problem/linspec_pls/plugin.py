@@ -24,7 +24,7 @@ def linspec_solvers():
             target="linspec_pls.gram:Gram",
             summary="One sweep forms XᵀY; its singular value decomposition is the answer.",
             reference="Bookstein 1994, Partial least squares: a dose-response model for measurement",
-            traits=("direct", "automatic"),
+            traits=("direct", "one-pass", "automatic"),
         ),
         SolverSpec(
             name="power",

@@ -1,4 +1,4 @@
-"""One CCA, or one discriminant problem, for each of several ridges.
+"""One problem with a ridge, solved for each of several ridges.
 
 Problem: the ridge is seldom known beforehand. To find it, solve with several ridges and score each solution on
 rows that were not fitted.
@@ -16,10 +16,6 @@ import numpy as np
 
 from linspec.arrays import HostArray, at_home
 from linspec.errors import InvalidProblem
-from linspec.families.cca.problem import CCA
-from linspec.families.cca.solution import CCASolution
-from linspec.families.discriminant.problem import Discriminant
-from linspec.families.discriminant.solution import DiscriminantSolution
 from linspec.frames import check_order
 from linspec.operators import LinearOperator, as_operator
 from linspec.process.interrupts import HowItEnded, Request, first_interrupt, nothing_yet, remember
@@ -27,11 +23,13 @@ from linspec.process.plurals import count_of
 from linspec.registry.keywords import hinted
 from linspec.solving.problem import Problem
 from linspec.solving.ridges import along_ridges, checked_ridges, ridge_in_words, size_of_ridge
+from linspec.solving.solution import Solution
 from linspec.solving.solver import Solver
+from linspec.studies.held_out.defaults import default_scores, score_of_rows
 
 __all__ = ["RidgePath", "ridge_path"]
 
-S = TypeVar("S", CCASolution, DiscriminantSolution)
+S = TypeVar("S", bound=Solution)
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,12 +39,14 @@ class RidgePath(Generic[S]):
     Attributes
     ----------
     ridges : tuple
-        For a CCA pairs (ridge of X, ridge of Y); for a Discriminant numbers.
-    solutions : tuple of CCASolution or of DiscriminantSolution
+        In the form in which the problem holds a ridge: numbers, for a CCA pairs (ridge of X, ridge of Y).
+    solutions : tuple of Solution
         One for each ridge. `solution.passes` counts the passes for this ridge. The passes that all ridges share are
         counted for the largest ridge, which is solved first.
     scores : tuple or None
-        `solution.score` of each solution on the test rows: a CCAScore, or a number. None without test rows.
+        `solution.score` of each solution on the test rows: a CCAScore, or a number. For answers without a method
+        `score`, the correlations of paired scores, summed over components and pairs of matrices. None without test
+        rows.
     passes : float
         All passes over the training data.
     solver : str
@@ -106,8 +106,9 @@ class RidgePath(Generic[S]):
         lines = [f"<RidgePath by {self.solver}: {made}"]
         lines[0] += ", interrupted" * self.interrupted
         for i, (ridge, solution) in enumerate(zip(self.ridges, self.solutions, strict=True)):
-            values = getattr(solution, type(solution).layout.value)
-            line = f"  ridge {ridge_in_words(ridge)}: sum {values.sum():.6f}, {solution.status.name}"
+            layout = type(solution).layout
+            total = f"sum {getattr(solution, layout.value).sum():.6f}, " if layout.value else ""
+            line = f"  ridge {ridge_in_words(ridge)}: {total}{solution.status.name}"
             if self.totals is not None:
                 line += f", on test rows {self.totals[i]:.6f}{' (best)' * (i == self.best)}"
             lines.append(line)
@@ -121,7 +122,7 @@ def ridge_path(
     ridges: Iterable[Any],
     *,
     solver: str | Solver = "auto",
-    test: tuple[Any, Any] | None = None,
+    test: Any = None,
     form: str = "auto",
     **options: Any,
 ) -> RidgePath[S]:
@@ -129,15 +130,17 @@ def ridge_path(
 
     Parameters
     ----------
-    problem : CCA or Discriminant
-        Its data, k and centring are used; its own ridge is not. `linspec.LeastSquares` takes several ridges itself.
+    problem : Problem
+        Any problem with a ridge: CCA, Discriminant, problems of your own. Its other fields are used; its own ridge is
+        not. `linspec.LeastSquares` takes several ridges itself.
     ridges : sequence
-        Ridges in any order: numbers, for a CCA also pairs (of X, of Y).
+        Ridges in any order: numbers, for a CCA also pairs (of X, of Y), or what else a ridge of the problem may be.
     solver : str or Solver, default "auto"
         As for `linspec.solve`. "auto" chooses once, for the largest ridge.
-    test : (data, data), optional
-        Rows of both matrices that are not among those of the problem, for scoring the solutions. They are read once for
-        each ridge. For a Discriminant they are (X_test, H_test), such as ``(X_test, linspec.targets.lda(y_test))``.
+    test : sequence of data, optional
+        Rows of all matrices that are not among those of the problem, for scoring the solutions: (X_test, Y_test). They
+        are read once for each ridge. For a Discriminant they are (X_test, H_test), such as
+        ``(X_test, linspec.targets.lda(y_test))``.
     form : {"auto", "dense", "sparse", "implicit"}, default "auto"
         How the moments of the data are held: see `linspec.Moments`. It holds for all ridges, and replaces the option of
         the solver.
@@ -152,8 +155,8 @@ def ridge_path(
     Raises
     ------
     InvalidProblem
-        If the problem is neither a CCA nor a Discriminant; if there is no ridge, or one is not a number of at least 0,
-        nor for a CCA a pair of them; if test rows do not fit or can be read only once.
+        If the problem has no ridge, or takes several itself; if there is no ridge, or one does not fit the problem; if
+        test rows do not fit or can be read only once, or answers of the problem cannot be scored on rows.
     UnknownName, UnknownOption, InvalidOption, NonFiniteData, MissingCapability, NoSuitableSolver, BudgetTooSmall
         As for `linspec.solve`.
 
@@ -188,7 +191,7 @@ def ridge_path(
             raise nothing_yet()
         solved = sorted(found)
         solutions = tuple(found[i] for i in solved)
-        scores = None if rows is None else tuple(solution.score(*rows) for solution in solutions)
+        scores = None if rows is None else tuple(score_of_rows(solution, rows) for solution in solutions)
     path: RidgePath[S] = RidgePath(
         ridges=tuple(checked[i] for i in solved),
         solutions=solutions,
@@ -204,13 +207,13 @@ def ridge_path(
 
 def _checked(problem: Any, ridges: Any, form: str) -> tuple[Any, ...]:
     """Check the problem, the form and all ridges, and return the ridges as the problem stores them."""
-    if not isinstance(problem, CCA | Discriminant):
-        own = " It takes several ridges itself: LeastSquares(A, B, ridges)." * hasattr(
-            problem, "column_ridges"
-        )
+    stated = problem.stated if isinstance(problem, Problem) else None
+    if stated is None or not stated.ridge or stated.fields[stated.ridge].path:
+        kind = type(problem).__name__
+        own = f"It takes several ridges itself: {kind}(..., ridge=[...])." * bool(stated and stated.ridge)
         raise InvalidProblem(
-            f"ridge_path takes a linspec.CCA or a linspec.Discriminant; got {type(problem).__name__}. "
-            f"{own.strip() or 'Pass linspec.CCA(X, Y, k).'}"
+            f"ridge_path takes a problem with one ridge, such as linspec.CCA or linspec.Discriminant; got {kind}. "
+            f"{own or 'Pass linspec.CCA(X, Y, k).'}"
         )
     if problem.shared is not None and form != "auto":
         raise InvalidProblem(
@@ -219,19 +222,22 @@ def _checked(problem: Any, ridges: Any, form: str) -> tuple[Any, ...]:
     return checked_ridges(problem, ridges)
 
 
-def _test_rows(test: Any, problem: Any) -> tuple[LinearOperator, LinearOperator]:
-    """Check the test rows before any work, and return them; targets H of new rows may have a different width."""
-    names = tuple(problem.matrices)
-    if not isinstance(test, tuple | list) or len(test) != 2:
+def _test_rows(test: Any, problem: Any) -> list[LinearOperator]:
+    """Check the test rows before any work, and return them; targets of new rows may have a different width."""
+    names, stated, weights = tuple(problem.matrices), problem.stated, problem.solution.layout.weights
+    listed = f"({', '.join(f'{name}_test' for name in names)})"
+    if not isinstance(test, tuple | list) or len(test) != len(names):
+        form = "a pair" if len(names) == len("XY") else "rows of all matrices"
+        got = len(test) if isinstance(test, tuple | list) else type(test).__name__
+        raise InvalidProblem(f"test must be {form} {listed}; got {got}.")
+    if not default_scores(problem):
         raise InvalidProblem(
-            f"test must be a pair ({', '.join(f'{name}_test' for name in names)}); got {type(test).__name__}."
+            f"answers of {problem.name} are not scored on rows: {problem.solution.__name__} has no score. Leave test "
+            "out."
         )
-    rows = (
-        as_operator(test[0], f"the test rows of {names[0]}"),
-        as_operator(test[1], f"the test rows of {names[1]}"),
-    )
+    rows = [as_operator(data, f"the test rows of {name}") for data, name in zip(test, names, strict=True)]
     for A, (name, B) in zip(rows, problem.matrices.items(), strict=True):
-        if A.shape[1] != B.shape[1] and name != "H":
+        if A.shape[1] != B.shape[1] and stated.field_of(name) in weights:
             raise InvalidProblem(f"the test rows of {name} must have {B.shape[1]} columns; got {A.shape[1]}.")
         if A.sweeps == 1:
             raise InvalidProblem(
@@ -239,8 +245,9 @@ def _test_rows(test: Any, problem: Any) -> tuple[LinearOperator, LinearOperator]
                 "a fresh one."
             )
     check_order({f"{name}_test": A for name, A in zip(names, rows, strict=True)})
-    if rows[0].shape[0] != rows[1].shape[0] and math.inf not in (rows[0].shape[0], rows[1].shape[0]):
+    counts = [A.shape[0] for A in rows]
+    if len({count for count in counts if count != math.inf}) > 1:
         raise InvalidProblem(
-            f"test must have equally many rows of {' and '.join(names)}; got {rows[0].shape[0]} and {rows[1].shape[0]}."
+            f"test must have equally many rows of {' and '.join(names)}; got {' and '.join(map(str, counts))}."
         )
     return rows

@@ -1,0 +1,142 @@
+"""Scores of held-out rows for problems that name none: their own method `score`, or correlations of paired scores.
+
+Problem: a problem of one's own should be cross-validated without a class of scores.
+Method: where answers have a method `score`, it is called for the first k components of the answer, for each k: the
+fields whose declared axes count components are cut. Answers with weights of two or more matrices give scores to the
+rows of each, one block for each matrix, and the i-th columns belong together. They are also scored by the
+correlations of these columns on the held-out rows, with their signs, summed over components and over pairs of
+matrices.
+Where we differ: a sum of products of paired scores would measure the covariance that an answer captures. But it
+depends on the lengths of the weights: where these are scaled by a metric with a ridge, it falls as the ridge grows,
+whether the fit to new rows is better or not. For agreement of three views (MAXVAR, 100 rows, 90 columns) and ridges
+from 1 to 1e4 it fell from 0.018 to 0.004 on new rows, while the correlations rose from 4.60 to 5.08 of 6 at ridge
+1000. Correlations do not depend on the lengths. A problem whose objective is another one defines `score`.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import inspect
+from collections.abc import Sequence
+from functools import partial
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+
+from linspec.arrays import HostArray, is_array, reciprocal, to_host
+from linspec.solving.fields import each_part
+from linspec.solving.problem import Problem
+from linspec.solving.solution import weights_by_matrix
+from linspec.studies.held_out.scores import HeldOutScore, still, weighted_rows
+from linspec.studies.inference.rows import with_equal_rows
+from linspec.sweeps.blocks import brought_here
+
+__all__ = ["default_scores", "first_components", "is_paired", "score_of_rows"]
+
+
+def default_scores(problem: Problem[Any]) -> dict[str, HeldOutScore]:
+    """Return the scores that a problem has by its declared fields, by name; the first is the default."""
+    cls = problem.solution
+    found: dict[str, HeldOutScore] = {}
+    if callable(getattr(cls, "score", None)):
+        found["score"] = OwnScore(cls.layout.score)
+    if is_paired(problem):
+        found["correlations"] = PairedCorrelations()
+    return found
+
+
+def is_paired(problem: Problem[Any]) -> bool:
+    """Whether answers of a problem give scores to the rows of two or more matrices."""
+    weighted = [
+        name for name in problem.matrices if problem.stated.field_of(name) in problem.solution.layout.weights
+    ]
+    return len(weighted) > 1 and callable(getattr(problem.solution, "transform", None))
+
+
+class OwnScore(HeldOutScore):
+    """The method `score` of an answer, or its `total`, for the first k components.
+
+    Parameters
+    ----------
+    label : str
+        The name of the score.
+    """
+
+    def __init__(self, label: str) -> None:
+        self.label = label  # type: ignore[misc]  # of this problem
+
+    def of_solution(self, problem: Any, solution: Any, ks: Sequence[int | None]) -> HostArray:
+        named = {} if problem.confounds is None else {"confounds": problem.confounds}
+        if problem.sample_weight is not None:
+            if "sample_weight" in inspect.signature(solution.score).parameters:
+                named["sample_weight"] = problem.sample_weight
+            else:
+                problem = with_equal_rows(problem, f"{type(solution).__name__}.score takes no weights, so it")
+                named |= {} if problem.confounds is None else {"confounds": problem.confounds}
+        found = [first_components(solution, k).score(*problem.matrices.values(), **named) for k in ks]
+        return np.array([float(getattr(score, "total", score)) for score in found])
+
+
+class PairedCorrelations(HeldOutScore):
+    """The correlations of paired scores, with their signs, summed over components and over pairs of matrices."""
+
+    label = "sum of correlations"
+
+    def of_solution(self, problem: Any, solution: Any, ks: Sequence[int | None]) -> HostArray:
+        rows = [problem.matrices[name] for name in weights_by_matrix(solution)]
+        beside = {} if problem.confounds is None else {"confounds": problem.confounds}
+        blocks = [weighted_rows(block, problem) for block in solution.transform(*rows, **beside)]
+        found = paired_correlations([S for S, _ in blocks], blocks[0][1], centred=bool(problem.center))
+        return np.array([float(found[:k].sum()) for k in ks])
+
+
+def paired_correlations(blocks: Sequence[HostArray], w: HostArray, *, centred: bool) -> HostArray:
+    """Return for each component the sum over pairs of blocks of the correlations about the means of the training rows.
+
+    Parameters
+    ----------
+    blocks : sequence of numpy.ndarray of shape (n, k)
+        The scores of the rows of each matrix, from which the means of the training rows are subtracted.
+    w : numpy.ndarray of shape (n,)
+        The weights of the rows.
+    centred : bool
+        Whether the problem centres; scores that do not vary then have correlation 0.
+    """
+    units = []
+    for S in blocks:
+        squares = w @ (S * S)
+        lengths = reciprocal(np.sqrt(squares))
+        if centred:
+            count = float(w.sum())
+            lengths = lengths * ~still(squares, w @ S / count, count, int(np.count_nonzero(w)))
+        units.append(S * lengths)
+    found: HostArray = sum(w @ (P * Q) for P, Q in combinations(units, 2)) + np.zeros(blocks[0].shape[1])
+    return found
+
+
+def score_of_rows(solution: Any, matrices: Sequence[Any]) -> Any:
+    """Score an answer on rows by its method `score`, or by the correlations of paired scores if it has none."""
+    if callable(getattr(solution, "score", None)):
+        return solution.score(*matrices)
+    blocks = [np.asarray(to_host(brought_here(S)), dtype=np.float64) for S in solution.transform(*matrices)]
+    centred = any(getattr(solution, name) is not None for name in solution.layout.means.values())
+    return float(paired_correlations(blocks, np.ones(len(blocks[0])), centred=centred).sum())
+
+
+def first_components(solution: Any, k: int | None) -> Any:
+    """Return an answer with its first k components: declared axes "k" are cut; None leaves all of them."""
+    if k is None:
+        return solution
+
+    def cut(axes: str, part: Any) -> Any:
+        for letters in map(str.split, axes.split("|")):
+            if is_array(part) and part.ndim == len(letters) and "k" in letters:
+                return part[tuple(slice(k) if letter == "k" else slice(None) for letter in letters)]
+        return part
+
+    fields = {
+        name: each_part(getattr(solution, name), partial(cut, axes))
+        for name, axes in solution.layout.shapes.items()
+    }
+    return dataclasses.replace(solution, **fields)

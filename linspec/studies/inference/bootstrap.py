@@ -1,0 +1,407 @@
+"""Bootstrap intervals of the values and weights of the components of any problem on rows.
+
+Problem: how much would the values and weights of an answer change with other rows from the same source?
+Method: n of the n rows are drawn with replacement, and each draw is solved. A draw is a vector of counts, which is
+passed to the problem as `sample_weight`, so the data are not copied. The scores that the weights of a draw give to
+all rows, of all matrices together, are rotated to the scores of the answer (orthogonal Procrustes rotation R). In
+these coordinates the draw is the symmetric k x k matrix M = R diag(values) Rᵀ. Its eigenvectors are the components of
+the draw in the order of their values, and their signs are matched to the answer.
+Source: Efron & Tibshirani 1993, An Introduction to the Bootstrap, chapter 13 (percentiles) and section 10.2 (bias);
+Milan & Whittaker 1995, J. R. Stat. Soc. C 44:31 (signs, order and rotation of bootstrapped singular vectors); Field &
+Welsh 2007, J. R. Stat. Soc. B 69:369 (groups).
+Where we differ: vectors that are only rotated onto those of all rows, as is usual, vary too little. In a simulation
+of covariances with 60 and 300 rows, their intervals of 95 % covered weights in 31 to 94 %, those with matched signs
+in 76 to 96 %. So the gaps between neighbouring values are reduced by the share of noise
+(`linspec.studies.inference.gaps`): before the eigenvectors are computed, the values minus values with these gaps are
+subtracted from the diagonal of M. These intervals covered weights in 87 to 96 %. Values of samples are too large, and
+those of draws are too large once more: by default the interval of a value is s − b ± z·e, with the bias b and the
+root mean square e of the differences between the draws and s.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import warnings
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy.special import ndtri
+
+from linspec import cost
+from linspec.arrays import HostArray, random_generator, reciprocal, to_host
+from linspec.errors import (
+    ConvergenceWarning,
+    InvalidOption,
+    InvalidProblem,
+    NoSuitableSolver,
+    shown,
+    warn,
+)
+from linspec.frames import table
+from linspec.process import machine
+from linspec.process.interrupts import HowItEnded, Request, first_interrupt, nothing_yet, remember, repeated
+from linspec.process.plurals import count_of
+from linspec.solving.checks import check_count, check_fraction
+from linspec.solving.problem import Problem
+from linspec.solving.select import ALWAYS_AVAILABLE, chosen_solver, has_trait
+from linspec.solving.solution import weights_by_matrix
+from linspec.solving.solve import solve
+from linspec.solving.solver import Solver
+from linspec.solving.tables import table_of_columns
+from linspec.studies.inference.gaps import excess_of, gaps_of, groups_of, nearest_rotation
+from linspec.studies.inference.permutation import check_has_values, values_of
+from linspec.studies.inference.rows import (
+    check_rows_are_known,
+    drawn_counts,
+    frequencies,
+    group_numbers,
+    loaded,
+    with_counts,
+)
+from linspec.sweeps.blocks import brought_here
+
+__all__ = ["METHODS", "ComponentBootstrap", "drawn_solves"]
+
+METHODS = ("corrected", "percentile")
+
+
+@dataclass(frozen=True, eq=False)
+class ComponentBootstrap:
+    """Intervals of the values and weights of an answer; the first axis holds lower ends, then upper ends.
+
+    Attributes
+    ----------
+    solution : Solution
+        The solution for all rows.
+    values : numpy.ndarray of shape (2, k)
+        Intervals of the i-th largest value.
+    bias : numpy.ndarray of shape (k,)
+        The mean over the draws minus the value of all rows; it estimates the bias of the values of samples.
+    errors : numpy.ndarray of shape (k,)
+        The standard errors of the values: their standard deviations over the draws.
+    weights : dict from str to numpy.ndarray of shape (2, p, k)
+        By matrix, intervals of the weights of its columns.
+    weight_errors : dict from str to numpy.ndarray of shape (p, k)
+        By matrix, the standard errors of the weights.
+    drawn : numpy.ndarray of shape (draws, k)
+        The values of each draw, decreasing; 0 for components that a draw lacks.
+    gaps : numpy.ndarray of shape (k - 1,)
+        Estimated differences between neighbouring values of the source; 0 if noise explains the whole difference.
+    ties : numpy.ndarray of shape (k - 1,)
+        For each two neighbours, the p-value of the hypothesis that their values are equal in the source.
+    agreement : numpy.ndarray of shape (k,)
+        The mean absolute cosine between the scores of the i-th component of all rows and of a draw, as matched for the
+        intervals. If it is far below 1, the component is not stable, and its intervals are wide.
+    level : float
+    method : {"corrected", "percentile"}
+    draws : int
+        The number of draws; fewer than requested after Ctrl-C.
+    unconverged : int
+        The number of draws whose solutions have not converged; they are used as well.
+    interrupted : bool
+        Whether Ctrl-C ended the bootstrap early.
+    """
+
+    solution: Any
+    values: HostArray
+    bias: HostArray
+    errors: HostArray
+    weights: Mapping[str, HostArray]
+    weight_errors: Mapping[str, HostArray]
+    drawn: HostArray
+    gaps: HostArray
+    ties: HostArray
+    agreement: HostArray
+    level: float
+    method: str
+    draws: int
+    unconverged: int = 0
+    interrupted: bool = HowItEnded(False)  # type: ignore[assignment]  # a descriptor
+
+    def groups(self, alpha: float = 0.05) -> tuple[tuple[int, ...], ...]:
+        """Group the components, counted from 0, into sets of neighbours whose values may be equal.
+
+        The rows determine the span of such a set, but not the individual components in it.
+
+        Parameters
+        ----------
+        alpha : float, default 0.05
+            Two neighbours are separated if their p-value in `ties` is at most this.
+
+        Raises
+        ------
+        InvalidOption
+            If `alpha` is not between 0 and 1.
+        """
+        check_fraction("alpha", alpha)
+        return groups_of(self.ties, len(self.drawn[0]), alpha)
+
+    def table(self, *, library: str | None = None) -> Any:
+        """Make a table with a row for each component: value, lower and upper end, bias, standard error, agreement.
+
+        Parameters
+        ----------
+        library : {"pandas", "polars", "pyarrow", ""}, optional
+            As for `Solution.weights_table`.
+        """
+        layout, values = self.solution.layout, values_of(self.solution)
+        columns = {layout.value_label: values, "lower": self.values[0], "upper": self.values[1]}
+        columns |= {"bias": self.bias, "standard error": self.errors, "agreement": self.agreement}
+        numbers = range(1, len(values) + 1)
+        return table(
+            layout.component, numbers, columns, self.solution.frame_library if library is None else library
+        )
+
+    def weights_table(self, matrix: str = "", *, library: str | None = None) -> Any:
+        """Make a table with a row for each column of a matrix: weights, their intervals and standard errors.
+
+        Parameters
+        ----------
+        matrix, library
+            As for `Solution.weights_table`.
+
+        Raises
+        ------
+        InvalidOption
+            There is no such matrix or library.
+        """
+        known = list(self.weights)
+        matrix = known[0] if not matrix and len(known) == 1 else matrix
+        if matrix not in known:
+            raise InvalidOption(f"matrix must be one of {', '.join(map(repr, known))}; got {shown(matrix)}.")
+        W, ends, errors = _weights_of(self.solution)[matrix], self.weights[matrix], self.weight_errors[matrix]
+        columns: dict[str, HostArray] = {}
+        for i in range(W.shape[1]):
+            name = f"{self.solution.layout.vector}{i + 1}"
+            parts = {"": W, " lower": ends[0], " upper": ends[1], " standard error": errors}
+            columns |= {f"{name}{part}": values[:, i] for part, values in parts.items()}
+        return table_of_columns(self.solution, matrix, columns, library)
+
+    def __repr__(self) -> str:
+        lines = [
+            f"<ComponentBootstrap of {count_of(self.draws, 'draw')}{', interrupted' * self.interrupted}, {self.method}"
+        ]
+        for i, value in enumerate(values_of(self.solution)):
+            low, high = self.values[:, i]
+            lines.append(
+                f"  {value:.4g}, {100 * self.level:g} % from {low:.4g} to {high:.4g}, bias {self.bias[i]:+.2g}, "
+                f"agreement {self.agreement[i]:.2f}"
+            )
+        for run in self.groups():
+            if len(run) > 1:
+                p = " and ".join(f"{self.ties[i]:.2f}" for i in run[:-1])
+                lines.append(
+                    f"  components {run[0] + 1} to {run[-1] + 1}: their values may be equal (p {p}); these rows "
+                    "determine the span, not each component"
+                )
+        return "\n".join(lines) + ">"
+
+
+def drawn_solves(  # noqa: PLR0913  # the arguments of linspec.bootstrap
+    problem: Problem[Any],
+    solver: str | Solver,
+    *,
+    solution: Any,
+    draws: int,
+    level: float,
+    method: str,
+    groups: Any,
+    rng: Any,
+    options: dict[str, Any],
+) -> ComponentBootstrap:
+    """Compute intervals by solving a problem on drawn rows; `linspec.bootstrap` explains it."""
+    _check(problem, draws, level, method)
+    counted = frequencies(problem, "bootstrap draws rows")
+    problem.check_labels({"groups": groups})
+    problem = loaded(problem)
+    n = next(iter(problem.matrices.values())).shape[0]
+    numbers = group_numbers(groups, n)
+    generator = random_generator(rng)
+    solver, options = chosen_solver(problem, solver, options)
+    if solution is None:
+        solution = solve(problem, solver, rng=generator, **options)
+    _check_solution(solution, problem)
+    _check_memory(problem, solution, draws)
+    if has_trait(problem, solver, "warm-start") and len(values_of(solution)):
+        options = {"start": solution, **options}
+    made, stop = _Draws(problem, solution, counted), Request()
+    total = n if counted is None else float(counted.sum())
+
+    def draw(_: int) -> None:
+        w = drawn_counts(generator, n, counted, numbers)
+        w *= total / w.sum()  # groups of other sizes: values may grow with the number of rows
+        found = solve(with_counts(problem, w), solver, rng=generator, **options)
+        if stop.made:  # the result of an interrupted solve does not count
+            raise nothing_yet()
+        made.add(found)
+
+    with first_interrupt(stop.make), warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        repeated(draw, draws, stop)
+    if made.count < 2:
+        raise nothing_yet()
+    result = made.result(level, method, interrupted=made.count < draws)
+    if result.unconverged:
+        warn(
+            f"bootstrap: {result.unconverged} of {made.count} draws have not converged; they count as they are. Raise "
+            "max_iterations, loosen tol, or choose a direct solver.",
+            ConvergenceWarning,
+        )
+    if result.interrupted:
+        remember(result)
+    return result
+
+
+class _Draws:
+    """The results of the draws so far, rotated to the components of all rows."""
+
+    def __init__(self, problem: Problem[Any], solution: Any, counted: HostArray | None) -> None:
+        self.problem, self.solution = problem, solution
+        self.k = len(values_of(solution))
+        own = self._scores(solution)
+        w = np.ones(len(own[0])) if counted is None else counted
+        self.row_weights = w[:, None]
+        self.scores = [S * self.row_weights for S in own]  # weighted, ready for inner products
+        self.lengths = np.sqrt(sum(np.sum(S * T, axis=0) for S, T in zip(own, self.scores, strict=True)))
+        self.values: list[HostArray] = []
+        self.found: list[int] = []  # the number of components of each draw, at most k
+        self.weights: dict[str, list[HostArray]] = {name: [] for name in _weights_of(solution)}
+        self.cosines: list[HostArray] = []  # inner products of the scores of all rows with those of the draw
+        self.grams: list[HostArray] = []  # inner products of the scores of the draw
+        self.crossings: list[HostArray] = []  # the matrices M
+        self.unconverged = 0
+
+    @property
+    def count(self) -> int:
+        return len(self.values)
+
+    def _scores(self, solution: Any) -> list[HostArray]:
+        """The scores of all rows, one block for each matrix with weights."""
+        rows = [self.problem.matrices[name] for name in weights_by_matrix(solution)]
+        beside = {} if self.problem.confounds is None else {"confounds": self.problem.confounds}
+        found = solution.transform(*rows, **beside)
+        parts = found if isinstance(found, tuple) else (found,)
+        return [np.asarray(to_host(brought_here(part)), dtype=np.float64) for part in parts]
+
+    def add(self, found: Any) -> None:
+        """Add the solution of one more draw."""
+        values, scores = values_of(found)[: self.k], [S[:, : self.k] for S in self._scores(found)]
+        T = np.sum([S.T @ V for S, V in zip(self.scores, scores, strict=True)], axis=0)
+        R = nearest_rotation(T)
+        for name, W in _weights_of(found).items():
+            self.weights[name].append(W[:, : self.k] @ R.T)
+        gram = sum(V.T @ (V * self.row_weights) for V in scores)
+        self.grams.append(R @ gram @ R.T)
+        self.cosines.append(T @ R.T)
+        self.crossings.append((R * values) @ R.T)
+        self.found.append(len(values))
+        self.values.append(np.pad(values, (0, self.k - len(values))))
+        self.unconverged += not found.converged
+
+    def result(self, level: float, method: str, *, interrupted: bool) -> ComponentBootstrap:
+        """Compute the intervals."""
+        drawn, values, M = np.array(self.values), values_of(self.solution), np.array(self.crossings)
+        gaps, ties = gaps_of(values, M)
+        corrected, found = method == "corrected", np.array(self.found)
+        if corrected:
+            M = M - (found == self.k)[:, None, None] * np.diag(excess_of(values, gaps))
+        turns = np.linalg.eigh(M)[1][:, :, ::-1]  # decreasing
+        turns = turns * (np.arange(self.k) < found[:, None])[:, None, :]  # a draw may lack components: zero
+        products = np.einsum("dij,dji->di", np.array(self.cosines), turns)
+        squares = np.sum(turns * (np.array(self.grams) @ turns), axis=1)
+        turns = turns * np.where(products < 0, -1.0, 1.0)[:, None, :]
+        cosines = np.abs(products) * reciprocal(np.sqrt(np.maximum(squares, 0.0)) * self.lengths)
+        tails = [(1 - level) / 2, (1 + level) / 2]
+        weights = {name: np.array(blocks) @ turns for name, blocks in self.weights.items()}
+        most = self.solution.layout.at_most
+        return ComponentBootstrap(
+            solution=self.solution,
+            values=_corrected(drawn, values, level, math.inf if most is None else most)
+            if corrected
+            else np.quantile(drawn, tails, axis=0),
+            bias=drawn.mean(axis=0) - values,
+            errors=drawn.std(axis=0, ddof=1),
+            weights={name: np.quantile(block, tails, axis=0) for name, block in weights.items()},
+            weight_errors={name: block.std(axis=0, ddof=1) for name, block in weights.items()},
+            drawn=drawn,
+            gaps=gaps,
+            ties=ties,
+            agreement=np.minimum(cosines.mean(axis=0), 1.0),
+            level=level,
+            method=method,
+            draws=self.count,
+            unconverged=self.unconverged,
+            interrupted=interrupted,
+        )
+
+
+def _corrected(drawn: HostArray, values: HostArray, level: float, most: float) -> HostArray:
+    """Corrected intervals: s − b ± z·e, within the range that the values may have."""
+    center = 2 * values - drawn.mean(axis=0)
+    half = ndtri((1 + level) / 2) * np.sqrt(np.mean((drawn - values) ** 2, axis=0))
+    return np.asarray(np.clip([center - half, center + half], 0.0, most))
+
+
+def _weights_of(solution: Any) -> dict[str, HostArray]:
+    """Return the weights by matrix, on the host in float64, with a row for each column of the matrix."""
+    found = {}
+    for name, (W, axis) in weights_by_matrix(solution).items():
+        host = np.asarray(to_host(W), dtype=np.float64)
+        found[name] = host.T if axis else host
+    return found
+
+
+# ---- arguments ------------------------------------------------------------------------------------
+
+
+def _check(problem: Any, draws: Any, level: Any, method: Any) -> None:
+    kind = type(problem).__name__
+    if not isinstance(problem, Problem):
+        raise InvalidProblem(
+            f"bootstrap takes a problem such as linspec.CCA(X, Y, k); got {kind}. Pass a problem."
+        )
+    check_has_values(problem, "bootstrap")
+    if all(field.name != "sample_weight" for field in dataclasses.fields(problem)):  # type: ignore[arg-type]  # it is one
+        raise InvalidProblem(
+            f"bootstrap passes draws of rows as sample_weight; {kind} has none, because its rows are not adjusted. Use "
+            "linspec.permutation_test or linspec.cross_validate."
+        )
+    if not problem.solution.layout.weights or not callable(getattr(problem.solution, "transform", None)):
+        raise InvalidProblem(
+            f"bootstrap compares weights by the scores that they give to rows; {problem.solution.__name__}, the answer "
+            f"of {kind}, has none. Derive it from linspec.LinearSolution, and declare the weights: "
+            "linspec.field(rows_of=..., leading=True)."
+        )
+    check_rows_are_known(problem, "bootstrap draws rows")
+    check_count("draws", draws, 2)
+    check_fraction("level", level)
+    if method not in METHODS:
+        raise InvalidOption(f"method must be one of {', '.join(METHODS)}; got {method!r}.")
+
+
+def _check_solution(solution: Any, problem: Problem[Any]) -> None:
+    """Raise if a given solution is not one of this problem, by its class and the sizes of its weights."""
+    if not isinstance(solution, problem.solution):
+        raise InvalidProblem(
+            f"solution must be a {problem.solution.__name__}; got {type(solution).__name__}. Leave it out to have it "
+            "computed."
+        )
+    sizes = {name: len(W) for name, W in _weights_of(solution).items()}
+    columns = {name: problem.matrices[name].shape[1] for name in sizes if name in problem.matrices}
+    if sizes != columns:
+        raise InvalidProblem(f"solution must be of the columns of the problem, {columns}; got {sizes}.")
+
+
+def _check_memory(problem: Problem[Any], solution: Any, draws: int) -> None:
+    """Raise if the weights of all draws, and the copies that quantiles need, do not fit into memory."""
+    columns = sum(problem.matrices[name].shape[1] for name in weights_by_matrix(solution))
+    needed = 8.0 * 3 * draws * columns * len(values_of(solution))
+    available = machine.available_memory() if needed > ALWAYS_AVAILABLE else needed
+    if needed > available:
+        raise NoSuitableSolver(
+            f"the weights of {draws} draws would take {cost.human_bytes(needed)} of memory; "
+            f"{cost.human_bytes(available)} are available. Ask for fewer draws or components."
+        )

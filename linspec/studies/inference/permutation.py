@@ -1,0 +1,299 @@
+"""Permutation test of the components of any problem of several matrices, by solving it on permuted rows.
+
+Problem: values of components, such as covariances or correlations of samples, are never zero. Which of them are
+larger than those of rows paired at random?
+Method: the rows of every matrix but the first are permuted, each matrix in its own order, and the problem is solved
+again with the same solver, ridge and k. The value of each component is compared with the largest value of the
+permuted rows, or the sum of the k − j + 1 values from the j-th component on with the sum of the k − j + 1 largest
+values of the permuted rows. A component cannot exist without the earlier ones, so the p-value of a component is the
+largest p-value up to it (closure).
+Source: Phipson & Smyth 2010, Stat. Appl. Genet. Mol. Biol. 9:39, doi:10.2202/1544-6115.1585 (p-values (r + 1)/(n +
+1)).
+Where we differ: usually the j-th value is compared with the j-th value of the permuted rows. That finds too much:
+after j − 1 real components the j-th value is the first one of the rest, and the j-th value of the permuted rows is
+smaller than their first. Tests that remove the earlier components first, as that of canonical correlations does, need
+to know how the problem removes one. Here nothing is removed, so the permuted rows keep the variance of the real
+components: the first p-value has its level, and later ones are conservative. Of 100 rows with two planted components,
+of which the first is strong, the stepwise test of a CCA found the second in 32 to 40 % of 25 data sets, this one by
+the largest value in 12 %, by sums in 4 %. So the largest value is the default.
+"""
+
+from __future__ import annotations
+
+import time
+import warnings
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from linspec.arrays import HostArray, random_generator, to_host
+from linspec.errors import (
+    BudgetTooSmall,
+    ConvergenceWarning,
+    InvalidOption,
+    InvalidProblem,
+    MissingCapability,
+    warn,
+)
+from linspec.frames import table
+from linspec.process.interrupts import HowItEnded, Request, first_interrupt, nothing_yet, remember, repeated
+from linspec.process.plurals import count_of
+from linspec.registry.options import is_number
+from linspec.solving.checks import check_count, check_fraction
+from linspec.solving.problem import Problem
+from linspec.solving.select import chosen_solver
+from linspec.solving.solve import solve
+from linspec.solving.solver import Solver
+from linspec.studies.inference.rows import (
+    check_rows_are_known,
+    loaded,
+    on_images,
+    permuted,
+    with_equal_rows,
+)
+
+__all__ = ["ComponentTest", "checked_seconds", "leading_components", "permuted_solves", "sums_from"]
+
+STATISTICS = ("largest", "sum")
+
+TIE = 1e-9
+"""Two statistics with a smaller relative difference are ties, such as those from permutations of equal rows."""
+
+
+@dataclass(frozen=True, eq=False)
+class ComponentTest:
+    """The values of the components of an answer with p-values by permutation.
+
+    Attributes
+    ----------
+    values : numpy.ndarray of shape (k,)
+        The values of the answer, in decreasing order.
+    p_values : numpy.ndarray of shape (k,)
+        For each component, the probability of a false finding at or before it. They never decrease and are at least
+        1 / (permutations + 1).
+    uncorrected : numpy.ndarray of shape (k,)
+        The p-value of each component by itself, before the closure.
+    statistics : numpy.ndarray of shape (k,)
+        The values themselves, or with "sum" the sums of the values from each component on.
+    statistic : {"largest", "sum"}
+    permutations : int
+        The number of permutations, not counting the original order; smaller than requested if Ctrl-C or
+        `max_seconds` ended the test.
+    drawn : numpy.ndarray of shape (permutations, k)
+        The values of the permuted rows, each row decreasing; 0 for components that are missing.
+    solution : Solution
+        The answer for the rows in their order.
+    unconverged : int
+        The number of permutations whose solutions have not converged; they are used as well.
+    interrupted : bool
+        Whether Ctrl-C ended the test.
+    """
+
+    values: HostArray
+    p_values: HostArray
+    uncorrected: HostArray
+    statistics: HostArray
+    statistic: str
+    permutations: int
+    drawn: HostArray
+    solution: Any
+    unconverged: int = 0
+    interrupted: bool = HowItEnded(False)  # type: ignore[assignment]  # a descriptor
+
+    def components(self, alpha: float = 0.05) -> int:
+        """The number of leading components with a p-value of at most `alpha`.
+
+        Parameters
+        ----------
+        alpha : float, default 0.05
+            The accepted probability of one component too many.
+
+        Raises
+        ------
+        InvalidOption
+            If `alpha` is not between 0 and 1.
+        """
+        return leading_components(self.p_values, alpha)
+
+    def table(self, *, library: str | None = None) -> Any:
+        """Make a table with a row for each component: its value, its p-value, and the p-value before the closure.
+
+        Parameters
+        ----------
+        library : {"pandas", "polars", "pyarrow", ""}, optional
+            As for `Solution.weights_table`.
+        """
+        layout = self.solution.layout
+        columns = {
+            layout.value_label: self.values,
+            "p value": self.p_values,
+            "uncorrected": self.uncorrected,
+        }
+        numbers = range(1, len(self.values) + 1)
+        return table(
+            layout.component, numbers, columns, self.solution.frame_library if library is None else library
+        )
+
+    def __repr__(self) -> str:
+        return (
+            f"<ComponentTest by {self.statistic}, {count_of(self.permutations, 'permutation')}"
+            f"{', interrupted' * self.interrupted}: {self.components()} of "
+            f"{count_of(len(self.values), self.solution.layout.value_label)} at 5 %, p "
+            f"{np.array2string(self.p_values[:5], precision=3)}>"
+        )
+
+
+def permuted_solves(
+    problem: Problem[Any],
+    solver: str | Solver,
+    *,
+    permutations: int,
+    statistic: str,
+    max_seconds: float,
+    rng: Any,
+    options: dict[str, Any],
+) -> ComponentTest:
+    """Test the components of a problem by solving it on permuted rows; `linspec.permutation_test` explains it."""
+    until = time.perf_counter() + checked_seconds(max_seconds)
+    check_count("permutations", permutations, 1)
+    if statistic not in STATISTICS:
+        raise InvalidOption(f"statistic must be one of {', '.join(STATISTICS)}; got {statistic!r}.")
+    _check(problem)
+    problem = with_equal_rows(loaded(problem), "permutation_test")
+    images = on_images(problem, "permutation_test")
+    generator = random_generator(rng)
+    solver, options = chosen_solver(problem, solver, options)
+    solution = solve(problem, solver, rng=generator, **options)
+    values = values_of(solution if images is problem else solve(images, solver, rng=generator, **options))
+    k, drawn, stop = len(values), np.zeros((permutations, len(values))), Request()
+    unconverged = 0
+
+    def permute(number: int) -> None:
+        nonlocal unconverged
+        found = solve(permuted(images, generator), solver, rng=generator, **options)
+        if stop.made:  # the result of an interrupted solve does not count
+            raise nothing_yet()
+        unconverged += not found.converged
+        some = values_of(found)[:k]
+        drawn[number, : len(some)] = some
+
+    with first_interrupt(stop.make), warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        made = repeated(permute, permutations, stop, until=until)
+    if not made and not stop.made:
+        raise BudgetTooSmall(
+            f"max_seconds={max_seconds:g} were over before a permutation was solved: one solve took "
+            f"{solution.seconds:.3g} s. Raise max_seconds."
+        )
+    if not made:
+        raise nothing_yet()
+    test = _compared(solution, values, drawn[:made].copy(), statistic, unconverged, interrupted=stop.made)
+    _warn_of(test, permutations, max_seconds)
+    if stop.made:
+        remember(test)
+    return test
+
+
+def _check(problem: Any) -> None:
+    """Refuse what has no rows of several matrices to pair, or no values."""
+    kind = type(problem).__name__
+    if not isinstance(problem, Problem):
+        raise InvalidProblem(
+            f"permutation_test takes a problem such as linspec.CCA(X, Y, k); got {kind}. Pass a problem."
+        )
+    check_has_values(problem, "permutation_test")
+    if len(problem.matrices) < len("XY"):
+        raise InvalidProblem(
+            f"permutation_test pairs the rows of two or more matrices at random; {kind} has one, "
+            f"{next(iter(problem.matrices))}. Use linspec.bootstrap or linspec.cross_validate, which draw and hold out rows."
+        )
+    check_rows_are_known(problem, "permutation_test permutes rows")
+    for name, A in problem.matrices.items():
+        if A.access == "products":
+            raise MissingCapability(
+                f"permutation_test permutes the rows of {name}, which needs row slices; got {A!r}. Pass an array, a "
+                "sparse matrix or a file."
+            )
+
+
+def check_has_values(problem: Problem[Any], function: str) -> None:
+    """Raise if the answers of a problem declare no values of components."""
+    if not problem.solution.layout.value:
+        raise InvalidProblem(
+            f"{function} compares the values of components, such as correlations; {problem.solution.__name__}, the "
+            f"answer of {type(problem).__name__}, declares none. Pass another problem, or declare the values: "
+            "linspec.field(value=...)."
+        )
+
+
+def values_of(solution: Any) -> HostArray:
+    """Return the values of the components of an answer, on the host in float64."""
+    return np.asarray(to_host(getattr(solution, solution.layout.value)), dtype=np.float64)
+
+
+def _compared(
+    solution: Any,
+    values: HostArray,
+    drawn: HostArray,
+    statistic: str,
+    unconverged: int,
+    *,
+    interrupted: bool,
+) -> ComponentTest:
+    """Compare the values of the rows in their order with those of permuted rows."""
+    made = len(drawn)
+    if statistic == "sum":
+        observed = sums_from(values)
+        chance = np.cumsum(drawn, axis=1)[:, ::-1]  # column j has the sum of the k − j largest
+    else:
+        observed, chance = values, np.repeat(drawn[:, :1], len(values), axis=1)
+    uncorrected = (1 + np.sum(chance >= observed * (1 - TIE), axis=0)) / (1 + made)
+    return ComponentTest(
+        values=values,
+        p_values=np.maximum.accumulate(uncorrected),
+        uncorrected=uncorrected,
+        statistics=observed,
+        statistic=statistic,
+        permutations=made,
+        drawn=drawn,
+        solution=solution,
+        unconverged=unconverged,
+        interrupted=interrupted,
+    )
+
+
+def _warn_of(test: ComponentTest, permutations: int, max_seconds: float) -> None:
+    """Warn of a test that the time limit ended, and of solutions that have not converged."""
+    if test.permutations < permutations and not test.interrupted:
+        warn(
+            f"permutation_test: max_seconds={max_seconds:g} ended it after {test.permutations} of "
+            f"{count_of(permutations, 'permutation')}; the least p-value is {1 / (1 + test.permutations):.2g}.",
+            ConvergenceWarning,
+        )
+    if test.unconverged:
+        warn(
+            f"permutation_test: {test.unconverged} of {count_of(test.permutations, 'permutation')} have not "
+            "converged, so their values may be too small, and p-values, too. Raise max_iterations, or choose a direct "
+            "solver.",
+            ConvergenceWarning,
+        )
+
+
+def checked_seconds(max_seconds: Any) -> float:
+    """Check a time limit, and return it."""
+    if not is_number(max_seconds) or not max_seconds > 0:
+        raise InvalidOption(f"max_seconds must be a positive number; got {max_seconds!r}.")
+    return float(max_seconds)
+
+
+def leading_components(p_values: HostArray, alpha: Any) -> int:
+    """The number of leading significant components; one cannot exist without the earlier ones (closure)."""
+    check_fraction("alpha", alpha)
+    return int(np.sum(np.maximum.accumulate(p_values) <= alpha))
+
+
+def sums_from(values: HostArray) -> HostArray:
+    """The sum over i ≥ j for each j, added up from the last value, which is the smallest."""
+    found: HostArray = np.cumsum(values[::-1])[::-1]
+    return found

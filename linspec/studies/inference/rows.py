@@ -1,0 +1,276 @@
+"""Rows in another order, rows that are drawn, and rows from which confounds are removed, of any problem.
+
+Problem: a permutation test pairs the rows of several matrices at random, and a bootstrap draws rows. Data in files
+should not be read again for each of several hundred solves.
+Method: data that are not in memory, and fit, are read once. Means are subtracted and columns scaled once, which
+permutations do not change. Weights must be integers; a row of weight 3 is three equal rows. Residuals of confounds
+are not exchangeable: n rows of rank n − s. So all matrices are multiplied by Qᵀ for a matrix Q with orthonormal
+columns that are orthogonal to the constant and the confounds, and the n − s rows of the products are permuted (Huh &
+Jhun 2001, Commun. Stat. Theory Methods 30:2023, doi:10.1081/STA-100106060). Qᵀ is the last n − s rows of s
+Householder reflections. Gram and cross matrices of these rows are those of the residuals.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from typing import Any, TypeVar
+
+import numpy as np
+
+from linspec import cost
+from linspec.arrays import HOST, Array, HostArray, is_array, reciprocal, to_host
+from linspec.errors import InvalidProblem, MissingCapability, NonFiniteData, NoSuitableSolver
+from linspec.operators import LinearOperator, as_operator
+from linspec.operators.adjustment import EXPLAINED
+from linspec.operators.chosen_rows import chosen_rows
+from linspec.operators.row_model import row_model
+from linspec.process import machine
+from linspec.solving.problem import Problem
+from linspec.solving.select import ALWAYS_AVAILABLE
+from linspec.sweeps.finite import explain_non_finite
+
+P = TypeVar("P", bound=Problem[Any])
+
+
+# ---- data and weights -----------------------------------------------------------------------------
+
+
+def check_rows_are_known(problem: Problem[Any], purpose: str) -> None:
+    """Raise if a problem has no rows of known number that can be read several times.
+
+    Parameters
+    ----------
+    problem : Problem
+    purpose : str
+        The beginning of the message: "bootstrap draws rows".
+    """
+    if problem.shared is not None:
+        raise InvalidProblem(f"{purpose}; got moments, which have none. Pass the data themselves.")
+    matrices = problem.matrices.values()
+    if min(A.sweeps for A in matrices) == 1 or any(math.isinf(A.shape[0]) for A in matrices):
+        raise InvalidProblem(
+            f"{purpose} and reads them many times, so it must know how many there are; got rows that come slice by "
+            "slice. Pass an array, a sparse matrix or a file."
+        )
+
+
+def loaded(problem: Problem[Any]) -> Problem[Any]:
+    """Return the problem with the matrices of files in memory, if half of the available memory is enough for them."""
+    outside = {
+        name: A
+        for name, A in problem.matrices.items()
+        if A.readable and not A.resident and A.access in ("rows", "slices")
+    }
+    needed = sum(float(A.shape[0]) * A.shape[1] * A.dtype.itemsize for A in outside.values())
+    if not outside or needed > machine.available_memory() / 2:
+        return problem
+    read = {name: A.dense() for name, A in outside.items()}
+    copies = {
+        name: np.array(W) if isinstance(W, np.ndarray) else W for name, W in read.items()
+    }  # no maps of files
+    return problem.with_matrices(
+        {name: as_operator(W, name).with_names_of(outside[name]) for name, W in copies.items()}
+    )
+
+
+def frequencies(problem: Problem[Any], purpose: str) -> HostArray | None:
+    """Check that the weights of the problem are integers, and return them (or None)."""
+    w: HostArray | None = problem.sample_weight
+    if w is not None and (w != np.round(w)).any():
+        at = int(np.argmax(w != np.round(w)))
+        raise InvalidProblem(
+            f"{purpose}, so sample_weight must say how many equal rows each stands for; got {w[at]:g} for row {at}. "
+            "Round the weights, or leave them out."
+        )
+    return w
+
+
+def with_equal_rows(problem: P, function: str) -> P:
+    """Return the problem without weights, with each row repeated as often as it counts."""
+    w = frequencies(problem, f"{function} permutes rows")
+    if w is None:
+        return problem
+    for name, A in problem.matrices.items():
+        if A.access != "rows":
+            raise MissingCapability(
+                f"{function} repeats rows as often as they count, which needs row slices; got {A!r} for {name}. Pass "
+                "an array, a sparse matrix or a file."
+            )
+    if 8 * w.sum() > machine.available_memory():
+        raise InvalidProblem(
+            f"{function} repeats rows as often as they count, and {w.sum():g} rows do not fit into memory. Divide "
+            "sample_weight by what the weights have in common."
+        )
+    twin = problem.on_rows(np.repeat(np.arange(len(w)), w.astype(np.intp)))
+    object.__setattr__(twin, "sample_weight", None)
+    return twin
+
+
+# ---- permutations ---------------------------------------------------------------------------------
+
+
+def permuted(problem: Problem[Any], generator: np.random.Generator) -> Problem[Any]:
+    """Return the problem with the rows of every matrix but the first in a random order, each in its own."""
+    first, *others = problem.matrices.items()
+    n = first[1].shape[0]
+    return problem.with_matrices({name: chosen_rows(A, generator.permutation(n)) for name, A in others})
+
+
+def on_images(problem: Problem[Any], function: str) -> Problem[Any]:
+    """Return a problem with the same answer on rows from which means and confounds are removed, and which are scaled.
+
+    Permutations of the rows change neither means nor scales, so no permuted problem needs to compute them again. With
+    confounds these are n − s rows, and the matrices become dense. Without confounds only dense matrices in memory are
+    copied, and the problem itself is returned for other data.
+
+    Raises
+    ------
+    InvalidProblem
+        Confounds are removed from some of the matrices only.
+    MissingCapability, NonFiniteData, NoSuitableSolver
+        Entries cannot be read, are not finite, or do not fit into memory.
+    """
+    Z = problem.confounds
+    if Z is None and not _are_dense(problem):
+        return problem
+    layout, field_of = problem.solution.layout, problem.stated.field_of
+    fixed = [name for name in problem.matrices if field_of(name) not in layout.means]
+    if fixed and Z is None:
+        return problem
+    if fixed:
+        raise InvalidProblem(
+            f"{function} permutes what confounds leave of all matrices, and this problem removes nothing from "
+            f"{fixed[0]}; got confounds. Subtract their effect from all matrices beforehand, or leave them out."
+        )
+    vectors: list[HostArray] = []
+    if Z is not None:
+        _check_images_fit(problem, function)
+        model = row_model(center=bool(problem.center), weights=None, confounds=Z)
+        vectors = reflections(model.taken_of(0, len(Z), HOST))
+    centred, found = bool(problem.center) and Z is None, {}
+    for name, A in problem.matrices.items():
+        scaled = bool(problem.scale) and field_of(name) in layout.scaled
+        image = _image(name, A, vectors, centred=centred, scaled=scaled)
+        found[name] = as_operator(image, name).with_names_of(A)
+    twin = problem.with_matrices(found)
+    for field, value in {"center": False, "scale": False, "confounds": None, "row_names": None}.items():
+        object.__setattr__(twin, field, value)
+    return twin
+
+
+def _are_dense(problem: Problem[Any]) -> bool:
+    """Whether all matrices are dense, in memory, of float64, and adjusted by the problem."""
+    if not (problem.center or problem.scale):
+        return False
+    matrices = problem.matrices.values()
+    adjusts = any(field.name == "sample_weight" for field in dataclasses.fields(problem))  # type: ignore[arg-type]  # it is one
+    return adjusts and all(
+        A.resident and A.readable and not A.sparse and A.dtype == np.float64 for A in matrices
+    )
+
+
+def reflections(L: HostArray) -> list[HostArray]:
+    """Unit vectors v of Householder reflections I − 2vvᵀ whose product maps the span of L to the first rows."""
+    L, found = L / np.sqrt(np.sum(L * L, axis=0)), []
+    for j in range(L.shape[1]):
+        v = np.concatenate([np.zeros(j), L[j:, j]])
+        v[j] += np.copysign(np.linalg.norm(v), v[j])
+        v /= np.linalg.norm(v)
+        L = L - np.outer(2 * v, v @ L)
+        found.append(v)
+    return found
+
+
+def _image(name: str, A: LinearOperator, vectors: list[HostArray], *, centred: bool, scaled: bool) -> Array:
+    """Return Qᵀ A, the last n − s rows after the reflections; columns that confounds explain become zero.
+
+    Without reflections these are all rows, less their means if `centred`.
+    """
+    home = A.home.blocks
+    xp = home.xp
+    W = home.place(A.dense())
+    rows = W.shape[0]
+    with np.errstate(all="ignore"):  # entries that are not finite show in the squares
+        if centred:  # subtract the first row before the mean: a constant column is then exactly zero
+            W = W - W[:1, :]
+            W = W - xp.mean(W, axis=0)[None, :]
+        before = xp.sum(W * W, axis=0)
+        for vector in vectors:
+            v = home.place(vector)
+            W = W - (2 * v)[:, None] * (v @ W)[None, :]
+        W = W[len(vectors) :, :]
+        squares = xp.sum(W * W, axis=0)
+    if not np.isfinite(to_host(squares)).all():
+        raise NonFiniteData(explain_non_finite({name: A}))
+    factors = xp.astype(squares > EXPLAINED * before, W.dtype)
+    if scaled:
+        factors = factors * reciprocal(xp.sqrt(squares / rows))
+    return W * factors[None, :]
+
+
+def _check_images_fit(problem: Problem[Any], function: str) -> None:
+    """Raise if the entries of a matrix cannot be read, or dense copies of all matrices do not fit into memory."""
+    for name, A in problem.matrices.items():
+        if not A.readable:
+            raise MissingCapability(
+                f"{function} removes confounds from the entries of {name}, which cannot be read; got {A!r}. Pass an "
+                "array, a sparse matrix or a file."
+            )
+    needed = sum(8.0 * 3 * float(A.shape[0]) * A.shape[1] for A in problem.matrices.values())
+    available = machine.available_memory() if needed > ALWAYS_AVAILABLE else needed
+    if needed > available:
+        raise NoSuitableSolver(
+            f"what confounds leave of the matrices would take {cost.human_bytes(needed)} of memory; "
+            f"{cost.human_bytes(available)} are available. Pass fewer rows or columns."
+        )
+
+
+# ---- draws ----------------------------------------------------------------------------------------
+
+
+def group_numbers(groups: Any, n: float) -> HostArray | None:
+    """Number the groups from 0, and return the number of each row's group; None without groups."""
+    if groups is None:
+        return None
+    labels = to_host(groups) if is_array(groups) else np.asarray(groups)
+    if labels.shape != (n,):
+        raise InvalidProblem(
+            f"groups must have shape ({n:g},), a label for each row; got {tuple(labels.shape)}."
+        )
+    names, numbers = np.unique(labels, return_inverse=True)
+    if len(names) < 2:
+        raise InvalidProblem("groups must have at least two labels; got one, so there is nothing to draw.")
+    return np.asarray(numbers)
+
+
+def drawn_counts(
+    generator: np.random.Generator, n: int, counted: HostArray | None, numbers: HostArray | None
+) -> HostArray:
+    """Draw rows or groups with replacement, and return how often each row is drawn.
+
+    Parameters
+    ----------
+    generator : numpy.random.Generator
+    n : int
+        The number of rows.
+    counted : numpy.ndarray of shape (n,) or None
+        How many equal rows each row stands for.
+    numbers : numpy.ndarray of shape (n,) or None
+        The numbers of the groups that are drawn as a whole, from `group_numbers`.
+    """
+    if numbers is not None:
+        count = int(numbers.max()) + 1
+        w = generator.multinomial(count, np.full(count, 1 / count))[numbers].astype(np.float64)
+        w = w if counted is None else w * counted
+        return w if w.any() else drawn_counts(generator, n, counted, numbers)
+    total = n if counted is None else int(counted.sum())
+    share = np.full(n, 1 / n) if counted is None else counted / total
+    return generator.multinomial(total, share).astype(np.float64)
+
+
+def with_counts(problem: Problem[Any], w: HostArray) -> Problem[Any]:
+    """Return the problem with other weights of the rows."""
+    twin = problem.with_matrices({})
+    object.__setattr__(twin, "sample_weight", w)
+    return twin

@@ -1,0 +1,94 @@
+"""Problems of several matrices that only tests have: covariances of two, and agreement of any number of views."""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+
+import linspec as ls
+from linspec.arrays import to_host
+
+TEMPLATE = Path(__file__).parents[2] / "docs" / "templates" / "problem" / "linspec_pls"
+
+
+def _module(name: str) -> Any:
+    """Load a module of the template of a problem, under a name of its own."""
+    spec = importlib.util.spec_from_file_location(f"template_of_pls_{name}", TEMPLATE / f"{name}.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+PLS, Gram = _module("problem").PLS, _module("gram").Gram
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class AgreementSolution(ls.LinearSolution):
+    """Weights of each view, and eigenvalues."""
+
+    weights: Any = ls.field(rows_of="views", leading=True)
+    eigenvalues: Any = ls.field(value="eigenvalue")
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Agreement(ls.Problem[AgreementSolution]):
+    """A w = λ B w with the blocks XᵢᵀXⱼ in A and their diagonal in B, both with ridges on it."""
+
+    views: Any = ls.views()
+    k: Any = ls.count("components")
+    ridge: Any = ls.ridge(each=True)
+    center: bool = ls.flag(True)
+
+    name: ClassVar[str] = "agreement"
+    tolerance: ClassVar[float] = 1e-6
+    solution: ClassVar[type[ls.Solution]] = AgreementSolution
+
+    def conclude(self, moments, terms=None, *, weights):
+        W, found = [to_host(part) for part in weights], moments.products(*weights)
+        m = len(W)
+        AW = [sum(found[i * m : i * m + m]) + r * W[i] for i, r in enumerate(self.ridge)]
+        BW = [found[i * m + i] + r * W[i] for i, r in enumerate(self.ridge)]
+        norms = np.sqrt(sum(np.sum(V * M, axis=0) for V, M in zip(W, BW, strict=True)))
+        values = sum(np.sum(V * M, axis=0) for V, M in zip(W, AW, strict=True)) / norms**2
+        gap = [A - B * values for A, B in zip(AW, BW, strict=True)]
+        residual = float(max(np.abs(G).max() for G in gap) / max(np.abs(A).max() for A in AW))
+        return self.concluded(moments, residual, weights=tuple(V / norms for V in W), eigenvalues=values)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Dense(ls.Solver):
+    """All eigenvectors of the dense pencil."""
+
+    def solve(self, problem, run):
+        moments = run.moments("dense")
+        columns = [A.shape[1] for A in problem.matrices.values()]
+        cuts = np.cumsum(columns)[:-1]
+        found = moments.products(*[np.eye(p) for p in columns])
+        m = len(columns)
+        A = np.block([[found[i * m + j] for j in range(m)] for i in range(m)])
+        B = np.zeros_like(A)
+        for i, part in enumerate(np.split(np.arange(len(A)), cuts)):
+            A[np.ix_(part, part)] += problem.ridge[i] * np.eye(len(part))
+            B[np.ix_(part, part)] = A[np.ix_(part, part)]
+        L = np.linalg.cholesky(B)
+        V = np.linalg.eigh(np.linalg.solve(L, np.linalg.solve(L, A).T))[1][:, ::-1]
+        W = np.linalg.solve(L.T, V)[:, : problem.k]
+        return run.finish(weights=tuple(np.split(W, cuts)))
+
+
+def related(n: int, widths: tuple[int, ...], strengths: tuple[float, ...], seed: int) -> list[Any]:
+    """Draw views that share a normal variable for each strength, in random directions, and independent noise."""
+    rng = np.random.default_rng(seed)
+    shared = rng.standard_normal((n, len(strengths))) * np.array(strengths, dtype=float)
+    return [
+        shared @ np.linalg.qr(rng.standard_normal((p, len(strengths))))[0].T + rng.standard_normal((n, p))
+        for p in widths
+    ]
