@@ -93,7 +93,7 @@ def check_estimator(solved: Solved) -> Iterator[str]:
     parameters = {names.get(name, name): value for name, value in case.parameters.items()}
     given = [list(case.arrays.values())] if several else list(case.arrays.values())
     try:
-        estimator = of(solved.cls)(**parameters, solver=solver)
+        estimator = of(solved.cls)(**parameters, solver=solver, random_state=0)
         estimator.fit(*given)
     except Exception as error:  # noqa: BLE001 (whatever it raises is reported)
         yield (

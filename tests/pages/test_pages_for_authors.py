@@ -72,7 +72,7 @@ def imports(code: str) -> list[tuple[str, str]]:
 def sources() -> list[tuple[str, str]]:
     """The Python code that authors read: blocks of pages and files of templates."""
     blocks = [(page.name, code) for page in PAGES for code in PYTHON.findall(page.read_text("utf-8"))]
-    templates = sorted((ROOT / "docs/templates").glob("**/*.py"))
+    templates = sorted((ROOT / "linspec/templates").glob("**/*.py"))
     return blocks + [(file.relative_to(ROOT).as_posix(), file.read_text("utf-8")) for file in templates]
 
 

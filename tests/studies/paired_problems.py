@@ -13,7 +13,7 @@ import numpy as np
 import linspec as ls
 from linspec.arrays import to_host
 
-TEMPLATE = Path(__file__).parents[2] / "docs" / "templates" / "problem" / "linspec_pls"
+TEMPLATE = Path(__file__).parents[2] / "linspec" / "templates" / "problem" / "linspec_pls"
 
 
 def _module(name: str) -> Any:

@@ -206,7 +206,8 @@ def _check(problem: Any) -> None:
     if len(problem.matrices) < len("XY"):
         raise InvalidProblem(
             f"permutation_test pairs the rows of two or more matrices at random; {kind} has one, "
-            f"{next(iter(problem.matrices))}. Use linspec.bootstrap or linspec.cross_validate, which draw and hold out rows."
+            f"{next(iter(problem.matrices))}. Use linspec.bootstrap or linspec.cross_validate, which draw and hold out "
+            "rows."
         )
     check_rows_are_known(problem, "permutation_test permutes rows")
     for name, A in problem.matrices.items():
