@@ -1,0 +1,189 @@
+"""Declared fields of problems and of answers, above all those of any number of views."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+import pytest
+import scipy.linalg
+import scipy.sparse
+
+import linspec as ls
+from linspec import estimators
+from linspec.cli.derived import derived_kind
+from linspec.errors import InvalidProblem
+from linspec.solving.fields import view_names
+from tests.studies.paired_problems import PLS, Agreement, Dense
+
+RNG = np.random.default_rng(11)
+COMMON = RNG.standard_normal((80, 2))
+VIEWS = [
+    COMMON @ RNG.standard_normal((2, p)) + RNG.standard_normal((80, p)) + RNG.standard_normal(p)
+    for p in (5, 4, 3)
+]
+
+
+def exact(views, ridges, weights=None):
+    """Eigenvalues of the pencil by SciPy, with weights of rows."""
+    w = np.ones(len(views[0])) if weights is None else weights
+    parts = [np.sqrt(w)[:, None] * (X - np.average(X, axis=0, weights=w)) for X in views]
+    S = np.hstack(parts).T @ np.hstack(parts)
+    R = scipy.linalg.block_diag(*[r * np.eye(X.shape[1]) for r, X in zip(ridges, views, strict=True)])
+    B = scipy.linalg.block_diag(*[P.T @ P for P in parts]) + R
+    return scipy.linalg.eigh(S + R, B, eigvals_only=True)[::-1]
+
+
+def solved(problem):
+    return ls.solve(problem, Dense())
+
+
+def test_views_are_any_number_of_matrices_with_a_ridge_each():
+    found = solved(Agreement(VIEWS, 3, ridge=(1.0, 2.0, 0.5)))
+    np.testing.assert_allclose(found.eigenvalues, exact(VIEWS, (1.0, 2.0, 0.5))[:3], rtol=1e-10)
+    assert [W.shape for W in found.weights] == [(5, 3), (4, 3), (3, 3)]
+    np.testing.assert_allclose(found.mean[1], VIEWS[1].mean(axis=0))
+
+
+def test_two_views_are_canonical_correlations():
+    found, pairs = solved(Agreement(VIEWS[:2], 2, ridge=1.0)), ls.solve(ls.CCA(*VIEWS[:2], 2, ridge=1.0))
+    np.testing.assert_allclose(found.eigenvalues - 1, pairs.correlations, rtol=1e-10)
+
+
+def test_kinds_of_data_may_be_mixed():
+    sparse = scipy.sparse.csr_array(VIEWS[1])
+    found = solved(Agreement([VIEWS[0], sparse, VIEWS[2]], 2, ridge=1.0))
+    np.testing.assert_allclose(found.eigenvalues, exact(VIEWS, [1.0] * 3)[:2], rtol=1e-9)
+
+
+def test_weights_are_repeated_rows():
+    w = RNG.integers(0, 3, 80)
+    found = solved(Agreement(VIEWS, 2, ridge=1.0, sample_weight=w))
+    np.testing.assert_allclose(found.eigenvalues, exact(VIEWS, [1.0] * 3, w)[:2], rtol=1e-9)
+
+
+def test_scaled_views_have_weights_for_the_columns_as_they_came():
+    units = [10.0 ** RNG.integers(-3, 3, X.shape[1]) for X in VIEWS]
+    found = solved(Agreement([X * u for X, u in zip(VIEWS, units, strict=True)], 2, ridge=1.0, scale=True))
+    plain = solved(Agreement([(X - X.mean(0)) / X.std(0) for X in VIEWS], 2, ridge=1.0))
+    np.testing.assert_allclose(found.eigenvalues, plain.eigenvalues, rtol=1e-9)
+    rows = [X[:7] * u for X, u in zip(VIEWS, units, strict=True)]
+    wanted = plain.transform([((X - X.mean(0)) / X.std(0))[:7] for X in VIEWS])
+    for own, other in zip(found.transform(rows), wanted, strict=True):
+        np.testing.assert_allclose(np.abs(own), np.abs(other), atol=1e-8)
+
+
+def test_scores_are_passed_as_a_list_or_by_name():
+    found = solved(Agreement(VIEWS, 2, ridge=1.0))
+    parts = found.transform(VIEWS)
+    np.testing.assert_allclose(parts[2], (VIEWS[2] - VIEWS[2].mean(0)) @ found.weights[2])
+    np.testing.assert_array_equal(found.transform(X3=VIEWS[2]), parts[2])
+    with pytest.raises(InvalidProblem, match="transform takes rows of X1, X2 and X3; got 'X9'"):
+        found.transform(X9=VIEWS[0])
+    with pytest.raises(InvalidProblem, match="needs X1, X2, X3 or all; got none"):
+        found.transform()
+    loadings = found.loadings(VIEWS)[0]
+    scores = parts[0]
+    np.testing.assert_allclose(loadings[1, 0], np.corrcoef(VIEWS[0][:, 1], scores[:, 0])[0, 1], atol=1e-10)
+
+
+def test_names_of_frames_are_kept_by_view():
+    pandas = pytest.importorskip("pandas")
+    frames = [
+        pandas.DataFrame(X, columns=[f"{c}{j}" for j in range(X.shape[1])])
+        for c, X in zip("abc", VIEWS, strict=True)
+    ]
+    found = solved(Agreement(frames, 1, ridge=1.0))
+    assert list(found.weights_table("X2").index) == ["b0", "b1", "b2", "b3"]
+    with pytest.raises(InvalidProblem, match="X3"):
+        found.transform([*frames[:2], frames[2][["c1", "c0", "c2"]]])
+
+
+def test_an_estimator_takes_a_list_of_views():
+    fitted = estimators.of(Agreement)(n_components=2, ridge=1.0, solver=Dense()).fit(VIEWS)
+    np.testing.assert_allclose(fitted.eigenvalues_, exact(VIEWS, [1.0] * 3)[:2], rtol=1e-9)
+    assert [part.shape for part in fitted.transform(VIEWS)] == [(80, 2)] * 3
+
+
+def test_a_command_takes_any_number_of_files():
+    kind = derived_kind("agreement", Agreement)
+    assert kind.several
+    assert {parameter.name for parameter in kind.parameters()} >= {
+        "k",
+        "ridge",
+        "center",
+        "scale",
+        "sample_weight",
+    }
+    assert kind.files({"files": ("a.npy", "b.npy", "c.npy")}) == {"X1": "a.npy", "X2": "b.npy", "X3": "c.npy"}
+
+
+@pytest.mark.parametrize(
+    ("make", "says"),
+    [
+        (lambda: Agreement(VIEWS[0], 1), "views must be a list of views"),
+        (lambda: Agreement([], 1), "views must be a list of views"),
+        (
+            lambda: Agreement([VIEWS[0], VIEWS[1][:9]], 1),
+            "X1 and X2 must have equally many rows; got 80 and 9",
+        ),
+        (
+            lambda: Agreement(VIEWS, 1, ridge=(1.0, 2.0)),
+            "ridge must be a number or one for each of X1, X2, X3; got 2",
+        ),
+        (lambda: Agreement(VIEWS, 4), "k must be between 1 and 3"),
+        (lambda: Agreement(VIEWS, 1, center="no"), "center must be True or False"),
+        (lambda: Agreement(VIEWS, 1, sample_weight=np.ones(9)), "sample_weight"),
+        (lambda: PLS(VIEWS[0]), "PLS needs two views; got no Y. Call PLS\\(X, Y, k\\)"),
+        (lambda: PLS(*VIEWS[:2]), "k must be an integer; got None"),
+        (
+            lambda: PLS(ls.Moments(VIEWS[0], center=True), None, 1),
+            "needs moments of two views; got moments of one",
+        ),
+    ],
+)
+def test_what_cannot_be_is_refused(make, says):
+    with pytest.raises(InvalidProblem, match=says):
+        make()
+
+
+def test_moments_stand_for_all_views():
+    moments = ls.Moments(*VIEWS, center=True, form="dense")
+    found = solved(Agreement(moments, 2, ridge=1.0))
+    np.testing.assert_allclose(found.eigenvalues, exact(VIEWS, [1.0] * 3)[:2], rtol=1e-10)
+
+
+def test_an_answer_keeps_what_its_fields_declare():
+    @dataclass(frozen=True, kw_only=True, repr=False)
+    class Answer(ls.Solution, vector="axis", score="gain", certified=False):
+        axes: Any = ls.field(rows_of="A", axis=1, leading=True, of_scaled=True)
+        sizes: Any = ls.field(value="size", at_most=2.0)
+        beside: Any = ls.field(None, rows_of="A")
+        means: Any = ls.field(None, mean_of="B", shape="m")
+
+    layout = Answer.layout
+    assert (layout.vector, layout.score, layout.certified) == ("axis", "gain", False)
+    assert layout.weights == {"A": ("axes", 1)}
+    assert layout.scaled == {"A": ""}
+    assert layout.in_units == {"A": ("beside",)}
+    assert layout.means == {"A": "mean", "B": "means"}
+    assert (layout.value, layout.value_label, layout.at_most) == ("sizes", "size", 2.0)
+    assert layout.shapes["axes"] == "k A"
+    assert {"mean", "scale", "slopes", "confound_mean"} <= set(Answer.__dataclass_fields__)
+    assert view_names(2) == ("X1", "X2")
+
+
+def test_a_problem_without_rows_to_adjust_has_no_weights():
+    @dataclass(frozen=True, eq=False, repr=False)
+    class OfKernels(ls.Problem, adjusts_rows=False):
+        X: Any = ls.matrix("rows", once=False)
+        name: ClassVar[str] = "of-kernels"
+
+        def conclude(self, moments, terms=None):
+            raise NotImplementedError
+
+    with pytest.raises(TypeError, match="sample_weight"):
+        OfKernels(VIEWS[0], sample_weight=np.ones(80))
+    with pytest.raises(ls.errors.SweptOnce, match="X must be readable several times"):
+        OfKernels(iter([VIEWS[0]]))
