@@ -113,8 +113,11 @@ def of_namesakes(name: str, entries: Sequence[Entry]) -> Description:
     )
 
 
-def statement(cls: type) -> str:
-    """Return the constructor of a problem as text: its class with the arguments."""
+def statement(cls: Any) -> str:
+    """Return the constructor of a problem as text: its class with the arguments; those with a default show it."""
     parameters = inspect.signature(cls).parameters.values()
-    taken = (p.name if p.default is p.empty else f"{p.name}={p.default!r}" for p in parameters)
+    needed = cls.stated.needed if hasattr(cls, "stated") else ()
+    taken = (
+        p.name if p.default is p.empty or p.name in needed else f"{p.name}={p.default!r}" for p in parameters
+    )
     return f"{cls.__name__}({', '.join(taken)})"

@@ -284,6 +284,16 @@ class Statement:
         return next(iter(self._named(Ridge)), "")
 
     @cached_property
+    def needed(self) -> tuple[str, ...]:
+        """The fields that a user must pass: matrices, and a k that is not optional."""
+        counts = (
+            name
+            for name, declared in self.fields.items()
+            if isinstance(declared, Count) and not declared.optional
+        )
+        return (*self.matrix_names, *counts)
+
+    @cached_property
     def flags(self) -> tuple[str, ...]:
         """The fields that hold True or False."""
         return self._named(Flag)
