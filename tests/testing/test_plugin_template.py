@@ -151,7 +151,7 @@ def test_a_problem_of_another_distribution_is_solved_compared_drawn_and_written(
     assert "linspec-pls:pls" in linspec("describe", "pls/power")
     assert "2 solvers" in linspec("solvers", "pls")
     described = linspec("describe", "pls")
-    assert "PLS(X, Y, k, center=True)" in described
+    assert "PLS(X, Y, k, center=True, scale=False, sample_weight=None, confounds=None)" in described
     assert "gram, power" in described
 
 

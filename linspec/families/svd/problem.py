@@ -23,6 +23,7 @@ from linspec.moments.moments import Moments
 from linspec.solving.conclusion import DEFAULT_TERMS, Conclusion, Terms, without_answer
 from linspec.solving.fields import count, flag, matrix
 from linspec.solving.problem import Problem
+from linspec.solving.solution import Status
 from linspec.sweeps.blocks import BlockOperator, row_images
 
 
@@ -126,7 +127,14 @@ class SVD(Problem[SVDSolution]):
             fields["column_norms"] = np.sqrt(np.maximum(to_host(squares), 0.0))
         fields["total_norm"] = None if total is None else math.sqrt(max(total, 0.0))
         missing = "singular values that this method can distinguish from zero"
-        conclusion = self.concluded(moments, residual, missing=missing, **fields)
+        lacking = self.left and U is None and len(S) > 0
+        text = (
+            "The solver has found no left singular vectors, which left=True asks for. Choose another solver."
+        )
+        findings = ((Status.INCOMPLETE, text),) if lacking else ()
+        conclusion = self.concluded(
+            moments, residual, findings=findings, missing=missing, lost=lacking, **fields
+        )
         if judged and not len(S) and not moments.columns.vanishes(0):
             return without_answer(conclusion, "A is not zero")
         return conclusion
