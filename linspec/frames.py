@@ -341,7 +341,7 @@ def _column_names(native: Any, library: str, what: str) -> tuple[str, ...] | Non
 
 @dataclass(frozen=True)
 class _Reading:
-    """The names of a frame, its columns and its rows, from which messages are made while it is read."""
+    """Words for messages while a frame is read: its name, and those of its columns and rows."""
 
     what: str
     columns: tuple[str, ...] | None

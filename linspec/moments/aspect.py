@@ -32,7 +32,7 @@ def one_at_a_time(method: Callable[Concatenate[S, P], R]) -> Callable[Concatenat
 
 
 class Aspect:
-    """Members of `moments` that belong together."""
+    """Base class of objects that hold the less common methods of moments, such as `Moments.cost`."""
 
     def __init__(self, moments: Moments) -> None:
         self._moments, self.home = moments, moments.home

@@ -96,7 +96,7 @@ class Printed(Point):
 
     @property
     def x(self) -> Array:
-        """Coefficients with the predictions of the variant."""
+        """Coefficients of both stages together: those of the first stage corrected by those of the second."""
         return self._first.coefficients(self.inner.x)
 
     @property

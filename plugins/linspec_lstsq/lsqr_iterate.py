@@ -144,7 +144,7 @@ class LSQRIterate(Iterate):
 
 
 def owned(V: Array, owner: HostArray, home: Home) -> Array:
-    """The column of V for each pair."""
+    """Return the columns of V in the order of `owner`, which has a column number for each pair; V itself if equal."""
     return V if np.array_equal(owner, np.arange(V.shape[1])) else taken([V], owner, home)[0]
 
 

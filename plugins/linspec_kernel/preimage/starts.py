@@ -26,7 +26,7 @@ NUMBERS = 2**25
 """Largest number of values of functions that are held for the comparison."""
 
 HALVES = 4.0
-"""A pair counts for at most this multiple of its value in either half of the rows."""
+"""Limit of the value of a pair: this multiple of its value on each half of the rows, so that no single row decides."""
 
 
 class Screen:
