@@ -508,18 +508,17 @@ class Layout:
 
 def _own_declarations(cls: type) -> dict[str, Any]:
     """Return the declarations that stand in the body of a class, by field."""
-    given = {name: vars(cls).get(name) for name in vars(cls).get("__annotations__", {})}
     return {
         name: value.metadata[KEY]
-        for name, value in given.items()
+        for name, value in vars(cls).items()
         if isinstance(value, dataclasses.Field) and KEY in value.metadata
     }
 
 
 def _add_field(cls: type, name: str, entry: Entry) -> None:
     """Add a field to a class that is no dataclass yet, unless it has one of this name."""
-    annotations = vars(cls).get("__annotations__")
-    if annotations is None or name in annotations or any(name in vars(base) for base in cls.__mro__[1:]):
+    annotations = cls.__annotations__  # those of the class itself
+    if not annotations or name in annotations or any(name in vars(base) for base in cls.__mro__[1:]):
         return
     annotations[name] = "Any"
     setattr(cls, name, dataclasses.field(default=None, metadata={KEY: entry}))

@@ -55,8 +55,8 @@ ROW_FIELDS: dict[str, tuple[str, Any, Any]] = {
 
 def add_row_fields(cls: type) -> None:
     """Add the fields of weights, confounds and scale to a class that is no dataclass yet, unless it has them."""
-    annotations = vars(cls).get("__annotations__")
-    if annotations is None:
+    annotations = cls.__annotations__  # those of the class itself
+    if not annotations:
         return
     inherited = getattr(cls, "__dataclass_fields__", {})
     for name, (kind, default, declaration) in ROW_FIELDS.items():
