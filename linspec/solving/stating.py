@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from linspec.arrays import Array, is_array
-from linspec.errors import InvalidProblem, shown
+from linspec.errors import InvalidDeclaration, InvalidProblem, shown
 from linspec.frames import RowNames, column_names_of, index_of, is_series
 from linspec.moments.moments import Moments
 from linspec.operators import LinearOperator, as_operator
@@ -69,6 +69,11 @@ def add_row_fields(cls: type) -> None:
 def state(problem: Any) -> None:
     """Make operators of the matrices of a problem, and check all its numbers."""
     stated = problem.stated
+    if not stated.matrices:
+        kind = type(problem).__name__
+        raise InvalidDeclaration(
+            f"{kind} must declare its matrices; it declares none. Write X: Any = linspec.matrix() in its class."
+        )
     for name in stated.flags:
         check_flag(name, getattr(problem, name))
     given = {name: getattr(problem, name) for name in stated.matrix_names}

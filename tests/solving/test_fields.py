@@ -174,6 +174,19 @@ def test_an_answer_keeps_what_its_fields_declare():
     assert view_names(2) == ("X1", "X2")
 
 
+def test_a_problem_without_matrices_is_no_problem():
+    @dataclass(frozen=True, eq=False, repr=False)
+    class Empty(ls.Problem):
+        k: Any = ls.count("vectors")
+        name: ClassVar[str] = "empty"
+
+        def conclude(self, moments, terms=None):
+            raise NotImplementedError
+
+    with pytest.raises(ls.errors.InvalidDeclaration, match="Empty must declare its matrices"):
+        Empty(k=1)
+
+
 def test_a_problem_without_rows_to_adjust_has_no_weights():
     @dataclass(frozen=True, eq=False, repr=False)
     class OfKernels(ls.Problem, adjusts_rows=False):
