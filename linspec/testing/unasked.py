@@ -88,7 +88,7 @@ def check_estimator(solved: Solved) -> Iterator[str]:
     if len(stated.matrices) > len("XY"):
         raise Skip("an estimator takes X and y")
     of: Any = resolve("linspec.estimators.generic:of")
-    solver = solved.exact.name
+    solver = solved.exact.make()
     names = {stated.count: "n_components"} if stated.count else {}
     parameters = {names.get(name, name): value for name, value in case.parameters.items()}
     given = [list(case.arrays.values())] if several else list(case.arrays.values())
