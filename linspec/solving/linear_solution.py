@@ -173,6 +173,10 @@ class LinearSolution(Solution):
     def _passed(self, method: str, rows: tuple[Any, ...], named: dict[str, Any]) -> dict[str, Any]:
         """Return the passed rows by matrix."""
         known = tuple(weights_by_matrix(self))
+        if not known:
+            raise InvalidProblem(
+                f"{method} needs weights of columns; {type(self).__name__} declares none by linspec.field(rows_of=...)."
+            )
         if len(rows) == 1 and isinstance(rows[0], list | tuple) and known == view_names(len(known)):
             rows = tuple(rows[0])
         given = dict(zip(known, rows, strict=False)) | named
