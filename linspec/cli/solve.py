@@ -245,7 +245,7 @@ def _solve_each(
             show_facts(
                 [
                     ("problem", f"{kind.name}, {kind.stated(values)}"),
-                    *_described({m: given[m.lower()] for m in matrices}, matrices),
+                    *_described(kind.files(given), matrices),
                 ]
             )
             click.echo()

@@ -38,19 +38,19 @@ def _transform(**given: Any) -> None:
     """Run `linspec transform`; arguments are checked before the rows are read."""
     import linspec
 
-    files = [text for text in (given["result"], given["x"], given["y"]) if text]
+    files = [given["result"], given["x"], *given["y"]]
     out = check_target("--out", given["out"], SUFFIXES, inputs=[*files, given["confounds"] or ""])
     solution = linspec.load_solution(given["result"])
     matrices = _matrices(solution)
-    if len(matrices) == 1 and given["y"] is not None:
-        raise Failure(
-            f"answers to {solution.problem} take one file of rows; got {given['y']!r} too. Leave it out."
-        )
-    asked = [(given["x"], given["columns"]), (given["y"], given["y_columns"])]
+    if len(matrices) < 1 + len(given["y"]):
+        most = "one file" if len(matrices) == 1 else f"at most {len(matrices)} files"
+        over = given["y"][len(matrices) - 1]
+        raise Failure(f"answers to {solution.problem} take {most} of rows; got {over!r} too. Leave it out.")
+    asked = [(given["x"], given["columns"])]
+    asked += [(text, given["y_columns"] if i == 0 else None) for i, text in enumerate(given["y"])]
     texts = {
         matrix: _picked(text, columns, matrix, solution)
         for matrix, (text, columns) in zip(matrices, asked, strict=False)
-        if text is not None
     }
     beside = {} if given["confounds"] is None else {"confounds": given["confounds"]}
     if given["drop_missing"]:
@@ -79,9 +79,10 @@ def _matrices(solution: Any) -> list[str]:
         raise Failure(f"answers to {solution.problem!r} make nothing of new rows.")
     from linspec.solving.solution import weights_by_matrix  # here: help loads no array library
 
-    every = list(kind_named(solution.problem).matrices)
-    known = [matrix for matrix in every if matrix in weights_by_matrix(solution)]
-    return known or every
+    kind, weights = kind_named(solution.problem), weights_by_matrix(solution)
+    if kind.several:
+        return list(weights)
+    return [matrix for matrix in kind.matrices if matrix in weights] or list(kind.matrices)
 
 
 def _picked(text: str, columns: str | None, matrix: str, solution: Any) -> str:
@@ -152,7 +153,7 @@ transform = Command(
     params=[
         click.Argument(["result"], metavar="RESULT.npz", type=FileName(path_type=str)),
         click.Argument(["x"], metavar="FILE", type=FileName(path_type=str)),
-        click.Argument(["y"], metavar="[Y-FILE]", required=False, type=FileName(path_type=str)),
+        click.Argument(["y"], metavar="[Y-FILE]...", nargs=-1, type=FileName(path_type=str)),
         click.Option(
             ["--columns"], metavar="NAMES", help="Columns of FILE by name, where the result knows none."
         ),

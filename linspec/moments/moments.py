@@ -301,6 +301,8 @@ class Moments:
     ) -> Products:
         """Compute XᵢᵀXⱼ Vⱼ of all views in one sweep: for two views (XᵀX Vx, XᵀY Vy, YᵀX Vx, YᵀY Vy).
 
+        For m views the product XᵢᵀXⱼ Vⱼ has the index i m + j.
+
         Parameters
         ----------
         *blocks : array of shape (p, k), or None

@@ -185,7 +185,8 @@ def ridge(
     each : bool, default False
         Whether a number for each matrix may be given; the problem then holds a tuple of them.
     path : bool, default False
-        Whether a sequence of ridges may be given, for an answer for each.
+        Whether a sequence of ridges may be given, for an answer that holds all of them; not together with `each`.
+        `linspec.ridge_path` solves for several ridges of any problem without it.
     positive : str, optional
         Why 0 is refused, in a sentence for the message; by default it is not.
     help : str, optional
@@ -201,6 +202,11 @@ def ridge(
     >>> ls.ridge().default
     0.0
     """
+    if each and path:
+        raise InvalidDeclaration(
+            "a ridge is one for each matrix (each=True) or a path (path=True); got both. Leave path out: "
+            "linspec.ridge_path solves for several ridges of any problem."
+        )
     return _declared(Ridge(of, each, path, positive, help), default)
 
 

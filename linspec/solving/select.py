@@ -166,9 +166,11 @@ def _chosen(problem: Problem[Any], sizes: cost.Sizes) -> _Choice:
         return _Choice(problem, name, estimates, rough, within, sizes.sharing)
     others = [name for name in registry.records_of_solvers(problem).iterative if name not in estimates]
     also = f" By name, {', '.join(others)} can be tried: they iterate." if others else ""
+    if not estimates:
+        raise NoSuitableSolver(f'"auto" finds no solver for {problem.name} that these data allow.{also}')
     raise NoSuitableSolver(
         f'"auto" finds no solver for {problem.name} of this size within half of the available memory '
-        f"({cost.human_bytes(memory)}): {_listed(estimates) or 'none that the data allow'}.{also}"
+        f"({cost.human_bytes(memory)}): {_listed(estimates)}.{also}"
     )
 
 

@@ -520,8 +520,8 @@ def _start(problem: Problem[Any], spec: Any, name: str, start: Any) -> Mapping[s
             other for other in registry.solvers(problem) if "warm-start" in record_of(other, problem).traits
         ]
         raise MissingCapability(
-            f"{name} does not begin at an earlier answer. Leave start out, or take one of: "
-            f"{', '.join(able) or 'none is known for this problem'}."
+            f"{name} does not begin at an earlier answer. Leave start out"
+            f"{', or take one of: ' + ', '.join(able) if able else ': no solver of the problem does'}."
         )
     return problem.start(start)
 
@@ -564,8 +564,8 @@ def _checkpoint_writer(
             if {"resumable", "warm-start"}.intersection(record_of(other, problem).traits)
         ]
         raise MissingCapability(
-            f"{name} cannot go on from a checkpoint. Leave checkpoint out, or take one of: "
-            f"{', '.join(able) or 'none is known for this problem'}."
+            f"{name} cannot go on from a checkpoint. Leave checkpoint out"
+            f"{', or take one of: ' + ', '.join(able) if able else ': no solver of the problem can'}."
         )
     if read_once(problem) or getattr(problem, "shared", None) is not None:
         what = "data that are read once" if read_once(problem) else "moments in place of the data"

@@ -261,6 +261,7 @@ def spectral_testing(
     *,
     views: int,
     parameters: Mapping[str, Any] | None = None,
+    more: Sequence[Case] = (),
     **others: Any,
 ) -> ProblemTesting:
     """Make the testing of a problem whose answer is the leading part of a spectrum.
@@ -278,9 +279,12 @@ def spectral_testing(
     views : int
         The number of matrices in a case.
     parameters : mapping, optional
-        Further parameters of all cases, such as a ridge.
+        Further parameters of all cases, such as a ridge. In the cases the views share columns exactly: give a problem
+        that whitens its views a ridge, or its answer is not unique.
+    more : sequence of Case, optional
+        Further cases.
     **others
-        Further arguments of `ProblemTesting`.
+        Further arguments of `ProblemTesting`, except `cases` and `oracle`.
 
     Returns
     -------
@@ -299,7 +303,7 @@ def spectral_testing(
     """
     numbers = dict(parameters or {})
     return ProblemTesting(
-        cases=lambda: _cases(problem, views, numbers),
+        cases=lambda: (*_cases(problem, views, numbers), *more),
         oracle=lambda case, reading: SpectralOracle(case, reading, exact, residual),
         start_case=lambda: next(case for case in _cases(problem, views, numbers) if case.name == "slow"),
         **others,

@@ -118,7 +118,11 @@ def check_command_line(solved: Solved) -> Iterator[str]:
         raise Skip("the problem has a command of its own")
     kind, case = of(solved.spec.name), solved.case
     known = {parameter.name for parameter in kind.parameters()}
-    numbers = {name: value for name, value in case.parameters.items() if name in known}
+    numbers = {
+        name: value  # a ridge for each matrix cannot be said there
+        for name, value in case.parameters.items()
+        if name in known and not isinstance(value, tuple | list)
+    }
     lacking = case.parameters.keys() - known
     if lacking:
         yield (

@@ -9,9 +9,11 @@ import numpy as np
 import pytest
 import scipy.linalg
 import scipy.sparse
+from click.testing import CliRunner
 
 import linspec as ls
-from linspec import estimators
+from linspec import estimators, registry
+from linspec.cli import main
 from linspec.cli.derived import derived_kind
 from linspec.errors import InvalidProblem
 from linspec.solving.fields import view_names
@@ -117,6 +119,45 @@ def test_a_command_takes_any_number_of_files():
         "sample_weight",
     }
     assert kind.files({"files": ("a.npy", "b.npy", "c.npy")}) == {"X1": "a.npy", "X2": "b.npy", "X3": "c.npy"}
+
+
+def test_the_commands_solve_and_transform_three_files(tmp_path, monkeypatch):
+    own = registry.Registry()
+    monkeypatch.setattr("linspec.registry.queries.default_registry", lambda: own)
+    place, summary = "tests.studies.paired_problems", "What views have in common."
+    ls.register(ls.ProblemSpec(name="agreement", target=f"{place}:Agreement", summary=summary))
+    ls.register(
+        ls.SolverSpec(
+            name="dense",
+            problem="agreement",
+            target=f"{place}:Dense",
+            summary="All eigenvectors of the dense pencil.",
+            reference="Kettenring 1971, Biometrika 58",
+            traits=("direct",),
+        )
+    )
+    files = [str(tmp_path / f"{i}.npy") for i in range(3)]
+    for file, X in zip(files, VIEWS, strict=True):
+        np.save(file, X)
+    out = str(tmp_path / "answer.npz")
+
+    def run(*arguments):
+        found = CliRunner().invoke(main, arguments, catch_exceptions=False)
+        assert found.exit_code == 0, found.output
+        return found.output
+
+    shown = run("solve", "agreement", *files, "-k", "2", "--ridge", "1", "--solver", "dense", "--out", out)
+    assert "  ".join(format(value, ".5g") for value in exact(VIEWS, [1.0] * 3)[:2]) in shown
+    assert "0.5" in run("solve", "agreement", *files, "-k", "2", "--ridge", "0.5,1", "--solver", "dense")
+    lines = run("transform", out, *files).splitlines()
+    assert lines[0].split(",") == [f"x{i}_vector{j}" for i in (1, 2, 3) for j in (1, 2)]
+    wanted = ls.load_solution(out).transform(VIEWS)
+    np.testing.assert_allclose([float(x) for x in lines[1].split(",")], np.hstack(wanted)[0], rtol=1e-9)
+
+
+def test_a_ridge_for_each_matrix_is_no_path():
+    with pytest.raises(ls.errors.InvalidDeclaration, match=r"each=True.*path=True"):
+        ls.ridge(each=True, path=True)
 
 
 @pytest.mark.parametrize(
