@@ -42,7 +42,6 @@ __all__ = [
     "symmetric_inverse",
     "to_host",
     "to_host_together",
-    "triangular_factors",
     "working_dtype",
 ]
 
@@ -848,52 +847,23 @@ def symmetric_inverse(G: Array) -> Array:
     with np.errstate(all="ignore"):
         d = xp.sqrt(xp.linalg.diagonal(G))
         scales = 1 / (d[:, None] * d[None, :])
-        found = _unchecked("inv", (G + G.T) / 2 * scales)
+        found = _unchecked_inverse((G + G.T) / 2 * scales)
         return (found + found.T) / 2 * scales
 
 
-@at_home
-def triangular_factors(G: Array) -> tuple[Array, Array]:
-    """T with TᵀGT = I, and τ = T⁻¹, for a small positive definite G, computed on its device without waiting for it.
-
-    Parameters
-    ----------
-    G : array of shape (k, k)
-
-    Returns
-    -------
-    T, tau : array of shape (k, k)
-        Both upper triangular, G = τᵀτ. If G is singular, entries are NaN, infinite, or only rounding.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from linspec.arrays import triangular_factors
-    >>> G = np.array([[4.0, 2.0], [2.0, 3.0]])
-    >>> T, tau = triangular_factors(G)
-    >>> bool(np.allclose(T.T @ G @ T, np.eye(2))), bool(np.allclose(tau.T @ tau, G))
-    (True, True)
-    """
-    xp = namespace(G)
-    with np.errstate(all="ignore"):
-        d = xp.sqrt(xp.linalg.diagonal(G))
-        L = _unchecked("cholesky", (G + G.T) / 2 / (d[:, None] * d[None, :]))
-        return (_unchecked("inv", L) / d[None, :]).T, L.T * d[None, :]
-
-
-def _unchecked(factorisation: str, M: Array) -> Array:
-    """Compute a factorisation without a check for failure, after which entries are NaN or invalid."""
+def _unchecked_inverse(M: Array) -> Array:
+    """Compute an inverse without a check for failure, after which entries are NaN or invalid."""
     if compat.is_cupy_array(M):
         import cupyx
 
         with cupyx.errstate(linalg="ignore"):
-            return getattr(namespace(M).linalg, factorisation)(M)
+            return namespace(M).linalg.inv(M)
     if compat.is_torch_array(M):
         import torch
 
-        return getattr(torch.linalg, f"{factorisation}_ex")(M)[0]
+        return torch.linalg.inv_ex(M)[0]
     try:
-        return getattr(namespace(M).linalg, factorisation)(M)
+        return namespace(M).linalg.inv(M)
     except np.linalg.LinAlgError:
         return M * math.nan
 

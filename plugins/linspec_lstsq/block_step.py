@@ -13,16 +13,13 @@ from itertools import chain, islice
 import numpy as np
 import scipy.linalg
 
-from linspec.algebra import EPS, whitening
+from linspec.algebra import whitening
 from linspec.arrays import Array, Home, HostArray, symmetric_inverse, to_host, to_host_together
 from linspec.errors import InvalidFile
 from linspec_lstsq.normal_equations import Point, System
 
 WELL_CONDITIONED = 1e-8
 """The Cholesky factor of a Gram matrix orthonormalises well enough if the reciprocal condition number is above this."""
-
-KNOWN = 1e6
-"""Norms computed from SᵀS are accurate if their squares exceed the rounding of SᵀS by this factor."""
 
 DEPENDENT = 1e-14
 """A column counts as dependent on the others if the fraction of it outside their span is smaller than this."""
@@ -185,13 +182,6 @@ def rounding_weights(system: System) -> HostArray:
             1 / system.noise, system.scales, out=np.zeros_like(system.scales), where=system.scales > 0
         )
     return np.minimum(weights, np.finfo(np.float64).max)
-
-
-def squares_known(products: HostArray, carried: HostArray) -> HostArray | None:
-    """‖S c‖² for the columns c of `carried`, from SᵀS; None if that loses too many digits."""
-    squares: HostArray = np.sum(carried * (products @ carried), axis=0)
-    lengths = np.sqrt(np.maximum(np.diag(products), 0.0)) @ np.abs(carried)
-    return squares if (squares > KNOWN * EPS * lengths**2).all() else None
 
 
 def inverts(Ginv: HostArray, G: HostArray) -> bool:

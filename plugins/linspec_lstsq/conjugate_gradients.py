@@ -26,8 +26,7 @@ columns, and nothing else changes. The update of Δ is written as a sum of posit
 subtracts. The host factorises G and SᵀS, S = Q − MP G⁻¹. The second depends on the first, and so a step would wait for
 a device twice. Thus a device inverts G itself, and both are transferred together; the results return to the device
 together. If G is singular up to rounding, the host inverts it on its numerical range, and the step waits twice.
-If no ridge is zero, matrices with fewer rows than columns are solved on the side of the rows (dual.py). As a part, a
-device makes steps ahead (steps_ahead.py).
+If no ridge is zero, matrices with fewer rows than columns are solved on the side of the rows (dual.py).
 """
 
 from __future__ import annotations
@@ -66,7 +65,6 @@ from linspec_lstsq.block_step import (
 from linspec_lstsq.dual import RowIterate, solved_on_rows
 from linspec_lstsq.normal_equations import KEPT, Kernel, System, solved
 from linspec_lstsq.prepared import PreparedNormalEquations
-from linspec_lstsq.steps_ahead import steps_ahead
 
 EXPECTED, EXPECTED_SPARSE = 200, 100
 """Expected number of iterations, with which "auto" compares a solve with other methods: on dense data, and on counts of
@@ -103,7 +101,7 @@ class ConjugateGradients(IterativeSolver):
     def prepare(self, A: LinearOperator | Moments, ridge: float, run: Run) -> PreparedNormalEquations:
         """Return a state that solves for many right-hand sides by this iteration."""
         begin = block_conjugate_gradients
-        return PreparedNormalEquations(A, ridge, run, begin, self.max_iterations, self.tol, steps_ahead)
+        return PreparedNormalEquations(A, ridge, run, begin, self.max_iterations, self.tol)
 
 
 def block_conjugate_gradients(system: System, point: Any = None) -> Kernel:

@@ -16,13 +16,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import partial
 from typing import Any, ClassVar
 
 from linspec import IterativeSolver, LinearOperator, Moments, Run, form_option, limit_option, tol_option
 from linspec.arrays import Array
 from linspec_lstsq.normal_equations import KEPT, Kernel, NormalIterate, Point, System, solved
-from linspec_lstsq.prepared import PreparedNormalEquations, steps_unseen
+from linspec_lstsq.prepared import PreparedNormalEquations
 
 
 @dataclass(kw_only=True, eq=False)
@@ -65,8 +64,7 @@ class GradientDescent(IterativeSolver):
 
     def prepare(self, A: LinearOperator | Moments, ridge: float, run: Run) -> PreparedNormalEquations:
         """Return a state that solves for many right-hand sides by this iteration."""
-        ahead = partial(steps_unseen, descent)
-        return PreparedNormalEquations(A, ridge, run, descent, self.max_iterations, self.tol, ahead)
+        return PreparedNormalEquations(A, ridge, run, descent, self.max_iterations, self.tol, waits=False)
 
 
 def descent(system: System, point: Any = None) -> Kernel:

@@ -46,7 +46,7 @@ from linspec_lstsq.conjugate_gradients import block_conjugate_gradients
 from linspec_lstsq.gradient_descent import Descent, descent
 from linspec_lstsq.ling_as_printed import Printed, as_printed, printed
 from linspec_lstsq.normal_equations import KEPT, Begin, Kernel, NormalIterate, System, iterates
-from linspec_lstsq.prepared import PreparedNormalEquations, steps_unseen
+from linspec_lstsq.prepared import PreparedNormalEquations
 from linspec_lstsq.principal_components import SWEEPS, PrincipalComponents, principal_components
 from linspec_lstsq.transformed import Transformed, transformed
 
@@ -92,8 +92,8 @@ class Ling(IterativeSolver):
         """Compute the components once, and return a state that uses them to solve for many right-hand sides."""
         moments = A if isinstance(A, Moments) else Moments(A, form="implicit")
         begin = self._begin(principal_components(moments, self.rank, run.part(self.test_matrix), run))
-        ahead = partial(steps_unseen, begin) if (self.inner, self.variant) == ("gd", "deflated") else None
-        return PreparedNormalEquations(A, ridge, run, begin, self.max_iterations, self.tol, ahead)
+        waits = (self.inner, self.variant) != ("gd", "deflated")
+        return PreparedNormalEquations(A, ridge, run, begin, self.max_iterations, self.tol, waits=waits)
 
     def _begin(self, found: PrincipalComponents) -> Begin:
         """Return the function that begins the kernel of the variant for one ridge."""

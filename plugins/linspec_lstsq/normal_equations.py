@@ -96,14 +96,17 @@ class System:
         with np.errstate(over="ignore"):
             squares = xp.sum(self.AtB * self.AtB, axis=0)
         found, squares = to_host_together(gradient.T @ gradient, squares)
-        self.know(squares)
+        vars(self).setdefault("scales", column_norms(self.AtB, self.home, squares))
         return found
 
-    def know(self, squares: HostArray, gradient_gram: HostArray | None = None) -> None:
-        """Store `scales`, given their squares, and `gradient_gram`, if a caller has them on the host already."""
+    def know_norms(self, points: Sequence[Point]) -> None:
+        """Transfer ‖AᵀB‖ and the gradient norms of points to the host together."""
+        xp, blocks = self.home.xp, [self.AtB, *(point.gradient for point in points)]
+        with np.errstate(over="ignore", invalid="ignore"):
+            squares, *each = to_host_together(*(xp.sum(V * V, axis=0) for V in blocks))
         vars(self).setdefault("scales", column_norms(self.AtB, self.home, squares))
-        if gradient_gram is not None:
-            vars(self).setdefault("gradient_gram", gradient_gram)
+        for point, own in zip(points, each, strict=True):
+            point.known = np.sqrt(own)
 
     def wanted(self, x: Array) -> Array:
         """Return x (a start, or its product with AᵀA) with zeros in the columns whose answer is zero."""

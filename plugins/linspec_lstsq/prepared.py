@@ -2,49 +2,29 @@
 
 Problem: (AᵀA + rI) x = AᵀB for one right-hand side after the other, each to a residual or for a number of steps.
 Method: the points of the kernel (normal_equations.py), one after the other, until one is accurate enough.
-Where we differ: if products cost no sweep and no callback sees the iterates, steps are made ahead. Half steps of an
-outer method take a few steps each, on blocks so small that a device waits for the host longer than it computes. So the
-device makes as many steps as in the last solve without waiting, and the host checks them together. Steps beyond the
-last one needed are wasted.
+Where we differ: some kernels never need a number on the host. If their products cost no sweep, a device makes as many
+steps as the last solve took without waiting, and all their residuals are transferred together. Steps beyond the last
+one needed are wasted.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Iterator
+from dataclasses import replace
 from functools import partial
 from itertools import islice
 from typing import Any
 
-import numpy as np
-
 from linspec import Iterate, LeastSquaresState, LinearOperator, Moments, Run, Status
-from linspec.arrays import Array, HostArray, to_host_together
+from linspec.arrays import Array
 from linspec_lstsq.golub_kahan import cross_product, start_of
 from linspec_lstsq.normal_equations import Begin, System, points
 
-
-@dataclass(frozen=True)
-class Seen:
-    """Iterate of a step that was made ahead, and the norms of its gradient on the host."""
-
-    x: Array
-    norms: HostArray
-
-
-StepsAhead = Generator[Seen, None, Any]
-"""Generator that yields the start and the steps from it. It returns the point after the last step, from which the usual
-kernel continues, or None if there was no sound step."""
-
-Ahead = Callable[[System, Callable[[Array], Array], int], StepsAhead]
-"""Function that makes steps ahead, from a system with one ridge, products with AᵀA, and a number of steps."""
-
 MOST_STEPS = 24
-"""Largest number of steps that a device makes ahead; for each step it keeps a few blocks."""
+"""Largest number of steps that a device makes without waiting; for each step it keeps a few blocks."""
 
 MOST_COLUMNS = 4096
-"""Largest number of columns of A for steps ahead: beyond it, a wasted product reads 100 MB and takes longer than the
-transfers that are saved."""
+"""Largest number of columns of A for such steps: beyond it, a wasted product takes longer than the saved transfers."""
 
 
 class PreparedNormalEquations(LeastSquaresState):
@@ -60,8 +40,8 @@ class PreparedNormalEquations(LeastSquaresState):
         Makes the kernel.
     limit, tol : int, float
         The largest number of steps, and the residual at which to stop.
-    ahead : callable, optional
-        Makes steps ahead: see `Ahead`.
+    waits : bool, default True
+        Whether the kernel needs numbers on the host to make its steps.
     """
 
     def __init__(
@@ -72,13 +52,14 @@ class PreparedNormalEquations(LeastSquaresState):
         begin: Begin,
         limit: int,
         tol: float | None,
-        ahead: Ahead | None = None,
+        *,
+        waits: bool = True,
     ) -> None:
         self.A, self.ridge, self.run = A, ridge, run
-        self.begin, self.limit, self.ahead = begin, limit, ahead
+        self.begin, self.limit, self.waits = begin, limit, waits
+        self._usual = 0  # steps of the last solve
         self.tol = 1e-8 if tol is None else tol
         self.moments = A if isinstance(A, Moments) else Moments(A, form="implicit")
-        self._usual = 0  # steps of the last solve
 
     def solve(
         self,
@@ -129,29 +110,11 @@ class PreparedNormalEquations(LeastSquaresState):
             yield Iterate(residual, ending=ending, x=point.x)
 
     def _points(self, system: System) -> Iterator[Any]:
-        """Yield the points of the kernel; the first ones are made ahead if that saves time."""
-        multiply = self.moments.gram
-        if self.ahead is None or not self._may_go_ahead(system):
-            yield from points(self.begin(system, None), multiply)
-        else:
-            point = yield from self.ahead(system, multiply, min(self._usual, self.limit, MOST_STEPS))
-            yield from islice(points(self.begin(system, point), multiply), 1, None)
-
-    def _may_go_ahead(self, system: System) -> bool:
-        """Whether to make steps ahead: on a device, with few columns, products that cost no sweep, and no callback."""
-        short = self._usual > 0 and system.AtB.shape[0] <= MOST_COLUMNS
-        free = self.moments.cost.sweep == 0 and self.watch is None
-        return short and free and not system.home.on_host
-
-
-def steps_unseen(begin: Begin, system: System, multiply: Callable[[Array], Array], count: int) -> StepsAhead:
-    """Make steps with a kernel that needs nothing from the host; the norms of all gradients take one transfer."""
-    xp = system.home.xp
-    with np.errstate(over="ignore", invalid="ignore"):
-        found = list(islice(points(begin(system, None), multiply), count + 1))
-        squares = [xp.sum(V * V, axis=0) for V in (system.AtB, *(point.gradient for point in found))]
-        scales, *norms = to_host_together(*squares)
-    system.know(scales)
-    for point, each in zip(found, norms, strict=True):
-        yield Seen(point.x, np.sqrt(each))
-    return found[-1]
+        """Yield the points of the kernel; if a device need not wait, the residuals of the first ones come together."""
+        made = points(self.begin(system, None), self.moments.gram)
+        short, free = system.AtB.shape[0] <= MOST_COLUMNS, self.moments.cost.sweep == 0 and self.watch is None
+        if not self.waits and self._usual and short and free and not system.home.on_host:
+            first = list(islice(made, min(self._usual, self.limit, MOST_STEPS) + 1))
+            system.know_norms(first)
+            yield from first
+        yield from made

@@ -168,13 +168,6 @@ MUTANTS = (
         f"{TRANSFERS}::test_directions_without_a_product_are_no_end_of_cg",
     ),
     Mutant(
-        "a step of the device that is not looked at",
-        "plugins/linspec_lstsq/steps_ahead.py",
-        "    if triangles(StS) is None or",
-        "    if",
-        f"{TRANSFERS}::test_steps_ahead_come_to_nothing_where_columns_depend_on_each_other",
-    ),
-    Mutant(
         "a part prepared on the current device",
         "linspec/families/least_squares/preparing.py",
         "            with on_device(ready.counted):  # where the outer method's run is",

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import math
-import operator
 import re
 import warnings
-from functools import partial
 from itertools import islice
 from pathlib import Path
 from types import SimpleNamespace
@@ -28,13 +26,11 @@ from doubles import transfers
 from doubles.cupy_double import ACCOUNT
 
 import linspec as ls
-from linspec.arrays import HOST, Home, on_device, symmetric_inverse, to_host, triangular_factors
+from linspec.arrays import HOST, Home, on_device, symmetric_inverse, to_host
 from linspec.sweeps.views import gram_blocks
-from linspec_lstsq.conjugate_gradients import ConjugateGradients, block_conjugate_gradients
-from linspec_lstsq.gradient_descent import descent
+from linspec_lstsq.conjugate_gradients import block_conjugate_gradients
+from linspec_lstsq.gradient_descent import GradientDescent, descent
 from linspec_lstsq.normal_equations import System, points
-from linspec_lstsq.prepared import steps_unseen
-from linspec_lstsq.steps_ahead import steps_ahead
 
 RNG = np.random.default_rng(0)
 
@@ -157,119 +153,28 @@ def test_directions_without_a_product_are_no_end_of_cg():
     np.testing.assert_allclose(point.norms, np.linalg.norm(start.get(), axis=0), rtol=1e-12)
 
 
-def systems(columns=3, ridge=0.3, start=False, apart=None):
-    """Make one system on the host and on the device, and its Gram matrix."""
+@pytest.mark.parametrize("further", [-4, -1, 0, 5])
+def test_gradient_steps_without_waits_are_those_of_the_host(further):
+    """A device makes as many steps as the last solve took; a part takes those it needs, and goes on after them."""
     rng = np.random.default_rng(4)
     A = rng.standard_normal((80, 30)) * np.geomspace(1, 0.1, 30)
-    M, AtB = A.T @ A, A.T @ rng.standard_normal((80, columns))
-    if apart is not None:
-        AtB[:, -1] = 2 * AtB[:, 0] + apart * AtB[:, 1]
-    x = rng.standard_normal(AtB.shape) if start else None
-    gradient = None if x is None else AtB - M @ x - ridge * x
-    found = []
-    for home in (HOST, Home.of(cupy.zeros(1))):
-        given = {"start": x, "gradient": gradient} if start else {}
-        placed = {name: home.place(V) for name, V in given.items()}
-        system = System(AtB=home.place(AtB), ridges=(ridge,), home=home, noise=1e-14, **placed)
-        found.append((system, partial(operator.matmul, home.place(M))))
-    return found
-
-
-def usual(kernel, system, multiply, steps):
-    """The iterates of a kernel on the host, and their relative residuals, from the start on."""
-    found = list(islice(points(kernel(system), multiply), steps + 1))
-    return [point.x for point in found], [system.residual(point) for point in found]
-
-
-def through(ahead):
-    """Return the yielded values of steps ahead, and their return value."""
-    found = []
-    while True:
-        try:
-            found.append(next(ahead))
-        except StopIteration as end:
-            return found, end.value
-
-
-@pytest.mark.parametrize("start", [False, True])
-@pytest.mark.parametrize("needed", [1, 2, 4])
-def test_steps_ahead_are_those_of_the_host(start, needed):
-    (system, multiply), (there, multiply_there) = systems(start=start)
-    iterates, residuals = usual(block_conjugate_gradients, system, multiply, needed)
-    ACCOUNT.reset()
-    found = list(islice(steps_ahead(there, multiply_there, needed), needed + 1))
-    seen = [there.residual(point) for point in found]
-    assert (ACCOUNT.total("down"), ACCOUNT.total("up"), ACCOUNT.total("report")) == (1, 0, 0)
-    np.testing.assert_allclose(seen, residuals, rtol=1e-6)
-    for point, x in zip(found, iterates, strict=True):
-        np.testing.assert_allclose(point.x.get(), x, rtol=1e-9, atol=1e-12)
-
-
-def test_after_too_few_steps_ahead_the_iteration_goes_on():
-    (system, multiply), (there, multiply_there) = systems(start=True)
-    iterates, residuals = usual(block_conjugate_gradients, system, multiply, 6)
-    found, last = through(steps_ahead(there, multiply_there, 2))
-    assert len(found) == 3
-    going_on = islice(points(block_conjugate_gradients(there, last), multiply_there), 5)
-    for point, x, residual in zip(going_on, iterates[2:], residuals[2:], strict=True):
-        np.testing.assert_allclose(point.x.get(), x, rtol=1e-8, atol=1e-10)
-        assert there.residual(point) == pytest.approx(residual, rel=1e-6)
-
-
-@pytest.mark.parametrize("apart", [0.0, 1e-6])
-def test_steps_ahead_come_to_nothing_where_columns_depend_on_each_other(apart):
-    """The usual iteration begins, without a transfer for what is known of its start."""
-    _, (there, multiply_there) = systems(apart=apart)
-    (start,), going_on = through(steps_ahead(there, multiply_there, 3))
-    assert going_on is None
-    assert not start.x.get().any()
-    assert there.residual(start) == pytest.approx(1.0)
-    ACCOUNT.reset()
-    assert there.scales.shape == there.gradient_gram.shape[:1] == (3,)
-    assert ACCOUNT.total("down") == 0
-
-
-def test_steps_ahead_stop_before_a_space_is_exhausted():
-    """30 columns, and blocks of 12: the third step takes what is left, and the fourth has nothing to do."""
-    (system, multiply), (there, multiply_there) = systems(columns=12)
-    found, last = through(steps_ahead(there, multiply_there, 6))
-    assert 1 < len(found) < 7
-    exact = np.linalg.solve(multiply(np.eye(30)) + 0.3 * np.eye(30), system.AtB)
-    *_, point = islice(points(block_conjugate_gradients(there, last), multiply_there), 5)
-    np.testing.assert_allclose(point.x.get(), exact, rtol=1e-9, atol=1e-12)
-
-
-def test_gradient_steps_unseen_are_those_of_the_host():
-    (system, multiply), (there, multiply_there) = systems(start=True)
-    iterates, residuals = usual(descent, system, multiply, 11)
-    ACCOUNT.reset()
-    found, last = through(steps_unseen(descent, there, multiply_there, 9))
-    seen = [there.residual(point) for point in found]
-    assert (ACCOUNT.total("down"), ACCOUNT.total("up")) == (1, 0)
-    found += list(islice(points(descent(there, last), multiply_there), 1, 3))
-    np.testing.assert_allclose(seen, residuals[:10], rtol=1e-9)
-    for point, x in zip(found, iterates, strict=True):
-        np.testing.assert_allclose(point.x.get(), x, rtol=1e-9, atol=1e-12)
-
-
-@pytest.mark.parametrize("needed", [0, 1, 2, 4])
-def test_a_part_ends_after_the_same_steps_with_those_ahead(needed):
-    """As many as the last time are made ahead; of these it takes those that it needs."""
-    (system, multiply), _ = systems(ridge=0.0)
-    _, residuals = usual(block_conjugate_gradients, system, multiply, 5)
-    A, ends = np.linalg.cholesky(multiply(np.eye(30))).T, []
+    M, AtB = A.T @ A, A.T @ rng.standard_normal((80, 3))
+    run = SimpleNamespace(budget=SimpleNamespace(affordable=iter))
+    system = System(AtB=AtB, ridges=(0.0,), home=HOST, noise=1e-14)
+    made = list(islice(points(descent(system), lambda V: M @ V), 12))
+    residuals = np.minimum.accumulate([system.residual(point) for point in made])
+    news, ends = np.flatnonzero(np.diff(residuals, prepend=np.inf)), []  # the residual may rise in between
+    usual, needed = int(news[4]), int(news[4 + further] if further < 1 else news[-1])
     for place in (np.asarray, cupy.asarray):
         moments = ls.Moments(place(A), form="dense")
-        moments.gram(place(system.AtB))  # held from now on
-        free = SimpleNamespace(affordable=lambda items: items)
-        run = SimpleNamespace(budget=free)
-        part = ConjugateGradients().prepare(moments, 0.0, run)
-        AtB = place(system.AtB)
-        part.solve(None, tol=residuals[5] * 1.001, AtB=AtB)
+        moments.gram(place(AtB))  # held from now on
+        part = GradientDescent().prepare(moments, 0.0, run)
+        part.solve(None, tol=residuals[usual] * 1.001, AtB=place(AtB))
         ACCOUNT.reset()
-        ends.append(to_host(part.solve(None, tol=residuals[needed] * 1.001, AtB=AtB)))
-    assert (ACCOUNT.total("down"), ACCOUNT.total("up")) == (2, 0)  # the last one is the answer
-    np.testing.assert_allclose(*ends, rtol=1e-8, atol=1e-10)
+        ends.append(to_host(part.solve(None, tol=residuals[needed] * 1.001, AtB=place(AtB))))
+    assert ACCOUNT.total("down") == 2 + max(needed - usual, 0)  # the last one is the answer
+    np.testing.assert_allclose(ends[1], ends[0], rtol=1e-8, atol=1e-12)
+    np.testing.assert_allclose(ends[0], made[needed].x, rtol=1e-8, atol=1e-12)
 
 
 @pytest.mark.parametrize("solver", ["l-cca", "g-cca"])
@@ -301,19 +206,6 @@ def test_half_steps_are_those_of_the_host(form):
     assert found[0].iterations == found[1].iterations
     assert found[0].passes == found[1].passes
     np.testing.assert_allclose(found[0].correlations, to_host(found[1].correlations), rtol=1e-10)
-
-
-def test_factors_are_made_without_a_wait():
-    A = RNG.standard_normal((50, 6)) * np.geomspace(1, 1e-6, 6)
-    G = A.T @ A
-    ACCOUNT.reset()
-    with on_device(cupy.zeros(1)):  # where factorisations raise
-        T, tau = triangular_factors(cupy.asarray(G))
-        singular = triangular_factors(cupy.asarray(np.ones((3, 3))))
-    assert ACCOUNT.total("down") == ACCOUNT.total("sync") == ACCOUNT.total("report") == 0
-    np.testing.assert_allclose(T.get().T @ G @ T.get(), np.eye(6), atol=1e-9)
-    np.testing.assert_allclose(T.get() @ tau.get(), np.eye(6), atol=1e-9)
-    assert not np.isfinite(singular[0].get()).all()
 
 
 # ---- blocks -----------------------------------------------------------------------------------------------
