@@ -11,13 +11,14 @@ small, whatever an approximate one would save.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from linspec import cost, registry
 from linspec.arrays import at_home
 from linspec.errors import BrokenPlugin, InvalidOption, NoSuitableSolver, fit_to_read, shown
+from linspec.process import machine
 from linspec.process.faults import Contained, one_line
 from linspec.process.log import LOG, tells
 from linspec.registry import options
@@ -30,6 +31,27 @@ EXACT_COLUMNS = 4096
 
 ALWAYS_AVAILABLE = 2**24
 """Bytes that are assumed to be free without a query."""
+
+
+def check_fits(
+    needed: float, subject: str, remedy: str, free: Callable[[], float] = machine.available_memory
+) -> None:
+    """Raise `NoSuitableSolver` if `needed` bytes for a subject are not free.
+
+    Parameters
+    ----------
+    needed : float
+    subject, remedy : str
+        The beginning and the end of the message: "loadings of 200 draws", "Ask for fewer draws."
+    free : callable, optional
+        Returns the free bytes; by default those of the host.
+    """
+    available = free() if needed > ALWAYS_AVAILABLE else needed
+    if needed > available:
+        raise NoSuitableSolver(
+            f"{subject} would take {cost.human_bytes(needed)} of memory; {cost.human_bytes(available)} are available. "
+            f"{remedy}"
+        )
 
 
 @dataclass(frozen=True)

@@ -53,7 +53,14 @@ from linspec.studies.inference.rows import (
     with_equal_rows,
 )
 
-__all__ = ["ComponentTest", "checked_seconds", "leading_components", "permuted_solves", "sums_from"]
+__all__ = [
+    "ComponentTest",
+    "checked_seconds",
+    "leading_components",
+    "permuted_solves",
+    "sums_from",
+    "warn_of_time",
+]
 
 STATISTICS = ("largest", "sum")
 
@@ -266,17 +273,23 @@ def _compared(
 
 def _warn_of(test: ComponentTest, permutations: int, max_seconds: float) -> None:
     """Warn of a test that the time limit ended, and of solutions that have not converged."""
-    if test.permutations < permutations and not test.interrupted:
-        warn(
-            f"permutation_test: max_seconds={max_seconds:g} ended it after {test.permutations} of "
-            f"{count_of(permutations, 'permutation')}; the least p-value is {1 / (1 + test.permutations):.2g}.",
-            ConvergenceWarning,
-        )
+    if not test.interrupted:
+        warn_of_time(test.permutations, permutations, max_seconds)
     if test.unconverged:
         warn(
             f"permutation_test: {test.unconverged} of {count_of(test.permutations, 'permutation')} have not "
             "converged, so their values may be too small, and p-values, too. Raise max_iterations, or choose a direct "
             "solver.",
+            ConvergenceWarning,
+        )
+
+
+def warn_of_time(made: int, permutations: int, max_seconds: float) -> None:
+    """Warn if the time limit ended a test before all permutations were made."""
+    if made < permutations:
+        warn(
+            f"permutation_test: max_seconds={max_seconds:g} ended it after {made} of "
+            f"{count_of(permutations, 'permutation')}; the least p-value is {1 / (1 + made):.2g}.",
             ConvergenceWarning,
         )
 

@@ -18,16 +18,15 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from linspec import cost
 from linspec.arrays import HOST, Array, HostArray, is_array, reciprocal, to_host
-from linspec.errors import InvalidProblem, MissingCapability, NonFiniteData, NoSuitableSolver
+from linspec.errors import InvalidProblem, MissingCapability, NonFiniteData
 from linspec.operators import LinearOperator, as_operator
 from linspec.operators.adjustment import EXPLAINED
 from linspec.operators.chosen_rows import chosen_rows
 from linspec.operators.row_model import row_model
 from linspec.process import machine
 from linspec.solving.problem import Problem
-from linspec.solving.select import ALWAYS_AVAILABLE
+from linspec.solving.select import check_fits
 from linspec.sweeps.finite import explain_non_finite
 
 P = TypeVar("P", bound=Problem[Any])
@@ -183,14 +182,46 @@ def reflections(L: HostArray) -> list[HostArray]:
 
 
 def _image(name: str, A: LinearOperator, vectors: list[HostArray], *, centred: bool, scaled: bool) -> Array:
-    """Return Qᵀ A, the last n − s rows after the reflections; columns that confounds explain become zero.
+    """Return Qᵀ A as `reflected` does, with columns that confounds explain set to zero, and scaled if `scaled`."""
+    xp = A.home.blocks.xp
+    W, squares, left = reflected(name, A, vectors, centred=centred)
+    factors = xp.astype(left, W.dtype)
+    if scaled:
+        factors = factors * reciprocal(xp.sqrt(squares / A.shape[0]))
+    return W * factors[None, :]
 
-    Without reflections these are all rows, less their means if `centred`.
+
+def reflected(
+    name: str, A: LinearOperator, vectors: list[HostArray], *, centred: bool
+) -> tuple[Array, Array, Array]:
+    """Return Qᵀ A: the last n − s rows of A after s Householder reflections.
+
+    Parameters
+    ----------
+    name : str
+        The name of the matrix, for errors.
+    A : LinearOperator of shape (n, p)
+    vectors : list of numpy.ndarray of shape (n,)
+        The unit vectors of the reflections, from `reflections`. Without any, all rows are returned.
+    centred : bool
+        Whether the column means are subtracted first.
+
+    Returns
+    -------
+    QtA : array of shape (n - s, p)
+    squares : array of shape (p,)
+        The squared lengths of the columns of Qᵀ A.
+    left : array of shape (p,), of bool
+        False for a column that the confounds explain: only rounding of it is left.
+
+    Raises
+    ------
+    NonFiniteData
+        An entry of A is not finite.
     """
     home = A.home.blocks
     xp = home.xp
     W = home.place(A.dense())
-    rows = W.shape[0]
     with np.errstate(all="ignore"):  # entries that are not finite show in the squares
         if centred:  # subtract the first row before the mean: a constant column is then exactly zero
             W = W - W[:1, :]
@@ -203,10 +234,7 @@ def _image(name: str, A: LinearOperator, vectors: list[HostArray], *, centred: b
         squares = xp.sum(W * W, axis=0)
     if not np.isfinite(to_host(squares)).all():
         raise NonFiniteData(explain_non_finite({name: A}))
-    factors = xp.astype(squares > EXPLAINED * before, W.dtype)
-    if scaled:
-        factors = factors * reciprocal(xp.sqrt(squares / rows))
-    return W * factors[None, :]
+    return W, squares, squares > EXPLAINED * before
 
 
 def _check_images_fit(problem: Problem[Any], function: str) -> None:
@@ -218,12 +246,7 @@ def _check_images_fit(problem: Problem[Any], function: str) -> None:
                 "array, a sparse matrix or a file."
             )
     needed = sum(8.0 * 3 * float(A.shape[0]) * A.shape[1] for A in problem.matrices.values())
-    available = machine.available_memory() if needed > ALWAYS_AVAILABLE else needed
-    if needed > available:
-        raise NoSuitableSolver(
-            f"what confounds leave of the matrices would take {cost.human_bytes(needed)} of memory; "
-            f"{cost.human_bytes(available)} are available. Pass fewer rows or columns."
-        )
+    check_fits(needed, "what confounds leave of the matrices", "Pass fewer rows or columns.")
 
 
 # ---- draws ----------------------------------------------------------------------------------------

@@ -33,7 +33,6 @@ from typing import Any
 import numpy as np
 import scipy.linalg
 
-from linspec import cost
 from linspec.algebra.small_matrices import rank_cut, whitening
 from linspec.arrays import HOST, Array, Home, HostArray, random_generator, reciprocal, to_host
 from linspec.errors import (
@@ -42,15 +41,12 @@ from linspec.errors import (
     InvalidOption,
     InvalidProblem,
     MissingCapability,
-    NonFiniteData,
-    NoSuitableSolver,
     warn,
 )
 from linspec.families.cca.problem import CCA
 from linspec.families.cca.solution import CCASolution
 from linspec.moments.ways import settle
 from linspec.operators import AdjustedOperator, DenseOperator, LinearOperator, as_operator
-from linspec.operators.adjustment import EXPLAINED
 from linspec.operators.largest_entry import magnitude_of
 from linspec.operators.range_of_entries import check_magnitude
 from linspec.operators.row_model import row_model
@@ -58,13 +54,18 @@ from linspec.process.interrupts import HowItEnded, Request, first_interrupt, not
 from linspec.process.plurals import count_of
 from linspec.registry.keywords import hinted
 from linspec.solving.checks import check_count
-from linspec.solving.select import ALWAYS_AVAILABLE
+from linspec.solving.select import check_fits
 from linspec.solving.solve import solve
 from linspec.solving.solver import Solver
-from linspec.studies.inference.permutation import TIE, checked_seconds, leading_components, sums_from
-from linspec.studies.inference.rows import reflections, with_equal_rows
+from linspec.studies.inference.permutation import (
+    TIE,
+    checked_seconds,
+    leading_components,
+    sums_from,
+    warn_of_time,
+)
+from linspec.studies.inference.rows import reflected, reflections, with_equal_rows
 from linspec.sweeps.blocks import brought_here
-from linspec.sweeps.finite import explain_non_finite
 
 __all__ = ["PermutationTest", "check_problem", "null_correlations", "stepwise_test"]
 
@@ -191,12 +192,8 @@ def stepwise_test(
     )
     if stop.made:
         remember(test)
-    elif made < permutations:
-        warn(
-            f"permutation_test: max_seconds={max_seconds:g} ended it after {made} of "
-            f"{count_of(permutations, 'permutation')}; the least p-value is {1 / (1 + made):.2g}.",
-            ConvergenceWarning,
-        )
+    else:
+        warn_of_time(made, permutations, max_seconds)
     return test
 
 
@@ -315,7 +312,7 @@ def _variates(
     if confounds is not None:
         model = row_model(center=center, weights=None, confounds=confounds)
         vectors = reflections(model.taken_of(0, len(confounds), HOST))
-    bases = [_basis(name, A, center=center, reflections=vectors) for name, A in views.items()]
+    bases = [_basis(name, A, center=center, vectors=vectors) for name, A in views.items()]
     (Ux, Uy), home, center = bases, views["X"].home.blocks, center and confounds is None
     rows, ranks = Ux.shape[0], (Ux.shape[1], Uy.shape[1])
     shared = sum(ranks) - (rows - center)
@@ -330,30 +327,18 @@ def _variates(
     return Ux @ home.place(P), Uy @ home.place(Qt.T), np.clip(rho, 0.0, 1.0), home
 
 
-def _basis(name: str, A: LinearOperator, *, center: bool, reflections: list[HostArray]) -> Array:
+def _basis(name: str, A: LinearOperator, *, center: bool, vectors: list[HostArray]) -> Array:
     """An orthonormal basis of the centred columns; reflections remove confounds and leave n − s rows.
 
     The columns are scaled to unit length, and dependent ones are cut by rank.
     """
     home = A.home.blocks
     xp = home.xp
-    W = home.place(A.dense())
-    check_magnitude(name, magnitude_of(DenseOperator(W)), ridge=False)
-    with np.errstate(all="ignore"):  # entries that are not finite show in the lengths
-        if center:  # subtract the first row before the mean: a constant column is then exactly zero
-            W = W - W[:1, :]
-            W = W - xp.mean(W, axis=0)[None, :]
-        before = xp.sum(W * W, axis=0)
-        for reflection in reflections:
-            v = home.place(reflection)
-            W = W - (2 * v)[:, None] * (v @ W)[None, :]
-        W = W[len(reflections) :, :]
-        explained = xp.sum(W * W, axis=0) <= EXPLAINED * before
-        W = W if not reflections else W * xp.astype(~explained, W.dtype)[None, :]
-        lengths = xp.sqrt(xp.sum(W * W, axis=0))
-    if not np.isfinite(to_host(lengths)).all():
-        raise NonFiniteData(explain_non_finite({name: A}))
-    Q, R = xp.linalg.qr(W * reciprocal(lengths)[None, :], mode="reduced")
+    read = DenseOperator(home.place(A.dense())).with_names_of(A)
+    check_magnitude(name, magnitude_of(read), ridge=False)
+    W, squares, left = reflected(name, read, vectors, centred=center)
+    scales = reciprocal(xp.sqrt(squares)) * xp.astype(left, W.dtype)
+    Q, R = xp.linalg.qr(W * scales[None, :], mode="reduced")
     U, s, _ = np.linalg.svd(to_host(R), full_matrices=False)
     rank = int(np.sum(s > rank_cut(A.shape, A.rounded_dtype) * s[0])) if s[0] > 0 else 0
     return Q @ home.place(np.ascontiguousarray(U[:, :rank]))
@@ -369,12 +354,9 @@ def _check_memory(views: dict[str, LinearOperator]) -> None:
             )
     n = next(iter(views.values())).shape[0]
     needed = 8.0 * 4 * n * sum(A.shape[1] for A in views.values())
-    available = next(iter(views.values())).home.blocks.free_memory() if needed > ALWAYS_AVAILABLE else needed
-    if needed > available:
-        raise NoSuitableSolver(
-            f"orthonormal bases of both views would take {cost.human_bytes(needed)} of memory; "
-            f"{cost.human_bytes(available)} are available. Set rows aside and test a solution on them (solution=)."
-        )
+    remedy = "Set rows aside and test a solution on them (solution=)."
+    free = next(iter(views.values())).home.blocks.free_memory
+    check_fits(needed, "orthonormal bases of both views", remedy, free)
 
 
 def check_problem(problem: Any, function: str) -> None:
