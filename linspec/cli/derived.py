@@ -22,6 +22,7 @@ from linspec.cli.kinds import (
     first_numbers,
     ridge_option,
     row_options,
+    with_ridge_pair,
 )
 from linspec.solving.fields import Count, Flag, Ridge, Statement
 
@@ -61,7 +62,7 @@ def derived_kind(name: str, cls: Any) -> Kind:
         parameters=lambda: [*_own(stated), *(row_options() if "sample_weight" in rows else ())],
         answer=answer,
         score=Score(f"sum of {label}s", "sum", total) if layout.value else None,
-        arrange=_with_ridge_pair if _takes_pair(stated) else None,
+        arrange=with_ridge_pair if _takes_pair(stated) else None,
         path=bool(stated.ridge) and stated.fields[stated.ridge].path,
         varied=tuple(filter(None, ("ridge" * bool(stated.ridge), "ridge_y" * _takes_pair(stated)))),
         scored=hasattr(cls.solution, "score"),
@@ -98,10 +99,3 @@ def _own(stated: Statement) -> list[click.Parameter]:
 
 def _default(stated: Statement, name: str) -> bool:
     return bool(stated.fields[name].default)
-
-
-def _with_ridge_pair(matrices: list[Any], values: dict[str, Any]) -> tuple[list[Any], dict[str, Any]]:
-    """Combine --ridge and --ridge-y into a pair, if the second is present."""
-    if "ridge_y" in values:
-        values["ridge"] = (values.get("ridge", 0.0), values.pop("ridge_y"))
-    return matrices, values

@@ -307,6 +307,13 @@ def ridge_option(help_: str) -> click.Option:
     )
 
 
+def with_ridge_pair(matrices: list[Any], values: dict[str, Any]) -> tuple[list[Any], dict[str, Any]]:
+    """Combine the values of ``--ridge`` and ``--ridge-y`` into a pair, if the second is present: a `Kind.arrange`."""
+    if "ridge_y" in values:
+        values["ridge"] = (values.get("ridge", 0.0), values.pop("ridge_y"))
+    return matrices, values
+
+
 def _in_words(ridge: Any) -> str:
     return ", ".join(f"{value:g}" for value in ridge) if isinstance(ridge, tuple | list) else f"{ridge:g}"
 

@@ -15,6 +15,7 @@ from linspec.cli.kinds import (
     first_numbers,
     ridge_option,
     row_options,
+    with_ridge_pair,
 )
 from linspec.cli.tables import percent
 
@@ -29,13 +30,6 @@ def _cca_parameters() -> list[click.Parameter]:
         center_option(True),
         *row_options(),
     ]
-
-
-def _with_ridge_pair(matrices: list[Any], values: dict[str, Any]) -> tuple[list[Any], dict[str, Any]]:
-    """Combine --ridge and --ridge-y into a pair, if the second is present."""
-    if "ridge_y" in values:
-        values["ridge"] = (values.get("ridge", 0.0), values.pop("ridge_y"))
-    return matrices, values
 
 
 def _correlations(solution: Any) -> list[tuple[str, str]]:
@@ -70,7 +64,7 @@ COMMAND = Kind(
     parameters=_cca_parameters,
     answer=_correlations,
     score=Score("sum of correlations", "sum", _sum_of_correlations),
-    arrange=_with_ridge_pair,
+    arrange=with_ridge_pair,
     share="PCC",
     explained=_explained,
     varied=("ridge", "ridge_y"),

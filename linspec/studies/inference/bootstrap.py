@@ -23,30 +23,27 @@ from __future__ import annotations
 import dataclasses
 import math
 import warnings
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from scipy.special import ndtri
 
-from linspec import cost
 from linspec.arrays import HostArray, random_generator, reciprocal, to_host
 from linspec.errors import (
     ConvergenceWarning,
     InvalidOption,
     InvalidProblem,
-    NoSuitableSolver,
     shown,
     warn,
 )
 from linspec.frames import table
-from linspec.process import machine
 from linspec.process.interrupts import HowItEnded, Request, first_interrupt, nothing_yet, remember, repeated
 from linspec.process.plurals import count_of
 from linspec.solving.checks import check_count, check_fraction
 from linspec.solving.problem import Problem
-from linspec.solving.select import ALWAYS_AVAILABLE, chosen_solver, has_trait
+from linspec.solving.select import check_fits, chosen_solver, has_trait
 from linspec.solving.solution import weights_by_matrix
 from linspec.solving.solve import solve
 from linspec.solving.solver import Solver
@@ -63,7 +60,7 @@ from linspec.studies.inference.rows import (
 )
 from linspec.sweeps.blocks import brought_here
 
-__all__ = ["METHODS", "ComponentBootstrap", "drawn_solves"]
+__all__ = ["ComponentBootstrap", "check_draws", "drawn_solves", "solve_draws"]
 
 METHODS = ("corrected", "percentile")
 
@@ -227,30 +224,88 @@ def drawn_solves(  # noqa: PLR0913  # the arguments of linspec.bootstrap
     _check_memory(problem, solution, draws)
     if has_trait(problem, solver, "warm-start") and len(values_of(solution)):
         options = {"start": solution, **options}
-    made, stop = _Draws(problem, solution, counted), Request()
     total = n if counted is None else float(counted.sum())
 
-    def draw(_: int) -> None:
+    def counts() -> HostArray:
         w = drawn_counts(generator, n, counted, numbers)
-        w *= total / w.sum()  # groups of other sizes: values may grow with the number of rows
+        return np.asarray(
+            w * (total / w.sum())
+        )  # groups of other sizes: values may grow with the number of rows
+
+    result: ComponentBootstrap = solve_draws(
+        problem,
+        solver,
+        options,
+        generator=generator,
+        counts=counts,
+        draws=draws,
+        into=_Draws(problem, solution, counted, level, method),
+        remedy="choose a direct solver",
+    )
+    return result
+
+
+class Draws(Protocol):
+    """The results of the draws so far: `solve_draws` adds to them, and returns the intervals that they make."""
+
+    count: int
+    unconverged: int
+
+    def add(self, found: Any, w: HostArray) -> None:
+        """Add the solution of one more draw, whose rows have the weights `w`."""
+
+    def result(self, *, interrupted: bool) -> Any:
+        """Compute the intervals."""
+
+
+def solve_draws(  # the parts of a bootstrap
+    problem: Problem[Any],
+    solver: str | Solver,
+    options: dict[str, Any],
+    *,
+    generator: np.random.Generator,
+    counts: Callable[[], HostArray],
+    draws: int,
+    into: Draws,
+    remedy: str,
+) -> Any:
+    """Solve a problem on drawn rows as often as there are draws, and return the result of all draws.
+
+    Parameters
+    ----------
+    problem, solver, options
+        The problem, and how each draw is solved.
+    generator : numpy.random.Generator
+    counts : callable
+        Draws rows, and returns the weight of each.
+    draws : int
+    into : Draws
+        Collects the solutions.
+    remedy : str
+        The end of the warning that draws have not converged: "choose a direct solver".
+    """
+    stop = Request()
+
+    def draw(_: int) -> None:
+        w = counts()
         found = solve(with_counts(problem, w), solver, rng=generator, **options)
         if stop.made:  # the result of an interrupted solve does not count
             raise nothing_yet()
-        made.add(found)
+        into.add(found, w)
 
     with first_interrupt(stop.make), warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         repeated(draw, draws, stop)
-    if made.count < 2:
+    if into.count < 2:
         raise nothing_yet()
-    result = made.result(level, method, interrupted=made.count < draws)
-    if result.unconverged:
+    result = into.result(interrupted=into.count < draws)
+    if into.unconverged:
         warn(
-            f"bootstrap: {result.unconverged} of {made.count} draws have not converged; they count as they are. Raise "
-            "max_iterations, loosen tol, or choose a direct solver.",
+            f"bootstrap: {into.unconverged} of {into.count} draws have not converged; they count as they are. Raise "
+            f"max_iterations, loosen tol, or {remedy}.",
             ConvergenceWarning,
         )
-    if result.interrupted:
+    if into.count < draws:
         remember(result)
     return result
 
@@ -258,8 +313,11 @@ def drawn_solves(  # noqa: PLR0913  # the arguments of linspec.bootstrap
 class _Draws:
     """The results of the draws so far, rotated to the components of all rows."""
 
-    def __init__(self, problem: Problem[Any], solution: Any, counted: HostArray | None) -> None:
-        self.problem, self.solution = problem, solution
+    def __init__(
+        self, problem: Problem[Any], solution: Any, counted: HostArray | None, level: float, method: str
+    ) -> None:
+        self.problem, self.solution, self.level, self.method = problem, solution, level, method
+        self.count = 0
         self.k = len(values_of(solution))
         own = self._scores(solution)
         w = np.ones(len(own[0])) if counted is None else counted
@@ -274,10 +332,6 @@ class _Draws:
         self.crossings: list[HostArray] = []  # the matrices M
         self.unconverged = 0
 
-    @property
-    def count(self) -> int:
-        return len(self.values)
-
     def _scores(self, solution: Any) -> list[HostArray]:
         """The scores of all rows, one block for each matrix with weights."""
         rows = [self.problem.matrices[name] for name in weights_by_matrix(solution)]
@@ -286,7 +340,7 @@ class _Draws:
         parts = found if isinstance(found, tuple) else (found,)
         return [np.asarray(to_host(brought_here(part)), dtype=np.float64) for part in parts]
 
-    def add(self, found: Any) -> None:
+    def add(self, found: Any, w: HostArray) -> None:  # its scores are of all rows
         """Add the solution of one more draw."""
         values, scores = values_of(found)[: self.k], [S[:, : self.k] for S in self._scores(found)]
         T = np.sum([S.T @ V for S, V in zip(self.scores, scores, strict=True)], axis=0)
@@ -299,10 +353,12 @@ class _Draws:
         self.crossings.append((R * values) @ R.T)
         self.found.append(len(values))
         self.values.append(np.pad(values, (0, self.k - len(values))))
+        self.count += 1
         self.unconverged += not found.converged
 
-    def result(self, level: float, method: str, *, interrupted: bool) -> ComponentBootstrap:
+    def result(self, *, interrupted: bool) -> ComponentBootstrap:
         """Compute the intervals."""
+        level, method = self.level, self.method
         drawn, values, M = np.array(self.values), values_of(self.solution), np.array(self.crossings)
         gaps, ties = gaps_of(values, M)
         corrected, found = method == "corrected", np.array(self.found)
@@ -375,6 +431,11 @@ def _check(problem: Any, draws: Any, level: Any, method: Any) -> None:
             f"of {kind}, has none. Derive it from linspec.LinearSolution, and declare the weights: "
             "linspec.field(rows_of=..., leading=True)."
         )
+    check_draws(problem, draws, level, method)
+
+
+def check_draws(problem: Problem[Any], draws: Any, level: Any, method: Any) -> None:
+    """Raise if the rows of a problem are not known, or an argument of `linspec.bootstrap` is invalid."""
     check_rows_are_known(problem, "bootstrap draws rows")
     check_count("draws", draws, 2)
     check_fraction("level", level)
@@ -399,9 +460,4 @@ def _check_memory(problem: Problem[Any], solution: Any, draws: int) -> None:
     """Raise if the weights of all draws, and the copies that quantiles need, do not fit into memory."""
     columns = sum(problem.matrices[name].shape[1] for name in weights_by_matrix(solution))
     needed = 8.0 * 3 * draws * columns * len(values_of(solution))
-    available = machine.available_memory() if needed > ALWAYS_AVAILABLE else needed
-    if needed > available:
-        raise NoSuitableSolver(
-            f"the weights of {draws} draws would take {cost.human_bytes(needed)} of memory; "
-            f"{cost.human_bytes(available)} are available. Ask for fewer draws or components."
-        )
+    check_fits(needed, f"the weights of {draws} draws", "Ask for fewer draws or components.")

@@ -31,34 +31,29 @@ exp(−g²/v) is the p-value of a tie. Basic and normal intervals and BCa do not
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
 from scipy.special import ndtri
 
-from linspec import cost
 from linspec.arrays import HostArray, random_generator, reciprocal, to_host
-from linspec.errors import ConvergenceWarning, InvalidOption, NoSuitableSolver, warn
 from linspec.families.cca.problem import CCA
 from linspec.families.cca.solution import CCASolution
 from linspec.moments.loadings import Structure, structure
-from linspec.process import machine
-from linspec.process.interrupts import HowItEnded, Request, first_interrupt, nothing_yet, remember, repeated
+from linspec.process.interrupts import HowItEnded
 from linspec.process.plurals import count_of
-from linspec.solving.checks import check_count, check_fraction
-from linspec.solving.select import ALWAYS_AVAILABLE, chosen_solver, has_trait
+from linspec.solving.checks import check_fraction
+from linspec.solving.select import check_fits, chosen_solver, has_trait
 from linspec.solving.solve import solve
 from linspec.solving.solver import Solver
-from linspec.studies.inference.bootstrap import METHODS
+from linspec.studies.inference.bootstrap import check_draws, solve_draws
 from linspec.studies.inference.gaps import excess_of, gaps_of, groups_of, nearest_rotation
 from linspec.studies.inference.rows import (
-    check_rows_are_known,
     drawn_counts,
     frequencies,
     group_numbers,
-    with_counts,
 )
 
 __all__ = ["Bootstrap", "bootstrapped_pairs"]
@@ -178,7 +173,7 @@ def bootstrapped_pairs(  # noqa: PLR0913  # the arguments of linspec.bootstrap
     options: dict[str, Any],
 ) -> Bootstrap:
     """Compute intervals of correlations, loadings and weights; `linspec.bootstrap` explains it."""
-    _check(problem, draws, level, method)
+    check_draws(problem, draws, level, method)
     counted = frequencies(problem, "bootstrap draws rows")
     problem.check_labels({"groups": groups})
     numbers = group_numbers(groups, problem.X.shape[0])
@@ -191,37 +186,27 @@ def bootstrapped_pairs(  # noqa: PLR0913  # the arguments of linspec.bootstrap
         options = {"start": solution, **options}
     whole = structure(problem.X, problem.Y, _weights(solution), **_rows(problem, counted))
     total = problem.X.shape[0] if counted is None else float(counted.sum())
-    made, stop = _Draws(solution, whole, total), Request()
-
-    def draw(_: int) -> None:
-        w = drawn_counts(generator, problem.X.shape[0], counted, numbers)
-        found = solve(with_counts(problem, w), solver, rng=generator, **options)
-        if stop.made:  # the result of an interrupted solve does not count
-            raise nothing_yet()
-        made.add(found, structure(problem.X, problem.Y, _weights(found), **_rows(problem, w)), w.sum())
-
-    with first_interrupt(stop.make), warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        repeated(draw, draws, stop)
-    if made.count < 2:
-        raise nothing_yet()
-    result = made.result(level, method, interrupted=made.count < draws)
-    if result.unconverged:
-        warn(
-            f"bootstrap: {result.unconverged} of {made.count} draws have not converged; they count as they are. Raise "
-            'max_iterations, loosen tol, or choose "gram" or "direct".',
-            ConvergenceWarning,
-        )
-    if result.interrupted:
-        remember(result)
+    result: Bootstrap = solve_draws(
+        problem,
+        solver,
+        options,
+        generator=generator,
+        counts=partial(drawn_counts, generator, problem.X.shape[0], counted, numbers),
+        draws=draws,
+        into=_Draws(problem, solution, whole, total, level, method),
+        remedy='choose "gram" or "direct"',
+    )
     return result
 
 
 class _Draws:
     """The results of the draws so far, rotated to the pairs of all rows."""
 
-    def __init__(self, solution: CCASolution, whole: Structure, rows: float) -> None:
-        self.solution, self.whole, self.rows = solution, whole, rows
+    def __init__(
+        self, problem: CCA, solution: CCASolution, whole: Structure, rows: float, level: float, method: str
+    ) -> None:
+        self.problem, self.solution, self.whole, self.rows = problem, solution, whole, rows
+        self.level, self.method, self.count = level, method, 0
         self.k = len(solution.correlations)
         self.correlations: list[HostArray] = []
         self.unconverged = 0
@@ -229,13 +214,10 @@ class _Draws:
         self.crossings: list[HostArray] = []  # the matrices M
         self.views = _View(), _View()
 
-    @property
-    def count(self) -> int:
-        return len(self.correlations)
-
-    def add(self, found: CCASolution, structured: Structure, rows: float) -> None:
-        """Add the solution of one more draw; `rows` is its total row weight."""
-        to_all = np.sqrt(rows / self.rows)  # weights of unit variates shrink with the number of rows
+    def add(self, found: CCASolution, w: HostArray) -> None:
+        """Add the solution of one more draw, whose rows have the weights `w`."""
+        structured = structure(self.problem.X, self.problem.Y, _weights(found), **_rows(self.problem, w))
+        to_all = np.sqrt(w.sum() / self.rows)  # weights of unit variates shrink with the number of rows
         rotations = []
         for i, (W, view) in enumerate(zip(_weights(found), self.views, strict=True)):
             W = to_host(W).astype(np.float64)
@@ -246,13 +228,15 @@ class _Draws:
             view.cosines.append(self.whole.cosines(i, W) @ R.T)
             rotations.append(R)
         rho = found.correlations
+        self.count += 1
         self.unconverged += not found.converged
         self.crossings.append((rotations[0] * rho) @ rotations[1].T)
         self.pairs.append(min(len(rho), self.k))
         self.correlations.append(np.pad(rho[: self.k], (0, max(self.k - len(rho), 0))))
 
-    def result(self, level: float, method: str, *, interrupted: bool) -> Bootstrap:
+    def result(self, *, interrupted: bool) -> Bootstrap:
         """Compute the intervals."""
+        level, method = self.level, self.method
         drawn, rho, M = np.array(self.correlations), self.solution.correlations, np.array(self.crossings)
         gaps, ties = gaps_of(rho, M)
         corrected = method == "corrected"
@@ -335,21 +319,8 @@ def _weights(solution: CCASolution) -> tuple[Any, Any]:
     return solution.x_weights, solution.y_weights
 
 
-def _check(problem: Any, draws: Any, level: Any, method: Any) -> None:
-    check_rows_are_known(problem, "bootstrap draws rows")
-    check_count("draws", draws, 2)
-    check_fraction("level", level)
-    if method not in METHODS:
-        raise InvalidOption(f"method must be one of {', '.join(METHODS)}; got {method!r}.")
-
-
 def _check_memory(problem: CCA, solution: CCASolution, draws: int) -> None:
     """Raise if loadings and weights of all draws, and the copy that quantiles need, do not fit into memory."""
     columns = problem.X.shape[1] + problem.Y.shape[1]
     needed = 8.0 * 2 * 2 * draws * columns * len(solution.correlations)
-    available = machine.available_memory() if needed > ALWAYS_AVAILABLE else needed
-    if needed > available:
-        raise NoSuitableSolver(
-            f"loadings and weights of {draws} draws would take {cost.human_bytes(needed)} of memory; "
-            f"{cost.human_bytes(available)} are available. Ask for fewer draws or pairs."
-        )
+    check_fits(needed, f"loadings and weights of {draws} draws", "Ask for fewer draws or pairs.")
