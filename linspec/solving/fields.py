@@ -292,12 +292,7 @@ class Statement:
     @cached_property
     def needed(self) -> tuple[str, ...]:
         """The fields that a user must pass: matrices, and a k that is not optional."""
-        counts = (
-            name
-            for name, declared in self.fields.items()
-            if isinstance(declared, Count) and not declared.optional
-        )
-        return (*self.matrix_names, *counts)
+        return (*self.matrix_names, *(name for name in self._named(Count) if not self.fields[name].optional))
 
     @cached_property
     def flags(self) -> tuple[str, ...]:
@@ -437,8 +432,9 @@ class Layout:
     @cached_property
     def scaled(self) -> dict[str, str]:
         """By matrix whose columns `scale` divides, the field with its weights; "" if it belongs to scaled columns."""
-        found = {matrix: self.entries[name] for matrix, (name, _) in self.weights.items()}
-        return {matrix: "" if entry.of_scaled else self.weights[matrix][0] for matrix, entry in found.items()}
+        return {
+            matrix: "" if self.entries[name].of_scaled else name for matrix, (name, _) in self.weights.items()
+        }
 
     @cached_property
     def in_units(self) -> dict[str, tuple[str, ...]]:
@@ -486,11 +482,10 @@ class Layout:
         Fields for the adjustment of each matrix with weights are added where the class does not declare them, unless
         its problem adjusts no rows.
         """
-        unknown = words.keys() - {each.name for each in dataclasses.fields(cls)} | {*words} & {"entries"}
-        if unknown:
+        known = [each.name for each in dataclasses.fields(cls) if each.name != "entries"]
+        if unknown := words.keys() - set(known):
             raise InvalidDeclaration(
-                f"{solution.__name__} must be given words among vector, component, score, certified, saved_types; got "
-                f"{shown(min(unknown))}."
+                f"{solution.__name__} must be given words among {', '.join(known)}; got {shown(min(unknown))}."
             )
         entries = {**before.entries, **_own_declarations(solution)}
         made = dataclasses.replace(before, entries=MappingProxyType(entries), **words)

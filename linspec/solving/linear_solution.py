@@ -91,8 +91,7 @@ class LinearSolution(Solution):
         """
         passed = self._passed("scores_table", rows, named)
         found = self.transform(confounds=confounds, **passed)
-        parts = found if isinstance(found, tuple) else (found,)
-        pairs = zip(parts, passed.values(), strict=True)
+        pairs = zip(as_several(found), passed.values(), strict=True)
         return single_or_several([table_of_rows(self, part, data, library) for part, data in pairs])
 
     @at_home
@@ -128,9 +127,9 @@ class LinearSolution(Solution):
         """
         given = self._given("loadings", rows, named, confounds=confounds, sample_weight=sample_weight)
         options = self._of_rows(given, confounds, sample_weight)
-        found = []
+        weights, found = weights_by_matrix(self), []
         for name, data in given.items():
-            W, axis = weights_by_matrix(self)[name]
+            W, axis = weights[name]
             scale = NewRows.of(self, name).scale  # of weights that belong to scaled columns
             W = W.T if axis else W
             W = W if scale is None else W * reciprocal(scale)[:, None]
@@ -162,8 +161,7 @@ class LinearSolution(Solution):
         """
         passed = self._passed("loadings_table", rows, named)
         found = self.loadings(confounds=confounds, sample_weight=sample_weight, **passed)
-        parts = found if isinstance(found, tuple) else (found,)
-        pairs = zip(parts, passed.items(), strict=True)
+        pairs = zip(as_several(found), passed.items(), strict=True)
         return single_or_several(
             [table_of_columns(self, name, part, library, data) for part, (name, data) in pairs]
         )
@@ -179,23 +177,24 @@ class LinearSolution(Solution):
             )
         if len(rows) == 1 and isinstance(rows[0], list | tuple) and known == view_names(len(known)):
             rows = tuple(rows[0])
-        given = dict(zip(known, rows, strict=False)) | named
         listed = " and ".join([", ".join(known[:-1]), known[-1]]) if len(known) > 1 else known[0]
-        if len(rows) > len(known) or given.keys() - set(known):
-            got = (
-                shown(min(given.keys() - set(known)))
-                if given.keys() - set(known)
-                else f"{len(rows)} matrices"
+        if unknown := named.keys() - set(known):
+            raise InvalidProblem(f"{method} takes rows of {listed}; got {shown(min(unknown))}.")
+        if len(rows) > len(known):
+            raise InvalidProblem(f"{method} takes rows of {listed}; got {len(rows)} matrices.")
+        given = {name: data for name, data in zip(known, rows, strict=False) if data is not None}
+        if twice := [name for name in given if name in named]:
+            raise InvalidProblem(
+                f"{method} takes the rows of {twice[0]} once; got them by position and by name. Leave one out."
             )
-            raise InvalidProblem(f"{method} takes rows of {listed}; got {got}.")
-        given = {name: data for name, data in given.items() if data is not None}
+        given |= {name: data for name, data in named.items() if data is not None}
         if not given:
-            two = len(known) == len("XY")
-            needed = (
-                f"{', '.join(known)} or {'both' if two else 'all'}" if len(known) > 1 else f"rows of {listed}"
-            )
-            raise InvalidProblem(f"{method} needs {needed}; got {'neither' if two else 'none'}.")
-        return given
+            needed, got = {
+                1: (f"rows of {listed}", "none"),
+                2: (f"{', '.join(known)} or both", "neither"),
+            }.get(len(known), (f"{', '.join(known)} or all", "none"))
+            raise InvalidProblem(f"{method} needs {needed}; got {got}.")
+        return {name: given[name] for name in known if name in given}
 
     def _given(
         self, method: str, rows: tuple[Any, ...], named: dict[str, Any], **beside: Any
@@ -222,3 +221,8 @@ class LinearSolution(Solution):
 def single_or_several(found: list[Any]) -> Any:
     """Return the result for one matrix, or the tuple of results for several."""
     return found[0] if len(found) == 1 else tuple(found)
+
+
+def as_several(found: Any) -> tuple[Any, ...]:
+    """Return the results of `transform` for one or several matrices as a tuple."""
+    return found if isinstance(found, tuple) else (found,)

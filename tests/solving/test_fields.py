@@ -85,6 +85,11 @@ def test_scores_are_passed_as_a_list_or_by_name():
         found.transform(X9=VIEWS[0])
     with pytest.raises(InvalidProblem, match="needs X1, X2, X3 or all; got none"):
         found.transform()
+    with pytest.raises(InvalidProblem, match="takes the rows of X1 once; got them by position and by name"):
+        found.transform(VIEWS, X1=VIEWS[0])
+    in_order = found.transform(X3=VIEWS[2], X1=VIEWS[0])  # of the problem, however they are passed
+    np.testing.assert_array_equal(in_order[0], parts[0])
+    np.testing.assert_array_equal(in_order[1], parts[2])
     loadings = found.loadings(VIEWS)[0]
     scores = parts[0]
     np.testing.assert_allclose(loadings[1, 0], np.corrcoef(VIEWS[0][:, 1], scores[:, 0])[0, 1], atol=1e-10)

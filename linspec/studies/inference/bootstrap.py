@@ -42,6 +42,7 @@ from linspec.frames import table
 from linspec.process.interrupts import HowItEnded, Request, first_interrupt, nothing_yet, remember, repeated
 from linspec.process.plurals import count_of
 from linspec.solving.checks import check_count, check_fraction
+from linspec.solving.linear_solution import as_several
 from linspec.solving.problem import Problem
 from linspec.solving.select import check_fits, chosen_solver, has_trait
 from linspec.solving.solution import weights_by_matrix
@@ -336,9 +337,8 @@ class _Draws:
         """The scores of all rows, one block for each matrix with weights."""
         rows = [self.problem.matrices[name] for name in weights_by_matrix(solution)]
         beside = {} if self.problem.confounds is None else {"confounds": self.problem.confounds}
-        found = solution.transform(*rows, **beside)
-        parts = found if isinstance(found, tuple) else (found,)
-        return [np.asarray(to_host(brought_here(part)), dtype=np.float64) for part in parts]
+        found = as_several(solution.transform(*rows, **beside))
+        return [np.asarray(to_host(brought_here(part)), dtype=np.float64) for part in found]
 
     def add(self, found: Any, w: HostArray) -> None:  # its scores are of all rows
         """Add the solution of one more draw."""
