@@ -24,7 +24,8 @@ imports nothing else; the first use of a name imports the module that defines it
 ``__init__.pyi``.
 Source: SPEC 1 (lazy loading) of the scientific Python ecosystem.
 Where we differ: there is a table and no loader package. No submodule has the name of a public function,
-because importing a submodule binds its name here and would replace the function.
+because importing a submodule binds its name here and would replace the function. The classes of registered problems,
+also of plugins, are attributes too: ``linspec.KernelCCA``. `dir` lists the names of users, not those of authors.
 """
 
 from __future__ import annotations
@@ -32,90 +33,93 @@ from __future__ import annotations
 __version__ = "0.1.0"
 
 # Public name -> module that holds it, or the submodule itself.
-_PUBLIC = {
+_OF_USERS = {
     "CCA": "linspec.families.cca.problem",
     "CCASolution": "linspec.families.cca.solution",
     "Checkpoint": "linspec.solving.checkpoints",
     "Comparison": "linspec.studies.comparison",
-    "Conclusion": "linspec.solving.conclusion",
     "CrossValidation": "linspec.studies.held_out.result",
     "Discriminant": "linspec.families.discriminant.problem",
     "DiscriminantSolution": "linspec.families.discriminant.solution",
     "HeldOutScore": "linspec.studies.held_out.scores",
-    "Iterate": "linspec.solving.iterates",
-    "IterativeSolver": "linspec.solving.iterates",
     "KernelOperator": "linspec.kernels.kernel_matrices",
     "LeastSquares": "linspec.families.least_squares.problem",
     "LeastSquaresSolution": "linspec.families.least_squares.solution",
-    "LeastSquaresState": "linspec.solving.solver",
     "LinearClassifier": "linspec.families.discriminant.classifier",
     "LinearOperator": "linspec.operators",
-    "LinearSolution": "linspec.solving.linear_solution",
     "Moments": "linspec.moments.moments",
-    "Needs": "linspec.registry.spec",
-    "Normalizer": "linspec.solving.normalizer",
-    "NormalizerSpec": "linspec.registry.spec",
-    "OperatorSpec": "linspec.registry.spec",
     "PluginInfo": "linspec.registry.loading",
-    "Problem": "linspec.solving.problem",
-    "ProblemSpec": "linspec.registry.spec",
-    "Run": "linspec.solving.run",
     "SVD": "linspec.families.svd.problem",
     "SVDSolution": "linspec.families.svd.solution",
     "Selection": "linspec.solving.select",
     "Solution": "linspec.solving.solution",
-    "Solver": "linspec.solving.solver",
-    "SolverSpec": "linspec.registry.spec",
     "Status": "linspec.solving.solution",
-    "TestMatrix": "linspec.solving.random_test_matrix",
-    "TestMatrixSpec": "linspec.registry.spec",
     "as_operator": "linspec.operators",
     "bootstrap": "linspec.families.inference",
     "compare": "linspec.studies.comparison",
-    "count": "linspec.solving.fields",
     "cross_validate": "linspec.studies.held_out.validation",
     "datasets": "linspec.datasets",
     "describe": "linspec.registry.queries",
     "errors": "linspec.errors",
     "estimators": "linspec.estimators",
     "features": "linspec.features",
-    "field": "linspec.solving.fields",
-    "flag": "linspec.solving.fields",
-    "form_option": "linspec.registry.options",
     "get_problem": "linspec.registry.queries",
     "get_solver": "linspec.registry.queries",
-    "hookimpl": "linspec.registry.hookspecs",
     "kernels": "linspec.kernels",
     "labelled": "linspec.operators.labelled",
-    "limit_option": "linspec.registry.options",
     "load_solution": "linspec.solving.solution",
-    "matrix": "linspec.solving.fields",
     "metrics": "linspec.metrics",
     "normalizers": "linspec.registry.queries",
     "null_correlations": "linspec.families.cca.inference.permutation",
     "open_rows": "linspec.operators",
-    "option": "linspec.registry.options",
     "paired": "linspec.operators",
-    "part": "linspec.registry.options",
     "permutation_test": "linspec.families.inference",
     "plots": "linspec.plots",
     "plugins": "linspec.registry.queries",
     "problems": "linspec.registry.queries",
-    "project": "linspec.solving.projection",
-    "register": "linspec.registry.queries",
-    "ridge": "linspec.solving.fields",
     "ridge_path": "linspec.studies.ridge_path",
     "select": "linspec.solving.select",
     "significance": "linspec.families.cca.inference.significance",
     "solve": "linspec.solving.solve",
     "solvers": "linspec.registry.queries",
-    "sweeps_option": "linspec.registry.options",
     "targets": "linspec.targets",
     "test_matrices": "linspec.registry.queries",
+}
+_OF_AUTHORS = {  # of solvers, problems and kinds of data; `dir(linspec)` leaves them out
+    "Conclusion": "linspec.solving.conclusion",
+    "Iterate": "linspec.solving.iterates",
+    "IterativeSolver": "linspec.solving.iterates",
+    "LeastSquaresState": "linspec.solving.solver",
+    "LinearSolution": "linspec.solving.linear_solution",
+    "Needs": "linspec.registry.spec",
+    "Normalizer": "linspec.solving.normalizer",
+    "NormalizerSpec": "linspec.registry.spec",
+    "OperatorSpec": "linspec.registry.spec",
+    "Problem": "linspec.solving.problem",
+    "ProblemSpec": "linspec.registry.spec",
+    "Run": "linspec.solving.run",
+    "Solver": "linspec.solving.solver",
+    "SolverSpec": "linspec.registry.spec",
+    "TestMatrix": "linspec.solving.random_test_matrix",
+    "TestMatrixSpec": "linspec.registry.spec",
+    "count": "linspec.solving.fields",
+    "field": "linspec.solving.fields",
+    "flag": "linspec.solving.fields",
+    "form_option": "linspec.registry.options",
+    "hookimpl": "linspec.registry.hookspecs",
+    "limit_option": "linspec.registry.options",
+    "matrix": "linspec.solving.fields",
+    "option": "linspec.registry.options",
+    "part": "linspec.registry.options",
+    "project": "linspec.solving.projection",
+    "register": "linspec.registry.queries",
+    "ridge": "linspec.solving.fields",
+    "sweeps_option": "linspec.registry.options",
     "testing": "linspec.testing",
     "tol_option": "linspec.registry.options",
     "views": "linspec.solving.fields",
 }
+_PUBLIC = {**_OF_USERS, **_OF_AUTHORS}
 
 __all__ = ["__version__", *_PUBLIC]  # noqa: PLE0604 (the table holds strings)
 
@@ -124,7 +128,11 @@ def __getattr__(name: str) -> object:
     from importlib import import_module
 
     if name not in _PUBLIC:
-        raise AttributeError(f"module 'linspec' has no attribute {name!r}")
+        if name.startswith("_"):
+            raise AttributeError(f"module 'linspec' has no attribute {name!r}")
+        from linspec.registry.attributes import class_of_problem
+
+        return class_of_problem(name, __all__)
     module = import_module(_PUBLIC[name])
     value = module if module.__name__ == f"linspec.{name}" else getattr(module, name)
     globals()[name] = value  # the next use finds it without this function
@@ -132,4 +140,6 @@ def __getattr__(name: str) -> object:
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+    from linspec.registry.attributes import names_of_classes
+
+    return sorted({"__version__", *_OF_USERS, *names_of_classes()})

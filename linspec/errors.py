@@ -332,9 +332,8 @@ class CannotSave(LinspecError, TypeError):
     --------
     >>> import numpy as np
     >>> import linspec as ls
-    >>> KernelCCA = ls.get_problem("kernel-cca")
     >>> rows = np.random.default_rng(0).standard_normal((20, 2))
-    >>> problem = KernelCCA(rows, rows**2, k=1, kernel_x=lambda X, Z: X @ Z.T, ridge=1.0)
+    >>> problem = ls.KernelCCA(rows, rows**2, k=1, kernel_x=lambda X, Z: X @ Z.T, ridge=1.0)
     >>> ls.solve(problem).save("answer.npz")  # doctest: +ELLIPSIS
     Traceback (most recent call last):
     ...

@@ -43,8 +43,8 @@ def problems() -> dict[str, Any]:
         "least-squares": ls.LeastSquares(spread, Y[:, :2], ridge=1e-3),
         "svd": ls.SVD(spread, 5),
         "discriminant": ls.Discriminant(spread, ls.targets.lda(labels)),
-        "kernel-cca": ls.get_problem("kernel-cca")(x, y, 2, ridge=1.0),
-        "preimage-cca": ls.get_problem("preimage-cca")(x, y, 2),
+        "kernel-cca": ls.KernelCCA(x, y, 2, ridge=1.0),
+        "preimage-cca": ls.PreimageCCA(x, y, 2),
     }
 
 

@@ -56,7 +56,7 @@ def main() -> int:
         else tuple(A.astype(np.float32) for A in test_halves(given))
     )
     X, Y = X[order[:n]], Y[order[:n]]
-    problem = ls.get_problem("kernel-cca")(X, Y, K, KERNEL, ridge=PENALTY * n)
+    problem = ls.KernelCCA(X, Y, K, KERNEL, ridge=PENALTY * n)
     print(problem)
     {"solvers": solvers, "fourier": fourier_study, "appgrad": appgrad_study, "knoi": knoi_study}[given.study](
         report, problem, test
@@ -84,7 +84,7 @@ def truth_of(problem: Any) -> np.ndarray:
     """The correlations of the rows in float64, with the scales that a run with seed 0 takes."""
     kernels = problem.moments("auto", (1, 1)).settle(np.random.default_rng(0))
     rows = [A.dense().astype(np.float64) for A in (problem.X, problem.Y)]
-    wide = ls.get_problem("kernel-cca")(*rows, K, *kernels, ridge=problem.ridge)
+    wide = ls.KernelCCA(*rows, K, *kernels, ridge=problem.ridge)
     found = ls.solve(wide, "nystrom-lobpcg", rng=0, tol=1e-16)
     print(f"truth: residual {found.residual:.1e}, {found.iterations + 1} kernel passes, float64")
     return found.correlations
@@ -95,7 +95,7 @@ def flagship(report: Report, problem: Any, test: Any, seed: int, exact: np.ndarr
     given = report.given
     rows: list[tuple[float, float, float, float]] = []
     kernels = problem.moments("auto", (1, 1)).settle(np.random.default_rng(0))
-    fixed = ls.get_problem("kernel-cca")(problem.X, problem.Y, K, *kernels, ridge=problem.ridge)
+    fixed = ls.KernelCCA(problem.X, problem.Y, K, *kernels, ridge=problem.ridge)
     settings = {"rng": seed, "tol": given.tol, "landmarks": given.landmarks}
     answers: list[Any] = []
     if exact is not None:
@@ -206,7 +206,7 @@ def appgrad_study(report: Report, problem: Any, test: Any) -> None:
     """Measure the claims of AppGrad with kernels, and its passes to a law."""
     given = report.given
     kernels = problem.moments("auto", (1, 1)).settle(np.random.default_rng(0))
-    fixed = ls.get_problem("kernel-cca")(problem.X, problem.Y, K, *kernels, ridge=problem.ridge)
+    fixed = ls.KernelCCA(problem.X, problem.Y, K, *kernels, ridge=problem.ridge)
     laws = (name for law in LAWS for name in (f"passes to {law:.0e}::.1f", "CPU s::.1f"))
     head = ("all passes::.1f", "CPU s::.1f", "law::.1e", "least claimed::.1e", "sum::.6f", "test TCC10::.4f")
     table = report.table("solver", "seed", *laws, *head)

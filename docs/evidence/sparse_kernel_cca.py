@@ -121,22 +121,22 @@ def halves(given: argparse.Namespace, rows: int) -> tuple[list[np.ndarray], list
 
 def problem_of(method: str, X: Any, Y: Any, kernel: Any, ratio: float) -> tuple[Any, str, dict[str, Any]]:
     """The problem that a method solves, the name of the solver, and its options."""
-    preimage = ls.get_problem("preimage-cca")
+    preimage = ls.PreimageCCA
     if method == HSIC:
         return preimage(X, Y, 1, "linear", bound_x=("ratio", ratio), objective="hsic"), "scca-hsic", {}
     if method in (GRAD, NEAR):
         return preimage(X, Y, 1, kernel, bound_x=("ratio", ratio)), method, {}
     if method == "dcca":
-        return ls.get_problem("deep-cca")(X, Y, 1), "dcca", {}
+        return ls.DeepCCA(X, Y, 1), "dcca", {}
     if method == "linear CCA":
         return ls.CCA(X, Y, 1, ridge=1e-3 * len(X)), "gram", {}
     rows = len(X)
     if method == EXACT:
         size = [float(np.mean(np.asarray(kernel.resolved(A).diagonal(A)))) for A in (X, Y)]
         ridge = tuple(1e-2 * rows * value for value in size)
-        return ls.get_problem("kernel-cca")(X, Y, 1, kernel, ridge=ridge), "kcca", {}
+        return ls.KernelCCA(X, Y, 1, kernel, ridge=ridge), "kcca", {}
     rbf = ls.kernels.rbf(factor=0.5)
-    return ls.get_problem("kernel-cca")(X, Y, 1, rbf, ridge=PENALTY * rows), method, {}
+    return ls.KernelCCA(X, Y, 1, rbf, ridge=PENALTY * rows), method, {}
 
 
 def measured(

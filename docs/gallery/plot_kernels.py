@@ -16,7 +16,6 @@ import numpy as np
 
 import linspec as ls
 
-KernelCCA, PreimageCCA = ls.get_problem("kernel-cca"), ls.get_problem("preimage-cca")
 rng = np.random.default_rng(0)
 X, Y = rng.standard_normal((2, 1500, 16))
 Y[:, 11] = X[:, 4] ** 2 + 0.5 * Y[:, 11]
@@ -29,7 +28,7 @@ x, y = X[:, [4]], Y[:, [11]]
 # ---------
 
 linear = ls.solve(ls.CCA(x[train], y[train], k=1, ridge=1.0))
-curves = ls.solve(KernelCCA(x[train], y[train], k=1, ridge=1.0), rng=0)
+curves = ls.solve(ls.KernelCCA(x[train], y[train], k=1, ridge=1.0), rng=0)
 of_lines = linear.score(x[test], y[test]).total
 of_curves = curves.score(x[test], y[test]).total
 best = np.corrcoef(x[test, 0] ** 2, y[test, 0])[0, 1]  # with the planted function itself
@@ -59,9 +58,9 @@ assert of_lines < 0.2
 # -----------
 
 square = ls.kernels.polynomial(2, 0.0)
-all_columns = ls.solve(KernelCCA(X[train], Y[train], k=1, ridge=1.0), rng=0)
+all_columns = ls.solve(ls.KernelCCA(X[train], Y[train], k=1, ridge=1.0), rng=0)
 line = ls.kernels.linear()
-sparse = PreimageCCA(
+sparse = ls.PreimageCCA(
     X[train], Y[train], k=1, kernel_x=square, kernel_y=line, bound_x=("ratio", 1.2), bound_y=("ratio", 1.2)
 )
 points = ls.solve(sparse, rng=0)

@@ -71,21 +71,21 @@ def kernel_cca(rng: np.random.Generator) -> Any:
         np.column_stack([np.cos(m * angle), np.sin(m * angle)]) + 0.1 * rng.standard_normal((800, 2))
         for m in (1, 2)
     )
-    return ls.get_problem("kernel-cca")(X, Y, k=3, kernel_x="rbf", ridge=0.08)
+    return ls.KernelCCA(X, Y, k=3, kernel_x="rbf", ridge=0.08)
 
 
 def preimage_cca(rng: np.random.Generator) -> Any:
     """One column of Y is related to two of X, 1000 rows of 20 columns; linear kernels, one sparse pair."""
     X, Y = rng.standard_normal((1000, 20)), rng.standard_normal((1000, 20))
     Y[:, 0] += X[:, 0] + X[:, 1]
-    return ls.get_problem("preimage-cca")(X, Y, k=1, bound_x=("ratio", 1.5))
+    return ls.PreimageCCA(X, Y, k=1, bound_x=("ratio", 1.5))
 
 
 def deep_cca(rng: np.random.Generator) -> Any:
     """One column of Y is the square of one of X, 1000 rows of 4 columns; one pair."""
     X, Y = rng.standard_normal((1000, 4)), rng.standard_normal((1000, 4))
     Y[:, 0] = X[:, 0] ** 2
-    return ls.get_problem("deep-cca")(X, Y, k=1)
+    return ls.DeepCCA(X, Y, k=1)
 
 
 PROBLEMS: dict[str, Callable[[np.random.Generator], Any]] = {

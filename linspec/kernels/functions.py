@@ -418,9 +418,8 @@ class Precomputed(Kernel):
     --------
     >>> import numpy as np
     >>> import linspec as ls
-    >>> kernel_cca = ls.get_problem("kernel-cca")
     >>> values = np.eye(6) + 1.0
-    >>> problem = kernel_cca(values, values, k=1, kernel_x="precomputed", kernel_y="precomputed", ridge=1.0)
+    >>> problem = ls.KernelCCA(values, values, k=1, kernel_x="precomputed", kernel_y="precomputed", ridge=1.0)
     >>> problem.kernel_x
     Precomputed()
     """

@@ -61,7 +61,7 @@ class DeepCCA(ls.Problem[DeepCCASolution], adjusts_rows=False):
     >>> z = rng.standard_normal((500, 1))
     >>> X = np.hstack([z, rng.standard_normal((500, 3))])
     >>> Y = np.hstack([z**2, rng.standard_normal((500, 3))])
-    >>> problem = ls.get_problem("deep-cca")(X, Y, k=1)
+    >>> problem = ls.DeepCCA(X, Y, k=1)
     """
 
     X: Any = ls.matrix("two views", once=False)

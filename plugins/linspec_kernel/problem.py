@@ -59,7 +59,7 @@ class KernelCCA(Problem[KernelCCASolution], adjusts_rows=False):
     >>> angle = rng.uniform(0, 2 * np.pi, 300)
     >>> X = np.column_stack([np.cos(angle), np.sin(angle)]) + 0.05 * rng.standard_normal((300, 2))
     >>> Y = np.column_stack([np.cos(2 * angle), np.sin(2 * angle)]) + 0.05 * rng.standard_normal((300, 2))
-    >>> problem = ls.get_problem("kernel-cca")(X, Y, k=2, kernel_x="rbf", ridge=0.3)
+    >>> problem = ls.KernelCCA(X, Y, k=2, kernel_x="rbf", ridge=0.3)
     >>> solution = ls.solve(problem)
     >>> bool(solution.correlations[1] > 0.9)
     True

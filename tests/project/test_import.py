@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import ast
 import importlib
+import operator
 import pkgutil
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -12,6 +14,7 @@ from pathlib import Path
 import pytest
 
 import linspec
+from linspec.registry.attributes import ELSEWHERE
 
 FOLDER = Path(linspec.__file__).parent
 SUBMODULES = sorted(module.name for module in pkgutil.iter_modules([str(FOLDER)]))
@@ -125,9 +128,42 @@ def test_names_are_found_listed_and_kept() -> None:
     assert isinstance(linspec.__version__, str)
 
 
-def test_an_unknown_attribute() -> None:
-    with pytest.raises(AttributeError, match="has no attribute 'sovlers'"):
-        linspec.sovlers  # noqa: B018
+@pytest.mark.parametrize(
+    ("name", "remedy"),
+    [
+        ("sovlers", r"Did you mean 'solvers'\?"),
+        ("svd", r"Did you mean 'SVD'\?"),
+        ("KernelCAC", r"Did you mean 'KernelCCA'\?"),
+        ("PCA", r"Use linspec\.SVD\(A, k, center=True\), or linspec\.estimators\.PCA\."),
+        ("lstsq", r"Use linspec\.LeastSquares\(A, B\)\."),
+    ],
+)
+def test_an_unknown_attribute(name: str, remedy: str) -> None:
+    with pytest.raises(AttributeError, match=f"has no attribute '{name}'.*{remedy}"):
+        getattr(linspec, name)
+
+
+@pytest.mark.parametrize("name", ["__wrapped__", "_private"])
+def test_a_private_attribute_is_not_searched_in_records(name: str) -> None:
+    run = python(f"import sys, linspec; hasattr(linspec, {name!r}); print('linspec.registry' in sys.modules)")
+    assert run.stdout.strip() == "False", run.stderr
+
+
+def test_every_counterpart_of_a_foreign_name_is_there() -> None:
+    for text in ELSEWHERE.values():
+        for name in re.findall(r"linspec((?:\.\w+)+)", text):
+            assert operator.attrgetter(name[1:])(linspec) is not None
+
+
+def test_classes_of_registered_problems_are_attributes() -> None:
+    for name in linspec.problems():
+        cls = linspec.get_problem(name)
+        assert getattr(linspec, cls.__name__) is cls
+        assert cls.__name__ in dir(linspec)
+
+
+def test_dir_lists_names_of_users() -> None:
+    assert not {"annotations", "hookimpl", "SolverSpec", "sweeps", "tol_option"} & set(dir(linspec))
     assert not hasattr(linspec, "numpy")
 
 

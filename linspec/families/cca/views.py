@@ -60,7 +60,7 @@ class TwoViewSolution(Solution, vector="pair", score="total correlation captured
     >>> import linspec as ls
     >>> from linspec.families.cca import TwoViewSolution
     >>> X = np.linspace(-1, 1, 40)[:, None]
-    >>> solution = ls.solve(ls.get_problem("kernel-cca")(X, X**2, k=1, ridge=0.1))
+    >>> solution = ls.solve(ls.KernelCCA(X, X**2, k=1, ridge=0.1))
     >>> isinstance(solution, TwoViewSolution)
     True
     >>> solution.loadings(X=X).shape, solution.score(X, X**2).rows

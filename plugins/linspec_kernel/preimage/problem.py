@@ -77,7 +77,7 @@ class PreimageCCA(Problem[PreimageCCASolution], adjusts_rows=False):
     >>> rng = np.random.default_rng(0)
     >>> X, Y = rng.standard_normal((400, 10)), rng.standard_normal((400, 8))
     >>> Y[:, 0] += 2 * X[:, 0] + X[:, 1]
-    >>> problem = ls.get_problem("preimage-cca")(X, Y, k=1, bound_x=("ratio", 1.5))
+    >>> problem = ls.PreimageCCA(X, Y, k=1, bound_x=("ratio", 1.5))
     >>> solution = ls.solve(problem, rng=0)
     >>> [int(column) for column in np.flatnonzero(solution.supports(0.2)[0][:, 0])]
     [0, 1]
