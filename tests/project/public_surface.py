@@ -1,0 +1,130 @@
+"""The public surface of linspec, a line for each name: what docs/about/stability.md promises.
+
+    python tests/project/public_surface.py [--record]
+
+prints the lines, or writes them to `public_surface.txt`, with which a test compares the surface. A line that goes or
+changes is a change of the interface: it belongs in the changelog, and usually needs `linspec.errors.deprecated` first.
+"""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import re
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import click
+
+import linspec
+from linspec.cli import main
+from linspec.errors import LinspecError
+from linspec.registry.options import options_of
+from linspec.registry.queries import default_registry
+
+RECORD = Path(__file__).with_name("public_surface.txt")
+
+FOR_ALL = ("estimators", "targets", "metrics", "kernels", "features", "datasets", "plots", "errors")
+FOR_AUTHORS = ("arrays", "algebra", "cli", "cost", "moments", "operators", "process", "solving", "sweeps")
+MODULES = (
+    *(f"linspec.{name}" for name in (*FOR_ALL, *FOR_AUTHORS)),
+    "linspec.families.cca",
+    "linspec.testing",
+    "linspec_fuzz",
+)
+
+
+def lines() -> list[str]:
+    """The whole surface."""
+    found = list(_of_module("linspec", linspec.__all__))
+    for module in MODULES:
+        names = getattr(importlib.import_module(module), "__all__", [])
+        found += _of_module(module, names)
+    return [*sorted({*found}), "", *sorted(_of_records()), "", *_of_commands(main, "linspec")]
+
+
+def _of_module(module: str, names: Any) -> Iterator[str]:
+    """The lines of the public names of a module."""
+    for name in names:
+        value = getattr(importlib.import_module(module), name)
+        if not inspect.ismodule(value):
+            yield from _of_name(f"{module}.{name}", value)
+
+
+def _of_name(name: str, value: Any) -> Iterator[str]:
+    """The line of a name, and of the public members of a class of linspec."""
+    if not inspect.isclass(value):
+        yield f"{name}{_signature(value)}" if callable(value) else f"{name}: {type(value).__name__}"
+        return
+    if issubclass(value, BaseException):
+        bases = [each.__name__ for each in value.__mro__[1:] if each not in (BaseException, object)]
+        yield f"{name}: {', '.join(bases)}"
+    if issubclass(value, LinspecError):
+        return
+    yield f"{name}{_signature(value)}"
+    for member in sorted(dir(value)):
+        if member.startswith("_") or _owner(value, member) not in (value, None):
+            continue
+        found = inspect.getattr_static(value, member)
+        plain = found.__func__ if isinstance(found, (classmethod, staticmethod)) else found
+        yield f"{name}.{member}{_signature(plain)}" if inspect.isfunction(plain) else f"{name}.{member}"
+
+
+def _owner(cls: type, member: str) -> type | None:
+    """The class whose line has a member: the class that defines it, or `cls` if that is private.
+
+    None for the field of a dataclass without a default, which is in no class.
+    """
+    owner = next((each for each in cls.__mro__ if member in vars(each)), None)
+    if owner is None or owner is cls:
+        return owner
+    of_linspec = owner.__module__.startswith("linspec")
+    return cls if of_linspec and owner.__name__ not in linspec.__all__ else owner
+
+
+def _signature(value: Any) -> str:
+    """The names and defaults of parameters, without annotations, which type checkers hold."""
+    try:
+        signature = inspect.signature(value)
+    except (TypeError, ValueError):
+        return "(...)"
+    plain = [each.replace(annotation=inspect.Parameter.empty) for each in signature.parameters.values()]
+    text = str(signature.replace(parameters=plain, return_annotation=inspect.Signature.empty))
+    return re.sub(r" at 0x[0-9a-f]+", "", text)
+
+
+def _of_records() -> Iterator[str]:
+    """The names and options of records."""
+    for entry in default_registry().index().entries:
+        spec = entry.spec
+        if spec.kind in ("operator", "problem"):
+            yield f"{spec.kind} {entry.listed if spec.kind == 'problem' else spec.name}"
+            continue
+        try:
+            options = options_of(default_registry().implementation(entry))
+        except LinspecError:  # an extra is missing here
+            continue
+        given = ", ".join(f"{option.name}={option.default!r}" for option in options)
+        yield f"{spec.kind} {spec.qualified}({re.sub(r' at 0x[0-9a-f]+', '', given)})"
+
+
+def _of_commands(command: click.Command, path: str) -> Iterator[str]:
+    """The commands and their options."""
+    own = [option for each in command.params for option in (*each.opts, *each.secondary_opts)]
+    yield " ".join([f"$ {path}", *sorted(own)])
+    if isinstance(command, click.Group):
+        context = click.Context(command)
+        for name in command.list_commands(context):
+            found = command.get_command(context, name)
+            if found is not None:
+                yield from _of_commands(found, f"{path} {name}")
+
+
+if __name__ == "__main__":
+    text = "\n".join(lines()) + "\n"
+    if "--record" in sys.argv[1:]:
+        RECORD.write_text(text, encoding="utf-8")
+    else:
+        sys.stdout.write(text)
