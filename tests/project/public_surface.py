@@ -90,9 +90,16 @@ def _signature(value: Any) -> str:
         signature = inspect.signature(value)
     except (TypeError, ValueError):
         return "(...)"
-    plain = [each.replace(annotation=inspect.Parameter.empty) for each in signature.parameters.values()]
+    plain = [_plain(each) for each in signature.parameters.values()]
     text = str(signature.replace(parameters=plain, return_annotation=inspect.Signature.empty))
     return re.sub(r" at 0x[0-9a-f]+", "", text)
+
+
+def _plain(parameter: inspect.Parameter) -> inspect.Parameter:
+    """A parameter without its annotation; a set as its default is a sorted tuple, whose text is always the same."""
+    default = parameter.default
+    default = tuple(sorted(default)) if isinstance(default, (set, frozenset)) else default
+    return parameter.replace(annotation=inspect.Parameter.empty, default=default)
 
 
 def _of_records() -> Iterator[str]:
