@@ -68,7 +68,7 @@ _BY_NAME_HERE: Mapping[tuple[str, ...], str] = {
         "held_out",
     ): "x_test test_data test_size validation validation_data validation_split eval_set holdout",
     ("columns",): "feature_names feature_names_out colnames column_names names n_columns width",
-    ("rows",): "index row_names rownames sample_names n_rows",
+    ("rows",): "labels index row_names rownames sample_names n_rows",
     ("test_matrix",): "sketch projection random_matrix density kind",
 }
 """For each tuple of parameters of linspec, the names that other libraries use, in lower case. An error suggests the

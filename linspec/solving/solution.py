@@ -20,9 +20,10 @@ from linspec.process.plurals import count_of
 from linspec.process.whole_files import named_file, replaced
 from linspec.registry.keywords import hinted
 from linspec.solving import archive
+from linspec.solving.checks import check_count
 from linspec.solving.fields import Layout, each_part, view_names
 from linspec.solving.summary import Summary
-from linspec.solving.tables import table_of_columns, vectors_by_name
+from linspec.solving.tables import LeadingColumns, leading_columns, table_of_columns, vectors_by_name
 
 
 class Status(Enum):
@@ -365,13 +366,54 @@ class Solution:
         >>> solution.weights_table()
         [{'column': 0, 'component1': 1.0}, {'column': 1, 'component1': 0.0}]
         """
+        matrix = self._known_matrix(matrix)
+        return table_of_columns(self, matrix, self._named_vectors(matrix), library)
+
+    def leading_columns(self, count: int = 10, matrix: str = "") -> LeadingColumns:
+        """Find the columns with the largest weights of each vector, positive and negative ones apart.
+
+        For components of texts these are the most telling words.
+
+        Parameters
+        ----------
+        count : int, default 10
+            The largest number of columns of each sign.
+        matrix : str, optional
+            As for `weights_table`.
+
+        Returns
+        -------
+        LeadingColumns
+            A tuple with an entry for each vector: its name `vector`, and the columns with `positive` and `negative`
+            weights as pairs (name, weight), the largest weights first. Printed, it is a line for each sign.
+
+        Raises
+        ------
+        InvalidOption
+            There is no such matrix, or `count` is not a positive integer.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import linspec as ls
+        >>> A = ls.labelled(np.array([[3.0, 1.0, 0.0], [-3.0, 0.0, 1.0]]), columns=["price", "sun", "rain"])
+        >>> ls.solve(ls.SVD(A, k=1)).leading_columns()
+        component1 + price 0.973, sun 0.162
+                   - rain -0.162
+        """
+        check_count("count", count, 1)
+        matrix = self._known_matrix(matrix)
+        return leading_columns(self, matrix, self._named_vectors(matrix), count)
+
+    def _known_matrix(self, matrix: str) -> str:
+        """Check the name of a matrix with weights; without a name, return that of the only one."""
         known = list(weights_by_matrix(self))
         if not matrix and len(known) == 1:
-            matrix = known[0]
+            return known[0]
         if matrix not in known:
             listed = ", ".join(map(repr, known)) or "no matrix: its tables are not known"
             raise InvalidOption(f"matrix must be one of {listed}; got {shown(matrix)}.")
-        return table_of_columns(self, matrix, self._named_vectors(matrix), library)
+        return matrix
 
     def _named_vectors(self, matrix: str) -> dict[str, HostArray]:
         """Return the weight vectors of a matrix by their names in tables."""

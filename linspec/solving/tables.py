@@ -9,7 +9,7 @@ frame among the data, or in the one that is requested.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -18,7 +18,9 @@ from linspec.frames import RowNames, check_names, column_names_of, library_of, r
 from linspec.sweeps.blocks import brought_here
 
 __all__ = [
+    "LeadingColumns",
     "check_columns",
+    "leading_columns",
     "table_of_columns",
     "table_of_features",
     "table_of_rows",
@@ -97,6 +99,43 @@ def table_of_columns(
     count = len(next(iter(named.values()), ()))
     names = solution.column_names.get(matrix) or (column_names_of(data) if data is not None else None)
     return table("column", names or range(count), named, _library(solution, library, data))
+
+
+class SignedColumns(NamedTuple):
+    """The leading columns of one vector, as pairs (name, weight), the largest weights first."""
+
+    vector: str
+    positive: tuple[tuple[Any, float], ...]
+    negative: tuple[tuple[Any, float], ...]
+
+
+class LeadingColumns(tuple[SignedColumns, ...]):
+    """The columns with the largest positive and negative weights of each vector; printed, a line for each sign."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        lines = []
+        for vector, positive, negative in self:
+            for head, pairs in ((f"{vector} +", positive), (f"{'':{len(vector)}} -", negative)):
+                listed = ", ".join(f"{name} {weight:.3g}" for name, weight in pairs) or "none"
+                lines.append(f"{head} {listed}")
+        return "\n".join(lines)
+
+
+def leading_columns(
+    solution: Any, matrix: str, vectors: Mapping[str, HostArray], count: int
+) -> LeadingColumns:
+    """Return the columns of a matrix with the largest weights of each sign, for each vector."""
+    known = solution.column_names.get(matrix)
+
+    def largest(w: HostArray, sign: float) -> tuple[tuple[Any, float], ...]:
+        order = np.argsort(-sign * w, kind="stable")[:count]
+        return tuple((known[i] if known else int(i), float(w[i])) for i in order if sign * w[i] > 0)
+
+    return LeadingColumns(
+        SignedColumns(vector, largest(w, 1.0), largest(w, -1.0)) for vector, w in vectors.items()
+    )
 
 
 def table_of_rows(solution: Any, values: Array, data: Any, library: str | None = None) -> Any:

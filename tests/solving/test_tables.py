@@ -11,7 +11,7 @@ import scipy.sparse
 
 import linspec as ls
 from linspec.arrays import to_host
-from linspec.errors import InvalidProblem, MissingCapability
+from linspec.errors import InvalidOption, InvalidProblem, MissingCapability
 from linspec.testing.backends import backends
 
 RNG = np.random.default_rng(0)
@@ -134,7 +134,51 @@ def test_labels_of_operators_stay_as_they_are() -> None:
     assert [row["row"] for row in table] == list("xyz")
 
 
+def test_columns_of_any_data_have_names(tmp_path: Any) -> None:
+    words = np.array(["sun", "rain", "price"])  # as a vectorizer returns them
+    sparse = scipy.sparse.csr_array(np.array([[3.0, 1.0, 0.0], [-3.0, 0.0, 1.0], [0.0, 0.0, 0.0]]))
+    A = ls.labelled(sparse, columns=words)
+    solution = ls.solve(ls.SVD(A, k=1))
+    assert [row["column"] for row in solution.weights_table()] == list(words)
+    ls.solve(ls.CCA(A, ls.labelled(np.eye(3), rows=list("xyz"), columns=list("abc")), k=1, ridge=1.0))
+    solution.save(tmp_path / "answer.npz")
+    assert ls.load_solution(tmp_path / "answer.npz").column_names == {"A": tuple(words)}
+    pd = pytest.importorskip("pandas", reason="no pandas")
+    frame = pd.DataFrame(np.eye(3), columns=list("abc"))
+    assert ls.labelled(frame, columns=words).column_names == tuple(words)
+    slices = ls.labelled(lambda: iter([DATA]), columns=[f"c{j}" for j in range(DATA.shape[1])])
+    assert ls.solve(ls.SVD(slices, k=1)).weights_table()[2]["column"] == "c2"
+    with pytest.raises(InvalidProblem, match="A must have the columns of the training data"):
+        solution.transform(pd.DataFrame(np.eye(3), columns=list("abc")))
+
+
+def test_leading_columns_are_those_of_largest_weight_by_sign() -> None:
+    names = [f"w{j}" for j in range(DATA.shape[1])]
+    solution = ls.solve(ls.SVD(ls.labelled(DATA, columns=names), k=2))
+    found = solution.leading_columns(3)
+    assert [entry[0] for entry in found] == ["component1", "component2"]
+    for (_, positive, negative), v in zip(found, solution.Vh, strict=True):
+        wanted = sorted(zip(v, names, strict=True))
+        assert list(negative) == [(name, weight) for weight, name in wanted if weight < 0][:3]
+        assert list(positive) == [(name, weight) for weight, name in reversed(wanted) if weight > 0][:3]
+    assert repr(found).count("\n") == 3
+    two = ls.solve(ls.CCA(DATA[:, :3], DATA[:, 2:], k=1))
+    assert two.leading_columns(1, "Y")[0][1][0][0] == 0  # without names, the number of the column
+    with pytest.raises(InvalidOption, match="matrix must be one of 'X', 'Y'; got ''"):
+        two.leading_columns()
+    with pytest.raises(InvalidOption, match="count must be an integer >= 1; got 0"):
+        solution.leading_columns(0)
+
+
 def test_labels_that_do_not_fit_are_refused() -> None:
+    with pytest.raises(InvalidProblem, match="needs rows, columns or both; got neither"):
+        ls.labelled(DATA)
+    with pytest.raises(InvalidProblem, match="a name for each of the 4 columns; got 2"):
+        ls.labelled(DATA, columns=["x", "y"])
+    with pytest.raises(InvalidProblem, match="names that differ; got 'x' twice"):
+        ls.labelled(DATA, columns=list("xyzx"))
+    with pytest.raises(InvalidProblem, match="a name for each column; got 'abcd'"):
+        ls.labelled(DATA, columns="abcd")
     with pytest.raises(InvalidProblem, match="one for each of the 30 rows; got 2"):
         ls.labelled(DATA, ["x", "y"])
     with pytest.raises(InvalidProblem, match=r"the name of a column of a frame.*got 'who' for ndarray"):
