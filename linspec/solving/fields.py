@@ -260,7 +260,15 @@ class Statement:
     @classmethod
     def of(cls, problem: type, before: Statement, *, adjusts_rows: bool) -> Statement:
         """Collect the declarations of a class, with those of its base class before them."""
-        return cls(MappingProxyType({**before.fields, **_own_declarations(problem)}), adjusts_rows)
+        own = _own_declarations(problem)
+        for name, declared in own.items():
+            wanted = {Count: "k", Ridge: "ridge"}.get(type(declared), name)
+            if name != wanted:  # cross-validation, ridge paths and the command line use these names
+                raise InvalidDeclaration(
+                    f"{problem.__name__}.{name} is declared by linspec.{type(declared).__name__.lower()}(); its name "
+                    f"must be {wanted!r}."
+                )
+        return cls(MappingProxyType({**before.fields, **own}), adjusts_rows)
 
     def _named(self, kind: type) -> tuple[str, ...]:
         return tuple(name for name, declared in self.fields.items() if isinstance(declared, kind))

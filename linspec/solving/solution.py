@@ -122,7 +122,8 @@ class Solution:
     residual : float
         The residual of the returned arrays by the problem's law; 0 is exact.
     residual_kind : str
-        "recomputed" (by a sweep, which is counted) or "from-gram" (a Gram matrix was held).
+        "recomputed" (by a sweep, which is counted), "from-gram" (a Gram matrix was held), or "unavailable" (data that
+        can be read once leave no products for it; then `residual` is NaN). A law may name other kinds.
     iterations : int
         Iterations of the solver's outer loop; 0 for direct solvers.
     passes : float

@@ -15,7 +15,7 @@ import linspec as ls
 from linspec import estimators, registry
 from linspec.cli import main
 from linspec.cli.derived import derived_kind
-from linspec.errors import InvalidProblem
+from linspec.errors import InvalidDeclaration, InvalidProblem
 from linspec.solving.fields import view_names
 from tests.studies.paired_problems import PLS, Agreement, Dense
 
@@ -246,3 +246,11 @@ def test_a_problem_without_rows_to_adjust_has_no_weights():
         OfKernels(VIEWS[0], sample_weight=np.ones(80))
     with pytest.raises(ls.errors.SweptOnce, match="X must be readable several times"):
         OfKernels(iter([VIEWS[0]]))
+
+
+@pytest.mark.parametrize(("field", "wanted"), [("penalty", "'ridge'"), ("n_components", "'k'")])
+def test_a_ridge_and_a_number_under_other_names_are_refused(field, wanted):
+    """Cross-validation would set a field `ridge` that nobody reads, and score one ridge many times."""
+    declared = ls.ridge() if field == "penalty" else ls.count("components")
+    with pytest.raises(InvalidDeclaration, match=f"Other.{field} is declared by .*must be {wanted}"):
+        type("Other", (ls.Problem,), {field: declared, "__annotations__": {field: Any}})
