@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from linspec.arrays import at_home
-from linspec.errors import InvalidProblem, UnknownOption, shown
+from linspec.errors import InvalidOption, InvalidProblem, UnknownOption, shown
 from linspec.families.cca.inference.bootstrap import Bootstrap, bootstrapped_pairs
 from linspec.families.cca.inference.permutation import PermutationTest, stepwise_test
 from linspec.families.cca.problem import CCA
@@ -131,6 +131,10 @@ def permutation_test(
     """
     if not isinstance(problem, CCA) or solver is not None:
         _refuse_solution(problem, solution)
+        if not projected:
+            raise InvalidOption(
+                "projected=False is for the stepwise test of a CCA; a test by solving removes no pairs. Leave it out."
+            )
         return permuted_solves(
             problem,
             "auto" if solver is None else solver,

@@ -46,6 +46,12 @@ def p_values(observed, chance):
 # ---- permutation tests ------------------------------------------------------------------------------
 
 
+def test_an_argument_of_the_stepwise_test_is_refused_by_solving():
+    X, Y = related(40, (5, 4), (1.0,), 0)
+    with pytest.raises(InvalidOption, match="projected=False is for the stepwise test"):
+        ls.permutation_test(ls.CCA(X, Y, k=1), "gram", projected=False)
+
+
 def test_the_test_is_a_loop_over_permutations_by_hand():
     X, Y = related(40, (5, 4), (1.0,), 0)
     test = ls.permutation_test(PLS(X, Y, k=3), Gram(), permutations=30, statistic="sum", rng=7)
