@@ -62,7 +62,10 @@ _DTYPE_NAMES = (
 
 
 COPIED_ENTRIES = 1 << 25
-"""Most entries of an array on a device that are copied at once where only a contiguous copy can be read fast."""
+"""Largest number of entries that `largest_magnitude` copies at once (at least one row).
+
+It copies an array that is not NumPy's before it reads the entries, because CuPy reads a view with gaps slowly.
+"""
 
 LEAST_SQUARE = 1e-280
 """Sum of squares below which digits may be lost by underflow."""
@@ -506,7 +509,7 @@ class Home:
 
     @classmethod
     def of(cls, x: Array) -> Home:
-        """The home of the array `x` itself."""
+        """The library and device of the array `x`; `HOST` for a NumPy array."""
         return HOST if isinstance(x, np.ndarray) else cls(namespace(x), device_of(x))
 
     @property
@@ -605,7 +608,8 @@ class Home:
         ----------
         V : array of shape (p, k)
         squares : numpy.ndarray of shape (k,), optional
-            Their squares, if they were already transferred together with other results.
+            The sum of squares of each column of V, if it is already known on the host. By default the sums are
+            computed here and transferred to the host.
 
         Returns
         -------
@@ -772,7 +776,10 @@ def all_finite(x: Array) -> bool:
 
 @at_home
 def largest_magnitude(x: Array) -> float:
-    """The largest |entry|, in two readings and without a copy of more than some rows.
+    """The largest absolute value of the entries: the larger of the maximum and of minus the minimum.
+
+    So the entries are read twice, and no array of absolute values is formed. Arrays of libraries other than NumPy are
+    copied, some rows at a time: a copy has at most `COPIED_ENTRIES` entries, or one row.
 
     Parameters
     ----------
@@ -826,7 +833,8 @@ def triangular_factor(M: Array) -> Array:
 def symmetric_inverse(G: Array) -> Array:
     """The inverse of a small positive definite matrix, computed on its device without waiting for it.
 
-    A singular matrix raises no error: the entries are then NaN, infinite, or only rounding.
+    If the matrix is singular, no error is raised. The entries of the result are then NaN, infinite, or without a
+    correct digit.
 
     Parameters
     ----------
@@ -863,7 +871,8 @@ def triangular_factors(G: Array) -> tuple[Array, Array]:
     Returns
     -------
     T, tau : array of shape (k, k)
-        Both upper triangular, G = τᵀτ. If G is singular, entries are NaN, infinite, or only rounding.
+        Both upper triangular, G = τᵀτ. If G is singular, no error is raised: entries of T and tau are then NaN,
+        infinite, or without a correct digit.
 
     Examples
     --------
@@ -882,7 +891,10 @@ def triangular_factors(G: Array) -> tuple[Array, Array]:
 
 
 def _unchecked(factorisation: str, M: Array) -> Array:
-    """Compute a factorisation without a check for failure, after which entries are NaN or invalid."""
+    """Compute the function of `linalg` with this name for M; raise no error if it fails.
+
+    If it fails, CuPy and torch return invalid numbers; for other libraries every entry of the result is NaN.
+    """
     if compat.is_cupy_array(M):
         import cupyx
 

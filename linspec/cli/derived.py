@@ -76,7 +76,10 @@ def _takes_pair(stated: Statement) -> bool:
 
 
 def _own(stated: Statement) -> list[click.Parameter]:
-    """Make the options of the declared numbers and flags, in their order."""
+    """Make the options for the declared fields of a problem that are a count k, a ridge or a flag, in their order.
+
+    The flag `scale` is left out: `row_options` makes its option.
+    """
     found: list[click.Parameter] = []
     for name, declared in stated.fields.items():
         if isinstance(declared, Count):
@@ -101,7 +104,7 @@ def _default(stated: Statement, name: str) -> bool:
 
 
 def _with_ridge_pair(matrices: list[Any], values: dict[str, Any]) -> tuple[list[Any], dict[str, Any]]:
-    """Combine --ridge and --ridge-y into a pair, if the second is present."""
+    """Return the matrices, and the values in which a pair (ridge, ridge_y) replaces "ridge" if --ridge-y was passed."""
     if "ridge_y" in values:
         values["ridge"] = (values.get("ridge", 0.0), values.pop("ridge_y"))
     return matrices, values
